@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# One static library per row of the dependency table in docs/ARCHITECTURE.md. fabricast_library(NAME SOURCES ... PUBLIC ...
+# PRIVATE ...) makes fabricast_NAME with the project's warnings.
+add_library(fabricast_warnings INTERFACE)
+target_compile_options(fabricast_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor
+                       $<$<BOOL:${FABRICAST_WERROR}>:-Werror>)
+if(FABRICAST_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+function(fabricast_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(fabricast_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(fabricast_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sim/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/models/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(fabricast_${name} PRIVATE ${PROJECT_SOURCE_DIR}/sim ${PROJECT_SOURCE_DIR})
+  target_link_libraries(fabricast_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:fabricast_warnings>)
+  set_target_properties(fabricast_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()

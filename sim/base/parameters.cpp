@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/parameters.hpp"
+
+#include <cmath>
+
+#include "base/assert.hpp"
+
+namespace fabricast {
+
+std::string_view to_string(Confidence confidence) {
+  switch (confidence) {
+    case Confidence::high: return "high";
+    case Confidence::medium: return "medium";
+    case Confidence::low: return "low";
+    case Confidence::assumed: return "assumed";
+    case Confidence::fitted: return "fitted";
+  }
+  return "";
+}
+
+void ParameterSet::set(Parameter parameter) {
+  auto name = parameter.name;
+  parameters_.insert_or_assign(std::move(name), std::move(parameter));
+}
+
+void ParameterSet::merge(const ParameterSet& other) {
+  for (const auto& [name, parameter] : other.parameters_) parameters_.insert_or_assign(name, parameter);
+}
+
+const Parameter* ParameterSet::find(std::string_view name) const {
+  const auto it = parameters_.find(name);
+  return it == parameters_.end() ? nullptr : &it->second;
+}
+
+const Parameter& ParameterSet::at(std::string_view name) const {
+  const auto* parameter = find(name);
+  FABRICAST_ASSERT(parameter != nullptr, "parameter '{}' does not exist", name);
+  return *parameter;
+}
+
+Bytes ParameterSet::bytes(std::string_view name) const { return {std::llround(at(name).value)}; }
+
+const Parameter& ParameterSet::first_of(const std::vector<std::string>& names) const {
+  for (const auto& name : names) {
+    if (const auto* parameter = find(name)) return *parameter;
+  }
+  return at(names.empty() ? "" : names.back());
+}
+
+}  // namespace fabricast

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulation answers: one row per message size, the terms each time is made of, and what it rests on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabricast/scenario.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast {
+
+/// One summand of a predicted time. The terms of a row add up to its time exactly.
+struct Term {
+  std::string name;       ///< "launch", "rendezvous handshake", "serialisation at node0.hca0 -> leaf0 (network)"
+  Duration time;
+  std::string parameter;  ///< parameter or link the time follows from
+  std::string source;     ///< the parameter's source
+};
+
+struct Row {
+  Bytes size;                     ///< message size as the benchmark prints it
+  Duration time;                  ///< one operation: collective, half round trip, or the mean time per message of a bandwidth test
+  Duration low_time, high_time;   ///< 80 % band
+  Bandwidth algbw;                ///< nccl-tests' algbw; bytes per second of bandwidth tests (all pairs together)
+  Bandwidth busbw;                ///< nccl-tests' busbw; equal to algbw elsewhere
+  double messages_per_s = 0;      ///< osu_mbw_mr, perftest message rate
+  std::string algorithm;          ///< used
+  std::string protocol;           ///< used
+  int channels = 0;               ///< used; 0 when the notion does not apply
+  std::string bottleneck;         ///< link or parameter that limits a large message
+  Duration physical_bound;        ///< bytes over the narrowest link plus path latency: no prediction is below it
+  bool is_extrapolated = false;   ///< outside the range the parameters were fitted on
+  std::vector<Term> terms;
+};
+
+/// What was asked of one setting and what the simulation used.
+struct GivenUsed {
+  std::string setting;
+  std::string given;
+  std::string used;
+  std::string reason;
+};
+
+struct WorkloadPrediction {
+  std::string name;
+  Benchmark benchmark = Benchmark::osu_latency;
+  int num_ranks = 0;
+  int num_hosts = 0;
+  std::vector<std::string> devices;  ///< full names of the ranks' devices, in rank order (at most 16; then "...")
+  std::vector<Row> rows;
+  std::vector<GivenUsed> settings;
+  std::vector<std::string> assumptions;  ///< sorted, unique
+};
+
+struct Prediction {
+  std::string scenario;
+  std::string topology;
+  std::vector<WorkloadPrediction> workloads;
+};
+
+}  // namespace fabricast

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster as one directed graph, from GPU and host memory down to network switches, and the path query over it.
+//
+// A TopologySpec says what the YAML said (host groups, fabric generator, irregular parts). build_topology() expands it.
+// Hosts of one group share a HostShape, so 2,048 equal hosts cost little more than one: a device or link of a host is
+// its number in the shape plus the host's first number. Paths inside a host are found once per shape; routes between
+// hosts are found per pair on demand, never as an all-pairs table.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast {
+
+struct DeviceId { std::int32_t value = -1; constexpr auto operator<=>(const DeviceId&) const = default; };
+struct LinkId { std::int32_t value = -1; constexpr auto operator<=>(const LinkId&) const = default; };
+
+/// `memory` is the DRAM of one socket; a `gpu` stands for the accelerator and its memory.
+enum class DeviceKind { socket, memory, root_complex, pcie_switch, gpu, nvswitch, hca, network_switch };
+enum class LinkKind { memory_bus, socket_interconnect, socket_internal, pcie, nvlink, network };
+
+std::string_view to_string(DeviceKind kind);
+std::string_view to_string(LinkKind kind);
+
+// ---- what the YAML said -------------------------------------------------------------------------------------------
+
+/// PCIe generation (1 to 6) and lanes of a slot; 0 = the device's own.
+struct PcieSlot {
+  int generation = 0;
+  int width = 0;
+};
+
+struct DeviceSpec {
+  std::string name;   ///< unique in its host: gpu0, hca1, rc0, sw0
+  DeviceKind kind = DeviceKind::gpu;
+  std::string type;   ///< catalogue name; empty for root complexes and plain PCIe switches
+  std::string below;  ///< name of the parent: socketN, a root complex or a PCIe switch; empty for nvswitch
+  PcieSlot pcie;      ///< slot above the device (gpu, hca, pcie_switch)
+  bool in_trained_below_slot = false;  ///< the link trained below its slot (reported by check)
+  SourceLocation location;
+};
+
+/// `links` NVLinks between two GPUs, or between a GPU and an NVSwitch plane.
+struct NvlinkSpec {
+  std::string from;
+  std::string to;
+  int links = 1;
+  SourceLocation location;
+};
+
+struct HostSpec {
+  std::string type;       ///< catalogue name of the host, empty when written inline
+  std::string processor;  ///< catalogue name of the processor in every socket
+  int num_sockets = 2;
+  std::vector<DeviceSpec> devices;
+  std::vector<NvlinkSpec> nvlinks;
+};
+
+struct HostGroupSpec {
+  std::string name;  ///< hosts are called name0, name1, ... (just `name` when count is 1)
+  int count = 1;
+  HostSpec host;
+  SourceLocation location;
+};
+
+/// A switch or cable written by hand, for irregular fabrics and irregular parts of generated ones.
+struct SwitchSpec { std::string name; std::string type; SourceLocation location; };
+struct CableSpec {
+  std::string from;  ///< `host.hca` or a switch name
+  std::string to;
+  int count = 1;     ///< parallel cables
+  std::optional<Bandwidth> rate;      ///< per cable and direction; default: the slower end
+  std::optional<double> length_m;     ///< metres; default 3
+  SourceLocation location;
+};
+
+enum class FabricKind { none, single_switch, leaf_spine, fat_tree, rail_optimized, dragonfly, torus, list };
+
+std::string_view to_string(FabricKind kind);
+
+/// Parameters of the fabric generators. Counts of 0 mean "derive from the number of HCAs and the switch's ports".
+struct FabricSpec {
+  FabricKind kind = FabricKind::none;
+  std::string switch_type;            ///< catalogue name of every generated switch
+  std::optional<Bandwidth> rate;      ///< per port; default: slower of HCA and switch
+  std::optional<Duration> hop_latency;///< per switch; default: the switch type's
+  double cable_length_m = 3;
+  int mtu = 4096;                     ///< payload bytes per packet of the fabric
+  int tiers = 2;                      ///< fat_tree: 2 or 3
+  double oversubscription = 1;        ///< leaf down capacity / up capacity, >= 1
+  int leaf_ports = 0;                 ///< ports of one leaf, down plus up
+  int spines = 0;                     ///< leaf_spine
+  int rails = 0;                      ///< rail_optimized: HCA i of every host goes to rail i
+  int groups = 0, routers_per_group = 0, hosts_per_router = 0, global_links = 1;  ///< dragonfly
+  std::vector<int> dimensions;        ///< torus, routers per dimension
+  std::vector<SwitchSpec> switches;   ///< list, or additions to a generator
+  std::vector<CableSpec> cables;
+  SourceLocation location;
+};
+
+struct TopologySpec {
+  std::string name;
+  std::string file;
+  std::vector<HostGroupSpec> hosts;
+  FabricSpec fabric;
+};
+
+// ---- the graph ----------------------------------------------------------------------------------------------------
+
+struct Device {
+  DeviceId id;
+  DeviceKind kind = DeviceKind::gpu;
+  std::string name;   ///< full: `node3.gpu0`, `leaf1`
+  std::string type;   ///< catalogue name, may be empty
+  int host = -1;      ///< index of its host; -1 for network switches
+  int socket = -1;    ///< socket it hangs below; -1 for network switches and NVSwitches
+  int ordinal = 0;    ///< n-th device of its kind in its host (or of all network switches)
+  Duration forwarding_latency;  ///< paid by a transfer that passes through (switches, root complexes)
+};
+
+/// One direction of a connection.
+struct Link {
+  LinkId id;
+  LinkKind kind = LinkKind::pcie;
+  DeviceId from;
+  DeviceId to;
+  Bandwidth bandwidth;  ///< payload rate after encoding and headers; what a large transfer can reach
+  Duration latency;
+  int lanes = 0;        ///< PCIe lanes or NVLinks in parallel; 0 elsewhere
+  int generation = 0;   ///< PCIe generation; 0 elsewhere
+  std::string parameter;///< parameter the bandwidth comes from
+};
+
+/// A transfer between two PCIe devices that turns around in a root complex (or goes on over the socket interconnect)
+/// is limited by the processor, not by the links: see docs/MODELS.md, "Peer traffic through the root complex".
+struct PeerCrossing {
+  DeviceId root_complex;  ///< where the traffic enters the processor
+  std::string processor;  ///< catalogue name; the limits are its p2p_* parameters
+  bool is_cross_socket = false;
+};
+
+/// The directed links from one memory to another (or to and from an HCA), in order.
+struct Path {
+  std::vector<LinkId> links;
+  Duration latency;             ///< sum of link latencies and of the forwarding latencies passed through
+  Bandwidth bottleneck;         ///< lowest link bandwidth; 0 for an empty path
+  LinkId bottleneck_link;
+  int pcie_switch_hops = 0;
+  int socket_crossings = 0;
+  int network_switch_hops = 0;
+  bool uses_nvlink = false;
+  std::vector<PeerCrossing> peer_crossings;
+  std::vector<DeviceId> root_complexes;  ///< passed through, in order
+
+  [[nodiscard]] bool empty() const { return links.empty(); }
+};
+
+struct PathOptions {
+  bool may_use_nvlink = true;
+  /// NVLink paths may pass through another GPU (NCCL's NVB). Off for plain peer copies.
+  bool may_forward_through_gpu = false;
+};
+
+/// NCCL's and nvidia-smi's distance classes, near to far.
+enum class Distance { same, nvlink, pix, pxb, phb, node, sys };
+
+std::string_view to_string(Distance distance);
+
+/// The expanded cluster. Immutable; copies are cheap (shared state).
+class Topology {
+ public:
+  struct Impl;
+  explicit Topology(std::shared_ptr<const Impl> impl);
+
+  [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] const TopologySpec& spec() const;
+  [[nodiscard]] int num_hosts() const;
+  [[nodiscard]] int num_devices() const;
+  [[nodiscard]] int num_links() const;
+  [[nodiscard]] const std::string& host_name(int host) const;
+  /// Hosts with equal shape numbers have equal devices and links in equal order.
+  [[nodiscard]] int host_shape(int host) const;
+  [[nodiscard]] const HostSpec& host_spec(int host) const;
+
+  [[nodiscard]] Device device(DeviceId id) const;
+  [[nodiscard]] DeviceKind kind(DeviceId id) const;
+  [[nodiscard]] int host_of(DeviceId id) const;
+  [[nodiscard]] Link link(LinkId id) const;
+  [[nodiscard]] Bandwidth link_bandwidth(LinkId id) const;
+  [[nodiscard]] std::string link_name(LinkId id) const;  ///< "node0.gpu0 -> node0.sw0 (PCIe 3 x16)"
+  /// The same connection in the other direction.
+  [[nodiscard]] LinkId reverse(LinkId id) const;
+  /// Number of the link in its host's shape, or -1 for network links: equal for equal places in equal hosts.
+  [[nodiscard]] int link_in_shape(LinkId id) const;
+
+  /// Devices of one kind in host order, then by ordinal. `host` = -1: all hosts.
+  [[nodiscard]] std::vector<DeviceId> devices(DeviceKind kind, int host = -1) const;
+  [[nodiscard]] int count(DeviceKind kind, int host) const;
+  /// The `ordinal`-th device of `kind` in `host`; must exist.
+  [[nodiscard]] DeviceId device_in_host(int host, DeviceKind kind, int ordinal) const;
+  [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
+
+  /// Path between two devices of one host (GPU, memory, HCA). Empty optional when there is none.
+  [[nodiscard]] std::optional<Path> path_in_host(DeviceId from, DeviceId to, const PathOptions& options = {}) const;
+  /// Path through the fabric between two HCAs. `flow` picks one of the equal-cost routes by hash, the same every time.
+  [[nodiscard]] std::optional<Path> path_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
+  /// All equal-cost routes between two HCAs as link lists, at most `limit`.
+  [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit = 64) const;
+  /// Path between any two memories, through the nearest HCAs when they are in different hosts.
+  [[nodiscard]] std::optional<Path> path(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
+
+  /// Distance class between two PCIe devices (or a PCIe device and a socket's memory) of one host, NVLink ignored
+  /// unless `with_nvlink`.
+  [[nodiscard]] Distance distance(DeviceId a, DeviceId b, bool with_nvlink = false) const;
+  /// HCAs of the device's host, nearest first; ties by ordinal.
+  [[nodiscard]] std::vector<DeviceId> hcas_by_distance(DeviceId device) const;
+  /// The memory of the socket the device hangs below.
+  [[nodiscard]] DeviceId local_memory(DeviceId device) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Expands a spec with the device values in `parameters`. `device_types` resolves catalogue names. Faults of the
+/// description (dangling names, no path to any switch, switch ports exceeded) come back as diagnostics.
+Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& parameters,
+                                const std::vector<DeviceType>& device_types);
+
+/// Concatenates two paths; the second starts where the first ends.
+Path join(const Path& first, const Path& second);
+
+/// Payload bandwidth of a PCIe link after encoding, TLP and DLLP overhead (docs/MODELS.md, "PCIe").
+/// generation 1 to 6, width 1 to 32 lanes, max_payload 64 to 4096 bytes.
+Bandwidth pcie_bandwidth(int generation, int width, int max_payload);
+
+}  // namespace fabricast
