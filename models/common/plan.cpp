@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/models/plan.hpp"
+
+#include <algorithm>
+
+namespace fabricast::models {
+
+std::string_view to_string(Limit limit) {
+  switch (limit) {
+    case Limit::peer_read: return "peer reads through";
+    case Limit::peer_write: return "peer writes through";
+    case Limit::peer_cross_read: return "cross-socket peer reads through";
+    case Limit::peer_cross_write: return "cross-socket peer writes through";
+    case Limit::dram: return "DRAM of";
+    case Limit::hca_transmit: return "packets sent by";
+    case Limit::hca_receive: return "packets received by";
+    case Limit::loopback: return "TCP loopback of";
+  }
+  return "";
+}
+
+int Resources::extra(Limit limit, DeviceId device, double capacity, const std::string& parameter) {
+  const int number = topology_->num_links() + static_cast<int>(extras_.size());
+  const auto [it, is_new] = numbers_.try_emplace({limit, device.value}, number);
+  if (is_new) extras_.push_back({limit, device, capacity, parameter});
+  return it->second;
+}
+
+double Resources::capacity(int resource) const {
+  if (is_link(resource)) return topology_->link_bandwidth(LinkId{resource}).bytes_per_s;
+  return extras_[static_cast<std::size_t>(resource - topology_->num_links())].capacity;
+}
+
+std::string Resources::name(int resource) const {
+  if (is_link(resource)) return topology_->link_name(LinkId{resource});
+  const auto& extra = extras_[static_cast<std::size_t>(resource - topology_->num_links())];
+  return std::string(to_string(extra.limit)) + " " + topology_->device(extra.device).name;
+}
+
+std::string Resources::parameter(int resource) const {
+  if (is_link(resource)) return topology_->link(LinkId{resource}).parameter;
+  return extras_[static_cast<std::size_t>(resource - topology_->num_links())].parameter;
+}
+
+std::vector<Crossing> CrossingCounter::take() {
+  std::sort(counts_.begin(), counts_.end(), [](const Crossing& a, const Crossing& b) { return a.resource < b.resource; });
+  std::vector<Crossing> merged;
+  for (const auto& crossing : counts_) {
+    if (!merged.empty() && merged.back().resource == crossing.resource) {
+      merged.back().times += crossing.times;
+    } else {
+      merged.push_back(crossing);
+    }
+  }
+  counts_.clear();
+  return merged;
+}
+
+Duration sum(const std::vector<Term>& terms) {
+  Duration total;
+  for (const auto& term : terms) total += term.time;
+  return total;
+}
+
+}  // namespace fabricast::models

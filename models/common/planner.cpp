@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/models/planner.hpp"
+
+#include "mpi/collective.hpp"
+#include "mpi/point_to_point.hpp"
+#include "nccl/planner.hpp"
+
+namespace fabricast::models {
+
+Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
+  if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests) return nccl::make_collective_planner(context, workload);
+  if (is_collective(workload.benchmark)) return mpi::make_collective_planner(context, workload);
+  return mpi::make_point_to_point_planner(context, workload);
+}
+
+Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times) {
+  const auto& p = parameters.at(parameter);
+  return {std::move(name), from_seconds(p.value * times), p.name, p.source};
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/transport.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/assert.hpp"
+
+namespace fabricast::models {
+
+std::string_view to_string(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::nvlink: return "nvlink";
+    case TransportKind::pcie: return "pcie";
+    case TransportKind::host_memory: return "shm";
+    case TransportKind::network: return "network";
+    case TransportKind::network_staged: return "network_staged";
+    case TransportKind::socket: return "socket";
+  }
+  return "";
+}
+
+const std::string& processor_of(const Topology& topology, DeviceId device) {
+  return topology.host_spec(topology.host_of(device)).processor;
+}
+
+double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
+  const auto* parameter = context.parameters.find(fmt::format("{}.{}", context.topology.device(device).type, field));
+  return parameter == nullptr ? fallback : parameter->value;
+}
+
+bool uses_tcp(const PlanContext& context, DeviceId hca) {
+  if (context.software.transport == "tcp") return true;
+  return context.software.transport == "auto" && device_value(context, hca, "rdma", 1) == 0;
+}
+
+void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route) {
+  for (const auto link : path.links) route.crossings.push_back({link.value, 1});
+  route.latency += path.latency;
+  route.pcie_switch_hops += path.pcie_switch_hops;
+  route.socket_crossings += path.socket_crossings;
+  for (const auto& crossing : path.peer_crossings) {
+    const bool cross = crossing.is_cross_socket;
+    const auto name = fmt::format("{}.p2p_{}{}_bandwidth", crossing.processor, cross ? "cross_" : "", is_read ? "read" : "write");
+    const auto* limit = context.parameters.find(name);
+    if (limit == nullptr) continue;
+    const auto kind = cross ? (is_read ? Limit::peer_cross_read : Limit::peer_cross_write)
+                            : (is_read ? Limit::peer_read : Limit::peer_write);
+    route.crossings.push_back({context.resources.extra(kind, crossing.root_complex, limit->value, name), 1});
+  }
+}
+
+void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {
+  const auto path = to_memory ? context.topology.path_in_host(device, memory) : context.topology.path_in_host(memory, device);
+  FABRICAST_ASSERT(path.has_value(), "no path between a device and its host memory");
+  for (const auto link : path->links) route.crossings.push_back({link.value, 1});
+  route.latency += path->latency;
+  route.socket_crossings += path->socket_crossings;
+  // DRAM is half duplex: reads and writes share it. Writing costs 1.5 times reading (write turnaround and read for
+  // ownership), counted as 3 and 2 of a capacity of twice the read bandwidth.
+  const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
+  if (const auto* bandwidth = context.parameters.find(name)) {
+    route.crossings.push_back({context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
+  }
+}
+
+bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
+  const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
+  if (!path) return false;
+  for (const auto link : path->links) route.crossings.push_back({link.value, 1});
+  route.latency += path->latency;
+  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency", 1e-6); };
+  route.adapter_latency += from_seconds(half_latency(from_hca) + half_latency(to_hca));
+  const auto payload_limit = [&](Limit kind, DeviceId hca) {
+    const double rate = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
+    const double mtu = std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
+    const double header = device_value(context, hca, "packet_header", 30);
+    route.crossings.push_back({context.resources.extra(kind, hca, rate * mtu / (mtu + header),
+                                                       context.topology.device(hca).type + ".packet_header"), 1});
+  };
+  payload_limit(Limit::hca_transmit, from_hca);
+  payload_limit(Limit::hca_receive, to_hca);
+  return true;
+}
+
+GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest) {
+  if (!context.software.gpudirect_rdma) return {false, "GPUDirect RDMA is switched off"};
+  if (!context.software.nv_peer_mem) return {false, "nv_peer_mem is not loaded"};
+  const auto distance = context.topology.distance(gpu, hca);
+  if (distance > farthest) {
+    return {false, fmt::format("{} and {} are {} apart, GPUDirect RDMA is used up to {}", context.topology.device(gpu).name,
+                               context.topology.device(hca).name, to_string(distance), to_string(farthest))};
+  }
+  return {true, {}};
+}
+
+}  // namespace fabricast::models

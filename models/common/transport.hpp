@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How bytes get from one memory to another, hop by hop: which copies and DMA operations, over which links and limits.
+// Shared by NCCL, MPI and verbs models. Equations and sources: docs/MODELS.md, "Transports".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabricast/models/plan.hpp"
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models {
+
+/// nvlink: GPU stores over NVLink. pcie: peer-to-peer over PCIe. host_memory: GPU to host memory and on to the other GPU
+/// (no peer-to-peer). network: RDMA with GPUDirect on both ends, or host buffers. network_staged: RDMA with the data
+/// staged through host memory on at least one end. socket: TCP.
+enum class TransportKind { nvlink, pcie, host_memory, network, network_staged, socket };
+
+/// As parameter names spell it: nvlink, pcie, shm, network, network_staged, socket.
+std::string_view to_string(TransportKind kind);
+
+/// One connection: everything a byte crosses on its way, and the idle latency of the links.
+struct Route {
+  TransportKind kind = TransportKind::nvlink;
+  std::vector<Crossing> crossings;   ///< unsorted; a resource may occur twice
+  Duration latency;                  ///< links and switches only
+  Duration adapter_latency;          ///< one-way HCA processing, sending and receiving side together
+  int pcie_switch_hops = 0;
+  int socket_crossings = 0;
+};
+
+/// Adds a DMA by `initiator_is_reader` (reads from the far memory) along `path`: links, and the processor's peer limits
+/// when the path turns around in a root complex.
+void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route);
+
+/// Adds a copy between a PCIe device and host memory; `to_memory` says which way. Counts the memory's DRAM limit.
+void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route);
+
+/// Adds the fabric between two HCAs, with the packet-header limits of both ports.
+/// False when there is no route.
+bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+
+/// May the HCA read or write this GPU's memory directly, as the software is set up? `is_read`: the sending side.
+struct GpuDirect {
+  bool is_allowed = false;
+  std::string reason;  ///< why not
+};
+/// Widest distance at which the library uses GPUDirect RDMA: NCCL pxb, MPI phb/node (docs/MODELS.md, "GPUDirect RDMA").
+GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest);
+
+/// True when connections of this HCA run over TCP sockets: asked for, or the adapter has no RDMA (`rdma: 0`).
+bool uses_tcp(const PlanContext& context, DeviceId hca);
+
+/// The processor type of the device's host.
+const std::string& processor_of(const Topology& topology, DeviceId device);
+
+/// `<device type>.<field>`, or `fallback` when the catalogue has no such value.
+double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
+
+}  // namespace fabricast::models

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a planner hands to an engine: one operation of a benchmark as rounds of concurrent flows over resources, with the
+// fixed times between them. A resource is a directed link of the topology (same number as its LinkId) or an extra limit
+// that is not a link (a processor's peer-to-peer path, a copy engine). Engines know nothing else of GPUs or MPI.
+//
+//   time = sum(before) + sum over rounds of repeat x (fixed + max over flows(latency + bytes / rate)), at least `floor`
+//
+// where rate is the max-min fair share of the resources a flow crosses, each crossed `times` times, and at most rate_cap.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fabricast/result.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast::models {
+
+/// A flow of rate r loads the resource with times x r.
+struct Crossing {
+  int resource = 0;
+  int times = 1;
+
+  friend bool operator==(const Crossing&, const Crossing&) = default;
+};
+
+/// One fluid transfer, or several that advance in lockstep (the edges of a pipelined ring) seen as one.
+struct Flow {
+  double bytes = 0;                  ///< in units of the flow's own rate
+  double payload = -1;               ///< of them, what must cross whatever the protocol; -1 = all
+  std::vector<Crossing> crossings;   ///< sorted by resource, no resource twice
+  double rate_cap = std::numeric_limits<double>::infinity();  ///< bytes/s, e.g. what one channel's thread block copies
+  std::string cap_name;              ///< what the cap is, for --explain
+  std::string cap_parameter;
+  Duration latency;                  ///< paid before the first byte counts
+  std::vector<Term> latency_terms;   ///< add up to `latency`
+};
+
+/// Flows that start together; the round ends when the last has ended. `repeat` equal rounds follow one another.
+struct Round {
+  std::string label;
+  std::vector<Flow> flows;
+  std::int64_t repeat = 1;
+  std::vector<Term> fixed;           ///< paid once per repeat, before the flows start
+};
+
+struct OperationPlan {
+  Bytes size;
+  std::vector<Term> before;          ///< launch and set-up, in order
+  std::vector<Round> rounds;
+  Duration floor;                    ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
+  Term floor_term;                   ///< what the floor is; its `time` is ignored
+  std::int64_t operations = 1;       ///< the planned work is this many benchmark operations (a window of messages)
+  bool is_round_trip_halved = false; ///< the plan is a full round trip, the benchmark prints half of it
+  std::string algorithm;
+  std::string protocol;
+  int channels = 0;
+};
+
+/// Limits that are not links. Each belongs to one device.
+enum class Limit {
+  peer_read,        ///< a root complex serving DMA reads between PCIe devices
+  peer_write,       ///< a root complex forwarding DMA writes between PCIe devices
+  peer_cross_read,  ///< the same across sockets
+  peer_cross_write,
+  dram,             ///< a memory, reads and writes together
+  hca_transmit,     ///< payload rate of an HCA port after packet headers
+  hca_receive,
+  loopback,         ///< TCP inside a host
+};
+
+std::string_view to_string(Limit limit);
+
+/// Extra resources beside the topology's links, and capacities of all.
+class Resources {
+ public:
+  explicit Resources(const Topology& topology) : topology_(&topology) {}
+
+  static int of(LinkId link) { return link.value; }
+  /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new.
+  int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter);
+  [[nodiscard]] double capacity(int resource) const;
+  [[nodiscard]] std::string name(int resource) const;
+  [[nodiscard]] std::string parameter(int resource) const;
+  [[nodiscard]] bool is_link(int resource) const { return resource < topology_->num_links(); }
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+
+ private:
+  struct Extra {
+    Limit limit;
+    DeviceId device;
+    double capacity;
+    std::string parameter;
+  };
+  const Topology* topology_;
+  std::vector<Extra> extras_;
+  std::map<std::pair<Limit, std::int32_t>, int> numbers_;
+};
+
+/// Collects crossings of many paths and returns them sorted and merged.
+class CrossingCounter {
+ public:
+  void add(int resource, int times = 1) { counts_.push_back({resource, times}); }
+  void add(const Path& path, int times = 1) {
+    for (const auto link : path.links) add(link.value, times);
+  }
+  [[nodiscard]] std::vector<Crossing> take();
+
+ private:
+  std::vector<Crossing> counts_;
+};
+
+/// Sum of the times of terms.
+Duration sum(const std::vector<Term>& terms);
+
+}  // namespace fabricast::models

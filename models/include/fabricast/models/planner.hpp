@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A planner turns one workload into the operation a library would perform for each message size: what NCCL, MPI or
+// perftest decides (algorithm, protocol, channels, chunks, copies) and on which links. It is built once per workload.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/models/plan.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/scenario.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast::models {
+
+/// What every planner may look at. `resources` is shared by all workloads of a scenario.
+struct PlanContext {
+  const Topology& topology;
+  const Software& software;
+  const ParameterSet& parameters;
+  Resources& resources;
+  std::uint64_t seed = 1;
+  bool runs_alone = true;   ///< no other workload: resources that can never bind may be left out of plans
+  bool full_expansion = false;
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  /// The operation for a message of `size` bytes (as the benchmark prints it).
+  [[nodiscard]] virtual OperationPlan plan(Bytes size) const = 0;
+  [[nodiscard]] virtual int num_ranks() const = 0;
+  [[nodiscard]] virtual int num_hosts() const = 0;
+  [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
+  [[nodiscard]] virtual std::vector<GivenUsed> settings() const { return {}; }
+  [[nodiscard]] virtual std::vector<std::string> assumptions() const { return {}; }
+  /// Multiplies algorithm bandwidth to nccl-tests' bus bandwidth; 1 for other benchmarks.
+  [[nodiscard]] virtual double bus_factor() const { return 1; }
+};
+
+/// The planner for the workload's benchmark, or why it cannot run on this topology.
+Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload);
+
+/// A term whose time is `times` x a time parameter.
+Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times = 1);
+
+}  // namespace fabricast::models

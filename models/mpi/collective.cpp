@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/collective.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "mpi/end_points.hpp"
+#include "mpi/schedule.hpp"
+
+namespace fabricast::models::mpi {
+
+namespace {
+
+bool is_reduction(Benchmark benchmark) {
+  return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce || benchmark == Benchmark::osu_reduce_scatter;
+}
+
+std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
+  for (const auto algorithm : algorithms_for(benchmark)) {
+    if (to_string(algorithm) == name) return algorithm;
+  }
+  return std::nullopt;
+}
+
+class CollectivePlanner : public Planner {
+ public:
+  CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks)
+      : transfers_(context, make_profile(context, workload)), workload_(workload), ranks_(std::move(ranks)) {
+    is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
+    if (is_staged_) {
+      for (auto& rank : ranks_) rank.gpu = DeviceId{};
+    }
+  }
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    OperationPlan plan;
+    plan.size = size;
+    const bool is_open_mpi = transfers_.profile().name.rfind("open-mpi", 0) == 0 || transfers_.profile().is_tcp;
+    const auto forced = algorithm_from_name(workload_.benchmark, workload_.algorithm);
+    const auto algorithm = forced.value_or(choose_algorithm(workload_.benchmark, num_ranks(), size, is_open_mpi));
+    plan.algorithm = std::string(to_string(algorithm));
+    plan.before.push_back(parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
+    if (is_staged_ && size.value > 0) add_device_staging(plan, size);
+    for (auto& round : make_schedule(workload_.benchmark, algorithm, num_ranks(), size, workload_.root)) {
+      plan.rounds.push_back(to_round(round, plan));
+    }
+    return plan;
+  }
+  [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int num_hosts() const override {
+    std::set<int> hosts;
+    for (const auto& rank : ranks_) hosts.insert(rank.host);
+    return static_cast<int>(hosts.size());
+  }
+  [[nodiscard]] std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (std::size_t r = 0; r < ranks_.size() && r < 16; ++r) names.push_back(name_of(transfers_.context().topology, ranks_[r]));
+    if (ranks_.size() > 16) names.emplace_back("...");
+    return names;
+  }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    return {{"profile", transfers_.context().software.mpi.empty() ? "default" : transfers_.context().software.mpi, transfers_.profile().name, ""},
+            {"algorithm", workload_.algorithm, workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
+             workload_.algorithm == "auto" ? "the library's decision rules" : "forced"}};
+  }
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads", "rounds of a collective start together on all ranks"};
+    if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+ private:
+  void add_device_staging(OperationPlan& plan, Bytes size) const {
+    const auto& parameters = transfers_.context().parameters;
+    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", "mpi.collective.staging_overhead"));
+    const auto& rate = parameters.at("cuda.pageable_bandwidth");
+    plan.before.push_back({"pageable copies of the whole buffer, out and in", from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
+  }
+
+  [[nodiscard]] Round to_round(const ScheduleRound& scheduled, OperationPlan& plan) const {
+    Round round;
+    round.repeat = scheduled.repeat;
+    const auto& parameters = transfers_.context().parameters;
+    for (const auto& step : scheduled.steps) {
+      auto message = transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
+                                        Bytes{static_cast<std::int64_t>(step.bytes)}, static_cast<std::uint64_t>(step.from));
+      if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
+      message.flow.latency = sum(message.terms);
+      message.flow.latency_terms = std::move(message.terms);
+      round.flows.push_back(std::move(message.flow));
+    }
+    if (scheduled.reduced_bytes > 0) {
+      const auto& rate = parameters.at("mpi.reduction_bandwidth");
+      round.fixed.push_back({"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
+    }
+    return round;
+  }
+
+  Transfers transfers_;
+  Workload workload_;
+  std::vector<EndPoint> ranks_;
+  bool is_staged_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
+  auto ranks = make_ranks(context, workload);
+  if (!ranks) return tl::unexpected(ranks.error());
+  if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
+    std::string known = "auto";
+    for (const auto algorithm : algorithms_for(workload.benchmark)) known += fmt::format(", {}", to_string(algorithm));
+    auto fault = make_error(fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)), "known: " + known);
+    fault.location = workload.location;
+    return tl::unexpected(Diagnostics{fault});
+  }
+  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
+}
+
+}  // namespace fabricast::models::mpi

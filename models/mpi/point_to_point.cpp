@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/point_to_point.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "mpi/end_points.hpp"
+
+namespace fabricast::models::mpi {
+
+namespace {
+
+class PointToPointPlanner : public Planner {
+ public:
+  PointToPointPlanner(const PlanContext& context, const Workload& workload, std::vector<Pair> pairs)
+      : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {}
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    if (is_bandwidth_test(workload_.benchmark)) return bandwidth_plan(size);
+    return latency_plan(size);
+  }
+  [[nodiscard]] int num_ranks() const override { return 2 * static_cast<int>(pairs_.size()); }
+  [[nodiscard]] int num_hosts() const override { return pairs_[0].first.host == pairs_[0].second.host ? 1 : 2; }
+  [[nodiscard]] std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const auto& pair : pairs_) {
+      names.push_back(name_of(transfers_.context().topology, pair.first));
+      names.push_back(name_of(transfers_.context().topology, pair.second));
+    }
+    return names;
+  }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override;
+  [[nodiscard]] std::vector<std::string> assumptions() const override;
+
+ private:
+  [[nodiscard]] bool is_read() const {
+    return workload_.benchmark == Benchmark::ib_read_lat || workload_.benchmark == Benchmark::ib_read_bw;
+  }
+  [[nodiscard]] OperationPlan latency_plan(Bytes size) const;
+  [[nodiscard]] OperationPlan bandwidth_plan(Bytes size) const;
+  void add_direction(OperationPlan& plan, Bytes size, bool is_back) const;
+
+  Transfers transfers_;
+  Workload workload_;
+  std::vector<Pair> pairs_;
+};
+
+void PointToPointPlanner::add_direction(OperationPlan& plan, Bytes size, bool is_back) const {
+  Round round;
+  round.label = is_back ? "reply" : "message";
+  for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    const auto& from = is_back ? pairs_[p].second : pairs_[p].first;
+    const auto& to = is_back ? pairs_[p].first : pairs_[p].second;
+    auto message = transfers_.message(from, to, size, p);
+    plan.protocol = message.protocol;
+    message.flow.latency = sum(message.terms);
+    message.flow.latency_terms = std::move(message.terms);
+    round.flows.push_back(std::move(message.flow));
+  }
+  plan.rounds.push_back(std::move(round));
+}
+
+OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
+  OperationPlan plan;
+  plan.size = size;
+  plan.algorithm = "ping-pong";
+  if (is_read()) {
+    // The request is a control message; perftest prints the full operation.
+    plan.algorithm = "read";
+    plan.before.push_back({"read request", transfers_.control_latency(pairs_[0].first, pairs_[0].second), "verbs", "a message without payload"});
+    add_direction(plan, size, true);
+    return plan;
+  }
+  add_direction(plan, size, false);
+  if (workload_.send_buffer != workload_.receive_buffer) {
+    add_direction(plan, size, true);  // the two directions differ: the benchmark prints their mean
+    plan.operations = 2;
+  }
+  return plan;
+}
+
+OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
+  OperationPlan plan;
+  plan.size = size;
+  const bool is_perftest = family_of(workload_.benchmark) == BenchmarkFamily::perftest;
+  const bool is_both_ways = workload_.is_bidirectional || workload_.benchmark == Benchmark::osu_bibw;
+  // perftest keeps its queue full for thousands of messages: latency vanishes in the mean.
+  const std::int64_t window = is_perftest ? 5000 : workload_.window;
+  plan.algorithm = fmt::format("window {}", workload_.window);
+  Round round;
+  round.label = "window";
+  Duration gap;
+  for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    for (int direction = 0; direction < (is_both_ways ? 2 : 1); ++direction) {
+      const bool is_back = is_read() ? direction == 0 : direction == 1;
+      const auto& from = is_back ? pairs_[p].second : pairs_[p].first;
+      const auto& to = is_back ? pairs_[p].first : pairs_[p].second;
+      auto message = transfers_.message(from, to, size, p);
+      plan.protocol = message.protocol;
+      gap = std::max(gap, message.gap);
+      message.flow.bytes *= static_cast<double>(window);
+      message.flow.latency = sum(message.terms);
+      message.flow.latency_terms = std::move(message.terms);
+      round.flows.push_back(std::move(message.flow));
+    }
+  }
+  if (!is_perftest) {
+    round.fixed.push_back({"acknowledgement of the window", transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi", "a message without payload"});
+  }
+  plan.operations = window * static_cast<std::int64_t>(round.flows.size());
+  // Each sender posts one message per gap; senders work side by side, queue pairs of one sender do not.
+  plan.floor = {gap.ps / static_cast<std::int64_t>(round.flows.size())};
+  plan.floor_term = {"posting messages", {}, fmt::format("mpi.{}.message_gap", transfers_.profile().name),
+                     transfers_.context().parameters.at(fmt::format("mpi.{}.message_gap", transfers_.profile().name)).source};
+  plan.rounds.push_back(std::move(round));
+  return plan;
+}
+
+std::vector<GivenUsed> PointToPointPlanner::settings() const {
+  const auto& profile = transfers_.profile();
+  const auto& software = transfers_.context().software;
+  std::vector<GivenUsed> settings;
+  settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, ""});
+  settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default", to_string(profile.eager_limit), ""});
+  if (pairs_[0].first.is_device() || pairs_[0].second.is_device()) {
+    const auto& end = pairs_[0].first.is_device() ? pairs_[0].first : pairs_[0].second;
+    std::string used = to_string(profile.gpudirect_limit);
+    std::string reason;
+    if (num_hosts() > 1 && !end.hcas.empty()) {
+      const auto allowed = gpudirect_rdma(transfers_.context(), end.gpu, end.hcas.front(), profile.gpudirect_farthest);
+      if (!allowed.is_allowed) {
+        used = "never";
+        reason = allowed.reason;
+      }
+    }
+    settings.push_back({"GPUDirect RDMA up to", software.gpudirect_limit ? to_string(*software.gpudirect_limit) : "default", used, reason});
+  }
+  return settings;
+}
+
+std::vector<std::string> PointToPointPlanner::assumptions() const {
+  std::set<std::string> out;
+  const auto& topology = transfers_.context().topology;
+  const auto& end = pairs_[0].first;
+  if (num_hosts() > 1) out.insert(fmt::format("rank 0 uses {} and sends with {}", name_of(topology, end), topology.device(end.hcas.front()).name));
+  out.insert("no other traffic on the cluster beside the listed workloads");
+  return {out.begin(), out.end()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_point_to_point_planner(const PlanContext& context, const Workload& workload) {
+  auto pairs = make_pairs(context, workload);
+  if (!pairs) return tl::unexpected(pairs.error());
+  return std::make_unique<PointToPointPlanner>(context, workload, std::move(*pairs));
+}
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/profile.hpp"
+
+#include <fmt/format.h>
+
+namespace fabricast::models::mpi {
+
+const std::vector<std::string>& profile_names() {
+  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich", "verbs", "tcp"};
+  return names;
+}
+
+Profile make_profile(const PlanContext& context, const Workload& workload) {
+  const auto& software = context.software;
+  Profile profile;
+  profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
+                 : software.transport == "tcp"                             ? "tcp"
+                 : software.mpi.empty()                                    ? "open-mpi-ucx"
+                                                                           : software.mpi;
+  const auto& p = context.parameters;
+  const auto name = [&](const char* field) { return fmt::format("mpi.{}.{}", profile.name, field); };
+  profile.overhead = p.duration(name("overhead"));
+  profile.device_overhead = p.duration(name("device_overhead"));
+  profile.inline_limit = p.bytes(name("inline_limit"));
+  profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
+  profile.device_eager_limit = software.eager_limit.value_or(p.bytes(name("device_eager_limit")));
+  profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
+  profile.rendezvous_messages = p.number(name("rendezvous_messages"));
+  profile.message_gap = p.duration(name("message_gap"));
+  profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
+  profile.max_rails = static_cast<int>(p.number(name("max_rails")));
+  profile.rail_minimum = p.bytes(name("rail_minimum"));
+  profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
+  profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
+  profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
+  profile.is_tcp = profile.name == "tcp";
+  return profile;
+}
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a message-passing stack does with a message, as numbers: `mpi.<profile>.*` parameters and the user's overrides.
+// Perftest is a profile of its own (`verbs`): no matching, no eager copy, no rendezvous.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::mpi {
+
+struct Profile {
+  std::string name;              ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, cray-mpich, verbs, tcp
+  Duration overhead;             ///< software of both sides, one message, host buffers
+  Duration device_overhead;      ///< extra per end whose buffer is on a GPU, message not empty
+  Bytes inline_limit;            ///< data up to this size travels in the work request: no DMA read at the sender
+  Bytes eager_limit;             ///< larger messages make a rendezvous first
+  Bytes device_eager_limit;
+  Bandwidth eager_copy;          ///< copies into and out of bounce buffers; 0 = none
+  double rendezvous_messages = 0;///< control messages on the critical path before data flows
+  Duration message_gap;          ///< least time between two messages of one sender
+  Duration rendezvous_gap;       ///< the same for rendezvous messages
+  int max_rails = 1;             ///< HCAs one rendezvous message is striped over
+  Bytes rail_minimum;            ///< smallest message that is striped
+  Bytes gpudirect_limit;         ///< larger device messages are staged through host memory
+  Bytes staging_chunk;
+  Distance gpudirect_farthest = Distance::node;
+  bool uses_gdrcopy = false;
+  bool is_tcp = false;
+};
+
+/// Every profile name, for messages and `fabricast list profiles`.
+const std::vector<std::string>& profile_names();
+
+/// The profile named by the software section, or the benchmark's default (open-mpi-ucx; verbs for perftest).
+Profile make_profile(const PlanContext& context, const Workload& workload);
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/channels.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/assert.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+/// NCCL's planning speed of one NVLink in GB/s (topo.h): P100 18, V100 and A100 20, sm86 12, H100 20.6.
+double nvlink_gb_per_s(int compute_capability) {
+  if (compute_capability >= 90) return 20.6;
+  if (compute_capability == 86) return 12;
+  return compute_capability >= 70 ? 20 : 18;
+}
+
+/// The largest of NCCL's channel speeds between nodes not above `gb_per_s` (search.cc).
+double network_speed(double gb_per_s) {
+  for (const double speed : {48.0, 45.0, 42.0, 40.0, 30.0, 28.0, 24.0, 22.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0,
+                             4.0, 3.0, 2.4, 1.2, 0.24, 0.12}) {
+    if (speed <= gb_per_s) return speed;
+  }
+  return 0.12;
+}
+
+int compute_capability(const PlanContext& context, DeviceId gpu) {
+  return static_cast<int>(device_value(context, gpu, "compute_capability", 70));
+}
+
+/// lanes[a][b] = NVLinks that lead straight from GPU a to GPU b.
+using LaneMatrix = std::vector<std::vector<int>>;
+
+LaneMatrix direct_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) {
+  LaneMatrix lanes(gpus.size(), std::vector<int>(gpus.size(), 0));
+  for (std::size_t a = 0; a < gpus.size(); ++a) {
+    for (std::size_t b = 0; b < gpus.size(); ++b) {
+      if (a == b) continue;
+      const auto path = topology.path_in_host(gpus[a], gpus[b]);
+      if (path && path->uses_nvlink && path->links.size() == 1) lanes[a][b] = topology.link(path->links[0]).lanes;
+    }
+  }
+  return lanes;
+}
+
+/// A Hamiltonian path (or cycle) over edges with lanes left, from `start`, ending at `end` when given. Prefers the edges
+/// with most lanes left, which keeps later channels possible.
+std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, int end, bool is_cycle) {
+  const int n = static_cast<int>(lanes.size());
+  std::vector<int> order{start};
+  std::vector<bool> used(lanes.size(), false);
+  used[static_cast<std::size_t>(start)] = true;
+  const auto lane = [&](int a, int b) { return lanes[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; };
+  const std::function<bool()> extend = [&]() {
+    const int last = order.back();
+    if (static_cast<int>(order.size()) == n) {
+      return (!is_cycle || lane(last, start) > 0) && (end < 0 || last == end);
+    }
+    std::vector<int> next;
+    for (int g = 0; g < n; ++g) {
+      const bool too_early = g == end && static_cast<int>(order.size()) < n - 1;
+      if (!used[static_cast<std::size_t>(g)] && lane(last, g) > 0 && !too_early) next.push_back(g);
+    }
+    std::stable_sort(next.begin(), next.end(), [&](int a, int b) { return lane(last, a) > lane(last, b); });
+    for (const int g : next) {
+      used[static_cast<std::size_t>(g)] = true;
+      order.push_back(g);
+      if (extend()) return true;
+      order.pop_back();
+      used[static_cast<std::size_t>(g)] = false;
+    }
+    return false;
+  };
+  if (extend()) return order;
+  return std::nullopt;
+}
+
+void take_lanes(LaneMatrix& lanes, const std::vector<int>& order, bool is_cycle) {
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    --lanes[static_cast<std::size_t>(order[i])][static_cast<std::size_t>(order[i + 1])];
+  }
+  if (is_cycle) --lanes[static_cast<std::size_t>(order.back())][static_cast<std::size_t>(order.front())];
+}
+
+/// What the search knows of one host, in positions of HostGroup::gpus.
+struct HostSearch {
+  std::vector<std::vector<int>> orders;  ///< one per undoubled channel
+  std::vector<int> hcas;                 ///< HCA ordinal per undoubled channel; empty with one host
+  double speed = 0;
+  double inside = 0;                     ///< speed of all channels without the network
+  bool is_nvlink = false;
+  bool has_nvswitch = false;
+};
+
+std::vector<int> in_rank_order(std::size_t n) {
+  std::vector<int> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);
+  return order;
+}
+
+/// NVLinks of one GPU towards NVSwitches; 0 when the host has none.
+int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) {
+  if (gpus.size() < 2) return 0;
+  const auto path = topology.path_in_host(gpus[0], gpus[1]);
+  if (!path || !path->uses_nvlink || path->links.size() < 2) return 0;
+  const auto first = topology.link(path->links[0]);
+  return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
+}
+
+/// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
+double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
+  const double generation = device_value(context, gpu, "pcie_generation", 3);
+  const double width = device_value(context, gpu, "pcie_width", 16);
+  return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
+}
+
+HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  HostSearch search;
+  const int capability = compute_capability(context, gpus[0]);
+  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && context.software.nccl_p2p) {
+    // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
+    search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
+    const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
+    search.orders.assign(static_cast<std::size_t>(channels), in_rank_order(gpus.size()));
+    search.is_nvlink = search.has_nvswitch = true;
+    return search;
+  }
+  if (context.software.nccl_p2p) {
+    auto lanes = direct_lanes(topology, gpus);
+    while (search.orders.size() < 16) {
+      const auto order = hamiltonian(lanes, 0, -1, true);
+      if (!order) break;
+      take_lanes(lanes, *order, true);
+      search.orders.push_back(*order);
+    }
+  }
+  if (!search.orders.empty()) {
+    search.is_nvlink = true;
+    search.speed = nvlink_gb_per_s(capability);
+    return search;
+  }
+  search.orders.push_back(in_rank_order(gpus.size()));
+  search.speed = pcie_gb_per_s(context, gpus[0]) * (context.software.nccl_p2p ? 1.0 : 0.5);
+  return search;
+}
+
+HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  auto search = find_channels(context, gpus);
+  search.inside = search.speed * static_cast<double>(search.orders.size());
+  return search;
+}
+
+/// Positions of the GPUs nearest to an HCA.
+std::vector<int> nearest_gpus(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId hca) {
+  auto best = Distance::sys;
+  for (const auto gpu : gpus) best = std::min(best, topology.distance(gpu, hca));
+  std::vector<int> near;
+  for (std::size_t g = 0; g < gpus.size(); ++g) {
+    if (topology.distance(gpus[g], hca) == best) near.push_back(static_cast<int>(g));
+  }
+  return near;
+}
+
+std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_t n, int first, int last) {
+  if (is_mesh) {
+    if (auto order = hamiltonian(lanes, first, n > 1 ? last : -1, false)) return *order;
+    if (auto order = hamiltonian(lanes, first, -1, false)) return *order;
+  }
+  std::vector<int> order{first};
+  for (int g = 0; g < static_cast<int>(n); ++g) {
+    if (g != first && g != last) order.push_back(g);
+  }
+  if (last != first) order.push_back(last);
+  return order;
+}
+
+/// With several hosts every HCA carries one channel; the chain starts and ends at the GPUs nearest to it.
+HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  HostSearch search = search_alone(context, gpus);
+  const auto hcas = topology.devices(DeviceKind::hca, topology.host_of(gpus[0]));
+  const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
+  const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
+  search.orders.clear();
+  double fastest = 0;
+  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate", 1.25e9));
+  for (const auto hca : hcas) {
+    if (device_value(context, hca, "rate", 1.25e9) < fastest) continue;  // NCCL drops slower ports
+    const auto near = nearest_gpus(topology, gpus, hca);
+    const auto turn = search.orders.size();
+    const int first = near[turn % near.size()];
+    int last = near[(turn + 1) % near.size()];
+    if (last == first && gpus.size() > 1) last = first == 0 ? static_cast<int>(gpus.size()) - 1 : first - 1;
+    search.orders.push_back(chain_between(lanes, is_mesh, gpus.size(), first, last));
+    search.hcas.push_back(topology.device(hca).ordinal);
+  }
+  search.speed = network_speed(fastest * 1e-9);
+  if (gpus.size() > 1 && !search.orders.empty()) {
+    search.speed = std::min(search.speed, std::max(search.inside, 1.0) / static_cast<double>(search.orders.size()));
+  }
+  return search;
+}
+
+Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  const int gpus = topology.count(DeviceKind::gpu, topology.host_of(gpu));
+  const bool is_amd = processor_of(topology, gpu).rfind("epyc", 0) == 0;
+  return is_amd && gpus <= 2 ? Distance::sys : Distance::pxb;
+}
+
+Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,
+                   std::uint64_t flow) {
+  Route route;
+  route.kind = TransportKind::socket;
+  const auto& topology = context.topology;
+  const auto from_memory = topology.local_memory(from);
+  const auto to_memory = topology.local_memory(to);
+  add_host_copy(context, from, from_memory, true, route);
+  if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
+    add_host_copy(context, from_hca, from_memory, false, route);
+    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value, to_hca.value);
+    add_host_copy(context, to_hca, to_memory, true, route);
+  } else {
+    const auto limit = context.parameters.at("tcp.loopback_bandwidth");
+    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, limit.value, limit.name), 1});
+  }
+  add_host_copy(context, to, to_memory, false, route);
+  return route;
+}
+
+/// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
+/// True when GPUDirect RDMA is used.
+bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Route& route) {
+  const auto& topology = context.topology;
+  auto allowed = gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
+  // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
+  if (is_sender && compute_capability(context, gpu) < 80) {
+    allowed = allowed && device_value(context, gpu, "nvlink_links", 0) > 0;
+  }
+  PathOptions pcie_only;
+  pcie_only.may_use_nvlink = false;
+  const auto path = is_sender ? topology.path_in_host(gpu, hca, pcie_only) : topology.path_in_host(hca, gpu, pcie_only);
+  if (allowed && path) {
+    add_dma(context, *path, is_sender, route);
+    return true;
+  }
+  const auto memory = topology.local_memory(hca);
+  if (is_sender) {
+    add_host_copy(context, gpu, memory, true, route);
+    add_host_copy(context, hca, memory, false, route);
+  } else {
+    add_host_copy(context, hca, memory, true, route);
+    add_host_copy(context, gpu, memory, false, route);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks) {
+  std::vector<HostGroup> groups;
+  std::map<int, std::size_t> index;
+  for (const auto rank : ranks) {
+    const int host = topology.host_of(rank);
+    const auto [it, is_new] = index.try_emplace(host, groups.size());
+    if (is_new) groups.push_back({host, {}});
+    groups[it->second].gpus.push_back(rank);
+  }
+  return groups;
+}
+
+ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const auto& topology = context.topology;
+  // Equal hosts with equal GPUs get equal channels: search once per shape and set of ordinals.
+  std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
+  std::vector<const HostSearch*> by_host;
+  ChannelGraph graph;
+  graph.is_nvlink = graph.has_nvswitch = true;
+  graph.channel_gb_per_s = graph.node_gb_per_s = 1e9;
+  std::size_t num_channels = 32;
+  for (const auto& group : hosts) {
+    std::vector<int> ordinals;
+    for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+    const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
+    if (is_new) it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
+    by_host.push_back(&it->second);
+    num_channels = std::min(num_channels, it->second.orders.size());
+    graph.is_nvlink = graph.is_nvlink && (it->second.is_nvlink || group.gpus.size() == 1);
+    graph.has_nvswitch = graph.has_nvswitch && it->second.has_nvswitch;
+    graph.channel_gb_per_s = std::min(graph.channel_gb_per_s, it->second.speed);
+    graph.node_gb_per_s = std::min(graph.node_gb_per_s, it->second.inside);
+  }
+  graph.graph_channels = static_cast<int>(num_channels);
+  for (std::size_t c = 0; c < 2 * num_channels; ++c) {
+    std::vector<HostChannel> channel;
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      const auto& search = *by_host[h];
+      HostChannel in_host;
+      for (const int g : search.orders[c % num_channels]) in_host.order.push_back(hosts[h].gpus[static_cast<std::size_t>(g)]);
+      if (!search.hcas.empty()) {
+        in_host.hca = topology.device_in_host(hosts[h].host, DeviceKind::hca, search.hcas[c % num_channels]);
+      }
+      channel.push_back(std::move(in_host));
+    }
+    graph.channels.push_back(std::move(channel));
+  }
+  const int capability = compute_capability(context, hosts[0].gpus[0]);
+  graph.ll128_allowed = capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1);
+  return graph;
+}
+
+Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
+  const auto& topology = context.topology;
+  Route route;
+  if (context.software.nccl_p2p) {
+    const auto nvlink = topology.path_in_host(from, to, {.may_use_nvlink = true, .may_forward_through_gpu = true});
+    if (nvlink && nvlink->uses_nvlink) {
+      route.kind = TransportKind::nvlink;
+      add_dma(context, *nvlink, false, route);
+      return route;
+    }
+    if (topology.distance(from, to) <= nccl_p2p_level(context, from)) {
+      const auto path = topology.path_in_host(from, to, {.may_use_nvlink = false});
+      if (path) {
+        route.kind = TransportKind::pcie;
+        add_dma(context, *path, false, route);
+        return route;
+      }
+    }
+  }
+  if (!context.software.nccl_shm || context.software.transport == "tcp") return socket_route(context, from, to, {}, {}, 0);
+  route.kind = TransportKind::host_memory;
+  const auto memory = topology.local_memory(from);
+  add_host_copy(context, from, memory, true, route);
+  add_host_copy(context, to, memory, false, route);
+  return route;
+}
+
+Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
+                          std::uint64_t flow) {
+  const auto& topology = context.topology;
+  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca)) return socket_route(context, from, to, from_hca, to_hca, flow);
+  Route route;
+  // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
+  const auto near = nearest_gpus(topology, topology.devices(DeviceKind::gpu, topology.host_of(from)), from_hca);
+  DeviceId sender = from;
+  const auto from_distance = topology.distance(from, from_hca);
+  if (from_distance > Distance::pxb && !near.empty() && context.software.nccl_p2p) {
+    const auto neighbour = topology.device_in_host(topology.host_of(from), DeviceKind::gpu, near[0]);
+    const auto path = topology.path_in_host(from, neighbour);
+    if (neighbour != from && topology.distance(neighbour, from_hca) <= Distance::pxb && path && path->uses_nvlink) {
+      add_dma(context, *path, false, route);
+      sender = neighbour;
+    }
+  }
+  const bool sends_direct = add_end(context, sender, from_hca, true, route);
+  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}", from_hca.value,
+                   to_hca.value);
+  const bool receives_direct = add_end(context, to, to_hca, false, route);
+  route.kind = sends_direct && receives_direct ? TransportKind::network : TransportKind::network_staged;
+  return route;
+}
+
+}  // namespace fabricast::models::nccl

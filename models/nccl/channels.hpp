@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channels NCCL's topology search would open: in each host an order of its GPUs, and the HCA a channel leaves and
+// enters by. A simplification of ncclTopoCompute (NVIDIA/nccl src/graph/search.cc): NVSwitch hosts take any order, NVLink
+// meshes take link-disjoint Hamiltonian cycles or paths, other hosts one chain. All channels are then doubled.
+#pragma once
+
+#include <vector>
+
+#include "common/transport.hpp"
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::nccl {
+
+/// The GPUs of one host that take part, in rank order.
+struct HostGroup {
+  int host = 0;
+  std::vector<DeviceId> gpus;
+};
+
+/// One channel inside one host.
+struct HostChannel {
+  std::vector<DeviceId> order;  ///< first receives from the previous host, last sends to the next
+  DeviceId hca;                 ///< used to receive and to send; value -1 with one host
+};
+
+struct ChannelGraph {
+  std::vector<std::vector<HostChannel>> channels;  ///< [channel][host group]; doubled
+  int graph_channels = 1;       ///< before doubling
+  double channel_gb_per_s = 0;  ///< NCCL's planning speed of one undoubled channel
+  double node_gb_per_s = 0;     ///< planning speed of all channels inside one host, network left out
+  bool is_nvlink = false;       ///< all hosts connect their GPUs by NVLink
+  bool has_nvswitch = false;
+  bool ll128_allowed = true;
+};
+
+/// Groups ranks by host, keeping rank order.
+std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
+
+ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts);
+
+/// The connection between two ranks of one host.
+Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to);
+
+/// The connection from the last GPU of a channel in one host to the first in the next.
+Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
+                          std::uint64_t flow);
+
+}  // namespace fabricast::models::nccl

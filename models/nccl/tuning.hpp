@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's own choice of algorithm, protocol and number of channels. These are NCCL's planning numbers, not a forecast of
+// time: for every algorithm and protocol NCCL computes latency + bytes / bandwidth from built-in tables and takes the
+// least. The tables changed with the version; three generations cover 2.4 to 2.28.
+//
+// Source: NVIDIA/nccl src/graph/tuning.cc and src/enqueue.cc at the versions named in tuning.cpp.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "fabricast/scenario.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast::models::nccl {
+
+/// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree.
+enum class Algorithm { tree, ring, nvls };
+enum class Protocol { ll, ll128, simple };
+
+std::string_view to_string(Algorithm algorithm);
+std::string_view to_string(Protocol protocol);
+std::optional<Algorithm> algorithm_from_name(std::string_view name);
+std::optional<Protocol> protocol_from_name(std::string_view name);
+
+enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_receive };
+
+/// What NCCL's tuner sees of a communicator.
+struct CommunicatorFacts {
+  int num_ranks = 2;
+  int num_nodes = 1;
+  int compute_capability = 70;
+  bool is_nvlink = true;          ///< GPUs of a node talk over NVLink
+  bool is_amd = false;            ///< processor vendor, for the network overhead
+  bool ll128_allowed = true;      ///< path types allow LL128
+  bool nvls_allowed = false;
+  int graph_channels = 1;         ///< channels found by the search, before they are doubled
+  double node_gb_per_s = 12;      ///< all channels of one node alone, without the network
+  double channel_gb_per_s = 12;   ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
+  int version = 228;              ///< 100 x major + minor
+};
+
+struct Choice {
+  Algorithm algorithm = Algorithm::ring;
+  Protocol protocol = Protocol::simple;
+};
+
+/// NCCL's estimate in microseconds; negative when the combination is disabled.
+double estimated_time_us(const CommunicatorFacts& facts, Collective collective, Algorithm algorithm, Protocol protocol,
+                         Bytes size);
+
+/// The combination NCCL takes, within what the user forced.
+Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
+              std::optional<Protocol> protocol);
+
+/// How many of `max_channels` NCCL opens for `size`, and with how many threads per channel.
+struct ChannelUse {
+  int channels = 1;
+  int threads = 512;
+};
+ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels);
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fluid engine: executes plans as max-min fair flows on SimGrid's clock and solver.
+//
+// SimGrid is used with zero-latency links (its sharing is 1/latency otherwise) and one zone whose route is the crossing
+// list of the flow being started; path latency is a timer. There is one SimGrid engine per process, built at first use;
+// its clock goes on and results are differences.
+//
+// Exact shortcuts, each compared with full expansion in tests/unit/engine:
+//  - resources crossed by the same flows the same number of times: only the slowest can bind, the others are dropped;
+//  - a round with one flow and nothing beside it needs no solver: bytes / min(capacity / times, cap);
+//  - equal rounds of a job that runs alone are simulated once and multiplied.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fabricast/models/plan.hpp"
+
+namespace fabricast::engine {
+
+/// What bound the flow that ended a round.
+struct RoundTiming {
+  Duration fixed;              ///< sum of the round's fixed terms, one repeat
+  Duration latency;            ///< latency of the critical flow, one repeat
+  Duration transfer;           ///< bytes / rate of the critical flow, one repeat
+  std::size_t critical_flow = 0;
+  std::int64_t repeat = 1;
+};
+
+struct OperationTiming {
+  Duration total;              ///< before + rounds; the floor is not applied
+  std::vector<RoundTiming> rounds;
+};
+
+struct FluidOptions {
+  bool full_expansion = false; ///< no shortcut: every round, every resource
+};
+
+/// One operation that starts at `start` beside the others.
+struct Job {
+  const models::OperationPlan* plan = nullptr;
+  Duration start;
+};
+
+/// Runs the jobs together and returns their timings in order.
+std::vector<OperationTiming> run(const models::Resources& resources, const std::vector<Job>& jobs,
+                                 const FluidOptions& options = {});
+
+/// A transfer that starts `latency` after all its predecessors have ended.
+struct Task {
+  models::Flow flow;
+  std::vector<int> after;      ///< indices of predecessors
+};
+
+/// End time of every task; the reference that shortcuts and pipelined models are compared with.
+std::vector<Duration> run_tasks(const models::Resources& resources, const std::vector<Task>& tasks);
+
+/// The resource or cap that limits a flow alone: index into crossings, or -1 for the cap.
+int binding_crossing(const models::Resources& resources, const models::Flow& flow);
+
+}  // namespace fabricast::engine

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simgrid_clock.hpp"
+
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+#include <xbt/log.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace fabricast::engine {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+using LinkImpl = simgrid::kernel::resource::StandardLinkImpl;
+
+/// SimGrid counts payload in whole units; a unit of 1/1024 byte keeps the rounding below a picosecond up to 1 TB/s.
+constexpr double k_units_per_byte = 1024;
+
+/// A zone of two end points whose route is whatever list of links the caller put in `route` before starting a flow.
+class PathZone : public simgrid::kernel::routing::NetZoneImpl {
+ public:
+  PathZone() : NetZoneImpl("paths") {}
+  std::vector<LinkImpl*> route;
+
+  void get_local_route(const simgrid::kernel::routing::NetPoint*, const simgrid::kernel::routing::NetPoint*,
+                       simgrid::kernel::routing::Route* into, double*) override {
+    into->link_list_.insert(into->link_list_.end(), route.begin(), route.end());
+  }
+  void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
+                 std::map<std::string, xbt_edge_t, std::less<>>*) override {}
+};
+
+}  // namespace
+
+struct SimGridClock::Impl {
+  struct InFlight {
+    s4u::CommPtr comm;
+    std::function<void()> then;
+  };
+
+  char program[10] = "fabricast";
+  char* argv[2] = {program, nullptr};
+  int argc = 1;
+  s4u::Engine* engine = nullptr;
+  PathZone* zone = nullptr;
+  s4u::Host* from = nullptr;
+  s4u::Host* to = nullptr;
+  std::vector<s4u::Link*> links;      // pool; the first `num_resources` are in use
+  std::vector<double> capacities;     // what each pooled link is set to
+  std::size_t num_resources = 0;
+  std::size_t num_links_made = 0;
+  std::unordered_map<const s4u::Activity*, InFlight> in_flight;
+  std::vector<s4u::CommPtr> ended;    // released outside SimGrid's callbacks
+  std::size_t timers_pending = 0;
+
+  s4u::Link* make_link(double capacity) {
+    auto* pool = s4u::create_empty_zone("pool" + std::to_string(num_links_made));
+    pool->get_impl()->set_network_model(zone->get_network_model());
+    auto* link = pool->create_link("r" + std::to_string(num_links_made++), capacity * k_units_per_byte);
+    link->seal();
+    return link;
+  }
+};
+
+SimGridClock& SimGridClock::instance() {
+  static auto* clock = new SimGridClock;
+  return *clock;
+}
+
+SimGridClock::SimGridClock() : impl_(new Impl) {
+  struct sigaction interrupt {};
+  sigaction(SIGINT, nullptr, &interrupt);
+  xbt_log_control_set("root.thres:error");
+  impl_->engine = new s4u::Engine(&impl_->argc, impl_->argv);
+  // CM02 without reverse traffic, window cap and weights is pure max-min sharing (tests/unit/engine).
+  for (const auto* option : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e18", "network/weight-S:0",
+                             "surf/precision:1e-12"}) {
+    s4u::Engine::set_config(option);
+  }
+  impl_->zone = new PathZone;
+  impl_->from = impl_->zone->create_host("from", std::vector<double>{1e9});
+  impl_->to = impl_->zone->create_host("to", std::vector<double>{1e9});
+  impl_->from->seal();
+  impl_->to->seal();
+  impl_->zone->get_iface()->seal();
+  s4u::Activity::on_completion_cb([impl = impl_](const s4u::Activity& activity) {
+    auto node = impl->in_flight.extract(&activity);
+    if (node.empty()) return;
+    impl->ended.push_back(std::move(node.mapped().comm));
+    node.mapped().then();
+  });
+  sigaction(SIGINT, &interrupt, nullptr);  // SimGrid installs its own handler
+}
+
+double SimGridClock::now() const { return s4u::Engine::get_clock(); }
+
+void SimGridClock::set_capacities(const std::vector<double>& capacities) {
+  FABRICAST_ASSERT(impl_->in_flight.empty(), "{} flows in flight while capacities change", impl_->in_flight.size());
+  impl_->num_resources = capacities.size();
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    if (i == impl_->links.size()) {
+      impl_->links.push_back(impl_->make_link(capacities[i]));
+      impl_->capacities.push_back(capacities[i]);
+    } else if (impl_->capacities[i] != capacities[i]) {
+      impl_->links[i]->set_bandwidth(capacities[i] * k_units_per_byte);
+      impl_->capacities[i] = capacities[i];
+    }
+  }
+}
+
+void SimGridClock::after(double seconds, std::function<void()> then) {
+  ++impl_->timers_pending;
+  simgrid::kernel::timer::Timer::set(now() + seconds, [impl = impl_, then = std::move(then)] {
+    --impl->timers_pending;
+    then();
+  });
+}
+
+void SimGridClock::start_flow(double bytes, const std::vector<models::Crossing>& crossings,
+                              std::function<void()> then) {
+  auto& route = impl_->zone->route;
+  route.clear();
+  for (const auto& crossing : crossings) {
+    FABRICAST_ASSERT(static_cast<std::size_t>(crossing.resource) < impl_->num_resources, "resource {} of {}",
+                     crossing.resource, impl_->num_resources);
+    auto* link = impl_->links[static_cast<std::size_t>(crossing.resource)]->get_impl();
+    route.insert(route.end(), static_cast<std::size_t>(crossing.times), link);
+  }
+  auto comm = s4u::Comm::sendto_init(impl_->from, impl_->to);
+  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * k_units_per_byte)));
+  impl_->in_flight.emplace(comm.get(), Impl::InFlight{comm, std::move(then)});
+  comm->start();
+}
+
+void SimGridClock::run() {
+  impl_->engine->run();
+  impl_->ended.clear();
+  FABRICAST_ASSERT(impl_->in_flight.empty() && impl_->timers_pending == 0, "{} flows and {} timers never ended",
+                   impl_->in_flight.size(), impl_->timers_pending);
+}
+
+}  // namespace fabricast::engine

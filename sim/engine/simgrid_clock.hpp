@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file of the project that talks to SimGrid (its .cpp does). A clock, timers, and flows that share resources
+// max-min fairly. One instance per process, for as long as the process lives.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fabricast/models/plan.hpp"
+
+namespace fabricast::engine {
+
+class SimGridClock {
+ public:
+  /// The process's instance, built at first use.
+  static SimGridClock& instance();
+
+  /// Seconds since the process's first simulation; only differences mean anything.
+  [[nodiscard]] double now() const;
+
+  /// Declares the resources of the next flows: capacity[i] bytes/s of resource i. Nothing may be in flight.
+  void set_capacities(const std::vector<double>& capacities);
+
+  /// Calls `then` after `seconds` (0 = at once, in order of calls).
+  void after(double seconds, std::function<void()> then);
+
+  /// Starts a flow of `bytes` > 0 over the crossings (resource = index into the capacities).
+  void start_flow(double bytes, const std::vector<models::Crossing>& crossings, std::function<void()> then);
+
+  /// Runs until nothing is left to happen. Every started flow and timer has ended when it returns.
+  void run();
+
+ private:
+  SimGridClock();
+  struct Impl;
+  Impl* impl_;  // never freed: SimGrid's engine must outlive everything
+};
+
+}  // namespace fabricast::engine

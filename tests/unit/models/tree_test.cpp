@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/nccl/tree.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using fabricast::models::nccl::tree_parent;
+
+TEST_CASE("both trees reach every host from one root, and no host is inner node of both for even counts") {
+  for (const int n : {2, 3, 4, 7, 8, 16, 33, 64}) {
+    CAPTURE(n);
+    std::vector<std::vector<int>> children(2, std::vector<int>(static_cast<std::size_t>(n), 0));
+    for (int second = 0; second < 2; ++second) {
+      int roots = 0;
+      for (int h = 0; h < n; ++h) {
+        int at = h;
+        int hops = 0;
+        while (tree_parent(at, n, second == 1) >= 0 && hops <= n) {
+          at = tree_parent(at, n, second == 1);
+          ++hops;
+        }
+        CHECK(hops <= n);
+        const int parent = tree_parent(h, n, second == 1);
+        if (parent < 0) ++roots;
+        if (parent >= 0) ++children[static_cast<std::size_t>(second)][static_cast<std::size_t>(parent)];
+      }
+      CHECK(roots == 1);
+    }
+    for (int h = 0; h < n; ++h) {
+      CHECK(children[0][static_cast<std::size_t>(h)] <= 2);
+      CHECK(children[1][static_cast<std::size_t>(h)] <= 2);
+      // The root has one child beside being inner or leaf in the other tree.
+      if (n % 2 == 0 && n > 2) CHECK(std::min(children[0][static_cast<std::size_t>(h)], children[1][static_cast<std::size_t>(h)]) <= 1);
+    }
+  }
+}

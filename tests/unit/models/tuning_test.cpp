@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's own choices, against the debug log of the 8-GPU H200 VM (calibration/data/h200-8gpu-.../nccl-tuning-debug.txt).
+#include "models/nccl/tuning.hpp"
+
+#include <doctest/doctest.h>
+
+#include "fabricast/units.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+using namespace fabricast::models::nccl;
+
+namespace {
+
+CommunicatorFacts eight_h200() {
+  CommunicatorFacts facts;
+  facts.num_ranks = 8;
+  facts.compute_capability = 90;
+  facts.graph_channels = 12;
+  facts.channel_gb_per_s = 30;
+  facts.version = 228;
+  return facts;
+}
+
+}  // namespace
+
+TEST_CASE("NCCL 2.28 on 8 H200 changes protocol at 4 MiB and 64 MiB, as its debug log shows") {
+  const auto facts = eight_h200();
+  const auto at = [&](Bytes size) { return choose(facts, Collective::all_reduce, size, {}, {}); };
+  for (const auto size : {1_KiB, 32_KiB, 1_MiB, 2_MiB}) {
+    CAPTURE(size.value);
+    CHECK(at(size).algorithm == Algorithm::ring);
+    CHECK(at(size).protocol == Protocol::ll);
+  }
+  for (const auto size : {4_MiB, 8_MiB, 32_MiB}) {
+    CAPTURE(size.value);
+    CHECK(at(size).algorithm == Algorithm::ring);
+    CHECK(at(size).protocol == Protocol::ll128);
+  }
+  CHECK(at(64_MiB).protocol == Protocol::simple);
+}
+
+TEST_CASE("NCCL's estimate repeats the latency and bandwidth table it printed for 8 H200") {
+  const auto facts = eight_h200();
+  // "AllReduce | Tree LL 15.2/43.6 ... | Ring LL 15.0/80.6 | LL128 40.6/189.3 | Simple 56.0/205.7": us / GB/s.
+  struct Printed {
+    Algorithm algorithm;
+    Protocol protocol;
+    double latency_us, gb_per_s;
+  };
+  for (const auto& printed : {Printed{Algorithm::ring, Protocol::ll, 15.0, 80.6}, Printed{Algorithm::ring, Protocol::ll128, 40.6, 189.3},
+                              Printed{Algorithm::ring, Protocol::simple, 56.0, 205.7}}) {
+    const auto none = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 0_B);
+    CHECK(none == doctest::Approx(printed.latency_us).epsilon(0.005));
+    const auto gibi = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 1_GiB);
+    CHECK(1073741824e-3 / (gibi - none) == doctest::Approx(printed.gb_per_s).epsilon(0.005));
+  }
+}
+
+TEST_CASE("NCCL opens LL channels with size: 1 to 32 KiB, then doubling to 24 at 1 MiB") {
+  const auto facts = eight_h200();
+  const Choice ll{Algorithm::ring, Protocol::ll};
+  CHECK(channel_use(facts, ll, 1_KiB, 24).channels == 1);
+  CHECK(channel_use(facts, ll, 32_KiB, 24).channels == 1);
+  CHECK(channel_use(facts, ll, 64_KiB, 24).channels == 2);
+  CHECK(channel_use(facts, ll, 128_KiB, 24).channels == 4);
+  CHECK(channel_use(facts, ll, 256_KiB, 24).channels == 8);
+  CHECK(channel_use(facts, ll, 512_KiB, 24).channels == 16);
+  CHECK(channel_use(facts, ll, 1_MiB, 24).channels == 24);
+}
+
+TEST_CASE("a forced algorithm or protocol is kept whatever it costs") {
+  const auto facts = eight_h200();
+  const auto choice = choose(facts, Collective::all_reduce, 1_GiB, Algorithm::tree, Protocol::ll);
+  CHECK(choice.algorithm == Algorithm::tree);
+  CHECK(choice.protocol == Protocol::ll);
+}
+
+TEST_CASE("collectives other than all-reduce have no tree") {
+  CHECK(estimated_time_us(eight_h200(), Collective::broadcast, Algorithm::tree, Protocol::simple, 1_MiB) < 0);
+}
