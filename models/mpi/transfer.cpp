@@ -186,7 +186,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   double stages = 0;
   for (const auto& crossing : crossings) {
     if (!context_.resources.is_link(crossing.resource)) continue;
-    const auto kind = context_.topology.link(LinkId{crossing.resource}).kind;
+    const auto kind = context_.topology.link_kind(LinkId{crossing.resource});
     if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);

@@ -363,7 +363,7 @@ void CollectivePlanner::limit_nvlink_stores(Flow& flow, const Choice& choice) co
   const auto& reached = parameter("nccl.nvlink_store_share", choice.algorithm == Algorithm::nvls ? "nvls" : to_string(choice.protocol));
   for (const auto& crossing : flow.crossings) {
     const auto& resources = context_.resources;
-    if (!resources.is_link(crossing.resource) || context_.topology.link(LinkId{crossing.resource}).kind != LinkKind::nvlink) continue;
+    if (!resources.is_link(crossing.resource) || context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink) continue;
     const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;

@@ -195,6 +195,7 @@ class Topology {
   [[nodiscard]] DeviceKind kind(DeviceId id) const;
   [[nodiscard]] int host_of(DeviceId id) const;
   [[nodiscard]] Link link(LinkId id) const;
+  [[nodiscard]] LinkKind link_kind(LinkId id) const;
   [[nodiscard]] Bandwidth link_bandwidth(LinkId id) const;
   [[nodiscard]] std::string link_name(LinkId id) const;  ///< "node0.gpu0 -> node0.sw0 (PCIe 3 x16)"
   /// The same connection in the other direction.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/network.hpp"
+
+#include <algorithm>
+#include <boost/graph/breadth_first_search.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <functional>
+#include <limits>
+
+namespace fabricast::topology {
+
+namespace {
+
+constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
+
+/// splitmix64: spreads flow numbers evenly over equal-cost links, the same on every machine.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+struct Network::SwitchGraph {
+  boost::compressed_sparse_row_graph<boost::directedS> graph;
+};
+
+Network::~Network() = default;
+
+Network::Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link, std::vector<std::vector<int>> coordinates,
+                 std::vector<int> dimensions, std::vector<bool> is_switch)
+    : edges_(static_cast<std::size_t>(num_nodes)), coordinates_(std::move(coordinates)), dimensions_(std::move(dimensions)),
+      is_switch_(std::move(is_switch)) {
+  std::vector<std::pair<int, int>> pairs;
+  for (std::size_t c = 0; c < cables.size(); ++c) {
+    const auto [a, b] = cables[c];
+    const int link = first_link + 2 * static_cast<int>(c);
+    edges_[static_cast<std::size_t>(a)].push_back({b, link});
+    edges_[static_cast<std::size_t>(b)].push_back({a, link + 1});
+    // HCAs do not forward: only edges between switches count for distances.
+    if (is_switch_[static_cast<std::size_t>(a)] && is_switch_[static_cast<std::size_t>(b)]) {
+      pairs.emplace_back(a, b);
+      pairs.emplace_back(b, a);
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  graph_ = std::make_unique<SwitchGraph>();
+  graph_->graph = {boost::edges_are_sorted, pairs.begin(), pairs.end(), edges_.size()};
+}
+
+int Network::entry_of(int node) const {
+  if (is_switch_[static_cast<std::size_t>(node)]) return node;
+  for (const auto& edge : edges_[static_cast<std::size_t>(node)]) {
+    if (is_switch_[static_cast<std::size_t>(edge.to)]) return edge.to;
+  }
+  return -1;
+}
+
+const std::vector<std::uint16_t>& Network::distances_to(int target) const {
+  const auto [it, is_new] = distances_.try_emplace(target);
+  if (!is_new) return it->second;
+  std::vector<std::uint16_t> distance(edges_.size(), k_unreachable);
+  distance[static_cast<std::size_t>(target)] = 0;
+  boost::breadth_first_search(graph_->graph, static_cast<std::size_t>(target),
+                              boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+  it->second = std::move(distance);
+  return it->second;
+}
+
+std::vector<Network::Edge> Network::next_edges(int at, int to, const std::vector<std::uint16_t>& distance) const {
+  std::vector<Edge> next;
+  const auto& here = coordinates_[static_cast<std::size_t>(at)];
+  const auto& there = coordinates_[static_cast<std::size_t>(to)];
+  if (!here.empty() && !there.empty()) {
+    // Dimension order, the short way round.
+    for (std::size_t d = 0; d < here.size(); ++d) {
+      if (here[d] == there[d]) continue;
+      const int size = dimensions_[d];
+      const int ahead = (there[d] - here[d] + size) % size;
+      const int step = 2 * ahead <= size ? 1 : size - 1;
+      auto wanted = here;
+      wanted[d] = (here[d] + step) % size;
+      for (const auto& edge : edges_[static_cast<std::size_t>(at)]) {
+        if (coordinates_[static_cast<std::size_t>(edge.to)] == wanted) next.push_back(edge);
+      }
+      return next;
+    }
+    return next;
+  }
+  const auto left = distance[static_cast<std::size_t>(at)];
+  for (const auto& edge : edges_[static_cast<std::size_t>(at)]) {
+    if (is_switch_[static_cast<std::size_t>(edge.to)] && distance[static_cast<std::size_t>(edge.to)] + 1 == left) next.push_back(edge);
+  }
+  return next;
+}
+
+std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
+  if (from == to) return {};
+  for (const auto& edge : edges_[static_cast<std::size_t>(from)]) {
+    if (edge.to == to) return {{edge.link}};
+  }
+  const int first = entry_of(from);
+  const int last = entry_of(to);
+  if (first < 0 || last < 0) return {};
+  std::vector<LinkId> links;
+  for (const auto& edge : edges_[static_cast<std::size_t>(from)]) {
+    if (first == from) break;
+    if (edge.to == first) {
+      links.push_back({edge.link});
+      break;
+    }
+  }
+  const auto& distance = distances_to(last);
+  if (distance[static_cast<std::size_t>(first)] == k_unreachable) return {};
+  // One hash per flow and pair of ends; each hop takes other bits, so that successive choices are independent.
+  auto hash = mixed(flow * 0x1000193ULL + mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)));
+  for (int at = first; at != last;) {
+    const auto next = next_edges(at, last, distance);
+    if (next.empty()) return {};
+    const auto& edge = next[hash % next.size()];
+    hash = mixed(hash);
+    links.push_back({edge.link});
+    at = edge.to;
+  }
+  for (const auto& edge : edges_[static_cast<std::size_t>(last)]) {
+    if (last == to) break;
+    if (edge.to == to) {
+      links.push_back({edge.link});
+      break;
+    }
+  }
+  return links;
+}
+
+std::vector<std::vector<LinkId>> Network::all_routes(int from, int to, std::size_t limit) const {
+  std::vector<std::vector<LinkId>> routes;
+  const auto one = route(from, to, 0);
+  const int first = entry_of(from);
+  const int last = entry_of(to);
+  if (one.size() < 2 || first < 0 || last < 0) {
+    if (!one.empty()) routes.push_back(one);
+    return routes;
+  }
+  const auto& distance = distances_to(last);
+  std::vector<LinkId> links{one.front()};
+  if (first == from) links.clear();
+  const std::function<void(int)> walk = [&](int at) {
+    if (routes.size() >= limit) return;
+    if (at == last) {
+      auto whole = links;
+      if (last != to) whole.push_back(one.back());
+      routes.push_back(std::move(whole));
+      return;
+    }
+    for (const auto& edge : next_edges(at, last, distance)) {
+      links.push_back({edge.link});
+      walk(edge.to);
+      links.pop_back();
+    }
+  };
+  walk(first);
+  return routes;
+}
+
+}  // namespace fabricast::topology
