@@ -57,6 +57,7 @@ struct MeasuredRow {
   std::optional<double> messages_per_s;
   std::optional<Duration> min_time;  ///< over ranks (OSU -f), over iterations (perftest, nccl-tests -I)
   std::optional<Duration> max_time;
+  std::optional<Duration> typical_time;  ///< perftest t_typical: the median over iterations
   std::optional<Duration> std_dev;
   std::vector<MeasuredPercentile> percentiles;
   std::vector<Duration> iterations;                 ///< nccl-tests JSON with -I: one out-of-place time per iteration
