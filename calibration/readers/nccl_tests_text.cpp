@@ -44,14 +44,7 @@ void read_settings(std::string_view line, MeasuredHeader& header) {
   }
   const bool is_graph = count_after(line, "graph").value_or(0) > 0;
   if (const auto blocking = count_after(line, "blocking")) header.is_blocking = *blocking > 0;
-  if (is_graph)
-    header.launch = LaunchMode::graph;
-  else if (header.gpus_per_thread.value_or(1) > 1)
-    header.launch = LaunchMode::one_thread;
-  else if (header.threads.value_or(1) > 1)
-    header.launch = LaunchMode::thread_per_gpu;
-  else
-    header.launch = LaunchMode::process_per_gpu;
+  header.launch = launch_mode(header, is_graph);
 }
 
 /// `#  Rank  0 Group  0 Pid 1000 on node0 device  0 [0000:00:06] NVIDIA H200`
@@ -170,6 +163,12 @@ class SectionReader {
 };
 
 }  // namespace
+
+LaunchMode launch_mode(const MeasuredHeader& header, bool is_graph) {
+  if (is_graph) return LaunchMode::graph;
+  if (header.gpus_per_thread.value_or(1) > 1) return LaunchMode::one_thread;
+  return header.threads.value_or(1) > 1 ? LaunchMode::thread_per_gpu : LaunchMode::process_per_gpu;
+}
 
 bool starts_nccl_tests(std::string_view line) { return is_preamble(line) || !nccl_header_columns(line).empty(); }
 

@@ -27,43 +27,14 @@ std::vector<std::string> perftest_columns(std::string_view line) {
   for (const auto& word : split_words(line)) {
     name += lower(word.text);
     if (name.starts_with("#")) name.erase(0, 1);
-    const bool is_complete = name.ends_with("]") || name == "bytes" || name == "iterations" || name == "tpsaverage";
+    const bool is_complete =
+        name.ends_with("]") || name == "bytes" || name == "iterations" || name == "sl" || name == "tpsaverage";
     if (is_complete) columns.push_back(std::exchange(name, {}));
   }
   const auto is_measure = [](const std::string& c) { return unit_of(c) > 0 || c.ends_with("[usec]"); };
   const bool is_header =
       columns.size() >= 2 && columns[0] == "bytes" && std::any_of(columns.begin(), columns.end(), is_measure);
   return is_header ? columns : std::vector<std::string>{};
-}
-
-struct Title {
-  std::string_view text;
-  std::optional<Benchmark> benchmark;
-  bool is_bidirectional = false;
-};
-
-/// `RDMA_Write Bidirectional BW Test` and relatives.
-std::optional<Title> perftest_title(std::string_view line) {
-  line = trim(line);
-  constexpr std::array<std::string_view, 5> k_verbs{"RDMA_Write", "RDMA_Read", "Send", "Atomic", "Raw"};
-  const auto verb = std::find_if(k_verbs.begin(), k_verbs.end(), [&](auto v) { return line.starts_with(v); });
-  const bool is_bandwidth = line.ends_with("BW Test");
-  if (verb == k_verbs.end() || !(is_bandwidth || line.ends_with("Latency Test"))) return std::nullopt;
-  Title title{line, std::nullopt, contains(line, "Bidirectional")};
-  const auto rest = line.substr(verb->size());
-  if (!rest.starts_with(' ')) return std::nullopt;
-  switch (verb - k_verbs.begin()) {
-    case 0:
-      title.benchmark = is_bandwidth ? Benchmark::ib_write_bw : Benchmark::ib_write_lat;
-      break;
-    case 1:
-      title.benchmark = is_bandwidth ? Benchmark::ib_read_bw : Benchmark::ib_read_lat;
-      break;
-    case 2:
-      title.benchmark = is_bandwidth ? Benchmark::ib_send_bw : Benchmark::ib_send_lat;
-      break;
-  }
-  return title;
 }
 
 /// The word after `key` and a colon.
@@ -158,6 +129,29 @@ void close_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog
 }
 
 }  // namespace
+
+std::optional<PerftestTitle> perftest_title(std::string_view line) {
+  line = trim(line);
+  constexpr std::array<std::string_view, 5> k_verbs{"RDMA_Write", "RDMA_Read", "Send", "Atomic", "Raw"};
+  const auto verb = std::find_if(k_verbs.begin(), k_verbs.end(), [&](auto v) { return line.starts_with(v); });
+  const bool is_bandwidth = line.ends_with("BW Test");
+  if (verb == k_verbs.end() || !(is_bandwidth || line.ends_with("Latency Test"))) return std::nullopt;
+  PerftestTitle title{line, std::nullopt, contains(line, "Bidirectional")};
+  const auto rest = line.substr(verb->size());
+  if (!rest.starts_with(' ')) return std::nullopt;
+  switch (verb - k_verbs.begin()) {
+    case 0:
+      title.benchmark = is_bandwidth ? Benchmark::ib_write_bw : Benchmark::ib_write_lat;
+      break;
+    case 1:
+      title.benchmark = is_bandwidth ? Benchmark::ib_read_bw : Benchmark::ib_read_lat;
+      break;
+    case 2:
+      title.benchmark = is_bandwidth ? Benchmark::ib_send_bw : Benchmark::ib_send_lat;
+      break;
+  }
+  return title;
+}
 
 bool starts_perftest(std::string_view line) {
   return perftest_title(line).has_value() || !perftest_columns(line).empty();

@@ -82,6 +82,11 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+bool is_json(std::string_view text) {
+  const auto at = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  return at != std::string_view::npos && text[at] == '{';
+}
+
 Result<MeasuredLog> only_table(Result<std::vector<MeasuredLog>> tables) {
   if (!tables) return tl::make_unexpected(std::move(tables.error()));
   auto with_rows = std::find_if(tables->begin(), tables->end(), [](const auto& t) { return !t.rows.empty(); });
@@ -98,6 +103,8 @@ Result<MeasuredLog> only_table(Result<std::vector<MeasuredLog>> tables) {
 
 Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std::string& name) {
   std::vector<MeasuredLog> tables;
+  if (is_json(text)) tables = readers::read_json(text.substr(text.find('{')), name);
+  if (!tables.empty()) return tables;
   const auto log = readers::split_log(text, name);
   for (const auto& section : sections_of(log)) {
     const auto lines = Lines(log.lines).subspan(section.begin, section.end - section.begin);

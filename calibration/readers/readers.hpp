@@ -29,7 +29,18 @@ std::vector<MeasuredLog> read_osu(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section);
 
 /// JSON of nccl-tests (-J) and perftest (--out_json); empty when the text is neither.
-std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name, Diagnostics& faults);
+std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name);
+
+/// A title line of perftest: `RDMA_Write Bidirectional BW Test`.
+struct PerftestTitle {
+  std::string_view text;
+  std::optional<Benchmark> benchmark;  ///< absent for tests that are not forecast (atomics, raw Ethernet)
+  bool is_bidirectional = false;
+};
+std::optional<PerftestTitle> perftest_title(std::string_view line);
+
+/// How nccl-tests was started, from its threads and GPUs per thread.
+LaunchMode launch_mode(const MeasuredHeader& header, bool is_graph);
 
 /// A benchmark's name as a whole word of a command line, a path or a free text.
 std::optional<Benchmark> benchmark_in(std::string_view text);
