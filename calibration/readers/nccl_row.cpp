@@ -64,14 +64,16 @@ Columns tail_columns(const Columns& header) {
   return columns;
 }
 
-std::size_t half_length(const Columns& columns) {
-  const auto first = std::find_if(columns.begin(), columns.end(), is_time_column);
-  if (first == columns.end()) return 0;
-  return static_cast<std::size_t>(std::find_if(first + 1, columns.end(), is_time_column) - first);
-}
+/// The column names of the out-of-place and the in-place half; empty where the table has none.
+struct Halves {
+  std::span<const std::string> first, second;
+};
 
-bool has_two_halves(const Columns& columns) {
-  return std::count_if(columns.begin(), columns.end(), is_time_column) == 2;
+Halves halves_of(const Columns& columns) {
+  const auto first = std::find_if(columns.begin(), columns.end(), is_time_column);
+  if (first == columns.end()) return {};
+  const auto second = std::find_if(first + 1, columns.end(), is_time_column);
+  return {{first, second}, {second, columns.end()}};
 }
 
 /// The values of one half (out of place or in place) by column.
@@ -138,21 +140,21 @@ bool is_in_place_alone(const Line& line, std::span<const Word> words, std::size_
 /// Fills the row from one or two halves at `words[half_at]`; returns the fault, empty when there is none.
 std::string fill_halves(MeasuredRow& row, const Line& line, std::span<const Word> words, std::size_t half_at,
                         const Columns& columns) {
-  const std::size_t length = half_length(columns);
-  const auto names = std::span(columns).subspan(columns.size() - length * (has_two_halves(columns) ? 2 : 1), length);
+  const auto halves = halves_of(columns);
+  const std::size_t length = halves.first.size();
   auto values = words.subspan(half_at);
-  const Half first = read_half(values.first(std::min(length, values.size())), names);
+  const Half first = read_half(values.first(std::min(length, values.size())), halves.first);
   if (!first.time_us) return "row has no time";
   if (!is_consistent(row.size, first)) return "row lost: algbw is not size / time, so a digit or a column is missing";
   fill_primary(row, first);
-  if (!has_two_halves(columns)) return {};
+  if (halves.second.empty()) return {};
   if (values.size() == length && is_in_place_alone(line, words, half_at)) {
     row.in_place_time = row.time;
     row.is_in_place_only = true;
     return {};
   }
   if (values.size() <= length) return {};
-  const Half second = read_half(values.subspan(length), names);
+  const Half second = read_half(values.subspan(length), halves.second);
   const bool is_cut = !second.algbw || (values.size() == length + 2 && !line.is_terminated);
   if (!is_cut && is_consistent(row.size, second)) row.in_place_time = from_us(second.time_us->value);
   return {};
