@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON of nccl-tests (-J) and perftest (--out_json). nccl-tests dumps the whole environment of the run under "env",
+// secrets included: it is dropped while parsing and never kept. A file cut short keeps the results that are complete.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "readers/readers.hpp"
+
+namespace fabricast::readers {
+namespace {
+
+using nlohmann::json;
+
+/// A finite number, also one written as a string; JSON's "nan" gives nothing.
+std::optional<double> number_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end()) return std::nullopt;
+  if (it->is_number()) {
+    const auto value = it->get<double>();
+    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  }
+  if (!it->is_string()) return std::nullopt;
+  const auto printed = parse_printed(trim(it->get_ref<const std::string&>()));
+  return printed ? std::optional(printed->value) : std::nullopt;
+}
+
+std::optional<int> int_of(const json& object, const char* key) {
+  const auto value = number_of(object, key);
+  constexpr double k_largest_int = 2e9;
+  if (!value || std::abs(*value) > k_largest_int) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+std::optional<Bytes> bytes_of(const json& object, const char* key) {
+  const auto value = number_of(object, key);
+  constexpr double k_largest_size = 9e18;
+  if (!value || *value < 0 || *value > k_largest_size) return std::nullopt;
+  return Bytes{std::llround(*value)};
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? std::string(trim(it->get_ref<const std::string&>())) : std::string{};
+}
+
+/// What is worth keeping of a file, also of one that breaks off: complete objects, and scalars at the top.
+struct Harvest {
+  json top = json::object();  ///< scalars and complete members of the top object
+  std::vector<json> results;  ///< complete elements of nccl-tests' "results"
+  bool is_whole = false;
+};
+
+Harvest harvest(std::string_view text) {
+  Harvest found;
+  std::string member;  ///< the top object's member being read
+  const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::key && depth == 1) {
+      member = parsed.get<std::string>();
+      return member != "env";
+    }
+    const bool is_value = event == json::parse_event_t::value || event == json::parse_event_t::object_end ||
+                          event == json::parse_event_t::array_end;
+    if (is_value && depth == 1 && member != "env") found.top[member] = parsed;
+    const bool is_result = event == json::parse_event_t::object_end && depth == 2 && member == "results";
+    if (is_result) found.results.push_back(parsed);
+    return true;
+  };
+  const auto whole = json::parse(text.begin(), text.end(), keep, false);
+  found.is_whole = !whole.is_discarded();
+  return found;
+}
+
+void read_devices(const json& config, MeasuredHeader& header) {
+  const auto devices = config.find("devices");
+  if (devices == config.end() || !devices->is_array()) return;
+  for (const auto& device : *devices) {
+    if (!device.is_object()) continue;
+    MeasuredRank rank;
+    rank.rank = int_of(device, "rank").value_or(static_cast<int>(header.ranks.size()));
+    rank.group = int_of(device, "group").value_or(0);
+    rank.host = text_of(device, "hostname");
+    rank.device = int_of(device, "device").value_or(0);
+    rank.bus_id = text_of(device, "device_hex");
+    rank.device_name = text_of(device, "device_info");
+    header.ranks.push_back(std::move(rank));
+  }
+}
+
+void read_nccl_config(const json& top, MeasuredLog& table) {
+  auto& header = table.header;
+  header.unit = "us";
+  if (const auto code = int_of(top, "nccl_version")) header.nccl_version = nccl_version_text(*code);
+  const auto args = top.find("args");
+  if (args != top.end() && args->is_array() && !args->empty() && args->front().is_string()) {
+    table.benchmark = benchmark_in(args->front().get_ref<const std::string&>());
+  }
+  const auto config = top.find("config");
+  if (config == top.end() || !config->is_object()) return;
+  header.threads = int_of(*config, "nthreads");
+  header.gpus_per_thread = int_of(*config, "ngpus");
+  header.warmup_iterations = int_of(*config, "warmup_iters").has_value() ? int_of(*config, "warmup_iters")
+                                                                         : int_of(*config, "warmup_iterations");
+  header.iterations = int_of(*config, "iterations");
+  header.aggregated_iterations = int_of(*config, "aggregated_iterations");
+  header.launch = launch_mode(header, int_of(*config, "graph").value_or(0) > 0);
+  read_devices(*config, header);
+}
+
+std::optional<Benchmark> benchmark_of_experiment(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, Benchmark>, 8> k_names{{
+      {"AllReduce", Benchmark::all_reduce_perf},
+      {"AllGather", Benchmark::all_gather_perf},
+      {"ReduceScatter", Benchmark::reduce_scatter_perf},
+      {"Broadcast", Benchmark::broadcast_perf},
+      {"Reduce", Benchmark::reduce_perf},
+      {"AlltoAll", Benchmark::alltoall_perf},
+      {"AllToAll", Benchmark::alltoall_perf},
+      {"SendRecv", Benchmark::sendrecv_perf},
+  }};
+  const auto it = std::find_if(k_names.begin(), k_names.end(), [&](const auto& n) { return n.first == name; });
+  return it == k_names.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<Duration> positive_us(const std::optional<double>& us) {
+  constexpr double k_longest_us = 1e12;
+  return us && *us > 0 && *us < k_longest_us ? std::optional(from_us(*us)) : std::nullopt;
+}
+
+void read_iterations(const json& result, MeasuredRow& row) {
+  const auto per_iteration = result.find("out_of_place_per_iter");
+  if (per_iteration == result.end() || !per_iteration->is_object()) return;
+  const auto times = per_iteration->find("times_us");
+  if (times == per_iteration->end() || !times->is_array()) return;
+  for (const auto& time : *times) {
+    if (!time.is_number()) continue;
+    if (const auto duration = positive_us(time.get<double>())) row.iterations.push_back(*duration);
+  }
+}
+
+/// A row of "results"; nothing when it has no size or no time.
+std::optional<MeasuredRow> nccl_result_row(const json& result) {
+  const auto size = bytes_of(result, "size");
+  if (!size) return std::nullopt;
+  MeasuredRow row;
+  row.size = *size;
+  row.datatype = text_of(result, "type");
+  row.reduction = text_of(result, "redop");
+  if (const auto count = number_of(result, "actual_iterations"))
+    row.num_iterations = std::llround(std::min(*count, 1e15));
+  const auto half = [&](const char* key) {
+    const auto it = result.find(key);
+    return it != result.end() && it->is_object() ? &*it : nullptr;
+  };
+  const json* out_of_place = half("out_of_place");
+  if (const json* in_place = half("in_place")) row.in_place_time = positive_us(number_of(*in_place, "time"));
+  const auto time = out_of_place != nullptr ? positive_us(number_of(*out_of_place, "time")) : std::nullopt;
+  if (!time && !row.in_place_time) return std::nullopt;
+  row.is_in_place_only = !time;
+  row.time = time ? *time : *row.in_place_time;
+  const json& first = time ? *out_of_place : *half("in_place");
+  if (const auto wrong = number_of(first, "nwrong")) row.num_wrong = std::llround(std::clamp(*wrong, 0.0, 1e18));
+  if (const auto rate = number_of(first, "alg_bw")) row.printed_algbw = Bandwidth{*rate * 1e9};
+  if (const auto rate = number_of(first, "bus_bw")) row.printed_busbw = Bandwidth{*rate * 1e9};
+  read_iterations(result, row);
+  return row;
+}
+
+Diagnostic file_warning(const std::string& name, std::string message) {
+  return {Severity::warning, {name, 0, 0}, std::move(message), {}, {}};
+}
+
+MeasuredLog nccl_table(const LogText& log, const Harvest& found) {
+  auto table = begin_table(log, LogFormat::nccl_tests_json, 0);
+  read_nccl_config(found.top, table);
+  for (const auto& result : found.results) {
+    if (!table.benchmark) table.benchmark = benchmark_of_experiment(text_of(result, "experiment_name"));
+    if (auto row = nccl_result_row(result))
+      table.rows.push_back(std::move(*row));
+    else
+      add_warning(table, file_warning(log.name, "a result was left out: it has no size or no time"));
+  }
+  if (!found.is_whole) add_warning(table, file_warning(log.name, "the file breaks off; its complete results are kept"));
+  summarize_ranks(table.header);
+  complete_from_provenance(log, table);
+  recompute_bandwidths(table);
+  return table;
+}
+
+struct BandwidthUnit {
+  double bytes_per_s;
+  const char* name;
+};
+constexpr BandwidthUnit k_mebibytes{0x1p20, "MiB/sec"};
+constexpr BandwidthUnit k_gigabits{1e9 / 8, "Gb/sec"};
+
+/// perftest's JSON names no unit; the message rate, when it is there, tells which of the two fits.
+BandwidthUnit unit_of(const json& results, Bytes size, MeasuredLog& table) {
+  const auto average = number_of(results, "BW_average");
+  const auto rate = number_of(results, "MsgRate");
+  if (average && rate && *average > 0 && *rate > 0 && size.value > 0) {
+    const double unit = *rate * 1e6 * static_cast<double>(size.value) / *average;
+    for (const auto& candidate : {k_mebibytes, k_gigabits}) {
+      constexpr double k_tolerance = 0.05;
+      if (std::abs(unit / candidate.bytes_per_s - 1) > k_tolerance) continue;
+      add_warning(table,
+                  file_warning(table.file, std::string("the file names no unit of bandwidth; its message rate fits ") +
+                                               candidate.name));
+      return candidate;
+    }
+  }
+  add_warning(table, file_warning(table.file, "the file names no unit of bandwidth; MiB/sec is assumed"));
+  return k_mebibytes;
+}
+
+void read_perftest_info(const json& top, MeasuredLog& table) {
+  const auto info = top.find("test_info");
+  if (info == top.end() || !info->is_object()) return;
+  table.header.device = text_of(*info, "Device");
+  table.header.connection_type = text_of(*info, "Connection_type");
+  table.header.link_type = text_of(*info, "Link_type");
+  table.header.queue_pairs = int_of(*info, "Number_of_qps");
+  table.header.tx_depth = int_of(*info, "TX_depth");
+  table.header.mtu = bytes_of(*info, "Mtu");
+  if (info->contains("cuda_device")) table.header.send_buffer = table.header.receive_buffer = BufferPlace::device;
+  for (const auto& [key, value] : info->items()) {
+    if (!value.is_string()) continue;
+    if (const auto title = perftest_title(value.get_ref<const std::string&>())) {
+      table.title = std::string(title->text);
+      table.benchmark = title->benchmark;
+      table.header.is_bidirectional = title->is_bidirectional;
+    }
+  }
+}
+
+void read_latencies(const json& results, MeasuredRow& row) {
+  row.min_time = positive_us(number_of(results, "t_min"));
+  row.max_time = positive_us(number_of(results, "t_max"));
+  row.std_dev = positive_us(number_of(results, "t_stdev"));
+  row.typical_time = positive_us(number_of(results, "t_typical"));
+  for (const auto& [key, value] : results.items()) {
+    const auto at = key.find("99");
+    const auto time = at == std::string::npos ? std::nullopt : positive_us(number_of(results, key.c_str()));
+    if (time) row.percentiles.push_back({key.find("99.9") == std::string::npos ? 0.99 : 0.999, *time});
+  }
+}
+
+std::optional<MeasuredLog> perftest_table(const LogText& log, const Harvest& found) {
+  const auto results = found.top.find("results");
+  if (results == found.top.end() || !results->is_object()) return std::nullopt;
+  const auto size = bytes_of(*results, "MsgSize");
+  if (!size) return std::nullopt;
+  auto table = begin_table(log, LogFormat::perftest_json, 0);
+  read_perftest_info(found.top, table);
+  MeasuredRow row;
+  row.size = *size;
+  if (const auto count = number_of(*results, "n_iterations")) row.num_iterations = std::llround(std::min(*count, 1e15));
+  if (const auto average = positive_us(number_of(*results, "t_avg"))) {
+    table.header.unit = "usec";
+    row.time = *average;
+    read_latencies(*results, row);
+  } else if (const auto bandwidth = number_of(*results, "BW_average"); bandwidth && *bandwidth > 0 && size->value > 0) {
+    const auto unit = unit_of(*results, *size, table);
+    table.header.unit = unit.name;
+    row.bandwidth = Bandwidth{*bandwidth * unit.bytes_per_s};
+    row.time = from_seconds(static_cast<double>(size->value) / row.bandwidth->bytes_per_s);
+    const auto peak = number_of(*results, "BW_peak");
+    if (peak && *peak > 0) row.peak_bandwidth = Bandwidth{*peak * unit.bytes_per_s};
+    if (const auto rate = number_of(*results, "MsgRate"); rate && *rate > 0) row.messages_per_s = *rate * 1e6;
+  }
+  if (row.time.ps > 0)
+    table.rows.push_back(std::move(row));
+  else
+    add_warning(table, file_warning(log.name, "the file has neither a bandwidth nor an average latency"));
+  add_warning(table,
+              file_warning(log.name, "perftest keeps only the last size in JSON; use its text output for a sweep"));
+  table.header.num_ranks = 2;
+  if (!table.benchmark) table.benchmark = benchmark_in(log.name);
+  complete_from_provenance(log, table);
+  if (!table.header.send_buffer) table.header.send_buffer = table.header.receive_buffer = BufferPlace::host;
+  return table;
+}
+
+}  // namespace
+
+std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name) {
+  const auto found = harvest(text);
+  const LogText log{name, {}, {}};
+  if (!found.results.empty() || found.top.contains("nccl_version")) return {nccl_table(log, found)};
+  auto table = perftest_table(log, found);
+  if (!table) return {};
+  std::vector<MeasuredLog> tables;
+  tables.push_back(std::move(*table));
+  return tables;
+}
+
+}  // namespace fabricast::readers

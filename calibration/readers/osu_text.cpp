@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of the OSU micro-benchmarks, all versions. Columns are found by their header, in lower case without blanks,
+// since its wording moves between versions: "Latency (us)", "Avg Latency(us)", "P99 Tail Lat(us)", "MB/s". MB is 1e6 B.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "readers/readers.hpp"
+
+namespace fabricast::readers {
+namespace {
+
+constexpr double k_megabyte = 1e6;
+
+/// Column names of a header line: words up to one that ends in a unit, joined ("avglatency(us)").
+std::vector<std::string> osu_header_columns(std::string_view line) {
+  line = trim(line);
+  if (line.starts_with("#")) line = trim(line.substr(1));
+  std::vector<std::string> columns;
+  std::string name;
+  for (const auto& word : split_words(line)) {
+    name += lower(word.text);
+    constexpr std::array<std::string_view, 6> k_alone{"size",       "iterations", "mb/s",
+                                                      "messages/s", "validation", "validated"};
+    const bool is_complete = name.ends_with(")") || std::find(k_alone.begin(), k_alone.end(), name) != k_alone.end();
+    if (is_complete) columns.push_back(std::exchange(name, {}));
+  }
+  const auto is_measure = [](const std::string& c) { return c.ends_with("(us)") || contains(c, "mb/s"); };
+  const bool is_header = name.empty() && !columns.empty() && std::any_of(columns.begin(), columns.end(), is_measure) &&
+                         (columns[0] == "size" || contains(columns[0], "latency(us)"));
+  return is_header ? columns : std::vector<std::string>{};
+}
+
+/// The test's words of a title: "OSU MPI-CUDA Allreduce Latency Test v7.2" -> "allreduce latency".
+std::optional<std::string> osu_title(std::string_view line) {
+  line = trim(line);
+  while (line.starts_with("#")) line = trim(line.substr(1));
+  if (!line.starts_with("OSU ") || !contains(line, " Test")) return std::nullopt;
+  return std::string(line);
+}
+
+std::optional<Benchmark> benchmark_of_title(const std::string& title) {
+  const auto first = title.find(' ', 4);
+  const auto end = title.find(" Test");
+  if (first == std::string::npos || end <= first) return std::nullopt;
+  std::string words = lower(title.substr(first + 1, end - first - 1));
+  const auto is_one_sided = contains(lower(title.substr(0, first)), "mpi_");
+  if (is_one_sided) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, Benchmark>, 14> k_titles{{
+      {"latency", Benchmark::osu_latency},
+      {"bandwidth", Benchmark::osu_bw},
+      {"bi-directional bandwidth", Benchmark::osu_bibw},
+      {"multi latency", Benchmark::osu_multi_lat},
+      {"multi-pair latency", Benchmark::osu_multi_lat},
+      {"multiple bandwidth / message rate", Benchmark::osu_mbw_mr},
+      {"allreduce latency", Benchmark::osu_allreduce},
+      {"allgather latency", Benchmark::osu_allgather},
+      {"reduce_scatter latency", Benchmark::osu_reduce_scatter},
+      {"broadcast latency", Benchmark::osu_bcast},
+      {"reduce latency", Benchmark::osu_reduce},
+      {"all-to-all personalized exchange latency", Benchmark::osu_alltoall},
+      {"alltoall latency", Benchmark::osu_alltoall},
+      {"barrier latency", Benchmark::osu_barrier},
+  }};
+  const auto it = std::find_if(k_titles.begin(), k_titles.end(), [&](const auto& t) { return t.first == words; });
+  return it == k_titles.end() ? std::nullopt : std::optional(it->second);
+}
+
+void read_title(const std::string& title, MeasuredLog& table) {
+  table.title = title;
+  table.benchmark = benchmark_of_title(title);
+  const auto maker = title.substr(4, title.find(' ', 4) - 4);  // "MPI-CUDA"
+  if (const auto dash = maker.find('-'); dash != std::string::npos) table.header.accelerator = maker.substr(dash + 1);
+  const auto version = title.rfind(" v");
+  if (version != std::string::npos) table.header.tool_version = std::string(trim(title.substr(version + 2)));
+  const bool is_pair = table.benchmark == Benchmark::osu_latency || table.benchmark == Benchmark::osu_bw ||
+                       table.benchmark == Benchmark::osu_bibw;
+  if (is_pair) table.header.num_ranks = 2;
+  const auto place = table.header.accelerator.empty() || is_pair ? BufferPlace::host : BufferPlace::device;
+  table.header.send_buffer = table.header.receive_buffer = place;
+}
+
+void read_buffers(std::string_view line, MeasuredHeader& header) {
+  const auto send = line.find("Send Buffer on ");
+  const auto receive = line.find("Receive Buffer on ");
+  if (send == std::string_view::npos || receive == std::string_view::npos) return;
+  const auto place = [&](std::string_view rest) {
+    if (rest.starts_with("MANAGED")) header.is_managed_memory = true;
+    return rest.starts_with("HOST") ? BufferPlace::host : BufferPlace::device;
+  };
+  header.send_buffer = place(line.substr(send + 15));
+  header.receive_buffer = place(line.substr(receive + 18));
+}
+
+void read_comment(std::string_view line, MeasuredLog& table) {
+  read_buffers(line, table.header);
+  if (const auto pairs = count_after(line, "pairs")) {
+    table.header.pairs = pairs;
+    table.header.num_ranks = 2 * *pairs;
+  }
+  if (const auto window = count_after(line, "window size")) table.header.window = window;
+}
+
+/// What one column says about the row.
+void read_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
+  if (column == "latency(us)" || column == "avglatency(us)" || column == "overall(us)")
+    row.time = from_us(number.value);
+  else if (column == "minlatency(us)" || column == "mincomm.(us)")
+    row.min_time = from_us(number.value);
+  else if (column == "maxlatency(us)" || column == "maxcomm.(us)")
+    row.max_time = from_us(number.value);
+  else if (column == "compute(us)")
+    row.compute_time = from_us(number.value);
+  else if (column == "purecomm.(us)")
+    row.pure_communication_time = from_us(number.value);
+  else if (column == "overlap(%)")
+    row.overlap = number.value / 100;
+  else if (column == "iterations")
+    row.num_iterations = std::llround(std::min(number.value, 1e15));
+  else if (column == "messages/s")
+    rate.messages_per_s = number;
+  else if (column == "mb/s" || column == "bandwidth(mb/s)")
+    rate.bytes_per_s = Printed{number.value * k_megabyte, number.half_unit * k_megabyte};
+  else if (column.starts_with("p") && contains(column, "taillat(us)")) {
+    const auto share = parse_printed(column.substr(1, column.find("tail") - 1));
+    if (share) row.percentiles.push_back({share->value / 100, from_us(number.value)});
+  }
+}
+
+bool is_number_row(const std::vector<Word>& words) {
+  return !words.empty() && parse_printed(words[0].text).has_value();
+}
+
+/// Reads a row; adds a warning when it cannot.
+void read_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
+  const auto words = split_words(line.text);
+  MeasuredRow row;
+  row.line = line.number;
+  if (columns[0] == "size") {
+    const auto size = parse_count(words[0].text);
+    if (!size) return add_warning(table, line_warning(log, line, "row lost: the size is not a whole number"));
+    row.size = {*size};
+  }
+  PrintedRate rate;
+  const bool may_be_cut = !line.is_terminated && words.size() < columns.size();
+  const std::size_t num_words = std::min(words.size() - (may_be_cut ? 1 : 0), columns.size());
+  for (std::size_t i = columns[0] == "size" ? 1 : 0; i < num_words; ++i) {
+    const auto number = parse_printed(words[i].text);
+    if (number && number->value >= 0) read_column(columns[i], *number, row, rate);
+  }
+  const bool is_bandwidth_row = rate.bytes_per_s || rate.messages_per_s;
+  if (is_bandwidth_row && !set_rates(row, rate)) {
+    return add_warning(table,
+                       line_warning(log, line, "row lost: its bandwidth is zero, or not size x messages per second"));
+  }
+  if (row.time.ps <= 0) return add_warning(table, line_warning(log, line, "row lost: it has no time or bandwidth"));
+  if (words.size() > columns.size()) {
+    return add_warning(table, line_warning(log, line, "row lost: it has more words than the table has columns"));
+  }
+  table.rows.push_back(std::move(row));
+}
+
+void close_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
+  if (table.rows.empty() && table.title.empty()) return;
+  complete_from_provenance(log, table);
+  tables.push_back(std::move(table));
+}
+
+}  // namespace
+
+bool starts_osu(std::string_view line) { return osu_title(line).has_value() || !osu_header_columns(line).empty(); }
+
+std::vector<MeasuredLog> read_osu(const LogText& log, Lines section) {
+  std::vector<MeasuredLog> tables;
+  MeasuredLog table = begin_table(log, LogFormat::osu, section.empty() ? 0 : section.front().number);
+  std::vector<std::string> columns;
+  for (const auto& line : section) {
+    if (const auto title = osu_title(line.text)) {
+      close_table(log, table, tables);
+      table = begin_table(log, LogFormat::osu, line.number);
+      columns.clear();
+      read_title(*title, table);
+    } else if (auto header = osu_header_columns(line.text); !header.empty()) {
+      columns = std::move(header);
+      const bool is_rate =
+          std::any_of(columns.begin(), columns.end(), [](const auto& c) { return contains(c, "mb/s"); });
+      table.header.unit = is_rate ? "MB/s" : "us";
+    } else if (!columns.empty() && is_number_row(split_words(line.text))) {
+      read_row(log, line, columns, table);
+    } else {
+      read_comment(line.text, table);
+    }
+  }
+  close_table(log, table, tables);
+  return tables;
+}
+
+}  // namespace fabricast::readers

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of perftest (ib_write_bw and relatives). The unit of bandwidth stands in the header only: MB/sec and MiB/sec
+// are both 2^20 B/s, Gb/sec is 1e9 bit/s. Write and send latencies are half a round trip, read latencies the whole.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "readers/readers.hpp"
+
+namespace fabricast::readers {
+namespace {
+
+/// Bytes per second of one unit of a bandwidth column; 0 when the unit is unknown.
+double unit_of(std::string_view column) {
+  if (contains(column, "[mb/sec]") || contains(column, "[mib/sec]")) return 0x1p20;
+  if (contains(column, "[gb/sec]")) return 1e9 / 8;
+  return 0;
+}
+
+/// Column names in lower case without blanks: "bytes", "bwaverage[mb/sec]", "99%percentile[usec]".
+std::vector<std::string> perftest_columns(std::string_view line) {
+  std::vector<std::string> columns;
+  std::string name;
+  for (const auto& word : split_words(line)) {
+    name += lower(word.text);
+    if (name.starts_with("#")) name.erase(0, 1);
+    const bool is_complete =
+        name.ends_with("]") || name == "bytes" || name == "iterations" || name == "sl" || name == "tpsaverage";
+    if (is_complete) columns.push_back(std::exchange(name, {}));
+  }
+  const auto is_measure = [](const std::string& c) { return unit_of(c) > 0 || c.ends_with("[usec]"); };
+  const bool is_header =
+      columns.size() >= 2 && columns[0] == "bytes" && std::any_of(columns.begin(), columns.end(), is_measure);
+  return is_header ? columns : std::vector<std::string>{};
+}
+
+/// The word after `key` and a colon.
+std::string setting(std::string_view line, std::string_view key) {
+  const auto at = line.find(key);
+  if (at == std::string_view::npos) return {};
+  auto rest = trim(line.substr(at + key.size()));
+  if (!rest.starts_with(':')) return {};
+  const auto words = split_words(rest.substr(1));
+  return words.empty() ? std::string{} : std::string(words[0].text);
+}
+
+void read_settings(std::string_view line, MeasuredLog& table) {
+  auto& header = table.header;
+  if (const auto qps = count_after(line, "Number of qps")) header.queue_pairs = qps;
+  if (const auto depth = count_after(line, "TX depth")) header.tx_depth = depth;
+  if (const auto mtu = count_after(line, "Mtu ")) header.mtu = Bytes{*mtu};
+  if (auto device = setting(line, "Device "); !device.empty()) header.device = device;
+  if (auto type = setting(line, "Connection type"); !type.empty()) header.connection_type = type;
+  if (auto type = setting(line, "Link type"); !type.empty()) header.link_type = type;
+  if (contains(line, "use_cuda")) header.send_buffer = header.receive_buffer = BufferPlace::device;
+  if (!table.benchmark) table.benchmark = benchmark_in(line);
+}
+
+void read_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
+  const double unit = unit_of(column);
+  if (column.starts_with("bwaverage"))
+    rate.bytes_per_s = Printed{number.value * unit, number.half_unit * unit};
+  else if (column.starts_with("bwpeak") && number.value > 0)
+    row.peak_bandwidth = Bandwidth{number.value * unit};
+  else if (column.starts_with("msgrate[mpps]"))
+    rate.messages_per_s = Printed{number.value * 1e6, number.half_unit * 1e6};
+  else if (column == "t_avg[usec]")
+    row.time = from_us(number.value);
+  else if (column == "t_typical[usec]")
+    row.typical_time = from_us(number.value);
+  else if (column == "t_min[usec]")
+    row.min_time = from_us(number.value);
+  else if (column == "t_max[usec]")
+    row.max_time = from_us(number.value);
+  else if (column == "t_stdev[usec]")
+    row.std_dev = from_us(number.value);
+  else if (column == "iterations")
+    row.num_iterations = std::llround(std::min(number.value, 1e15));
+  else if (contains(column, "%percentile")) {
+    const auto share = parse_printed(column.substr(0, column.find('%')));
+    if (share) row.percentiles.push_back({share->value / 100, from_us(number.value)});
+  }
+}
+
+void read_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
+  const auto words = split_words(line.text);
+  const auto size = parse_count(words[0].text);
+  if (!size) return;
+  MeasuredRow row;
+  row.size = {*size};
+  row.line = line.number;
+  if (words.size() > columns.size()) {
+    return add_warning(table, line_warning(log, line, "row lost: it has more words than the table has columns"));
+  }
+  PrintedRate rate;
+  const bool may_be_cut = !line.is_terminated && words.size() < columns.size();
+  for (std::size_t i = 1; i + (may_be_cut ? 1 : 0) < words.size(); ++i) {
+    const auto number = parse_printed(words[i].text);
+    if (number && number->value >= 0) read_column(columns[i], *number, row, rate);
+  }
+  if (table.header.unit != "usec") {
+    if (!set_rates(row, rate)) {
+      return add_warning(table, line_warning(log, line, "row lost: its bandwidth is zero, or not size x message rate"));
+    }
+  } else if (row.time.ps <= 0) {
+    if (!row.typical_time) return add_warning(table, line_warning(log, line, "row lost: it has no average latency"));
+    row.time = *row.typical_time;
+  }
+  table.rows.push_back(std::move(row));
+}
+
+/// The unit of the fitted column, as the header spells it.
+std::string unit_text(std::string_view line) {
+  for (const std::string_view unit : {"MB/sec", "MiB/sec", "Gb/sec"}) {
+    if (contains(line, unit)) return std::string(unit);
+  }
+  return "usec";
+}
+
+void close_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
+  if (table.rows.empty() && table.title.empty()) return;
+  table.header.num_ranks = 2;
+  complete_from_provenance(log, table);
+  if (!table.header.send_buffer) table.header.send_buffer = table.header.receive_buffer = BufferPlace::host;
+  tables.push_back(std::move(table));
+}
+
+}  // namespace
+
+std::optional<PerftestTitle> perftest_title(std::string_view line) {
+  line = trim(line);
+  constexpr std::array<std::string_view, 5> k_verbs{"RDMA_Write", "RDMA_Read", "Send", "Atomic", "Raw"};
+  const auto verb = std::find_if(k_verbs.begin(), k_verbs.end(), [&](auto v) { return line.starts_with(v); });
+  const bool is_bandwidth = line.ends_with("BW Test");
+  if (verb == k_verbs.end() || !(is_bandwidth || line.ends_with("Latency Test"))) return std::nullopt;
+  PerftestTitle title{line, std::nullopt, contains(line, "Bidirectional")};
+  const auto rest = line.substr(verb->size());
+  if (!rest.starts_with(' ')) return std::nullopt;
+  switch (verb - k_verbs.begin()) {
+    case 0:
+      title.benchmark = is_bandwidth ? Benchmark::ib_write_bw : Benchmark::ib_write_lat;
+      break;
+    case 1:
+      title.benchmark = is_bandwidth ? Benchmark::ib_read_bw : Benchmark::ib_read_lat;
+      break;
+    case 2:
+      title.benchmark = is_bandwidth ? Benchmark::ib_send_bw : Benchmark::ib_send_lat;
+      break;
+  }
+  return title;
+}
+
+bool starts_perftest(std::string_view line) {
+  return perftest_title(line).has_value() || !perftest_columns(line).empty();
+}
+
+std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section) {
+  std::vector<MeasuredLog> tables;
+  auto table = begin_table(log, LogFormat::perftest, section.empty() ? 0 : section.front().number);
+  std::vector<std::string> columns;
+  for (const auto& line : section) {
+    if (const auto title = perftest_title(line.text)) {
+      const auto named_before = table.rows.empty() ? table.benchmark : std::nullopt;
+      close_table(log, table, tables);
+      table = begin_table(log, LogFormat::perftest, line.number);
+      columns.clear();
+      table.title = std::string(title->text);
+      table.benchmark = title->benchmark ? title->benchmark : named_before;
+      table.header.is_bidirectional = title->is_bidirectional;
+    } else if (auto header = perftest_columns(line.text); !header.empty()) {
+      columns = std::move(header);
+      table.header.unit = unit_text(line.text);
+    } else if (const auto words = split_words(line.text);
+               !columns.empty() && !words.empty() && parse_count(words[0].text)) {
+      read_row(log, line, columns, table);
+    } else {
+      read_settings(line.text, table);
+    }
+  }
+  close_table(log, table, tables);
+  return tables;
+}
+
+}  // namespace fabricast::readers

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The readers behind read_logs(). A log is cut into sections where a known table begins; each section goes to the
+// reader of its format, which returns its tables and never fails: what it cannot read it reports as a warning with the
+// line.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fabricast/measurement.hpp"
+#include "readers/text.hpp"
+
+namespace fabricast::readers {
+
+using Lines = std::span<const Line>;
+
+/// The start of a table, as one line shows it.
+bool starts_nccl_tests(std::string_view line);
+bool starts_osu(std::string_view line);
+bool starts_perftest(std::string_view line);
+bool starts_p2p_matrix(std::string_view line);
+bool starts_cuda_bandwidth(std::string_view line);
+bool starts_copies(std::string_view line);
+
+std::vector<MeasuredLog> read_nccl_tests(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_osu(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section);
+
+/// JSON of nccl-tests (-J) and perftest (--out_json); empty when the text is neither.
+std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name);
+
+/// A title line of perftest: `RDMA_Write Bidirectional BW Test`.
+struct PerftestTitle {
+  std::string_view text;
+  std::optional<Benchmark> benchmark;  ///< absent for tests that are not forecast (atomics, raw Ethernet)
+  bool is_bidirectional = false;
+};
+std::optional<PerftestTitle> perftest_title(std::string_view line);
+
+/// How nccl-tests was started, from its threads and GPUs per thread.
+LaunchMode launch_mode(const MeasuredHeader& header, bool is_graph);
+
+/// A benchmark's name as a whole word of a command line, a path or a free text.
+std::optional<Benchmark> benchmark_in(std::string_view text);
+std::string_view benchmark_word(Benchmark benchmark);
+/// Whether a program's table comes in this format.
+bool is_of_format(Benchmark benchmark, LogFormat format);
+/// `job-4gpu-all_reduce-ring.txt` -> all_reduce_perf.
+std::optional<Benchmark> nccl_benchmark_of_file(std::string_view path);
+bool is_nccl(const MeasuredLog& table);
+
+/// Takes ranks, hosts and benchmark from the provenance lines where the log itself does not say.
+void complete_from_provenance(const LogText& log, MeasuredLog& table);
+
+/// Numbers of ranks that fit a table's printed busbw / algbw.
+struct RankInterval {
+  double low = 0, high = 0;
+  /// The only whole number inside, if there is one.
+  [[nodiscard]] std::optional<int> only() const;
+};
+RankInterval ranks_of_printed_bandwidths(const MeasuredLog& table);
+
+/// A new table of `format` that begins at `line`.
+MeasuredLog begin_table(const LogText& log, LogFormat format, int line);
+
+/// Adds a warning unless the table has very many already.
+void add_warning(MeasuredLog& table, Diagnostic warning);
+
+/// "2.28.9" from NCCL's version code 22809 (2.8 and earlier: 2708 -> "2.7.8").
+std::string nccl_version_text(int code);
+
+/// Fills bandwidth and busbw of nccl-tests rows from size and time.
+void recompute_bandwidths(MeasuredLog& table);
+
+/// A bandwidth and a message rate as printed, in base units.
+struct PrintedRate {
+  std::optional<Printed> bytes_per_s;
+  std::optional<Printed> messages_per_s;
+};
+/// Fills time, bandwidth and message rate of a bandwidth row from whichever was printed with more digits. False when
+/// the two contradict each other or neither is there: the row is damaged.
+bool set_rates(MeasuredRow& row, const PrintedRate& rate);
+
+Duration from_us(double us);
+
+/// Counts hosts and ranks per host from `header.ranks`.
+void summarize_ranks(MeasuredHeader& header);
+
+}  // namespace fabricast::readers

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted against measured, size by size. The error of a point is (predicted - measured) / measured time, so +0.10
+// means predicted 10 % too slow; bandwidth tests are compared by time per message too, so that one sign holds
+// everywhere. nccl-tests: the out-of-place time is the measured one. Percentiles interpolate linearly between order
+// statistics: position p (n - 1) of the sorted values, counted from 0.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/measurement.hpp"
+#include "fabricast/result.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast {
+
+/// One size that both sides have.
+struct ValidationPoint {
+  Bytes size;
+  Duration predicted;
+  Duration low, high;                                        ///< predicted 80 % band
+  Duration measured;                                         ///< median when the log has several rows of the size
+  double relative_error = 0;                                 ///< (predicted - measured) / measured
+  bool is_inside_band = false;                               ///< low <= measured <= high
+  int num_measured = 1;                                      ///< rows of the log behind `measured`
+  std::optional<Bandwidth> predicted_algbw, measured_algbw;  ///< absent for latency tests
+  std::optional<Bandwidth> predicted_busbw, measured_busbw;  ///< nccl-tests only
+  int line = 0;                                              ///< of the first measured row
+};
+
+/// Fractions, not percent. All zero when there is no point.
+struct ValidationSummary {
+  int num_points = 0;
+  double median_abs_error = 0;
+  double p90_abs_error = 0;
+  double max_abs_error = 0;
+  double bias = 0;               ///< median of the signed errors
+  double interval_coverage = 0;  ///< share of points inside the band
+};
+
+struct Validation {
+  std::string workload;
+  std::string file;
+  std::optional<Benchmark> benchmark;   ///< of the prediction
+  std::vector<ValidationPoint> points;  ///< by ascending size
+  ValidationSummary summary;
+  std::vector<Bytes> unpredicted_sizes;  ///< measured, but not predicted
+  std::vector<Bytes> unmeasured_sizes;   ///< predicted, but not measured
+  Diagnostics warnings;                  ///< another benchmark or number of ranks; no common size
+};
+
+/// Compares a workload with one table. Rows of nccl-tests with size 0 are left out.
+Validation validate(const WorkloadPrediction& prediction, const MeasuredLog& log);
+
+/// Statistics over the points of several validations together.
+ValidationSummary summarize(std::span<const Validation> validations);
+ValidationSummary summarize(std::span<const ValidationPoint> points);
+
+/// The value below which the share `p` (0..1) of `values` lies, as defined at the top; 0 when empty.
+double percentile(std::vector<double> values, double p);
+
+}  // namespace fabricast
