@@ -3,6 +3,7 @@
 # PRIVATE ...) makes fabricast_NAME with the project's warnings.
 add_library(fabricast_warnings INTERFACE)
 target_compile_options(fabricast_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor
+                       -Wno-missing-field-initializers
                        $<$<BOOL:${FABRICAST_WERROR}>:-Werror>)
 if(FABRICAST_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

@@ -1,13 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabricast/diagnostic.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "base/assert.hpp"
 
 namespace fabricast {
 
+namespace {
+
+constexpr std::size_t k_widest_line = 160;
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string where(const SourceLocation& location) {
+  if (location.file.empty()) return "";
+  if (location.line == 0) return location.file + ": ";
+  return fmt::format("{}:{}:{}: ", location.file, location.line, location.column);
+}
+
+}  // namespace
+
 void raise_internal_error(const char* file, int line, const char* condition, const std::string& message) {
-  throw InternalError(fmt::format("{}:{}: {} ({}); please report this with the command that caused it", file, line, message,
-                                  condition));
+  throw InternalError(fmt::format("{}:{}: {} ({}); please report this with the command that caused it", file, line, message, condition));
+}
+
+bool has_errors(const Diagnostics& diagnostics) {
+  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const auto& d) { return d.severity == Severity::error; });
+}
+
+Diagnostic make_error(std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  if (!hint.empty()) diagnostic.notes.push_back({std::move(hint), {}});
+  return diagnostic;
+}
+
+std::string render(const Diagnostic& diagnostic) {
+  std::string out = fmt::format("{}{}: {}\n", where(diagnostic.location), diagnostic.severity == Severity::error ? "error" : "warning", diagnostic.message);
+  const auto gutter = std::to_string(std::max(0, diagnostic.location.line)).size();
+  const std::string blank(gutter + 4, ' ');
+  if (!diagnostic.source_line.empty() && diagnostic.location.line > 0) {
+    auto line = diagnostic.source_line;
+    auto column = static_cast<std::size_t>(std::max(1, diagnostic.location.column));
+    if (line.size() > k_widest_line) {
+      const std::size_t start = column > k_widest_line / 2 ? column - k_widest_line / 2 : 0;
+      line = (start > 0 ? "..." : "") + line.substr(start, k_widest_line) + "...";
+      column = column - start + (start > 0 ? 3 : 0);
+    }
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    for (auto& c : line) {
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+    }
+    out += fmt::format("    {} | {}\n{} | {}^\n", diagnostic.location.line, line, blank, std::string(column - 1, ' '));
+  }
+  for (const auto& note : diagnostic.notes) {
+    if (note.location.file.empty()) {
+      out += fmt::format("{} = note: {}\n", blank, note.text);
+    } else {
+      out += fmt::format("{}note: {}\n", where(note.location), note.text);
+    }
+  }
+  return out;
+}
+
+std::string render(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const auto& diagnostic : diagnostics) out += render(diagnostic);
+  return out;
+}
+
+std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates, std::size_t limit) {
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  const std::size_t farthest = std::max<std::size_t>(2, word.size() / 3);
+  for (const auto& candidate : candidates) {
+    const auto longer = std::max(candidate.size(), word.size());
+    const auto shorter = std::min(candidate.size(), word.size());
+    if (longer - shorter > farthest) continue;
+    const auto distance = edit_distance(word, candidate);
+    if (distance <= farthest && distance < longer) ranked.emplace_back(distance, candidate);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());
+  std::vector<std::string> names;
+  for (const auto& [distance, name] : ranked) {
+    if (names.size() < limit) names.push_back(name);
+  }
+  return names;
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto names = near_names(word, candidates, 1);
+  return names.empty() ? std::string() : names.front();
 }
 
 }  // namespace fabricast

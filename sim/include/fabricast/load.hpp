@@ -35,7 +35,6 @@ struct LoadedScenario {
 };
 
 /// Reads a scenario, its topology and the parameter files, and builds the graph.
-/// `extra_parameters`, when given, override file values one by one (calibration).
 Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files = {},
                                      const std::vector<Setting>& settings = {});
 
@@ -62,6 +61,12 @@ struct Catalogue {
 };
 Result<Catalogue> load_whole_catalogue();
 Result<ParameterSet> load_shipped_parameters();
+
+/// Checks one of the user's device files.
+Result<DeviceType> load_device(const std::string& path);
+
+/// What a file says it is: topology, scenario, parameters or device.
+Result<std::string> file_kind(const std::string& path);
 
 /// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device. Made from the readers' own key tables.
 std::string json_schema(const std::string& file_kind);

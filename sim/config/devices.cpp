@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/sha256.hpp"
+#include "config/embedded.hpp"
+#include "config/schema.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr std::string_view k_catalogue = "catalogue/";
+
+std::string stem(std::string_view path) {
+  const auto slash = path.rfind('/');
+  auto name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  if (name.ends_with(".yaml")) name.remove_suffix(5);
+  return std::string(name);
+}
+
+Confidence confidence_of(const Node* node) {
+  if (node == nullptr) return Confidence::medium;
+  for (const auto known : {Confidence::high, Confidence::medium, Confidence::low, Confidence::assumed, Confidence::fitted}) {
+    if (to_string(known) == node->scalar) return known;
+  }
+  return Confidence::medium;
+}
+
+/// The dimension a text has by its unit; plain numbers are numbers.
+Dimension dimension_of(const std::string& text) {
+  for (const auto dimension : {Dimension::number, Dimension::bytes, Dimension::time, Dimension::bandwidth}) {
+    if (parse_quantity(text, dimension).ok) return dimension;
+  }
+  return Dimension::number;
+}
+
+double value_of(const Node& node, Dimension dimension, const std::string& what, Diagnostics& faults) {
+  const auto parsed = parse_quantity(node.scalar, dimension);
+  if (!parsed.ok) faults.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
+  return parsed.value;
+}
+
+}  // namespace
+
+Parameter read_parameter(const std::string& name, const Node& node, const Dimension* dimension, Diagnostics& faults) {
+  Parameter parameter;
+  parameter.name = name;
+  parameter.location = node.location();
+  const auto* value = node.find("value");
+  parameter.dimension = dimension != nullptr ? *dimension : dimension_of(value->scalar);
+  const auto read = [&](const char* key, double fallback) {
+    const auto* found = node.find(key);
+    return found == nullptr ? fallback : value_of(*found, parameter.dimension, fmt::format("'{}' of '{}'", key, name), faults);
+  };
+  parameter.value = read("value", 0);
+  parameter.low = read("low", parameter.value);
+  parameter.high = read("high", parameter.value);
+  if (parameter.low > parameter.value || parameter.high < parameter.value) {
+    faults.push_back(node.error(fmt::format("the interval of '{}' does not hold its value", name), "low <= value <= high"));
+  }
+  if (const auto* source = node.find("source")) parameter.source = source->scalar;
+  parameter.confidence = confidence_of(node.find("confidence"));
+  return parameter;
+}
+
+const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostics& faults) {
+  Diagnostics own;
+  check_node(document, schema_of("device"), own);
+  if (has_errors(own)) {
+    faults.insert(faults.end(), own.begin(), own.end());
+    return nullptr;
+  }
+  Entry entry;
+  entry.type.name = document.find("name")->scalar;
+  entry.type.kind = document.find("kind")->scalar;
+  entry.type.origin = document.source->name;
+  if (const auto* description = document.find("description")) entry.type.description = description->scalar;
+  if (const auto* attributes = document.find("attributes")) {
+    for (const auto& one : attributes->entries) entry.type.attributes[one.key.scalar] = one.value.scalar;
+  }
+  const auto& fields = device_fields(entry.type.kind);
+  if (const auto* values = document.find("values")) {
+    for (const auto& one : values->entries) {
+      const auto field = std::find_if(fields.begin(), fields.end(), [&](const DeviceField& f) { return one.key.scalar == f.name; });
+      if (field == fields.end()) {
+        std::vector<std::string> names;
+        for (const auto& known : fields) names.emplace_back(known.name);
+        const auto near = nearest_name(one.key.scalar, names);
+        faults.push_back(one.key.error(fmt::format("a {} has no field '{}'", entry.type.kind, one.key.scalar), near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+        continue;
+      }
+      entry.values.push_back(read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
+    }
+  }
+  if (const auto* host = document.find("host")) entry.host = *host;
+  if (entry.type.kind == "host" && document.find("host") == nullptr) {
+    faults.push_back(document.error("a device of kind host needs the key 'host'", "list its processor, sockets and devices there"));
+    return nullptr;
+  }
+  const auto name = entry.type.name;
+  return &(entries_[name] = std::move(entry));
+}
+
+void DeviceLibrary::add_file(const std::string& path, Diagnostics& faults, std::vector<InputFile>& inputs) {
+  const auto text = read_text_file(path);
+  if (!text) {
+    faults.insert(faults.end(), text.error().begin(), text.error().end());
+    return;
+  }
+  inputs.push_back({path, sha256(*text)});
+  const auto count = faults.size();
+  const auto document = parse_yaml(path, *text, faults);
+  if (faults.size() == count) read(document, faults);
+}
+
+std::vector<std::string> DeviceLibrary::shipped_names() {
+  std::vector<std::string> names;
+  for (const auto& file : embedded_files()) {
+    if (file.path.rfind(k_catalogue, 0) == 0) names.push_back(stem(file.path));
+  }
+  return names;
+}
+
+const DeviceLibrary::Entry* DeviceLibrary::find(const std::string& name, const Node& where, Diagnostics& faults) {
+  if (const auto it = entries_.find(name); it != entries_.end()) return &it->second;
+  for (const auto& file : embedded_files()) {
+    if (file.path.rfind(k_catalogue, 0) != 0 || stem(file.path) != name) continue;
+    const auto document = parse_yaml(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults);
+    return read(document, faults);
+  }
+  auto names = shipped_names();
+  for (const auto& [known, entry] : entries_) names.push_back(known);
+  const auto near = near_names(name, names);
+  std::string hint = "`fabricast list devices` prints the catalogue; your own device files go under `devices:`";
+  if (!near.empty()) {
+    hint = fmt::format("did you mean '{}'?", near.front());
+    for (std::size_t i = 1; i < near.size(); ++i) hint += fmt::format(" or '{}'?", near[i]);
+  }
+  faults.push_back(where.error(fmt::format("no device type '{}'", name), hint));
+  return nullptr;
+}
+
+std::vector<const DeviceLibrary::Entry*> DeviceLibrary::all(Diagnostics& faults) {
+  std::vector<const Entry*> found;
+  for (const auto& name : shipped_names()) {
+    if (const auto* entry = find(name, Node{}, faults)) found.push_back(entry);
+  }
+  return found;
+}
+
+ParameterSet read_parameters(const Node& document, Diagnostics& faults) {
+  ParameterSet set;
+  for (const auto& entry : document.find("parameters")->entries) set.set(read_parameter(entry.key.scalar, entry.value, nullptr, faults));
+  return set;
+}
+
+ParameterSet shipped_parameters(Diagnostics& faults) {
+  ParameterSet set;
+  for (const auto& file : embedded_files()) {
+    if (file.path.rfind("params/", 0) != 0) continue;
+    const auto document = parse_yaml(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults);
+    check_node(document, schema_of("parameters"), faults);
+    if (!has_errors(faults)) set.merge(read_parameters(document, faults));
+  }
+  return set;
+}
+
+}  // namespace fabricast::config

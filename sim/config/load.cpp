@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public loaders: files to checked documents to values to a graph, every fault of every file in one answer.
+#include "fabricast/load.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/sha256.hpp"
+#include "config/readers.hpp"
+#include "config/schema.hpp"
+#include "config/settings.hpp"
+
+namespace fabricast {
+
+namespace {
+
+using config::DeviceLibrary;
+using config::Node;
+using config::SettingScope;
+
+std::string folder_of(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
+
+/// Collects faults and inputs of one load.
+class Loader {
+ public:
+  Diagnostics faults;
+  std::vector<InputFile> inputs;
+
+  std::optional<Node> parse(const std::string& path) {
+    const auto text = config::read_text_file(path);
+    if (!text) {
+      faults.insert(faults.end(), text.error().begin(), text.error().end());
+      return std::nullopt;
+    }
+    inputs.push_back({path, sha256(*text)});
+    const auto before = faults.size();
+    auto node = config::parse_yaml(path, *text, faults);
+    // A duplicate key leaves a usable tree: go on, so that other faults show too.
+    if (faults.size() > before && node.kind != Node::Kind::mapping) return std::nullopt;
+    if (node.kind != Node::Kind::mapping) {
+      faults.push_back(node.error(fmt::format("the document must be a mapping, found {}", describe(node.kind))));
+      return std::nullopt;
+    }
+    return node;
+  }
+
+  /// True when the document is of the kind; its faults are collected either way.
+  bool check(const Node& node, const std::string& kind) {
+    const auto* schema = node.find("schema");
+    const auto wanted = fmt::format("fabricast/{}/1", kind);
+    if (schema != nullptr && schema->kind == Node::Kind::scalar && schema->scalar != wanted && schema->scalar.rfind("fabricast/", 0) == 0) {
+      faults.push_back(schema->error(fmt::format("this is a '{}' file, '{}' is expected here", schema->scalar, wanted)));
+      return false;
+    }
+    Diagnostics own;
+    config::check_node(node, config::schema_of(kind), own);
+    faults.insert(faults.end(), own.begin(), own.end());
+    return !has_errors(own);
+  }
+
+  ParameterSet parameters(const std::string& path) {
+    ParameterSet set;
+    const auto node = parse(path);
+    if (node && check(*node, "parameters")) set = config::read_parameters(*node, faults);
+    return set;
+  }
+
+  /// `file` is the path by which relative device files are found.
+  std::optional<config::ReadTopology> topology(const Node& node, const std::string& file) {
+    DeviceLibrary library;
+    if (const auto* devices = node.find("devices")) {
+      for (const auto& device : devices->items) {
+        if (device.kind == Node::Kind::scalar) library.add_file(config::resolved(folder_of(file), device.scalar), faults, inputs);
+      }
+    }
+    if (!check(node, "topology")) return std::nullopt;
+    return config::read_topology(node, library, faults);
+  }
+
+  /// Faults found while building the graph carry a place but no text of the line.
+  static void add_source_lines(Diagnostics& built, const std::vector<const Node*>& documents) {
+    for (auto& fault : built) {
+      for (const auto* document : documents) {
+        if (!document->source || document->source->name != fault.location.file) continue;
+        const auto& lines = document->source->lines;
+        if (fault.location.line >= 1 && fault.location.line <= static_cast<int>(lines.size())) fault.source_line = lines[static_cast<std::size_t>(fault.location.line - 1)];
+      }
+    }
+  }
+};
+
+ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read, const std::vector<std::string>& files) {
+  auto set = config::shipped_parameters(loader.faults);
+  set.merge(read.device_parameters);
+  for (const auto& file : files) set.merge(loader.parameters(file));
+  return set;
+}
+
+}  // namespace
+
+Result<LoadedTopology> load_topology(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
+  Loader loader;
+  auto node = loader.parse(path);
+  if (!node) return tl::unexpected(loader.faults);
+  config::apply_settings(*node, settings, SettingScope::whole, loader.faults);
+  auto read = loader.topology(*node, path);
+  if (!read || has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  auto parameters = merged_parameters(loader, *read, parameter_files);
+  auto topology = build_topology(read->spec, parameters, read->types);
+  if (!topology) {
+    auto built = topology.error();
+    Loader::add_source_lines(built, {&*node});
+    loader.faults.insert(loader.faults.end(), built.begin(), built.end());
+  }
+  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  return LoadedTopology{read->spec, *topology, std::move(parameters), read->types, loader.inputs, loader.faults};
+}
+
+Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
+  Loader loader;
+  auto node = loader.parse(path);
+  if (!node) return tl::unexpected(loader.faults);
+  config::apply_settings(*node, settings, SettingScope::scenario, loader.faults);
+  std::optional<Scenario> scenario;
+  if (loader.check(*node, "scenario")) scenario = config::read_scenario(*node, folder_of(path), loader.faults);
+
+  // The topology is read even when the scenario has faults, so that one run shows all.
+  std::optional<Node> topology_node;
+  std::string topology_file = path;
+  if (const auto* topology = node->find("topology")) {
+    if (topology->kind == Node::Kind::scalar) {
+      topology_file = config::resolved(folder_of(path), topology->scalar);
+      topology_node = loader.parse(topology_file);
+    } else if (topology->kind == Node::Kind::mapping) {
+      topology_node = *topology;
+    }
+  }
+  std::optional<config::ReadTopology> read;
+  if (topology_node) {
+    config::apply_settings(*topology_node, settings, SettingScope::topology_of_scenario, loader.faults);
+    read = loader.topology(*topology_node, topology_file);
+  }
+  if (!scenario || !read || has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  auto files = scenario->parameter_files;
+  files.insert(files.end(), parameter_files.begin(), parameter_files.end());
+  auto parameters = merged_parameters(loader, *read, files);
+  auto topology = build_topology(read->spec, parameters, read->types);
+  if (!topology) {
+    auto built = topology.error();
+    Loader::add_source_lines(built, {&*node, &*topology_node});
+    loader.faults.insert(loader.faults.end(), built.begin(), built.end());
+  }
+  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  return LoadedScenario{std::move(*scenario), *topology, std::move(parameters), loader.inputs, loader.faults};
+}
+
+Result<ParameterSet> load_parameters(const std::string& path) {
+  Loader loader;
+  auto set = loader.parameters(path);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  return set;
+}
+
+Result<DeviceType> load_device(const std::string& path) {
+  Loader loader;
+  DeviceLibrary library;
+  library.add_file(path, loader.faults, loader.inputs);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  const auto node = loader.parse(path);
+  const auto* entry = library.find(node->find("name")->scalar, *node, loader.faults);
+  if (entry == nullptr) return tl::unexpected(loader.faults);
+  return entry->type;
+}
+
+Result<ParameterSet> load_shipped_parameters() {
+  Diagnostics faults;
+  auto set = config::shipped_parameters(faults);
+  if (has_errors(faults)) return tl::unexpected(faults);
+  return set;
+}
+
+Result<Catalogue> load_whole_catalogue() {
+  Diagnostics faults;
+  Catalogue catalogue;
+  catalogue.parameters = config::shipped_parameters(faults);
+  DeviceLibrary library;
+  for (const auto* entry : library.all(faults)) {
+    catalogue.device_types.push_back(entry->type);
+    for (const auto& value : entry->values) catalogue.parameters.set(value);
+  }
+  if (has_errors(faults)) return tl::unexpected(faults);
+  return catalogue;
+}
+
+Result<std::string> file_kind(const std::string& path) {
+  Loader loader;
+  const auto node = loader.parse(path);
+  if (!node) return tl::unexpected(loader.faults);
+  const auto* schema = node->find("schema");
+  for (const auto* kind : {"topology", "scenario", "parameters", "device"}) {
+    if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
+  }
+  const auto& where = schema == nullptr ? *node : *schema;
+  loader.faults.push_back(where.error(schema == nullptr ? std::string("the file does not say what it is") : fmt::format("unknown schema '{}'", schema->scalar),
+                                      "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device)"));
+  return tl::unexpected(loader.faults);
+}
+
+}  // namespace fabricast

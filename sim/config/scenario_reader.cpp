@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "config/readers.hpp"
+#include "config/schema.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr std::size_t k_most_sizes = 10'000;
+
+class ScenarioReader {
+ public:
+  explicit ScenarioReader(Diagnostics& faults) : faults_(faults) {}
+
+  Scenario read(const Node& document, const std::string& folder) {
+    Scenario scenario;
+    scenario.name = document.find("name")->scalar;
+    scenario.file = document.source->name;
+    if (const auto* description = document.find("description")) scenario.description = description->scalar;
+    if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar) scenario.topology_file = resolved(folder, topology->scalar);
+    if (const auto* software = document.find("software")) scenario.software = read_software(*software);
+    if (const auto* files = document.find("parameters")) {
+      for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
+    }
+    if (const auto* workload = document.find("workload")) scenario.workloads.push_back(read_workload(*workload));
+    if (const auto* workloads = document.find("workloads")) {
+      for (const auto& one : workloads->items) scenario.workloads.push_back(read_workload(one));
+      if (workloads->items.empty()) faults_.push_back(workloads->error("'workloads' is empty", "list at least one workload"));
+    }
+    return scenario;
+  }
+
+ private:
+  static void flag(const Node& node, const char* key, bool& into) {
+    if (const auto* found = node.find(key)) into = as_flag(*found);
+  }
+
+  static void size(const Node& node, const char* key, std::optional<Bytes>& into) {
+    if (const auto* found = node.find(key)) into = Bytes{static_cast<std::int64_t>(as_quantity(*found, Dimension::bytes))};
+  }
+
+  Software read_software(const Node& node) {
+    Software software;
+    for (const auto& entry : node.entries) software.locations[entry.key.scalar] = entry.key.location();
+    if (const auto* mpi = node.find("mpi")) software.mpi = mpi->scalar;
+    size(node, "gpudirect_limit", software.gpudirect_limit);
+    size(node, "eager_limit", software.eager_limit);
+    size(node, "staging_chunk", software.staging_chunk);
+    if (software.staging_chunk && software.staging_chunk->value < 1) faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
+    flag(node, "gpudirect_rdma", software.gpudirect_rdma);
+    if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
+    flag(node, "gdrcopy", software.gdrcopy);
+    if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
+    if (const auto* nccl = node.find("nccl")) {
+      if (const auto* version = nccl->find("version")) read_version(*version, software);
+      flag(*nccl, "p2p", software.nccl_p2p);
+      flag(*nccl, "shm", software.nccl_shm);
+      flag(*nccl, "nvls", software.nccl_nvls);
+    }
+    return software;
+  }
+
+  void read_version(const Node& node, Software& software) {
+    int major = 0;
+    int minor = 0;
+    if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 || minor > 99) {
+      faults_.push_back(node.error(fmt::format("'version' must be an NCCL version, found '{}'", node.scalar), "write e.g. \"2.18\" in quotes"));
+      return;
+    }
+    software.nccl_version = node.scalar;
+  }
+
+  Workload read_workload(const Node& node) {
+    Workload workload;
+    workload.location = node.location();
+    workload.benchmark = *benchmark_from_name(node.find("benchmark")->scalar);
+    if (const auto* name = node.find("name")) workload.name = name->scalar;
+    const auto count = [&](const char* key, std::optional<int>& into) {
+      if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
+    };
+    const auto integer = [&](const char* key, int& into) {
+      if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
+    };
+    count("gpus", workload.gpus);
+    count("ranks", workload.ranks);
+    count("ranks_per_host", workload.ranks_per_host);
+    count("channels", workload.channels);
+    integer("window", workload.window);
+    integer("pairs", workload.pairs);
+    integer("queue_pairs", workload.queue_pairs);
+    integer("root", workload.root);
+    if (const auto* devices = node.find("devices")) {
+      for (const auto& device : devices->items) workload.devices.push_back(device.scalar);
+    }
+    if (const auto* algorithm = node.find("algorithm")) workload.algorithm = algorithm->scalar;
+    if (const auto* protocol = node.find("protocol")) workload.protocol = protocol->scalar;
+    if (const auto* both = node.find("bidirectional")) workload.is_bidirectional = as_flag(*both);
+    if (const auto* start = node.find("start")) workload.start = from_seconds(as_quantity(*start, Dimension::time));
+    read_launch(node, workload);
+    read_buffers(node, workload);
+    read_sizes(node, workload);
+    return workload;
+  }
+
+  static void read_launch(const Node& node, Workload& workload) {
+    const auto* launch = node.find("launch");
+    if (launch == nullptr) return;
+    for (const auto mode : {LaunchMode::one_thread, LaunchMode::thread_per_gpu, LaunchMode::process_per_gpu, LaunchMode::graph}) {
+      if (to_string(mode) == launch->scalar) workload.launch = mode;
+    }
+  }
+
+  void read_buffers(const Node& node, Workload& workload) {
+    const auto place = [](const Node& one) { return one.scalar == "device" ? BufferPlace::device : BufferPlace::host; };
+    if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests) workload.send_buffer = workload.receive_buffer = BufferPlace::device;
+    const auto* buffers = node.find("buffers");
+    if (buffers == nullptr) return;
+    if (buffers->kind == Node::Kind::scalar) {
+      workload.send_buffer = workload.receive_buffer = place(*buffers);
+    } else if (buffers->items.size() == 2) {
+      workload.send_buffer = place(buffers->items[0]);
+      workload.receive_buffer = place(buffers->items[1]);
+    } else {
+      faults_.push_back(buffers->error(fmt::format("'buffers' has {} elements", buffers->items.size()), "write one word, or two: sender and receiver"));
+    }
+    if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests && workload.send_buffer != BufferPlace::device) {
+      faults_.push_back(buffers->error("NCCL benchmarks work on device buffers", "leave 'buffers' out"));
+    }
+  }
+
+  void read_sizes(const Node& node, Workload& workload) {
+    const auto* sizes = node.find("sizes");
+    if (sizes == nullptr) return;
+    const auto bytes = [](const Node& one) { return Bytes{static_cast<std::int64_t>(as_quantity(one, Dimension::bytes))}; };
+    if (sizes->kind == Node::Kind::sequence) {
+      for (const auto& one : sizes->items) workload.sizes.push_back(bytes(one));
+    } else {
+      const auto from = bytes(*sizes->find("from"));
+      const auto to = bytes(*sizes->find("to"));
+      const auto* factor = sizes->find("factor");
+      const std::int64_t step = factor == nullptr ? 2 : as_integer(*factor);
+      if (from > to) faults_.push_back(sizes->error(fmt::format("'sizes' goes from {} down to {}", to_string(from), to_string(to)), "'from' must not be above 'to'"));
+      if (from.value == 0) workload.sizes.push_back(from);
+      for (Bytes size{std::max<std::int64_t>(1, from.value)}; size <= to && size.value < (std::int64_t{1} << 61) / step; size = step * size) workload.sizes.push_back(size);
+    }
+    if (workload.sizes.empty()) faults_.push_back(sizes->error("'sizes' is empty", "list at least one size, or leave it out for the benchmark's own sweep"));
+    if (workload.sizes.size() > k_most_sizes) faults_.push_back(sizes->error(fmt::format("'sizes' has {} elements, at most {} are accepted", workload.sizes.size(), k_most_sizes)));
+  }
+
+  Diagnostics& faults_;
+};
+
+}  // namespace
+
+Scenario read_scenario(const Node& document, const std::string& folder, Diagnostics& faults) { return ScenarioReader(faults).read(document, folder); }
+
+std::string resolved(const std::string& folder, const std::string& file) {
+  const std::filesystem::path path(file);
+  if (path.is_absolute() || folder.empty()) return file;
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+}  // namespace fabricast::config

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking a document against a schema, and reading accepted values.
+#include "config/schema.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/assert.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr std::string_view k_on[] = {"on", "true", "yes"};
+constexpr std::string_view k_off[] = {"off", "false", "no"};
+
+bool is_one_of(const std::string& word, const auto& words) { return std::find(std::begin(words), std::end(words), word) != std::end(words); }
+
+std::optional<double> plain_number(const std::string& text) {
+  const auto parsed = parse_quantity(text, Dimension::number);
+  if (!parsed.ok) return std::nullopt;
+  return parsed.value;
+}
+
+bool read_slot(const std::string& text, int& generation, int& width) {
+  char end = 0;
+  return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 && generation <= 6 && width >= 1 && width <= 32;
+}
+
+bool read_length(const std::string& text, double& metres) {
+  char unit[8] = {};
+  char end = 0;
+  const int read = std::sscanf(text.c_str(), "%lf %7[a-z]%c", &metres, unit, &end);
+  if (read != 2 || !(metres >= 0) || metres > 1e5) return false;
+  const std::string_view name(unit);
+  if (name == "cm") metres /= 100;
+  if (name == "km") metres *= 1000;
+  return name == "m" || name == "cm" || name == "km";
+}
+
+std::string expected(const Schema& schema) {
+  using T = Schema::Type;
+  switch (schema.type) {
+    case T::text: return "a word";
+    case T::integer: return "a whole number";
+    case T::number: return "a number";
+    case T::flag: return "on or off";
+    case T::quantity: return fmt::format("a {}", to_string(schema.dimension));
+    case T::number_or_quantity: return "a number or a quantity with its unit";
+    case T::slot: return "a PCIe slot such as 'gen3 x16'";
+    case T::length: return "a length such as '3 m'";
+    case T::choice: return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", ")) : "one of the known names";
+    case T::list: return "a list";
+    case T::mapping:
+    case T::free_mapping: return "a mapping";
+    case T::any_of: {
+      std::vector<std::string> all;
+      for (const auto& one : schema.alternatives) all.push_back(expected(*one));
+      return fmt::format("{}", fmt::join(all, " or "));
+    }
+  }
+  return "";
+}
+
+Node::Kind kind_of(const Schema& schema) {
+  if (schema.type == Schema::Type::list) return Node::Kind::sequence;
+  if (schema.type == Schema::Type::mapping || schema.type == Schema::Type::free_mapping) return Node::Kind::mapping;
+  return Node::Kind::scalar;
+}
+
+class Checker {
+ public:
+  explicit Checker(Diagnostics& faults) : faults_(faults) {}
+
+  void check(const Node& node, const Schema& schema, const std::string& what) {
+    if (schema.type == Schema::Type::any_of) return check_any(node, schema, what);
+    if (node.kind != kind_of(schema)) {
+      faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
+      return;
+    }
+    switch (schema.type) {
+      case Schema::Type::list:
+        for (const auto& item : node.items) check(item, *schema.items, fmt::format("an element of {}", what));
+        break;
+      case Schema::Type::mapping: check_mapping(node, schema, what); break;
+      case Schema::Type::free_mapping:
+        for (const auto& entry : node.entries) check(entry.value, *schema.items, fmt::format("'{}'", entry.key.scalar));
+        break;
+      default: check_scalar(node, schema, what);
+    }
+  }
+
+ private:
+  void check_any(const Node& node, const Schema& schema, const std::string& what) {
+    for (const auto& one : schema.alternatives) {
+      if (kind_of(*one) == node.kind) return check(node, *one, what);
+    }
+    faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
+  }
+
+  void check_mapping(const Node& node, const Schema& schema, const std::string& what) {
+    std::vector<std::string> names;
+    for (const auto& field : schema.fields) names.push_back(field.name);
+    for (const auto& entry : node.entries) {
+      const auto field = std::find_if(schema.fields.begin(), schema.fields.end(), [&](const Field& f) { return f.name == entry.key.scalar; });
+      if (field == schema.fields.end()) {
+        const auto near = nearest_name(entry.key.scalar, names);
+        const auto& called = schema.what.empty() ? what : schema.what;
+        faults_.push_back(entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
+                                          !near.empty() ? fmt::format("did you mean '{}'?", near)
+                                                        : (names.size() <= 8 ? fmt::format("known keys: {}", fmt::join(names, ", ")) : std::string("the schema file lists the known keys"))));
+        continue;
+      }
+      check(entry.value, *field->schema, fmt::format("'{}'", field->name));
+    }
+    for (const auto& field : schema.fields) {
+      if (!field.is_required || node.find(field.name) != nullptr) continue;
+      faults_.push_back(node.error(fmt::format("{} needs the key '{}'", schema.what.empty() ? what : schema.what, field.name), field.description));
+    }
+    for (const auto& group : schema.exactly_one) {
+      std::vector<std::string> given;
+      for (const auto& name : group) {
+        if (node.find(name) != nullptr) given.push_back(name);
+      }
+      if (given.size() == 1) continue;
+      faults_.push_back(node.error(fmt::format("{} needs exactly one of {}{}", schema.what.empty() ? what : schema.what, fmt::join(group, ", "),
+                                               given.empty() ? std::string() : fmt::format(", found {}", fmt::join(given, " and ")))));
+    }
+  }
+
+  void check_scalar(const Node& node, const Schema& schema, const std::string& what) {
+    using T = Schema::Type;
+    const auto& text = node.scalar;
+    int generation = 0;
+    int width = 0;
+    double metres = 0;
+    switch (schema.type) {
+      case T::text:
+        if (text.empty()) faults_.push_back(node.error(fmt::format("{} is empty", what)));
+        break;
+      case T::integer:
+      case T::number: check_number(node, schema, what); break;
+      case T::flag:
+        if (!is_one_of(text, k_on) && !is_one_of(text, k_off)) faults_.push_back(node.error(fmt::format("{} must be on or off, found '{}'", what, text)));
+        break;
+      case T::quantity: check_quantity(node, schema.dimension, what); break;
+      case T::number_or_quantity: check_number_or_quantity(node, what); break;
+      case T::slot:
+        if (!read_slot(text, generation, width)) faults_.push_back(node.error(fmt::format("{} must be a PCIe slot, found '{}'", what, text), "write generation and lanes, e.g. `gen3 x16`"));
+        break;
+      case T::length:
+        if (!read_length(text, metres)) faults_.push_back(node.error(fmt::format("{} must be a length, found '{}'", what, text), "write e.g. `3 m` or `50 cm`"));
+        break;
+      case T::choice: check_choice(node, schema, what); break;
+      default: break;
+    }
+  }
+
+  void check_number(const Node& node, const Schema& schema, const std::string& what) {
+    const auto value = plain_number(node.scalar);
+    const bool is_whole = value && *value == std::floor(*value) && std::abs(*value) < 1e15;
+    const bool wants_whole = schema.type == Schema::Type::integer;
+    if (!value || (wants_whole && !is_whole)) {
+      faults_.push_back(node.error(fmt::format("{} must be {}, found '{}'", what, expected(schema), node.scalar)));
+    } else if (*value < schema.low || *value > schema.high) {
+      const auto range = schema.high > 1e299 ? fmt::format("at least {}", schema.low) : fmt::format("{} to {}", schema.low, schema.high);
+      faults_.push_back(node.error(fmt::format("{} is {}, allowed is {}", what, node.scalar, range)));
+    }
+  }
+
+  void check_quantity(const Node& node, Dimension dimension, const std::string& what) {
+    const auto parsed = parse_quantity(node.scalar, dimension);
+    if (!parsed.ok) faults_.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
+  }
+
+  void check_number_or_quantity(const Node& node, const std::string& what) {
+    for (const auto dimension : {Dimension::number, Dimension::bytes, Dimension::time, Dimension::bandwidth}) {
+      if (parse_quantity(node.scalar, dimension).ok) return;
+    }
+    const auto parsed = parse_quantity(node.scalar, Dimension::bandwidth);
+    faults_.push_back(node.error(fmt::format("{}: '{}' is neither a number nor a quantity", what, node.scalar), parsed.hint));
+  }
+
+  void check_choice(const Node& node, const Schema& schema, const std::string& what) {
+    if (is_one_of(node.scalar, schema.choices)) return;
+    const auto near = nearest_name(node.scalar, schema.choices);
+    auto hint = near.empty() ? std::string() : fmt::format("did you mean '{}'?", near);
+    if (hint.empty() && schema.choices.size() <= 30) hint = fmt::format("known: {}", fmt::join(schema.choices, ", "));
+    faults_.push_back(node.error(fmt::format("{} is '{}', which is not known", what, node.scalar), hint));
+  }
+
+  Diagnostics& faults_;
+};
+
+}  // namespace
+
+void check_node(const Node& node, const Schema& schema, Diagnostics& faults) {
+  Checker(faults).check(node, schema, schema.what.empty() ? "the document" : schema.what);
+}
+
+bool as_flag(const Node& node) { return is_one_of(node.scalar, k_on); }
+
+double as_quantity(const Node& node, Dimension dimension) {
+  const auto parsed = parse_quantity(node.scalar, dimension);
+  FABRICAST_ASSERT(parsed.ok, "unchecked quantity '{}'", node.scalar);
+  return parsed.value;
+}
+
+std::int64_t as_integer(const Node& node) { return std::llround(plain_number(node.scalar).value_or(0)); }
+
+std::pair<int, int> as_slot(const Node& node) {
+  int generation = 0;
+  int width = 0;
+  FABRICAST_ASSERT(read_slot(node.scalar, generation, width), "unchecked slot '{}'", node.scalar);
+  return {generation, width};
+}
+
+double as_length(const Node& node) {
+  double metres = 0;
+  FABRICAST_ASSERT(read_length(node.scalar, metres), "unchecked length '{}'", node.scalar);
+  return metres;
+}
+
+}  // namespace fabricast::config

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One description of every file kind, used both to check a document and to print its JSON Schema, so that the two cannot
+// drift. A schema says what a node may be; fields have a description that editors show as help.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/tree.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast::config {
+
+struct Schema;
+using SchemaPtr = std::shared_ptr<const Schema>;
+
+struct Field {
+  std::string name;
+  SchemaPtr schema;
+  std::string description;
+  bool is_required = false;
+};
+
+struct Schema {
+  enum class Type { text, integer, number, flag, quantity, number_or_quantity, slot, length, choice, list, mapping, free_mapping, any_of };
+  Type type = Type::text;
+  Dimension dimension = Dimension::number;   ///< quantity
+  double low = -1e300, high = 1e300;         ///< integer, number
+  std::vector<std::string> choices;          ///< choice
+  SchemaPtr items;                           ///< list elements, values of a free mapping
+  std::vector<Field> fields;                 ///< mapping
+  std::vector<std::vector<std::string>> exactly_one;  ///< groups of keys of which exactly one must be given
+  std::vector<SchemaPtr> alternatives;       ///< any_of: one per node kind
+  std::string what;                          ///< as messages call it: "a scenario", "a workload"
+};
+
+/// Reports everything that does not fit: wrong kinds, unknown and missing keys, bad values.
+void check_node(const Node& node, const Schema& schema, Diagnostics& faults);
+
+/// Schema of a file kind: topology, scenario, parameters, device.
+const Schema& schema_of(const std::string& file_kind);
+
+/// Fields of one kind of device entry (gpu, hca, network_switch, nvswitch, processor) with their dimension.
+struct DeviceField {
+  const char* name;
+  Dimension dimension;
+  const char* description;
+};
+const std::vector<DeviceField>& device_fields(const std::string& kind);
+const std::vector<std::string>& device_kinds();
+
+/// Reads values of nodes that check_node has accepted.
+bool as_flag(const Node& node);
+double as_quantity(const Node& node, Dimension dimension);
+std::int64_t as_integer(const Node& node);
+/// `gen3 x16` -> 3, 16
+std::pair<int, int> as_slot(const Node& node);
+/// `3 m` -> 3
+double as_length(const Node& node);
+
+}  // namespace fabricast::config

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "config/readers.hpp"
+#include "config/schema.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+class TopologyReader {
+ public:
+  TopologyReader(DeviceLibrary& library, Diagnostics& faults) : library_(library), faults_(faults) {}
+
+  ReadTopology read(const Node& document) {
+    out_.spec.name = document.find("name")->scalar;
+    out_.spec.file = document.source->name;
+    for (const auto& group : document.find("hosts")->items) out_.spec.hosts.push_back(read_group(group));
+    if (const auto* fabric = document.find("fabric")) read_fabric(*fabric);
+    if (const auto* parameters = document.find("parameters")) {
+      for (const auto& entry : parameters->entries) inline_.push_back(read_parameter(entry.key.scalar, entry.value, nullptr, faults_));
+    }
+    for (auto& parameter : inline_) out_.device_parameters.set(std::move(parameter));
+    return std::move(out_);
+  }
+
+ private:
+  const DeviceLibrary::Entry* use(const Node& where, const std::string& name, const std::vector<std::string>& kinds) {
+    const auto* entry = library_.find(name, where, faults_);
+    if (entry == nullptr) return nullptr;
+    if (std::find(kinds.begin(), kinds.end(), entry->type.kind) == kinds.end()) {
+      faults_.push_back(where.error(fmt::format("'{}' is a {}, a {} is expected here", name, entry->type.kind, kinds.front())));
+      return nullptr;
+    }
+    if (used_.insert(name).second) {
+      out_.types.push_back(entry->type);
+      for (const auto& value : entry->values) out_.device_parameters.set(value);
+    }
+    return entry;
+  }
+
+  HostGroupSpec read_group(const Node& node) {
+    HostGroupSpec group;
+    group.name = node.find("name")->scalar;
+    group.location = node.location();
+    if (const auto* count = node.find("count")) group.count = static_cast<int>(as_integer(*count));
+    if (const auto* type = node.find("type")) {
+      if (const auto* entry = use(*type, type->scalar, {"host"})) group.host = read_host(entry->host);
+      group.host.type = type->scalar;
+    } else if (const auto* host = node.find("host")) {
+      group.host = read_host(*host);
+    }
+    if (const auto* processor = node.find("processor")) {
+      use(*processor, processor->scalar, {"processor"});
+      group.host.processor = processor->scalar;
+    }
+    if (const auto* sockets = node.find("sockets")) group.host.num_sockets = static_cast<int>(as_integer(*sockets));
+    if (const auto* devices = node.find("devices")) {
+      for (const auto& device : devices->items) patch_device(group.host, device);
+    }
+    if (const auto* nvlinks = node.find("nvlinks")) add_nvlinks(group.host, *nvlinks);
+    if (const auto* remove = node.find("remove")) {
+      for (const auto& name : remove->items) remove_device(group.host, name);
+    }
+    return group;
+  }
+
+  HostSpec read_host(const Node& node) {
+    HostSpec host;
+    const auto& processor = *node.find("processor");
+    use(processor, processor.scalar, {"processor"});
+    host.processor = processor.scalar;
+    if (const auto* sockets = node.find("sockets")) host.num_sockets = static_cast<int>(as_integer(*sockets));
+    if (const auto* devices = node.find("devices")) {
+      for (const auto& device : devices->items) {
+        DeviceSpec spec;
+        fill_device(spec, device);
+        host.devices.push_back(std::move(spec));
+      }
+    }
+    if (const auto* nvlinks = node.find("nvlinks")) add_nvlinks(host, *nvlinks);
+    return host;
+  }
+
+  static std::optional<DeviceKind> kind_from(const std::string& name) {
+    static const std::map<std::string, DeviceKind> kinds{{"gpu", DeviceKind::gpu}, {"hca", DeviceKind::hca}, {"pcie_switch", DeviceKind::pcie_switch},
+                                                         {"root_complex", DeviceKind::root_complex}, {"nvswitch", DeviceKind::nvswitch}};
+    const auto it = kinds.find(name);
+    if (it == kinds.end()) return std::nullopt;
+    return it->second;
+  }
+
+  /// Sets what `node` gives; keys it does not give keep their value (patching).
+  void fill_device(DeviceSpec& spec, const Node& node) {
+    spec.name = node.find("name")->scalar;
+    spec.location = node.location();
+    if (const auto* kind = node.find("kind")) spec.kind = *kind_from(kind->scalar);
+    if (const auto* type = node.find("type")) {
+      if (const auto* entry = use(*type, type->scalar, {"gpu", "hca", "nvswitch"})) {
+        const auto kind = *kind_from(entry->type.kind);
+        if (node.find("kind") != nullptr && spec.kind != kind) faults_.push_back(type->error(fmt::format("'{}' is a {}, the device is declared a {}", type->scalar, entry->type.kind, node.find("kind")->scalar)));
+        spec.kind = kind;
+      }
+      spec.type = type->scalar;
+    } else if (node.find("kind") == nullptr && spec.type.empty() && !is_known_) {
+      faults_.push_back(node.error(fmt::format("device '{}' has neither a type nor a kind", spec.name), "add `type:` from the catalogue, or `kind: pcie_switch`"));
+    }
+    if (const auto* below = node.find("below")) spec.below = below->scalar;
+    if (const auto* slot = node.find("pcie")) std::tie(spec.pcie.generation, spec.pcie.width) = as_slot(*slot);
+    if (const auto* trained = node.find("trained")) {
+      const auto [generation, width] = as_slot(*trained);
+      spec.in_trained_below_slot = generation < spec.pcie.generation || width < spec.pcie.width;
+      spec.pcie = {generation, width};
+    }
+  }
+
+  void patch_device(HostSpec& host, const Node& node) {
+    const auto& name = node.find("name")->scalar;
+    const auto it = std::find_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.name == name; });
+    is_known_ = it != host.devices.end();
+    if (is_known_) {
+      fill_device(*it, node);
+    } else {
+      DeviceSpec spec;
+      fill_device(spec, node);
+      host.devices.push_back(std::move(spec));
+    }
+    is_known_ = false;
+  }
+
+  void remove_device(HostSpec& host, const Node& node) {
+    const auto& name = node.scalar;
+    const auto count = host.devices.size();
+    std::erase_if(host.devices, [&](const DeviceSpec& d) { return d.name == name; });
+    if (host.devices.size() == count) {
+      std::vector<std::string> names;
+      for (const auto& device : host.devices) names.push_back(device.name);
+      const auto near = nearest_name(name, names);
+      faults_.push_back(node.error(fmt::format("the host has no device '{}' to remove", name), near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+    }
+    std::erase_if(host.nvlinks, [&](const NvlinkSpec& link) { return link.from == name || link.to == name; });
+  }
+
+  static void add_nvlinks(HostSpec& host, const Node& node) {
+    for (const auto& one : node.items) {
+      NvlinkSpec link;
+      link.from = one.find("from")->scalar;
+      link.to = one.find("to")->scalar;
+      if (const auto* links = one.find("links")) link.links = static_cast<int>(as_integer(*links));
+      link.location = one.location();
+      host.nvlinks.push_back(std::move(link));
+    }
+  }
+
+  void read_fabric(const Node& node) {
+    auto& fabric = out_.spec.fabric;
+    fabric.location = node.location();
+    for (const auto kind : {FabricKind::single_switch, FabricKind::leaf_spine, FabricKind::fat_tree, FabricKind::rail_optimized, FabricKind::dragonfly, FabricKind::torus, FabricKind::list}) {
+      const auto* body = node.find(to_string(kind));
+      if (body == nullptr) continue;
+      fabric.kind = kind;
+      read_fabric_body(*body, fabric);
+    }
+  }
+
+  void read_fabric_body(const Node& node, FabricSpec& fabric) {
+    const auto integer = [&](const char* key, int& into) {
+      if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
+    };
+    if (const auto* type = node.find("switch")) {
+      use(*type, type->scalar, {"network_switch"});
+      fabric.switch_type = type->scalar;
+    }
+    if (const auto* rate = node.find("rate")) fabric.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
+    if (const auto* latency = node.find("hop_latency")) fabric.hop_latency = from_seconds(as_quantity(*latency, Dimension::time));
+    if (const auto* cable = node.find("cable")) fabric.cable_length_m = as_length(*cable);
+    if (const auto* mtu = node.find("mtu")) read_mtu(*mtu, fabric);
+    if (const auto* over = node.find("oversubscription")) fabric.oversubscription = as_quantity(*over, Dimension::number);
+    integer("tiers", fabric.tiers);
+    integer("leaf_ports", fabric.leaf_ports);
+    integer("spines", fabric.spines);
+    integer("rails", fabric.rails);
+    integer("groups", fabric.groups);
+    integer("routers_per_group", fabric.routers_per_group);
+    integer("hosts_per_router", fabric.hosts_per_router);
+    integer("global_links", fabric.global_links);
+    if (const auto* dimensions = node.find("dimensions")) {
+      for (const auto& d : dimensions->items) fabric.dimensions.push_back(static_cast<int>(as_integer(d)));
+    }
+    if (const auto* switches = node.find("switches")) {
+      for (const auto& one : switches->items) {
+        use(*one.find("type"), one.find("type")->scalar, {"network_switch"});
+        fabric.switches.push_back({one.find("name")->scalar, one.find("type")->scalar, one.location()});
+      }
+    }
+    if (const auto* cables = node.find("cables")) {
+      for (const auto& one : cables->items) fabric.cables.push_back(read_cable(one));
+    }
+  }
+
+  void read_mtu(const Node& node, FabricSpec& fabric) {
+    auto parsed = parse_quantity(node.scalar, Dimension::number);
+    if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
+    if (!parsed.ok || parsed.value < 1 || parsed.value > 65536) {
+      faults_.push_back(node.error(fmt::format("'mtu' must be 1 to 65536 bytes, found '{}'", node.scalar), "write e.g. `4096 B`"));
+      return;
+    }
+    fabric.mtu = static_cast<int>(std::llround(parsed.value));
+  }
+
+  static CableSpec read_cable(const Node& node) {
+    CableSpec cable;
+    cable.from = node.find("from")->scalar;
+    cable.to = node.find("to")->scalar;
+    cable.location = node.location();
+    if (const auto* count = node.find("count")) cable.count = static_cast<int>(as_integer(*count));
+    if (const auto* rate = node.find("rate")) cable.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
+    if (const auto* length = node.find("length")) cable.length_m = as_length(*length);
+    return cable;
+  }
+
+  DeviceLibrary& library_;
+  Diagnostics& faults_;
+  ReadTopology out_;
+  std::vector<Parameter> inline_;
+  std::set<std::string> used_;
+  bool is_known_ = false;
+};
+
+}  // namespace
+
+ReadTopology read_topology(const Node& document, DeviceLibrary& library, Diagnostics& faults) { return TopologyReader(library, faults).read(document); }
+
+}  // namespace fabricast::config

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/tree.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr std::size_t k_largest_file = 16U << 20;
+constexpr std::size_t k_most_nodes = 200'000;  ///< after aliases are expanded
+constexpr int k_deepest_nesting = 64;
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::string line;
+  std::istringstream in(text);
+  while (std::getline(in, line)) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::size_t count_nodes(const Node& node) {
+  std::size_t count = 1;
+  for (const auto& item : node.items) count += count_nodes(item);
+  for (const auto& entry : node.entries) count += count_nodes(entry.key) + count_nodes(entry.value);
+  return count;
+}
+
+/// Thrown through yaml-cpp to stop at once; never leaves parse_yaml.
+struct Stop {
+  Diagnostic reason;
+};
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::shared_ptr<const Source> source, Diagnostics& faults) : source_(std::move(source)), faults_(faults) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(mark, Node::Kind::null), anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& value) override {
+    auto node = make(mark, Node::Kind::scalar);
+    node.scalar = value;
+    add(std::move(node), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto it = anchors_.find(anchor);
+    if (it == anchors_.end()) throw Stop{make(mark, Node::Kind::null).error("an alias refers to a list or mapping it is part of", "write the value out")};
+    auto copy = it->second;
+    copy.line = mark.line + 1;
+    copy.column = mark.column + 1;
+    add(std::move(copy), 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { open(mark, Node::Kind::sequence, anchor); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { open(mark, Node::Kind::mapping, anchor); }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+  Node root;
+
+ private:
+  struct Open {
+    Node node;
+    Node key;
+    bool has_key = false;
+    YAML::anchor_t anchor = 0;
+    std::map<std::string, SourceLocation> seen;
+  };
+
+  Node make(const YAML::Mark& mark, Node::Kind kind) const {
+    Node node;
+    node.kind = kind;
+    node.source = source_;
+    node.line = mark.line + 1;
+    node.column = mark.column + 1;
+    return node;
+  }
+
+  void open(const YAML::Mark& mark, Node::Kind kind, YAML::anchor_t anchor) {
+    auto node = make(mark, kind);
+    if (stack_.size() >= k_deepest_nesting) throw Stop{node.error(fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting), "no Fabricast file needs that")};
+    stack_.push_back({std::move(node), {}, false, anchor, {}});
+  }
+
+  void close() {
+    auto done = std::move(stack_.back());
+    stack_.pop_back();
+    add(std::move(done.node), done.anchor);
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    count_ += anchor != 0 || node.kind == Node::Kind::scalar || node.kind == Node::Kind::null ? 1 : 0;
+    if (node.kind != Node::Kind::scalar && node.kind != Node::Kind::null) count_ += 1;
+    if (!anchors_.empty()) count_ += count_nodes(node) - 1;
+    if (count_ > k_most_nodes) throw Stop{node.error(fmt::format("the document has more than {} nodes after its aliases are expanded", k_most_nodes), "use generators (fat_tree, count) instead of lists")};
+    if (anchor != 0) anchors_[anchor] = node;
+    if (stack_.empty()) {
+      root = std::move(node);
+      return;
+    }
+    auto& top = stack_.back();
+    if (top.node.kind == Node::Kind::sequence) {
+      top.node.items.push_back(std::move(node));
+    } else if (!top.has_key) {
+      check_key(top, node);
+      top.key = std::move(node);
+      top.has_key = true;
+    } else {
+      top.has_key = false;
+      if (top.key.kind != Node::Kind::scalar) return;
+      if (top.key.scalar != "<<" && top.node.find(top.key.scalar) == nullptr) top.node.entries.push_back({std::move(top.key), std::move(node)});
+    }
+  }
+
+  void check_key(Open& top, const Node& key) {
+    if (key.kind != Node::Kind::scalar) {
+      faults_.push_back(key.error(fmt::format("a key must be a word, found {}", describe(key.kind))));
+      return;
+    }
+    if (key.scalar == "<<") {
+      faults_.push_back(key.error("merge keys ('<<') are not supported", "write the keys out, or use the device catalogue for what repeats"));
+      return;
+    }
+    const auto [it, is_new] = top.seen.try_emplace(key.scalar, key.location());
+    if (is_new) return;
+    auto fault = key.error(fmt::format("key '{}' is given twice", key.scalar));
+    fault.notes.push_back({fmt::format("'{}' is first given here", key.scalar), it->second});
+    faults_.push_back(std::move(fault));
+  }
+
+  std::shared_ptr<const Source> source_;
+  Diagnostics& faults_;
+  std::vector<Open> stack_;
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t count_ = 0;
+};
+
+/// yaml-cpp recurses on brackets: count them before it sees the text. Quoted text may hold brackets; the limit is far above.
+int bracket_depth(const std::string& text) {
+  int depth = 0;
+  int deepest = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (c == '\n' && depth < 0) depth = 0;
+  }
+  return deepest;
+}
+
+/// Deepest block nesting: indentations that are still open, and dashes on one line.
+int block_depth(const std::vector<std::string>& lines) {
+  std::vector<std::size_t> open;
+  int deepest = 0;
+  for (const auto& line : lines) {
+    const auto indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos || line[indent] == '#') continue;
+    while (!open.empty() && open.back() >= indent) open.pop_back();
+    open.push_back(indent);
+    int marks = 0;
+    for (std::size_t i = indent; i + 1 < line.size() && (line[i] == '-' || line[i] == '?') && line[i + 1] == ' '; i = line.find_first_not_of(' ', i + 1)) {
+      ++marks;
+      if (line.find_first_not_of(' ', i + 1) == std::string::npos) break;
+    }
+    deepest = std::max(deepest, static_cast<int>(open.size()) + marks);
+  }
+  return deepest;
+}
+
+bool is_utf8(const std::string& text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const int more = c < 0x80 ? 0 : (c >> 5) == 6 ? 1 : (c >> 4) == 14 ? 2 : (c >> 3) == 30 ? 3 : -1;
+    if (more < 0 || i + static_cast<std::size_t>(more) >= text.size() + (more == 0 ? 1 : 0)) return false;
+    for (int k = 1; k <= more; ++k) {
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) >> 6) != 2) return false;
+    }
+    i += static_cast<std::size_t>(more) + 1;
+  }
+  return true;
+}
+
+Diagnostic file_fault(const std::string& path, std::string message, std::string hint = {}) {
+  auto fault = make_error(std::move(message), std::move(hint));
+  fault.location.file = path;
+  return fault;
+}
+
+}  // namespace
+
+const Node* Node::find(std::string_view key) const {
+  for (const auto& entry : entries) {
+    if (entry.key.scalar == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+Node* Node::find(std::string_view key) {
+  for (auto& entry : entries) {
+    if (entry.key.scalar == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+SourceLocation Node::location() const { return {source ? source->name : "", line, column}; }
+
+Diagnostic Node::error(std::string message, std::string hint) const {
+  auto fault = make_error(std::move(message), std::move(hint));
+  fault.location = location();
+  if (source && line >= 1 && line <= static_cast<int>(source->lines.size())) fault.source_line = source->lines[static_cast<std::size_t>(line - 1)];
+  return fault;
+}
+
+std::string_view describe(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::null: return "nothing";
+    case Node::Kind::scalar: return "a value";
+    case Node::Kind::sequence: return "a list";
+    case Node::Kind::mapping: return "a mapping";
+  }
+  return "";
+}
+
+Node parse_yaml(const std::string& name, const std::string& text, Diagnostics& faults) {
+  auto source = std::make_shared<Source>(Source{name, split_lines(text)});
+  if (bracket_depth(text) > 4 * k_deepest_nesting || block_depth(source->lines) > 4 * k_deepest_nesting) {
+    faults.push_back(file_fault(name, fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting), "no Fabricast file needs that"));
+    return {};
+  }
+  TreeBuilder builder(source, faults);
+  try {
+    std::istringstream in(text);
+    YAML::Parser parser(in);
+    if (!parser.HandleNextDocument(builder) || builder.root.kind == Node::Kind::null) {
+      faults.push_back(file_fault(name, "the file is empty", "the first line says what it is, e.g. `schema: fabricast/topology/1`"));
+      return {};
+    }
+    const auto first = std::move(builder.root);
+    if (parser.HandleNextDocument(builder)) {
+      faults.push_back(builder.root.error("a second document starts here", "one file holds one document; remove the `---`"));
+    }
+    return first;
+  } catch (const Stop& stop) {
+    faults.push_back(stop.reason);
+  } catch (const YAML::Exception& error) {
+    Node place;
+    place.source = source;
+    place.line = error.mark.line + 1;
+    place.column = error.mark.column + 1;
+    faults.push_back(place.error(fmt::format("YAML syntax: {}", error.msg)));
+  }
+  return {};
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const auto status = fs::status(path, code);
+  const auto refuse = [&](std::string message, std::string hint = {}) { return tl::unexpected(Diagnostics{file_fault(path, std::move(message), std::move(hint))}); };
+  if (!fs::exists(status)) return refuse(fmt::format("cannot open the file: {}", std::strerror(ENOENT)));
+  if (fs::is_directory(status)) return refuse("this is a directory, a YAML file is expected");
+  if (fs::is_regular_file(status) && fs::file_size(path, code) > k_largest_file) {
+    return refuse(fmt::format("the file has {} MiB, the largest accepted is {} MiB", fs::file_size(path, code) >> 20, k_largest_file >> 20),
+                  "describe regular clusters with `count` and generators such as fat_tree");
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return refuse(fmt::format("cannot open the file: {}", std::strerror(errno)));
+  std::string text;
+  char buffer[65536];
+  while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(in.gcount()));
+    if (text.size() > k_largest_file) return refuse(fmt::format("the file has more than {} MiB", k_largest_file >> 20));
+  }
+  if (in.bad()) return refuse(fmt::format("cannot read the file: {}", std::strerror(errno)));
+  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);
+  if (text.find('\0') != std::string::npos) return refuse("this is a binary file, YAML text is expected");
+  if (!is_utf8(text)) return refuse("the text is not UTF-8");
+  return text;
+}
+
+}  // namespace fabricast::config
