@@ -89,7 +89,7 @@ class ShapeBuilder {
       made_[fmt::format("socket{}", s)] = socket;
       made_[fmt::format("memory{}", s)] = memory;
       connect(memory, socket, {{}, LinkKind::memory_bus, {}, {}, {value(processor, "memory_bandwidth", 100e9)},
-                               from_seconds(value(processor, "memory_latency", 90e-9)), 0, 0, processor + ".memory_bandwidth"});
+                               {}, 0, 0, processor + ".memory_bandwidth"});
     }
     for (int a = 0; a < shape_.spec.num_sockets; ++a) {
       for (int b = a + 1; b < shape_.spec.num_sockets; ++b) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast check FILE...
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct CheckOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> settings;
+  bool is_strict = false;
+};
+
+/// Faults and doubts of one file; errors when it cannot be used.
+Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings) {
+  const auto kind = file_kind(path);
+  if (!kind) return kind.error();
+  if (*kind == "parameters") {
+    const auto parameters = load_parameters(path);
+    return parameters ? Diagnostics{} : parameters.error();
+  }
+  if (*kind == "device") {
+    const auto device = load_device(path);
+    return device ? Diagnostics{} : device.error();
+  }
+  if (*kind == "topology") {
+    const auto loaded = load_topology(path, {}, settings);
+    return loaded ? loaded->warnings : loaded.error();
+  }
+  const auto loaded = load_scenario(path, {}, settings);
+  return loaded ? loaded->warnings : loaded.error();
+}
+
+int check(const CheckOptions& options) {
+  const auto settings = parse_settings(options.settings);
+  int errors = 0;
+  int warnings = 0;
+  for (const auto& file : options.files) {
+    const auto found = check_file(file, settings);
+    print_faults(found);
+    for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
+    if (!has_errors(found)) std::fputs(fmt::format("{}: ok{}\n", file, found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s")).c_str(), stdout);
+  }
+  if (errors > 0) {
+    std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(), options.files.size() == 1 ? "" : "s").c_str(), stderr);
+    return exit_input;
+  }
+  return options.is_strict && warnings > 0 ? exit_limit_missed : exit_ok;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CheckOptions>();
+  auto* command = app.add_subcommand("check", "all faults and doubtful settings of files, without running");
+  command->footer("Examples:\n  fabricast check topologies/dgx-a100-16.yaml scenarios/*.yaml\n  fabricast check --strict my-scenario.yaml");
+  command->add_option("FILES", options->files, "scenario, topology, parameter or device files")->required();
+  command->add_option("--set", options->settings, "change one value before checking (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
+  command->add_flag("--strict", options->is_strict, "exit 1 when there are warnings");
+  command->callback([options, &exit_code] { exit_code = check(*options); });
+}
+
+}  // namespace fabricast::cli

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+namespace fabricast::cli {
+
+const char* const k_version = FABRICAST_VERSION;
+
+namespace {
+
+/// Share done on standard error, from the second second on, when a person is watching.
+class Progress {
+ public:
+  explicit Progress(bool is_quiet) : is_on_(!is_quiet && isatty(STDERR_FILENO) != 0) {}
+  ~Progress() {
+    if (was_shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(double share) {
+    if (!is_on_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start_ < std::chrono::seconds(1) || now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    was_shown_ = true;
+    std::fprintf(stderr, "\rsimulating %3.0f %%", 100 * share);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool is_on_;
+  bool was_shown_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace
+
+void add_simulation_options(CLI::App& app, CommonOptions& options) {
+  app.add_option("--parameters", options.parameter_files, "parameter file, after the shipped ones and the scenario's own (repeatable)")->type_name("FILE")->allow_extra_args(false);
+  app.add_option("--set", options.settings, "change one value: workload.gpus=8, topology.hosts.node.count=4 (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
+  app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")->type_name("N");
+  app.add_option("--fidelity", options.fidelity, "engine; default fluid")->check(CLI::IsMember({"fluid", "packet"}))->type_name("fluid|packet");
+  app.add_flag("-q,--quiet", options.is_quiet, "no progress on standard error");
+}
+
+void add_output_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
+  std::string names;
+  for (const auto& format : formats) names += (names.empty() ? "" : "|") + format;
+  app.add_option("--format", options.format, "default: by the suffix of -o, else text")->check(CLI::IsMember(formats))->type_name(names);
+  app.add_option("-o,--output", options.output, "file to write; - is standard output")->type_name("FILE");
+}
+
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const auto& text : texts) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) throw CLI::ValidationError("--set", fmt::format("'{}' is not PATH=VALUE", text));
+    settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return settings;
+}
+
+std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code, const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
+  if (options.fidelity == "packet") {
+    std::fputs("fabricast: the packet engine cannot run scenarios yet; use --fidelity fluid\n", stderr);
+    exit_code = exit_usage;
+    return std::nullopt;
+  }
+  const auto settings = parse_settings(options.settings);
+  auto loaded = load_scenario(path, options.parameter_files, settings);
+  if (!loaded) {
+    print_faults(loaded.error());
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  print_faults(loaded->warnings);
+  for (auto& workload : loaded->scenario.workloads) {
+    if (!sizes.empty()) workload.sizes = sizes;
+    if (extra_size) {
+      if (workload.sizes.empty()) workload.sizes = default_sizes(workload.benchmark);
+      if (std::find(workload.sizes.begin(), workload.sizes.end(), *extra_size) == workload.sizes.end()) {
+        workload.sizes.insert(std::upper_bound(workload.sizes.begin(), workload.sizes.end(), *extra_size), *extra_size);
+      }
+    }
+  }
+  SimulateOptions simulate_options;
+  simulate_options.seed = options.seed;
+  Progress progress(options.is_quiet);
+  simulate_options.progress = [&](double share) { progress.show(share); };
+  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
+  if (!prediction) {
+    print_faults(prediction.error());
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  report::Provenance provenance;
+  provenance.version = k_version;
+  provenance.inputs = loaded->inputs;
+  provenance.parameter_files = loaded->scenario.parameter_files;
+  provenance.parameter_files.insert(provenance.parameter_files.end(), options.parameter_files.begin(), options.parameter_files.end());
+  provenance.settings = settings;
+  provenance.seed = options.seed;
+  return Run{std::move(*loaded), std::move(*prediction), std::move(provenance)};
+}
+
+std::string format_of(const CommonOptions& options) {
+  if (!options.format.empty()) return options.format;
+  const auto dot = options.output.rfind('.');
+  const auto suffix = dot == std::string::npos ? std::string() : options.output.substr(dot + 1);
+  for (const auto* known : {"json", "csv", "html", "svg", "dot"}) {
+    if (suffix == known) return suffix;
+  }
+  return "text";
+}
+
+bool write_output(const std::string& path, const std::string& text, int& exit_code) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    if (std::cout) return true;
+    std::fputs("fabricast: cannot write to standard output\n", stderr);
+  } else {
+    std::ofstream out(path, std::ios::binary);
+    out << text << std::flush;
+    if (out) return true;
+    std::fputs(fmt::format("fabricast: cannot write '{}': {}\n", path, std::strerror(errno)).c_str(), stderr);
+  }
+  exit_code = exit_input;
+  return false;
+}
+
+void print_faults(const Diagnostics& faults) {
+  if (!faults.empty()) std::fputs(render(faults).c_str(), stderr);
+}
+
+std::optional<Bytes> parse_size(const std::string& text) {
+  const auto parsed = parse_quantity(text, Dimension::bytes);
+  if (parsed.ok) return Bytes{static_cast<std::int64_t>(parsed.value)};
+  const auto last = text.empty() ? '\0' : text.back();
+  if (last == 'K' || last == 'M' || last == 'G') {
+    const auto binary = parse_quantity(text + "iB", Dimension::bytes);
+    if (binary.ok) {
+      std::fputs(fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text).c_str(), stderr);
+      return Bytes{static_cast<std::int64_t>(binary.value)};
+    }
+  }
+  throw CLI::ValidationError("size", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));
+}
+
+std::optional<double> parse_share(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && value >= 0 && std::strcmp(end, "%") == 0) return value / 100;
+  if (end != text.c_str() && value >= 0 && *end == '\0') return value;
+  throw CLI::ValidationError("limit", fmt::format("'{}' is not a share: write 10% or 0.1", text));
+}
+
+}  // namespace fabricast::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands share: options, exit codes, writing results, reporting faults. The only folder that prints.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabricast/load.hpp"
+#include "fabricast/simulate.hpp"
+#include "report/report.hpp"
+
+namespace fabricast::cli {
+
+enum ExitCode { exit_ok = 0, exit_limit_missed = 1, exit_usage = 2, exit_input = 3, exit_internal = 4, exit_interrupted = 130 };
+
+/// --parameters, --set, --seed, --fidelity, --format, -o, -q: the same for every command that simulates.
+struct CommonOptions {
+  std::vector<std::string> parameter_files;
+  std::vector<std::string> settings;
+  std::string format;
+  std::string output = "-";
+  std::uint64_t seed = 1;
+  std::string fidelity = "fluid";
+  bool is_quiet = false;
+};
+
+void add_simulation_options(CLI::App& app, CommonOptions& options);
+void add_output_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
+
+/// Subcommands register themselves; `exit_code` is set when one has run.
+void add_run(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
+void add_validate(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
+void add_show(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
+void add_schema(CLI::App& app, int& exit_code);
+
+/// `path=value` of --set; a missing '=' is a usage error.
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
+
+/// A scenario that was loaded and simulated.
+struct Run {
+  LoadedScenario loaded;
+  Prediction prediction;
+  report::Provenance provenance;
+};
+/// Loads and simulates; faults are printed and the exit code set. `sizes`, when not empty, replace every workload's.
+std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code, const std::vector<Bytes>& sizes = {},
+                                std::optional<Bytes> extra_size = std::nullopt);
+
+/// The format asked for, else the one the output's suffix names, else text.
+std::string format_of(const CommonOptions& options);
+
+/// Writes to the file or, for "-", to standard output. False (and a message) when that fails.
+bool write_output(const std::string& path, const std::string& text, int& exit_code);
+
+/// Prints diagnostics to standard error.
+void print_faults(const Diagnostics& faults);
+
+/// Text as given on the command line, to bytes: our grammar, and nccl-tests' `128M` with a warning.
+std::optional<Bytes> parse_size(const std::string& text);
+/// `10%` or `0.1` to a fraction.
+std::optional<double> parse_share(const std::string& text);
+
+extern const char* const k_version;
+
+}  // namespace fabricast::cli

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast: the command line. Parses, calls the library, maps outcomes to exit codes; nothing else.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "base/assert.hpp"
+#include "cli/command.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+extern "C" void on_interrupt(int) { std::_Exit(exit_interrupted); }
+
+constexpr const char* k_footer =
+    "Examples:\n"
+    "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml\n"
+    "  fabricast compare scenarios/what-if-p2p-on.yaml scenarios/what-if-p2p-off.yaml\n"
+    "\nExit codes: 0 ok, 1 ran but a limit was missed, 2 wrong command line, 3 invalid input file, 4 our fault, 130 interrupted.";
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The nearest subcommand or option to a word CLI11 did not know.
+std::string suggestion(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  for (const auto& argument : arguments) {
+    if (argument.rfind("--", 0) == 0) {
+      const auto word = argument.substr(0, argument.find('='));
+      const auto known = options_of(*command);
+      if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+      if (const auto near = nearest_name(word, known); !near.empty()) return fmt::format("unknown option '{}': did you mean '{}'?", word, near);
+      return fmt::format("unknown option '{}'", word);
+    }
+    if (command == &app) {
+      const auto known = names_of(app);
+      if (std::find(known.begin(), known.end(), argument) == known.end()) {
+        const auto near = nearest_name(argument, known);
+        return fmt::format("unknown command '{}'{}", argument, near.empty() ? "" : fmt::format(": did you mean '{}'?", near));
+      }
+      command = app.get_subcommand(argument);
+    }
+  }
+  return "";
+}
+
+int parse_and_run(std::vector<std::string> arguments) {
+  int exit_code = exit_ok;
+  CLI::App app{"Forecasts what a GPU/RDMA cluster will do, from YAML descriptions."};
+  app.name("fabricast");
+  app.footer(k_footer);
+  app.set_version_flag("--version", fmt::format("fabricast {}", k_version), "print the version");
+  app.set_help_flag("-h,--help", "print this help");
+  app.require_subcommand(1);
+  add_run(app, exit_code);
+  add_compare(app, exit_code);
+  add_validate(app, exit_code);
+  add_check(app, exit_code);
+  add_show(app, exit_code);
+  add_list(app, exit_code);
+  add_schema(app, exit_code);
+  if (!arguments.empty() && arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    if (!arguments.empty()) arguments.resize(1);
+    arguments.emplace_back("--help");
+  }
+  if (arguments.empty()) arguments.emplace_back("--help");
+  try {
+    auto reversed = arguments;
+    std::reverse(reversed.begin(), reversed.end());
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return exit_ok;
+    }
+    auto message = suggestion(app, arguments);
+    if (message.empty()) message = error.what();
+    std::fputs(fmt::format("fabricast: {}\n(fabricast --help prints the usage)\n", message).c_str(), stderr);
+    return exit_usage;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+}  // namespace fabricast::cli
+
+int main(int argc, char** argv) {
+  using namespace fabricast::cli;
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGPIPE, SIG_DFL);
+  try {
+    return parse_and_run({argv + 1, argv + argc});
+  } catch (const fabricast::InternalError& error) {
+    std::fputs(fmt::format("fabricast: internal error: {}\n", error.what()).c_str(), stderr);
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n", error.what()).c_str(), stderr);
+  }
+  return exit_internal;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast run SCENARIO.yaml
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct RunOptions : CommonOptions {
+  std::string scenario;
+  std::string explain;
+  std::string trace;
+};
+
+int run(const RunOptions& options) {
+  int exit_code = exit_ok;
+  std::optional<Bytes> explained;
+  if (!options.explain.empty()) explained = parse_size(options.explain);
+  const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
+  if (!result) return exit_code;
+  const report::Document document{result->prediction, result->loaded.scenario, result->provenance};
+  const auto format = format_of(options);
+  std::string text;
+  if (format == "json") text = report::json(document);
+  if (format == "csv") text = report::csv(document);
+  if (format == "html") text = report::html(document);
+  if (format == "text") {
+    text = report::text(document);
+    if (explained) {
+      for (const auto& workload : result->prediction.workloads) {
+        const auto row = std::find_if(workload.rows.begin(), workload.rows.end(), [&](const Row& r) { return r.size == *explained; });
+        if (row != workload.rows.end()) text += "\n" + report::explain(workload, *row);
+      }
+    }
+  }
+  if (!write_output(options.output, text, exit_code)) return exit_code;
+  if (!options.trace.empty()) write_output(options.trace, report::trace(document), exit_code);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  auto* command = app.add_subcommand("run", "predict a scenario's benchmark table");
+  command->footer(
+      "Examples:\n"
+      "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml --explain 64B\n"
+      "  fabricast run scenarios/allreduce-dgx-a100-16.yaml --set workload.gpus=64 --format json -o forecast.json");
+  command->add_option("SCENARIO", options->scenario, "scenario file (schema fabricast/scenario/1)")->required();
+  add_simulation_options(*command, *options);
+  add_output_options(*command, *options, {"text", "json", "csv", "html"});
+  command->add_option("--explain", options->explain, "split the time of one size into terms that add up to it, e.g. 64MiB")->type_name("SIZE");
+  command->add_option("--trace", options->trace, "write the terms as a Chrome/Perfetto trace")->type_name("FILE");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace fabricast::cli

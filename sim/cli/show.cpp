@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+namespace fabricast::cli {
+void add_show(CLI::App&, int&) {}
+}  // namespace fabricast::cli

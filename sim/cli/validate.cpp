@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast validate SCENARIO.yaml --measured LOG...
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "cli/command.hpp"
+#include "fabricast/measurement.hpp"
+#include "fabricast/validation.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct ValidateOptions : CommonOptions {
+  std::string scenario;
+  std::vector<std::string> logs;
+  std::string max_median;
+  std::string max_p90;
+};
+
+/// The table of a log that fits the scenario's benchmark: one of the same benchmark, else the first with rows.
+std::optional<MeasuredLog> read_table(const std::string& path, Benchmark wanted, int& exit_code) {
+  auto logs = read_logs(path);
+  if (!logs) {
+    print_faults(logs.error());
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  const MeasuredLog* best = nullptr;
+  for (const auto& log : *logs) {
+    if (log.rows.empty()) continue;
+    const bool fits = log.benchmark == wanted;
+    if (best == nullptr || (fits && best->benchmark != wanted)) best = &log;
+  }
+  if (best == nullptr) {
+    std::fputs(fmt::format("{}: error: no benchmark row in this log\n", path).c_str(), stderr);
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  print_faults(best->warnings);
+  return *best;
+}
+
+std::optional<Benchmark> first_benchmark(const ValidateOptions& options, int& exit_code) {
+  const auto loaded = load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings));
+  if (loaded) return loaded->scenario.workloads.front().benchmark;
+  print_faults(loaded.error());
+  exit_code = exit_input;
+  return std::nullopt;
+}
+
+int validate_command(const ValidateOptions& options) {
+  int exit_code = exit_ok;
+  const auto max_median = options.max_median.empty() ? std::nullopt : parse_share(options.max_median);
+  const auto max_p90 = options.max_p90.empty() ? std::nullopt : parse_share(options.max_p90);
+  const auto benchmark = first_benchmark(options, exit_code);
+  if (!benchmark) return exit_code;
+  std::vector<MeasuredLog> logs;
+  std::set<Bytes> sizes;
+  for (const auto& path : options.logs) {
+    auto log = read_table(path, *benchmark, exit_code);
+    if (!log) return exit_code;
+    for (const auto size : sizes_of(*log)) sizes.insert(size);
+    logs.push_back(std::move(*log));
+  }
+  const auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
+  if (!run) return exit_code;
+  std::vector<Validation> validations;
+  for (const auto& log : logs) validations.push_back(validate(run->prediction.workloads.front(), log));
+  const report::Validated validated{validations, summarize(std::span<const Validation>(validations)), run->prediction.scenario};
+  const auto format = format_of(options);
+  const auto text = format == "json"  ? report::validation_json(validated, run->provenance)
+                    : format == "csv" ? report::validation_csv(validated)
+                                      : report::validation_text(validated);
+  if (!write_output(options.output, text, exit_code)) return exit_code;
+  const auto missed = [&](const char* what, double value, std::optional<double> limit) {
+    if (!limit || value <= *limit) return;
+    std::fputs(fmt::format("fabricast: {} error {:.1f}% is above the limit of {:.1f}%\n", what, 100 * value, 100 * *limit).c_str(), stderr);
+    exit_code = exit_limit_missed;
+  };
+  missed("median", validated.overall.median_abs_error, max_median);
+  missed("90th percentile", validated.overall.p90_abs_error, max_p90);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ValidateOptions>();
+  auto* command = app.add_subcommand("validate", "predicted against measured, size by size");
+  command->footer(
+      "Examples:\n"
+      "  fabricast validate scenario.yaml --measured all_reduce.log\n"
+      "  fabricast validate scenario.yaml --measured run1.log run2.log --max-median-error 10% --format json");
+  command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")->required();
+  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest")->required()->type_name("LOG...");
+  command->add_option("--max-median-error", options->max_median, "exit 1 when the median error is above, e.g. 10%")->type_name("SHARE");
+  command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")->type_name("SHARE");
+  add_simulation_options(*command, *options);
+  add_output_options(*command, *options, {"text", "json", "csv"});
+  command->callback([options, &exit_code] { exit_code = validate_command(*options); });
+}
+
+}  // namespace fabricast::cli

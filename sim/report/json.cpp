@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON results: base units, the unit in the key (docs/FORMATS.md).
+#include <nlohmann/json.hpp>
+
+#include "report/json_parts.hpp"
+#include "report/report.hpp"
+
+namespace fabricast::report {
+
+using Json = nlohmann::ordered_json;
+
+Json row_json(const Row& row) {
+  Json out{{"size_bytes", row.size.value},
+           {"time_ps", row.time.ps},
+           {"low_time_ps", row.low_time.ps},
+           {"high_time_ps", row.high_time.ps},
+           {"algbw_bytes_per_s", row.algbw.bytes_per_s},
+           {"busbw_bytes_per_s", row.busbw.bytes_per_s},
+           {"messages_per_s", row.messages_per_s},
+           {"algorithm", row.algorithm},
+           {"protocol", row.protocol},
+           {"channels", row.channels},
+           {"bottleneck", row.bottleneck},
+           {"physical_bound_ps", row.physical_bound.ps},
+           {"is_extrapolated", row.is_extrapolated}};
+  out["terms"] = Json::array();
+  for (const auto& term : row.terms) out["terms"].push_back({{"name", term.name}, {"time_ps", term.time.ps}, {"parameter", term.parameter}, {"source", term.source}});
+  return out;
+}
+
+Json provenance_json(const Provenance& provenance) {
+  Json out{{"tool", {{"name", "fabricast"}, {"version", provenance.version}}}, {"fidelity", provenance.fidelity}, {"seed", provenance.seed}};
+  out["inputs"] = Json::array();
+  for (const auto& input : provenance.inputs) out["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
+  out["parameter_files"] = provenance.parameter_files;
+  out["settings"] = Json::array();
+  for (const auto& setting : provenance.settings) out["settings"].push_back({{"path", setting.path}, {"value", setting.value}});
+  return out;
+}
+
+Json workload_json(const WorkloadPrediction& workload) {
+  Json out{{"name", workload.name}, {"benchmark", to_string(workload.benchmark)}, {"num_ranks", workload.num_ranks}, {"num_hosts", workload.num_hosts}, {"devices", workload.devices}};
+  out["given_used"] = Json::array();
+  for (const auto& one : workload.settings) out["given_used"].push_back({{"setting", one.setting}, {"given", one.given}, {"used", one.used}, {"reason", one.reason}});
+  out["assumptions"] = workload.assumptions;
+  out["rows"] = Json::array();
+  for (const auto& row : workload.rows) out["rows"].push_back(row_json(row));
+  return out;
+}
+
+std::string json(const Document& document) {
+  const auto& prediction = document.prediction;
+  Json out{{"schema", "fabricast/result/1"}};
+  out.update(provenance_json(document.provenance));
+  out["scenario"] = prediction.scenario;
+  out["topology"] = prediction.topology;
+  if (prediction.workloads.size() == 1) {
+    const auto only = workload_json(prediction.workloads[0]);
+    for (const auto* key : {"benchmark", "num_ranks", "num_hosts", "assumptions", "rows"}) out[key] = only[key];
+  }
+  out["workloads"] = Json::array();
+  for (const auto& workload : prediction.workloads) out["workloads"].push_back(workload_json(workload));
+  return out.dump(1) + "\n";
+}
+
+std::string trace(const Document& document) {
+  Json events = Json::array();
+  int process = 0;
+  for (const auto& workload : document.prediction.workloads) {
+    events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", workload.name}}}});
+    int thread = 0;
+    for (const auto& row : workload.rows) {
+      events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", to_string(row.size)}}}});
+      double at = 0;
+      for (const auto& term : row.terms) {
+        if (term.time.ps > 0) {
+          events.push_back({{"name", term.name}, {"cat", "term"}, {"ph", "X"}, {"ts", at}, {"dur", term.time.us()}, {"pid", process}, {"tid", thread}, {"args", {{"parameter", term.parameter}, {"source", term.source}}}});
+        }
+        at += std::max(0.0, term.time.us());
+      }
+      ++thread;
+    }
+    ++process;
+  }
+  return Json{{"traceEvents", events}, {"displayTimeUnit", "ns"}}.dump(1) + "\n";
+}
+
+}  // namespace fabricast::report

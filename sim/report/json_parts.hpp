@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of JSON documents that several of them share. For .cpp files of sim/report only.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "report/report.hpp"
+
+namespace fabricast::report {
+
+nlohmann::ordered_json row_json(const Row& row);
+nlohmann::ordered_json provenance_json(const Provenance& provenance);
+
+}  // namespace fabricast::report

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results to text. One function per format; all take the same document, so that a new format is a new file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabricast/load.hpp"
+#include "fabricast/result.hpp"
+#include "fabricast/scenario.hpp"
+#include "fabricast/validation.hpp"
+
+namespace fabricast::report {
+
+/// Everything a result file says about where it comes from. No date, no host name: the same inputs give the same bytes.
+struct Provenance {
+  std::string version;
+  std::vector<InputFile> inputs;
+  std::vector<std::string> parameter_files;
+  std::vector<Setting> settings;
+  std::uint64_t seed = 1;
+  std::string fidelity = "fluid";
+};
+
+struct Document {
+  const Prediction& prediction;
+  const Scenario& scenario;
+  const Provenance& provenance;
+};
+
+/// Tables in the benchmark's own columns, then bottleneck, settings, assumptions and provenance as comment lines.
+std::string text(const Document& document);
+/// One JSON document, schema fabricast/result/1 (docs/FORMATS.md).
+std::string json(const Document& document);
+/// RFC 4180, one line per row and workload.
+std::string csv(const Document& document);
+/// One file without network access: table, curve with band, terms.
+std::string html(const Document& document);
+/// Chrome/Perfetto trace of the terms of every row, one track per workload and size.
+std::string trace(const Document& document);
+
+/// The terms of one row with share, parameter and source; they add up to the time.
+std::string explain(const WorkloadPrediction& workload, const Row& row);
+
+/// Predictions side by side; the first is the reference of the ratios.
+struct Compared {
+  std::string name;  ///< file or scenario name
+  const Prediction* prediction = nullptr;
+  const Scenario* scenario = nullptr;
+  const Provenance* provenance = nullptr;
+};
+std::string compare_text(std::span<const Compared> all);
+std::string compare_json(std::span<const Compared> all);
+std::string compare_csv(std::span<const Compared> all);
+
+/// Predicted against measured.
+struct Validated {
+  std::span<const Validation> logs;
+  ValidationSummary overall;
+  std::string scenario;
+};
+std::string validation_text(const Validated& validated);
+std::string validation_json(const Validated& validated, const Provenance& provenance);
+std::string validation_csv(const Validated& validated);
+
+}  // namespace fabricast::report
