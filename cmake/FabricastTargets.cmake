@@ -4,6 +4,8 @@
 add_library(fabricast_warnings INTERFACE)
 target_compile_options(fabricast_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor
                        -Wno-missing-field-initializers
+                       # g++ 12 reports these inside its own headers at -O3 (GCC bugs 105329 and 105651)
+                       -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
                        $<$<BOOL:${FABRICAST_WERROR}>:-Werror>)
 if(FABRICAST_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

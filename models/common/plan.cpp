@@ -42,18 +42,23 @@ std::string Resources::parameter(int resource) const {
   return extras_[static_cast<std::size_t>(resource - topology_->num_links())].parameter;
 }
 
-std::vector<Crossing> CrossingCounter::take() {
+void CrossingCounter::merge() {
   std::sort(counts_.begin(), counts_.end(), [](const Crossing& a, const Crossing& b) { return a.resource < b.resource; });
-  std::vector<Crossing> merged;
-  for (const auto& crossing : counts_) {
-    if (!merged.empty() && merged.back().resource == crossing.resource) {
-      merged.back().times += crossing.times;
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < counts_.size(); ++i) {
+    if (counts_[i].resource == counts_[last].resource) {
+      counts_[last].times += counts_[i].times;
     } else {
-      merged.push_back(crossing);
+      counts_[++last] = counts_[i];
     }
   }
-  counts_.clear();
-  return merged;
+  if (!counts_.empty()) counts_.resize(last + 1);
+  merge_at_ = std::max(merge_at_, 4 * counts_.size());
+}
+
+std::vector<Crossing> CrossingCounter::take() {
+  merge();
+  return std::move(counts_);
 }
 
 Duration sum(const std::vector<Term>& terms) {

@@ -35,6 +35,15 @@ bool uses_tcp(const PlanContext& context, DeviceId hca) {
   return context.software.transport == "auto" && device_value(context, hca, "rdma", 1) == 0;
 }
 
+void append(Route& route, const Route& next) {
+  route.crossings.insert(route.crossings.end(), next.crossings.begin(), next.crossings.end());
+  route.latency += next.latency;
+  route.adapter_latency += next.adapter_latency;
+  route.pcie_switch_hops += next.pcie_switch_hops;
+  route.socket_crossings += next.socket_crossings;
+  if (next.kind == TransportKind::network_staged) route.kind = TransportKind::network_staged;
+}
+
 void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   for (const auto link : path.links) route.crossings.push_back({link.value, 1});
   route.latency += path.latency;

@@ -31,6 +31,9 @@ struct Route {
   int socket_crossings = 0;
 };
 
+/// Continues `route` with `next`; staged anywhere is staged.
+void append(Route& route, const Route& next);
+
 /// Adds a DMA by `initiator_is_reader` (reads from the far memory) along `path`: links, and the processor's peer limits
 /// when the path turns around in a root complex.
 void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route);

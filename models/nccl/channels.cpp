@@ -341,28 +341,37 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
   return route;
 }
 
-Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
-                          std::uint64_t flow) {
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   const auto& topology = context.topology;
-  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca)) return socket_route(context, from, to, from_hca, to_hca, flow);
   Route route;
   // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
-  const auto near = nearest_gpus(topology, topology.devices(DeviceKind::gpu, topology.host_of(from)), from_hca);
-  DeviceId sender = from;
-  const auto from_distance = topology.distance(from, from_hca);
-  if (from_distance > Distance::pxb && !near.empty() && context.software.nccl_p2p) {
-    const auto neighbour = topology.device_in_host(topology.host_of(from), DeviceKind::gpu, near[0]);
-    const auto path = topology.path_in_host(from, neighbour);
-    if (neighbour != from && topology.distance(neighbour, from_hca) <= Distance::pxb && path && path->uses_nvlink) {
+  DeviceId sender = gpu;
+  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p) {
+    const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+    const auto neighbour = gpus[static_cast<std::size_t>(nearest_gpus(topology, gpus, hca).front())];
+    const auto path = topology.path_in_host(gpu, neighbour);
+    if (neighbour != gpu && topology.distance(neighbour, hca) <= Distance::pxb && path && path->uses_nvlink) {
       add_dma(context, *path, false, route);
       sender = neighbour;
     }
   }
-  const bool sends_direct = add_end(context, sender, from_hca, true, route);
+  route.kind = add_end(context, sender, hca, true, route) ? TransportKind::network : TransportKind::network_staged;
+  return route;
+}
+
+Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
+  Route route;
+  route.kind = add_end(context, gpu, hca, false, route) ? TransportKind::network : TransportKind::network_staged;
+  return route;
+}
+
+Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
+                          std::uint64_t flow) {
+  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca)) return socket_route(context, from, to, from_hca, to_hca, flow);
+  auto route = sender_segment(context, from, from_hca);
   FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}", from_hca.value,
                    to_hca.value);
-  const bool receives_direct = add_end(context, to, to_hca, false, route);
-  route.kind = sends_direct && receives_direct ? TransportKind::network : TransportKind::network_staged;
+  append(route, receiver_segment(context, to_hca, to));
   return route;
 }
 

@@ -268,24 +268,56 @@ void CollectivePlanner::count_nvls(Pattern& pattern, CrossingCounter& counter) c
 /// Send-receive goes round the ranks; all-to-all sends one share to everybody.
 void CollectivePlanner::count_pairs(Pattern& pattern, CrossingCounter& counter) const {
   const std::size_t n = ranks_.size();
-  std::map<int, std::size_t> group_of;
-  for (std::size_t h = 0; h < hosts_.size(); ++h) group_of[hosts_[h].host] = h;
-  const auto route_of = [&](std::size_t from, std::size_t to) {
-    const auto& topology = context_.topology;
-    const auto a = group_of.at(topology.host_of(ranks_[from]));
-    const auto b = group_of.at(topology.host_of(ranks_[to]));
-    if (a == b) return route_in_host(context_, ranks_[from], ranks_[to]);
-    const auto from_hcas = topology.hcas_by_distance(ranks_[from]);
-    const auto to_hcas = topology.hcas_by_distance(ranks_[to]);
-    return route_between_hosts(context_, ranks_[from], from_hcas.front(), to_hcas.front(), ranks_[to], from * n + to);
+  const auto& topology = context_.topology;
+  const auto add = [&](const Route& route, int times) {
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, times * crossing.times);
   };
+  // What leaves and enters a GPU is the same for all its remote peers: find it once per rank.
+  struct End {
+    int host = 0;
+    DeviceId hca;
+    Route send, receive;
+    bool is_tcp = false;
+  };
+  std::vector<End> ends(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    ends[r].host = topology.host_of(ranks_[r]);
+    if (hosts_.size() == 1) continue;
+    ends[r].hca = topology.hcas_by_distance(ranks_[r]).front();
+    ends[r].is_tcp = uses_tcp(context_, ends[r].hca);
+    if (ends[r].is_tcp) continue;
+    ends[r].send = sender_segment(context_, ranks_[r], ends[r].hca);
+    ends[r].receive = receiver_segment(context_, ends[r].hca, ranks_[r]);
+  }
+  const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
+  std::vector<int> sent(n, 0);
+  std::vector<int> received(n, 0);
   for (std::size_t from = 0; from < n; ++from) {
-    const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
     for (std::size_t k = 1; k <= peers; ++k) {
-      const auto route = route_of(from, (from + k) % n);
-      for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
-      if (from == 0) merge_hop(pattern.hops, route, 0);
+      const std::size_t to = (from + k) % n;
+      Route route;
+      if (ends[from].host == ends[to].host) {
+        route = route_in_host(context_, ranks_[from], ranks_[to]);
+      } else if (ends[from].is_tcp || ends[to].is_tcp) {
+        route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
+      } else {
+        route.kind = TransportKind::network;
+        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route), "no route between ranks {} and {}", from, to);
+        ++sent[from];
+        ++received[to];
+      }
+      add(route, 1);
+      if (from != 0) continue;
+      if (is_network(route.kind) && route.kind != TransportKind::socket) {
+        append(route, ends[from].send);
+        append(route, ends[to].receive);
+      }
+      merge_hop(pattern.hops, route, 0);
     }
+  }
+  for (std::size_t r = 0; r < n; ++r) {
+    add(ends[r].send, sent[r]);
+    add(ends[r].receive, received[r]);
   }
   for (auto& hops : pattern.hops) hops.count = 1;
 }

@@ -30,9 +30,9 @@ struct Network::SwitchGraph {
 Network::~Network() = default;
 
 Network::Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link, std::vector<std::vector<int>> coordinates,
-                 std::vector<int> dimensions, std::vector<bool> is_switch)
+                 std::vector<int> dimensions, std::vector<bool> is_switch, bool is_routed_by_destination)
     : edges_(static_cast<std::size_t>(num_nodes)), coordinates_(std::move(coordinates)), dimensions_(std::move(dimensions)),
-      is_switch_(std::move(is_switch)) {
+      is_switch_(std::move(is_switch)), is_routed_by_destination_(is_routed_by_destination) {
   std::vector<std::pair<int, int>> pairs;
   for (std::size_t c = 0; c < cables.size(); ++c) {
     const auto [a, b] = cables[c];
@@ -96,6 +96,22 @@ std::vector<Network::Edge> Network::next_edges(int at, int to, const std::vector
   return next;
 }
 
+/// Destination modulo the number of next switches, then modulo the parallel cables to the one picked. `destination` loses
+/// the digits used, so that the next tier picks by the remaining ones.
+const Network::Edge& Network::by_destination(const std::vector<Edge>& next, std::uint64_t& destination) {
+  std::vector<int> neighbours;
+  for (const auto& edge : next) {
+    if (std::find(neighbours.begin(), neighbours.end(), edge.to) == neighbours.end()) neighbours.push_back(edge.to);
+  }
+  const int neighbour = neighbours[destination % neighbours.size()];
+  destination /= neighbours.size();
+  std::vector<const Edge*> parallel;
+  for (const auto& edge : next) {
+    if (edge.to == neighbour) parallel.push_back(&edge);
+  }
+  return *parallel[destination % parallel.size()];
+}
+
 std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (from == to) return {};
   for (const auto& edge : edges_[static_cast<std::size_t>(from)]) {
@@ -116,10 +132,11 @@ std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (distance[static_cast<std::size_t>(first)] == k_unreachable) return {};
   // One hash per flow and pair of ends; each hop takes other bits, so that successive choices are independent.
   auto hash = mixed(flow * 0x1000193ULL + mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)));
+  auto destination = static_cast<std::uint64_t>(to);
   for (int at = first; at != last;) {
     const auto next = next_edges(at, last, distance);
     if (next.empty()) return {};
-    const auto& edge = next[hash % next.size()];
+    const auto& edge = is_routed_by_destination_ ? by_destination(next, destination) : next[hash % next.size()];
     hash = mixed(hash);
     links.push_back({edge.link});
     at = edge.to;

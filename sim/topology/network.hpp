@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes through the network: minimal hops, equal-cost choices by hash, dimension order on a torus. Distances to a switch
+// Routes through the network: minimal hops, dimension order on a torus. Among equal-cost links Ethernet picks by a hash of
+// the flow, InfiniBand by destination modulo, as its subnet managers do on fat trees: that keeps shifts free of collisions. Distances to a switch
 // are found by breadth-first search when first needed and kept; there is no table of pairs.
 #pragma once
 
@@ -17,7 +18,7 @@ class Network {
   /// `ends`: 2 node numbers per cable (HCAs and switches numbered together); the cable's links are first_link + 2k
   /// (a to b) and first_link + 2k + 1. `coordinates[node]` is empty except on a torus of size `dimensions`.
   Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link, std::vector<std::vector<int>> coordinates,
-          std::vector<int> dimensions, std::vector<bool> is_switch);
+          std::vector<int> dimensions, std::vector<bool> is_switch, bool is_routed_by_destination);
   ~Network();
 
   /// Links from one node to another, or an empty list when there is no way (or both are the same).
@@ -31,12 +32,14 @@ class Network {
   };
   [[nodiscard]] const std::vector<std::uint16_t>& distances_to(int target) const;
   [[nodiscard]] std::vector<Edge> next_edges(int at, int to, const std::vector<std::uint16_t>& distance) const;
+  static const Edge& by_destination(const std::vector<Edge>& next, std::uint64_t& destination);
   [[nodiscard]] int entry_of(int node) const;  ///< the switch an HCA hangs at, or itself
 
   std::vector<std::vector<Edge>> edges_;
   std::vector<std::vector<int>> coordinates_;
   std::vector<int> dimensions_;
   std::vector<bool> is_switch_;
+  bool is_routed_by_destination_ = false;
   struct SwitchGraph;
   std::unique_ptr<SwitchGraph> graph_;  ///< switches only, for the searches
   mutable std::map<int, std::vector<std::uint16_t>> distances_;

@@ -104,7 +104,17 @@ struct Builder {
     return ports;
   }
 
-  void connect_network(Topology::Impl& impl) const {
+  /// Every switch type is InfiniBand.
+  static bool is_infiniband(const topology::Fabric& fabric, const std::vector<DeviceType>& types) {
+    return !fabric.switches.empty() && std::all_of(fabric.switches.begin(), fabric.switches.end(), [&](const topology::FabricSwitch& one) {
+      return std::any_of(types.begin(), types.end(), [&](const DeviceType& type) {
+        const auto protocol = type.attributes.find("protocol");
+        return type.name == one.type && protocol != type.attributes.end() && protocol->second == "infiniband";
+      });
+    });
+  }
+
+  void connect_network(Topology::Impl& impl, const std::vector<DeviceType>& types) const {
     const auto ports = number_hcas(impl);
     const auto& spec = impl.spec.fabric;
     if (spec.kind == FabricKind::none && spec.cables.empty()) return;
@@ -156,7 +166,7 @@ struct Builder {
       is_switch.push_back(true);
     }
     impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()), pairs, impl.num_host_links,
-                                                       std::move(coordinates), spec.dimensions, std::move(is_switch));
+                                                       std::move(coordinates), spec.dimensions, std::move(is_switch), is_infiniband(fabric, types));
   }
 };
 
@@ -169,7 +179,7 @@ Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& pa
   const Builder builder{parameters, faults};
   builder.place_hosts(*impl, device_types);
   if (impl->hosts.empty()) faults.push_back(make_error(fmt::format("topology '{}' has no host", spec.name), "list at least one under `hosts`"));
-  if (!has_errors(faults)) builder.connect_network(*impl);
+  if (!has_errors(faults)) builder.connect_network(*impl, device_types);
   if (!faults.empty()) return tl::unexpected(faults);
   return Topology(std::move(impl));
 }

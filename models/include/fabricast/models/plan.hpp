@@ -103,14 +103,20 @@ class Resources {
 /// Collects crossings of many paths and returns them sorted and merged.
 class CrossingCounter {
  public:
-  void add(int resource, int times = 1) { counts_.push_back({resource, times}); }
+  void add(int resource, int times = 1) {
+    counts_.push_back({resource, times});
+    if (counts_.size() >= merge_at_) merge();
+  }
   void add(const Path& path, int times = 1) {
     for (const auto link : path.links) add(link.value, times);
   }
   [[nodiscard]] std::vector<Crossing> take();
 
  private:
+  void merge();
+
   std::vector<Crossing> counts_;
+  std::size_t merge_at_ = std::size_t{1} << 20;  ///< keeps memory bounded by the number of resources
 };
 
 /// Sum of the times of terms.
