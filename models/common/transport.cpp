@@ -85,8 +85,10 @@ bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
     const double rate = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
     const double mtu = std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
     const double header = device_value(context, hca, "packet_header", 30);
-    route.crossings.push_back({context.resources.extra(kind, hca, rate * mtu / (mtu + header),
-                                                       context.topology.device(hca).type + ".packet_header"), 1});
+    const double by_headers = mtu / (mtu + header);
+    const double seen = device_value(context, hca, "payload_efficiency", 1);
+    const auto parameter = context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
+    route.crossings.push_back({context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1});
   };
   payload_limit(Limit::hca_transmit, from_hca);
   payload_limit(Limit::hca_receive, to_hca);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "fabricast/check.hpp"
 
 namespace fabricast::cli {
 
@@ -16,6 +17,11 @@ struct CheckOptions {
   std::vector<std::string> settings;
   bool is_strict = false;
 };
+
+Diagnostics joined(Diagnostics first, const Diagnostics& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
 
 /// Faults and doubts of one file; errors when it cannot be used.
 Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings) {
@@ -31,10 +37,12 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
-    return loaded ? loaded->warnings : loaded.error();
+    if (!loaded) return loaded.error();
+    return joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters));
   }
   const auto loaded = load_scenario(path, {}, settings);
-  return loaded ? loaded->warnings : loaded.error();
+  if (!loaded) return loaded.error();
+  return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)), check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 
 int check(const CheckOptions& options) {

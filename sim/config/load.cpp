@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -75,8 +76,37 @@ class Loader {
         if (device.kind == Node::Kind::scalar) library.add_file(config::resolved(folder_of(file), device.scalar), faults, inputs);
       }
     }
-    if (!check(node, "topology")) return std::nullopt;
+    if (!check(node, "topology")) {
+      find_types(node, library);
+      return std::nullopt;
+    }
     return config::read_topology(node, library, faults);
+  }
+
+  /// In a document with other faults: unknown device types are reported all the same.
+  void find_types(const Node& node, DeviceLibrary& library) {
+    for (const auto& item : node.items) find_types(item, library);
+    for (const auto& entry : node.entries) {
+      const auto& key = entry.key.scalar;
+      const bool names_type = key == "type" || key == "processor" || key == "switch";
+      if (names_type && entry.value.kind == Node::Kind::scalar) library.find(entry.value.scalar, entry.value, faults);
+      find_types(entry.value, library);
+    }
+  }
+
+  /// What was found, each fault once: a topology inside a scenario is checked with the scenario and by itself.
+  Diagnostics distinct() const {
+    Diagnostics out;
+    for (const auto& fault : faults) {
+      const bool is_known = std::any_of(out.begin(), out.end(), [&](const Diagnostic& known) {
+        return known.message == fault.message && known.location.file == fault.location.file && known.location.line == fault.location.line && known.location.column == fault.location.column;
+      });
+      if (!is_known) out.push_back(fault);
+    }
+    std::stable_sort(out.begin(), out.end(), [&](const Diagnostic& a, const Diagnostic& b) {
+      return a.location.file == b.location.file && std::pair(a.location.line, a.location.column) < std::pair(b.location.line, b.location.column);
+    });
+    return out;
   }
 
   /// Faults found while building the graph carry a place but no text of the line.
@@ -103,10 +133,10 @@ ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read,
 Result<LoadedTopology> load_topology(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
   Loader loader;
   auto node = loader.parse(path);
-  if (!node) return tl::unexpected(loader.faults);
+  if (!node) return tl::unexpected(loader.distinct());
   config::apply_settings(*node, settings, SettingScope::whole, loader.faults);
   auto read = loader.topology(*node, path);
-  if (!read || has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (!read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto parameters = merged_parameters(loader, *read, parameter_files);
   auto topology = build_topology(read->spec, parameters, read->types);
   if (!topology) {
@@ -114,14 +144,14 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
     Loader::add_source_lines(built, {&*node});
     loader.faults.insert(loader.faults.end(), built.begin(), built.end());
   }
-  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   return LoadedTopology{read->spec, *topology, std::move(parameters), read->types, loader.inputs, loader.faults};
 }
 
 Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
   Loader loader;
   auto node = loader.parse(path);
-  if (!node) return tl::unexpected(loader.faults);
+  if (!node) return tl::unexpected(loader.distinct());
   config::apply_settings(*node, settings, SettingScope::scenario, loader.faults);
   std::optional<Scenario> scenario;
   if (loader.check(*node, "scenario")) scenario = config::read_scenario(*node, folder_of(path), loader.faults);
@@ -142,7 +172,7 @@ Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<
     config::apply_settings(*topology_node, settings, SettingScope::topology_of_scenario, loader.faults);
     read = loader.topology(*topology_node, topology_file);
   }
-  if (!scenario || !read || has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (!scenario || !read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto files = scenario->parameter_files;
   files.insert(files.end(), parameter_files.begin(), parameter_files.end());
   auto parameters = merged_parameters(loader, *read, files);
@@ -152,14 +182,14 @@ Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<
     Loader::add_source_lines(built, {&*node, &*topology_node});
     loader.faults.insert(loader.faults.end(), built.begin(), built.end());
   }
-  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   return LoadedScenario{std::move(*scenario), *topology, std::move(parameters), loader.inputs, loader.faults};
 }
 
 Result<ParameterSet> load_parameters(const std::string& path) {
   Loader loader;
   auto set = loader.parameters(path);
-  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   return set;
 }
 
@@ -167,10 +197,10 @@ Result<DeviceType> load_device(const std::string& path) {
   Loader loader;
   DeviceLibrary library;
   library.add_file(path, loader.faults, loader.inputs);
-  if (has_errors(loader.faults)) return tl::unexpected(loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   const auto node = loader.parse(path);
   const auto* entry = library.find(node->find("name")->scalar, *node, loader.faults);
-  if (entry == nullptr) return tl::unexpected(loader.faults);
+  if (entry == nullptr) return tl::unexpected(loader.distinct());
   return entry->type;
 }
 
@@ -197,7 +227,7 @@ Result<Catalogue> load_whole_catalogue() {
 Result<std::string> file_kind(const std::string& path) {
   Loader loader;
   const auto node = loader.parse(path);
-  if (!node) return tl::unexpected(loader.faults);
+  if (!node) return tl::unexpected(loader.distinct());
   const auto* schema = node->find("schema");
   for (const auto* kind : {"topology", "scenario", "parameters", "device"}) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
@@ -205,7 +235,7 @@ Result<std::string> file_kind(const std::string& path) {
   const auto& where = schema == nullptr ? *node : *schema;
   loader.faults.push_back(where.error(schema == nullptr ? std::string("the file does not say what it is") : fmt::format("unknown schema '{}'", schema->scalar),
                                       "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device)"));
-  return tl::unexpected(loader.faults);
+  return tl::unexpected(loader.distinct());
 }
 
 }  // namespace fabricast

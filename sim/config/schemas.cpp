@@ -171,7 +171,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
       {"hca",
        {{"rate", k_rate, "data rate of one port"}, {"ports", k_number, "ports in use"}, {"pcie_generation", k_number, "of the host link"}, {"pcie_width", k_number, "lanes"},
         {"latency", k_time, "one way, sending and receiving side together"}, {"message_rate", k_number, "messages per second"}, {"mtu", k_number, "largest payload of a packet, bytes"},
-        {"packet_header", k_number, "bytes around the payload"}, {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
+        {"packet_header", k_number, "bytes around the payload"}, {"payload_efficiency", k_number, "share of the data rate that large messages were seen to reach; default: packet headers only"}, {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
       {"network_switch", {{"ports", k_number, "ports"}, {"rate", k_rate, "per port"}, {"latency", k_time, "port to port"}, {"buffer", k_bytes, "packet memory"}}},
       {"nvswitch", {{"ports", k_number, "NVLink ports"}, {"port_bandwidth", k_rate, "per port and direction"}, {"latency", k_time, "port to port"}}},
       {"processor",

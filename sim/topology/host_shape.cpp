@@ -207,17 +207,20 @@ class ShapeBuilder {
   }
 
   void add_nvlink(const NvlinkSpec& spec, const std::string& a, const std::string& b) {
+    bool is_sound = true;
     for (const auto& name : {a, b}) {
       const auto it = made_.find(name);
       const bool fits = it != made_.end() && it->second >= 0 &&
                         (kind_of(it->second) == DeviceKind::gpu || kind_of(it->second) == DeviceKind::nvswitch);
       if (fits) continue;
+      is_sound = false;
+      if (it != made_.end() && it->second < 0) continue;  // reported where the device is declared
       std::vector<std::string> names;
       for (const auto& [known, device] : index_) names.push_back(known);
       const auto near = nearest_name(name, names);
       fault(spec.location, fmt::format("NVLink ends at '{}', which is no GPU or NVSwitch of the host", name), near.empty() || near == name ? "" : fmt::format("did you mean '{}'?", near));
-      return;
     }
+    if (!is_sound) return;
     const int x = made_[a];
     const int y = made_[b];
     const auto& gpu = shape_.devices[static_cast<std::size_t>(kind_of(x) == DeviceKind::gpu ? x : y)];

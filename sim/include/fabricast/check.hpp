@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doubts about a cluster that is described without faults: what is physically odd or will cost performance. Every entry
+// is a warning with what was found, why it matters, and the fix. One entry per host group and kind, not per host.
+#pragma once
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/scenario.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast {
+
+Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
+Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
+
+}  // namespace fabricast

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of a topology: a text tree, Graphviz DOT, and SVG drawn here.
+#pragma once
+
+#include <string>
+
+#include "fabricast/parameters.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast {
+
+/// Host groups with their PCIe tree, NVLinks and distances, then the fabric. Equal hosts are shown once.
+std::string topology_text(const Topology& topology);
+/// Graphviz: one cluster per host, edges sorted. `is_collapsed`: one node per host.
+std::string topology_dot(const Topology& topology, bool is_collapsed);
+/// Switches by tier above hosts with their PCIe tree; at most 4 hosts of a group are drawn.
+std::string topology_svg(const Topology& topology);
+
+}  // namespace fabricast

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a program needs to load scenarios, simulate them and compare with logs.
+#pragma once
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/load.hpp"
+#include "fabricast/measurement.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/result.hpp"
+#include "fabricast/scenario.hpp"
+#include "fabricast/simulate.hpp"
+#include "fabricast/topology.hpp"
+#include "fabricast/units.hpp"
+#include "fabricast/validation.hpp"
