@@ -126,14 +126,14 @@ struct MeasuredMatrix {
   int line = 0;
 };
 
-/// One copy timing: host-to-device, device-to-host or peer, alone or several at once.
+/// One copy timing (host to device, device to host, peer, within a device), or the cost of a kernel launch.
 struct MeasuredCopy {
-  std::string kind;  ///< as the log names it, e.g. "H2D pinned"
-  std::optional<Bytes> size;
+  std::string kind;              ///< as the log names it: "h2d pinned", "peer copy p2p=1", "launch_async", "H2D Pinned"
+  std::optional<Bytes> size;     ///< absent for launches and concurrent copies
   std::optional<Duration> time;  ///< per copy
-  std::optional<Bandwidth> bandwidth;
-  std::vector<int> devices;                    ///< GPUs taking part
-  std::map<std::string, std::string> columns;  ///< every field of the line by name
+  std::optional<Bandwidth> bandwidth;  ///< bandwidthTest D2D counts bytes read and written
+  std::vector<int> devices;            ///< the GPU, or source and destination of a peer copy
+  int num_concurrent = 1;              ///< GPUs that copy at once, this one included
   int line = 0;
 };
 
