@@ -26,7 +26,7 @@ enum class LogFormat {
   osu,
   perftest,
   perftest_json,
-  p2p_matrix,      ///< p2pBandwidthLatencyTest; see MeasuredLog::matrix
+  p2p_matrix,      ///< p2pBandwidthLatencyTest; see MeasuredLog::matrices
   cuda_bandwidth,  ///< CUDA bandwidthTest, text or shmoo CSV
   copies,          ///< host and peer copy timings; see MeasuredLog::copies
   nccl_tuning,     ///< NCCL_DEBUG_SUBSYS=TUNING lines; see MeasuredLog::tuning
@@ -188,9 +188,8 @@ Result<MeasuredLog> read_log(const std::string& path);
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);
 
-/// Bytes that nccl-tests' algbw counts (its printed size), times this factor, pass each rank's link in the ideal:
-/// 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1 else. 1 rank gives 1 or 0 as
-/// nccl-tests does.
+/// busbw / algbw of nccl-tests: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1 elsewhere;
+/// n = ranks in one group.
 double bus_bandwidth_factor(Benchmark benchmark, int num_ranks);
 
 }  // namespace fabricast
