@@ -27,6 +27,9 @@ constexpr std::array k_readers{
     Reader{readers::starts_nccl_tests, readers::read_nccl_tests},
     Reader{readers::starts_osu, readers::read_osu},
     Reader{readers::starts_perftest, readers::read_perftest},
+    Reader{readers::starts_p2p_matrix, readers::read_p2p_matrix},
+    Reader{readers::starts_cuda_bandwidth, readers::read_cuda_bandwidth},
+    Reader{readers::starts_copies, readers::read_copies},
 };
 
 /// Consecutive lines for one reader.
@@ -91,9 +94,10 @@ Result<MeasuredLog> only_table(Result<std::vector<MeasuredLog>> tables) {
   if (!tables) return tl::make_unexpected(std::move(tables.error()));
   auto with_rows = std::find_if(tables->begin(), tables->end(), [](const auto& t) { return !t.rows.empty(); });
   auto& table = with_rows == tables->end() ? tables->front() : *with_rows;
-  if (tables->size() > 1) {
+  const auto num_tables = std::count_if(tables->begin(), tables->end(), [](const auto& t) { return !t.rows.empty(); });
+  if (num_tables > 1) {
     Diagnostic warning{Severity::warning, {table.file, table.line, 1}, {}, {}, {}};
-    warning.message = fmt::format("the log has {} tables; the one that begins here is used", tables->size());
+    warning.message = fmt::format("the log has {} tables; the one that begins here is used", num_tables);
     table.warnings.insert(table.warnings.begin(), std::move(warning));
   }
   return std::move(table);
@@ -110,6 +114,7 @@ Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std
     const auto lines = Lines(log.lines).subspan(section.begin, section.end - section.begin);
     for (auto& table : section.reader->read(log, lines)) tables.push_back(std::move(table));
   }
+  if (auto tuning = readers::read_nccl_tuning(log)) tables.push_back(std::move(*tuning));
   if (tables.empty()) return tl::make_unexpected(Diagnostics{no_table(name)});
   return tables;
 }

@@ -27,6 +27,12 @@ bool starts_copies(std::string_view line);
 std::vector<MeasuredLog> read_nccl_tests(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_osu(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_p2p_matrix(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_cuda_bandwidth(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_copies(const LogText& log, Lines section);
+
+/// NCCL's TUNING lines anywhere in a log; nothing when there are none.
+std::optional<MeasuredLog> read_nccl_tuning(const LogText& log);
 
 /// JSON of nccl-tests (-J) and perftest (--out_json); empty when the text is neither.
 std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name);

@@ -26,7 +26,7 @@ enum class LogFormat {
   osu,
   perftest,
   perftest_json,
-  p2p_matrix,      ///< p2pBandwidthLatencyTest; see MeasuredLog::matrix
+  p2p_matrix,      ///< p2pBandwidthLatencyTest; see MeasuredLog::matrices
   cuda_bandwidth,  ///< CUDA bandwidthTest, text or shmoo CSV
   copies,          ///< host and peer copy timings; see MeasuredLog::copies
   nccl_tuning,     ///< NCCL_DEBUG_SUBSYS=TUNING lines; see MeasuredLog::tuning
@@ -126,14 +126,14 @@ struct MeasuredMatrix {
   int line = 0;
 };
 
-/// One copy timing: host-to-device, device-to-host or peer, alone or several at once.
+/// One copy timing (host to device, device to host, peer, within a device), or the cost of a kernel launch.
 struct MeasuredCopy {
-  std::string kind;  ///< as the log names it, e.g. "H2D pinned"
-  std::optional<Bytes> size;
+  std::string kind;              ///< as the log names it: "h2d pinned", "peer copy p2p=1", "launch_async", "H2D Pinned"
+  std::optional<Bytes> size;     ///< absent for launches and concurrent copies
   std::optional<Duration> time;  ///< per copy
-  std::optional<Bandwidth> bandwidth;
-  std::vector<int> devices;                    ///< GPUs taking part
-  std::map<std::string, std::string> columns;  ///< every field of the line by name
+  std::optional<Bandwidth> bandwidth;  ///< bandwidthTest D2D counts bytes read and written
+  std::vector<int> devices;            ///< the GPU, or source and destination of a peer copy
+  int num_concurrent = 1;              ///< GPUs that copy at once, this one included
   int line = 0;
 };
 
@@ -188,9 +188,8 @@ Result<MeasuredLog> read_log(const std::string& path);
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);
 
-/// Bytes that nccl-tests' algbw counts (its printed size), times this factor, pass each rank's link in the ideal:
-/// 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1 else. 1 rank gives 1 or 0 as
-/// nccl-tests does.
+/// busbw / algbw of nccl-tests: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1 elsewhere;
+/// n = ranks in one group.
 double bus_bandwidth_factor(Benchmark benchmark, int num_ranks);
 
 }  // namespace fabricast

@@ -40,6 +40,16 @@ const std::string k_json =
 [{"size":8,"out_of_place":{"time":24.3,"alg_bw":0.1,"bus_bw":0.1,"nwrong":"nan"},"in_place":null},
 {"size":16,"out_of_place":null,"in_place":{"time":24.3}}],"test_info":{"a":"Send BW Test"}})";
 
+const std::string k_others =
+    "Device: 0, V100, pciBusID: 3d, x\nUnidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D  0  1 \n 0 778.36 "
+    "9.55\n"
+    "bandwidthTest-D2D, Bandwidth = 4.0 GB/s, Time = 0.0 s, Size = 6000 bytes, NumDevsUsed = 1\n"
+    " Host to Device Bandwidth, 1\n PINNED Memory Transfers\n Transfer Size (Bytes) Bandwidth(GB/s)\n 32000000 12.5\n"
+    "## copy gpu4: bytes\th2d_pinned_us\n4096\t8.192\n## peer copy p2p=1: src\tdst\tbw_256MiB_GBps\n0\t1\t390.83\n"
+    "## concurrent pinned copies: dir\tk_gpus\tper_gpu_GBps...\nh2d\t2\t55.11\t55.13\n"
+    "NCCL INFO Algorithm | Tree | Ring |\nNCCL INFO AllReduce | 1/ 2 | 1/ 2 | 1/ 2 | 1/ 2 | 1/ 2 | 1/ 2 |\n"
+    "NCCL INFO AllReduce: 65536 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}\n";
+
 std::size_t below(std::mt19937_64& random, std::size_t limit) { return limit == 0 ? 0 : random() % limit; }
 
 /// One random edit: cut, delete, double, overwrite, insert a nasty piece, or swap two spans.
@@ -90,13 +100,18 @@ void check_sane(const MeasuredLog& log) {
     if (row.bandwidth) CHECK(std::isfinite(row.bandwidth->bytes_per_s));
     if (row.in_place_time) CHECK(row.in_place_time->ps > 0);
   }
+  for (const auto& copy : log.copies) {
+    if (copy.time) CHECK(copy.time->ps >= 0);
+    if (copy.bandwidth) CHECK(std::isfinite(copy.bandwidth->bytes_per_s));
+  }
+  for (const auto& matrix : log.matrices) CHECK(matrix.row_devices.size() == matrix.value.size());
   CHECK(log.warnings.size() <= 101);
 }
 
 }  // namespace
 
 TEST_CASE("no mutation of a log makes a reader fail or return a senseless row") {
-  for (const auto& seed_text : {k_nccl, k_osu, k_perftest, k_json}) {
+  for (const auto& seed_text : {k_nccl, k_osu, k_perftest, k_json, k_others}) {
     std::mt19937_64 random(20261121);
     for (int round = 0; round < 4000; ++round) {
       std::string text = seed_text;

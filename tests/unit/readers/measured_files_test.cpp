@@ -104,3 +104,21 @@ TEST_CASE("recomputed bus bandwidths agree with the printed ones of every sound 
     }
   }
 }
+
+TEST_CASE("measured matrices, copy timings, bandwidth sweeps and tuning lines are read whole") {
+  for (const auto& path : measured_files()) {
+    const auto name = path.filename().string();
+    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const bool is_summary = has("summary");
+    if (is_summary || !(has("p2pBandwidthLatencyTest") || has("bandwidthTest") || has("copies") || has("tuning-debug")))
+      continue;
+    CAPTURE(name);
+    const auto log = read_log(path.string());
+    REQUIRE(log.has_value());
+    CHECK(log->warnings.empty());
+    if (has("p2pBandwidthLatencyTest")) CHECK(log->matrices.size() >= 6);
+    if (has("bandwidthTest")) CHECK(log->copies.size() == 81);
+    if (has("host-and-peer-copies")) CHECK(log->copies.size() == 2 + 2 * 15 * 4 + 2 * 40 + 3 * 24);
+    if (has("tuning-debug")) CHECK(log->tuning.choices.size() == 17);
+  }
+}
