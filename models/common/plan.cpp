@@ -7,14 +7,22 @@ namespace fabricast::models {
 
 std::string_view to_string(Limit limit) {
   switch (limit) {
-    case Limit::peer_read: return "peer reads through";
-    case Limit::peer_write: return "peer writes through";
-    case Limit::peer_cross_read: return "cross-socket peer reads through";
-    case Limit::peer_cross_write: return "cross-socket peer writes through";
-    case Limit::dram: return "DRAM of";
-    case Limit::hca_transmit: return "packets sent by";
-    case Limit::hca_receive: return "packets received by";
-    case Limit::loopback: return "TCP loopback of";
+    case Limit::peer_read:
+      return "peer reads through";
+    case Limit::peer_write:
+      return "peer writes through";
+    case Limit::peer_cross_read:
+      return "cross-socket peer reads through";
+    case Limit::peer_cross_write:
+      return "cross-socket peer writes through";
+    case Limit::dram:
+      return "DRAM of";
+    case Limit::hca_transmit:
+      return "packets sent by";
+    case Limit::hca_receive:
+      return "packets received by";
+    case Limit::loopback:
+      return "TCP loopback of";
   }
   return "";
 }
@@ -43,7 +51,8 @@ std::string Resources::parameter(int resource) const {
 }
 
 void CrossingCounter::merge() {
-  std::sort(counts_.begin(), counts_.end(), [](const Crossing& a, const Crossing& b) { return a.resource < b.resource; });
+  std::sort(counts_.begin(), counts_.end(),
+            [](const Crossing& a, const Crossing& b) { return a.resource < b.resource; });
   std::size_t last = 0;
   for (std::size_t i = 1; i < counts_.size(); ++i) {
     if (counts_[i].resource == counts_[last].resource) {

@@ -8,7 +8,8 @@
 namespace fabricast::models {
 
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
-  if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests) return nccl::make_collective_planner(context, workload);
+  if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
+    return nccl::make_collective_planner(context, workload);
   if (is_collective(workload.benchmark)) return mpi::make_collective_planner(context, workload);
   return mpi::make_point_to_point_planner(context, workload);
 }

@@ -11,12 +11,18 @@ namespace fabricast::models {
 
 std::string_view to_string(TransportKind kind) {
   switch (kind) {
-    case TransportKind::nvlink: return "nvlink";
-    case TransportKind::pcie: return "pcie";
-    case TransportKind::host_memory: return "shm";
-    case TransportKind::network: return "network";
-    case TransportKind::network_staged: return "network_staged";
-    case TransportKind::socket: return "socket";
+    case TransportKind::nvlink:
+      return "nvlink";
+    case TransportKind::pcie:
+      return "pcie";
+    case TransportKind::host_memory:
+      return "shm";
+    case TransportKind::network:
+      return "network";
+    case TransportKind::network_staged:
+      return "network_staged";
+    case TransportKind::socket:
+      return "socket";
   }
   return "";
 }
@@ -51,7 +57,8 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   route.socket_crossings += path.socket_crossings;
   for (const auto& crossing : path.peer_crossings) {
     const bool cross = crossing.is_cross_socket;
-    const auto name = fmt::format("{}.p2p_{}{}_bandwidth", crossing.processor, cross ? "cross_" : "", is_read ? "read" : "write");
+    const auto name =
+        fmt::format("{}.p2p_{}{}_bandwidth", crossing.processor, cross ? "cross_" : "", is_read ? "read" : "write");
     const auto* limit = context.parameters.find(name);
     if (limit == nullptr) continue;
     const auto kind = cross ? (is_read ? Limit::peer_cross_read : Limit::peer_cross_write)
@@ -61,7 +68,8 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
 }
 
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {
-  const auto path = to_memory ? context.topology.path_in_host(device, memory) : context.topology.path_in_host(memory, device);
+  const auto path =
+      to_memory ? context.topology.path_in_host(device, memory) : context.topology.path_in_host(memory, device);
   FABRICAST_ASSERT(path.has_value(), "no path between a device and its host memory");
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
@@ -70,7 +78,8 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   // ownership), counted as 3 and 2 of a capacity of twice the read bandwidth.
   const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
   if (const auto* bandwidth = context.parameters.find(name)) {
-    route.crossings.push_back({context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
+    route.crossings.push_back(
+        {context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
   }
 }
 
@@ -83,11 +92,13 @@ bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
   route.adapter_latency += from_seconds(half_latency(from_hca) + half_latency(to_hca));
   const auto payload_limit = [&](Limit kind, DeviceId hca) {
     const double rate = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
-    const double mtu = std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
+    const double mtu =
+        std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
     const double header = device_value(context, hca, "packet_header", 30);
     const double by_headers = mtu / (mtu + header);
     const double seen = device_value(context, hca, "payload_efficiency", 1);
-    const auto parameter = context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
+    const auto parameter =
+        context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
     route.crossings.push_back({context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1});
   };
   payload_limit(Limit::hca_transmit, from_hca);
@@ -100,8 +111,9 @@ GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca,
   if (!context.software.nv_peer_mem) return {false, "nv_peer_mem is not loaded"};
   const auto distance = context.topology.distance(gpu, hca);
   if (distance > farthest) {
-    return {false, fmt::format("{} and {} are {} apart, GPUDirect RDMA is used up to {}", context.topology.device(gpu).name,
-                               context.topology.device(hca).name, to_string(distance), to_string(farthest))};
+    return {false,
+            fmt::format("{} and {} are {} apart, GPUDirect RDMA is used up to {}", context.topology.device(gpu).name,
+                        context.topology.device(hca).name, to_string(distance), to_string(farthest))};
   }
   return {true, {}};
 }

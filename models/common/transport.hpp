@@ -13,9 +13,9 @@
 
 namespace fabricast::models {
 
-/// nvlink: GPU stores over NVLink. pcie: peer-to-peer over PCIe. host_memory: GPU to host memory and on to the other GPU
-/// (no peer-to-peer). network: RDMA with GPUDirect on both ends, or host buffers. network_staged: RDMA with the data
-/// staged through host memory on at least one end. socket: TCP.
+/// nvlink: GPU stores over NVLink. pcie: peer-to-peer over PCIe. host_memory: GPU to host memory and on to the other
+/// GPU (no peer-to-peer). network: RDMA with GPUDirect on both ends, or host buffers. network_staged: RDMA with the
+/// data staged through host memory on at least one end. socket: TCP.
 enum class TransportKind { nvlink, pcie, host_memory, network, network_staged, socket };
 
 /// As parameter names spell it: nvlink, pcie, shm, network, network_staged, socket.
@@ -24,9 +24,9 @@ std::string_view to_string(TransportKind kind);
 /// One connection: everything a byte crosses on its way, and the idle latency of the links.
 struct Route {
   TransportKind kind = TransportKind::nvlink;
-  std::vector<Crossing> crossings;   ///< unsorted; a resource may occur twice
-  Duration latency;                  ///< links and switches only
-  Duration adapter_latency;          ///< one-way HCA processing, sending and receiving side together
+  std::vector<Crossing> crossings;  ///< unsorted; a resource may occur twice
+  Duration latency;                 ///< links and switches only
+  Duration adapter_latency;         ///< one-way HCA processing, sending and receiving side together
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
 };

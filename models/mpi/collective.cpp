@@ -15,7 +15,8 @@ namespace fabricast::models::mpi {
 namespace {
 
 bool is_reduction(Benchmark benchmark) {
-  return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce || benchmark == Benchmark::osu_reduce_scatter;
+  return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
+         benchmark == Benchmark::osu_reduce_scatter;
 }
 
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
@@ -42,7 +43,8 @@ class CollectivePlanner : public Planner {
     const auto forced = algorithm_from_name(workload_.benchmark, workload_.algorithm);
     const auto algorithm = forced.value_or(choose_algorithm(workload_.benchmark, num_ranks(), size, is_open_mpi));
     plan.algorithm = std::string(to_string(algorithm));
-    plan.before.push_back(parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
+    plan.before.push_back(
+        parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     for (auto& round : make_schedule(workload_.benchmark, algorithm, num_ranks(), size, workload_.root)) {
       plan.rounds.push_back(to_round(round, plan));
@@ -57,17 +59,21 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] std::vector<std::string> devices() const override {
     std::vector<std::string> names;
-    for (std::size_t r = 0; r < ranks_.size() && r < 16; ++r) names.push_back(name_of(transfers_.context().topology, ranks_[r]));
+    for (std::size_t r = 0; r < ranks_.size() && r < 16; ++r)
+      names.push_back(name_of(transfers_.context().topology, ranks_[r]));
     if (ranks_.size() > 16) names.emplace_back("...");
     return names;
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override {
-    return {{"profile", transfers_.context().software.mpi.empty() ? "default" : transfers_.context().software.mpi, transfers_.profile().name, ""},
-            {"algorithm", workload_.algorithm, workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
+    return {{"profile", transfers_.context().software.mpi.empty() ? "default" : transfers_.context().software.mpi,
+             transfers_.profile().name, ""},
+            {"algorithm", workload_.algorithm,
+             workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
              workload_.algorithm == "auto" ? "the library's decision rules" : "forced"}};
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {
-    std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads", "rounds of a collective start together on all ranks"};
+    std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads",
+                                 "rounds of a collective start together on all ranks"};
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
     std::sort(out.begin(), out.end());
     return out;
@@ -76,9 +82,11 @@ class CollectivePlanner : public Planner {
  private:
   void add_device_staging(OperationPlan& plan, Bytes size) const {
     const auto& parameters = transfers_.context().parameters;
-    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", "mpi.collective.staging_overhead"));
+    plan.before.push_back(
+        parameter_term(parameters, "CUDA copies to and from host buffers", "mpi.collective.staging_overhead"));
     const auto& rate = parameters.at("cuda.pageable_bandwidth");
-    plan.before.push_back({"pageable copies of the whole buffer, out and in", from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
+    plan.before.push_back({"pageable copies of the whole buffer, out and in",
+                           from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
   }
 
   [[nodiscard]] Round to_round(const ScheduleRound& scheduled, OperationPlan& plan) const {
@@ -86,8 +94,9 @@ class CollectivePlanner : public Planner {
     round.repeat = scheduled.repeat;
     const auto& parameters = transfers_.context().parameters;
     for (const auto& step : scheduled.steps) {
-      auto message = transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
-                                        Bytes{static_cast<std::int64_t>(step.bytes)}, static_cast<std::uint64_t>(step.from));
+      auto message =
+          transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
+                             Bytes{static_cast<std::int64_t>(step.bytes)}, static_cast<std::uint64_t>(step.from));
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
@@ -95,7 +104,8 @@ class CollectivePlanner : public Planner {
     }
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth");
-      round.fixed.push_back({"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
+      round.fixed.push_back(
+          {"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
     }
     return round;
   }
@@ -114,7 +124,9 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";
     for (const auto algorithm : algorithms_for(workload.benchmark)) known += fmt::format(", {}", to_string(algorithm));
-    auto fault = make_error(fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)), "known: " + known);
+    auto fault =
+        make_error(fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
+                   "known: " + known);
     fault.location = workload.location;
     return tl::unexpected(Diagnostics{fault});
   }

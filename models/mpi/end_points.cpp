@@ -20,16 +20,22 @@ std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, in
   if (hcas.empty()) return hcas;
   std::size_t equal = 1;
   while (equal < hcas.size() && topology.distance(device, hcas[equal]) == topology.distance(device, hcas[0])) ++equal;
-  std::rotate(hcas.begin(), hcas.begin() + turn % static_cast<int>(equal), hcas.begin() + static_cast<std::ptrdiff_t>(equal));
+  std::rotate(hcas.begin(), hcas.begin() + turn % static_cast<int>(equal),
+              hcas.begin() + static_cast<std::ptrdiff_t>(equal));
   return hcas;
 }
 
-Result<EndPoint> named_end_point(const PlanContext& context, const Workload& workload, const std::string& name, bool needs_gpu) {
+Result<EndPoint> named_end_point(const PlanContext& context, const Workload& workload, const std::string& name,
+                                 bool needs_gpu) {
   const auto device = context.topology.find_device(name);
-  if (!device) return tl::unexpected(fault(workload, fmt::format("no device '{}' in topology '{}'", name, context.topology.name()), "devices are called host.gpuN or host.memoryN"));
+  if (!device)
+    return tl::unexpected(fault(workload, fmt::format("no device '{}' in topology '{}'", name, context.topology.name()),
+                                "devices are called host.gpuN or host.memoryN"));
   const auto kind = context.topology.kind(*device);
   if (needs_gpu != (kind == DeviceKind::gpu)) {
-    return tl::unexpected(fault(workload, fmt::format("'{}' does not fit buffers on the {}", name, needs_gpu ? "device" : "host"), "name GPUs for device buffers and memories for host buffers"));
+    return tl::unexpected(fault(workload,
+                                fmt::format("'{}' does not fit buffers on the {}", name, needs_gpu ? "device" : "host"),
+                                "name GPUs for device buffers and memories for host buffers"));
   }
   EndPoint end;
   end.host = context.topology.host_of(*device);
@@ -61,7 +67,9 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
   if (!workload.devices.empty()) {
-    if (workload.devices.size() != 2) return tl::unexpected(fault(workload, fmt::format("{} devices named for a point-to-point test", workload.devices.size()), "name two"));
+    if (workload.devices.size() != 2)
+      return tl::unexpected(fault(
+          workload, fmt::format("{} devices named for a point-to-point test", workload.devices.size()), "name two"));
     auto first = named_end_point(context, workload, workload.devices[0], first_gpu);
     auto second = named_end_point(context, workload, workload.devices[1], second_gpu);
     if (!first) return tl::unexpected(first.error());
@@ -74,17 +82,27 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   const int offset = is_remote ? 0 : pairs;
   const auto enough = [&](int host, int wanted) { return topology.count(DeviceKind::gpu, host) >= wanted; };
   if (first_gpu && !enough(0, pairs)) {
-    return tl::unexpected(fault(workload, fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs, topology.host_name(0), topology.count(DeviceKind::gpu, 0)), "lower pairs or use host buffers"));
+    return tl::unexpected(fault(workload,
+                                fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs,
+                                            topology.host_name(0), topology.count(DeviceKind::gpu, 0)),
+                                "lower pairs or use host buffers"));
   }
   if (second_gpu && !enough(host_b, pairs + offset)) {
-    return tl::unexpected(fault(workload, fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs + offset, topology.host_name(host_b), topology.count(DeviceKind::gpu, host_b)), "lower pairs, add a host or use host buffers"));
+    return tl::unexpected(fault(workload,
+                                fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs + offset,
+                                            topology.host_name(host_b), topology.count(DeviceKind::gpu, host_b)),
+                                "lower pairs, add a host or use host buffers"));
   }
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
     out.push_back({end_point(topology, 0, i, first_gpu), end_point(topology, host_b, i + offset, second_gpu)});
   }
-  if (is_remote && (out[0].first.hcas.empty() || out[0].second.hcas.empty() || !topology.path_between_hcas(out[0].first.hcas.front(), out[0].second.hcas.front()))) {
-    return tl::unexpected(fault(workload, fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)), "give both hosts an HCA and connect them in `fabric`"));
+  if (is_remote && (out[0].first.hcas.empty() || out[0].second.hcas.empty() ||
+                    !topology.path_between_hcas(out[0].first.hcas.front(), out[0].second.hcas.front()))) {
+    return tl::unexpected(
+        fault(workload,
+              fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
+              "give both hosts an HCA and connect them in `fabric`"));
   }
   return out;
 }
@@ -109,19 +127,25 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
     return spread;
   }
   if (wanted > most) {
-    return tl::unexpected(fault(workload, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most), "raise the host count of the topology or lower workload.ranks"));
+    return tl::unexpected(
+        fault(workload, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most),
+              "raise the host count of the topology or lower workload.ranks"));
   }
   std::vector<EndPoint> ranks;
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
     const int here = capacity(h);
-    for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i) ranks.push_back(end_point(topology, h, i, needs_gpu));
+    for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
+      ranks.push_back(end_point(topology, h, i, needs_gpu));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (ranks[r].host == ranks[r - 1].host) continue;
     const auto& a = ranks[r - 1].hcas;
     const auto& b = ranks[r].hcas;
     if (a.empty() || b.empty() || !topology.path_between_hcas(a.front(), b.front())) {
-      return tl::unexpected(fault(workload, fmt::format("no network path from host '{}' to host '{}'", topology.host_name(ranks[r - 1].host), topology.host_name(ranks[r].host)), "give both hosts an HCA and connect them in `fabric`"));
+      return tl::unexpected(fault(workload,
+                                  fmt::format("no network path from host '{}' to host '{}'",
+                                              topology.host_name(ranks[r - 1].host), topology.host_name(ranks[r].host)),
+                                  "give both hosts an HCA and connect them in `fabric`"));
     }
   }
   return ranks;

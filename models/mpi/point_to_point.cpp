@@ -69,7 +69,8 @@ OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
   if (is_read()) {
     // The request is a control message; perftest prints the full operation.
     plan.algorithm = "read";
-    plan.before.push_back({"read request", transfers_.control_latency(pairs_[0].first, pairs_[0].second), "verbs", "a message without payload"});
+    plan.before.push_back({"read request", transfers_.control_latency(pairs_[0].first, pairs_[0].second), "verbs",
+                           "a message without payload"});
     add_direction(plan, size, true);
     return plan;
   }
@@ -107,13 +108,18 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
     }
   }
   if (!is_perftest) {
-    round.fixed.push_back({"acknowledgement of the window", transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi", "a message without payload"});
+    round.fixed.push_back({"acknowledgement of the window",
+                           transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi",
+                           "a message without payload"});
   }
   plan.operations = window * static_cast<std::int64_t>(round.flows.size());
   // Each sender posts one message per gap; senders work side by side, queue pairs of one sender do not.
   plan.floor = {gap.ps / static_cast<std::int64_t>(round.flows.size())};
-  plan.floor_term = {"posting messages", {}, fmt::format("mpi.{}.message_gap", transfers_.profile().name),
-                     transfers_.context().parameters.at(fmt::format("mpi.{}.message_gap", transfers_.profile().name)).source};
+  plan.floor_term = {
+      "posting messages",
+      {},
+      fmt::format("mpi.{}.message_gap", transfers_.profile().name),
+      transfers_.context().parameters.at(fmt::format("mpi.{}.message_gap", transfers_.profile().name)).source};
   plan.rounds.push_back(std::move(round));
   return plan;
 }
@@ -123,7 +129,8 @@ std::vector<GivenUsed> PointToPointPlanner::settings() const {
   const auto& software = transfers_.context().software;
   std::vector<GivenUsed> settings;
   settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, ""});
-  settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default", to_string(profile.eager_limit), ""});
+  settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default",
+                      to_string(profile.eager_limit), ""});
   if (pairs_[0].first.is_device() || pairs_[0].second.is_device()) {
     const auto& end = pairs_[0].first.is_device() ? pairs_[0].first : pairs_[0].second;
     std::string used = to_string(profile.gpudirect_limit);
@@ -135,7 +142,8 @@ std::vector<GivenUsed> PointToPointPlanner::settings() const {
         reason = allowed.reason;
       }
     }
-    settings.push_back({"GPUDirect RDMA up to", software.gpudirect_limit ? to_string(*software.gpudirect_limit) : "default", used, reason});
+    settings.push_back({"GPUDirect RDMA up to",
+                        software.gpudirect_limit ? to_string(*software.gpudirect_limit) : "default", used, reason});
   }
   return settings;
 }
@@ -144,7 +152,9 @@ std::vector<std::string> PointToPointPlanner::assumptions() const {
   std::set<std::string> out;
   const auto& topology = transfers_.context().topology;
   const auto& end = pairs_[0].first;
-  if (num_hosts() > 1) out.insert(fmt::format("rank 0 uses {} and sends with {}", name_of(topology, end), topology.device(end.hcas.front()).name));
+  if (num_hosts() > 1)
+    out.insert(fmt::format("rank 0 uses {} and sends with {}", name_of(topology, end),
+                           topology.device(end.hcas.front()).name));
   out.insert("no other traffic on the cluster beside the listed workloads");
   return {out.begin(), out.end()};
 }

@@ -6,7 +6,8 @@
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
-  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich", "verbs", "tcp"};
+  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr",
+                                              "cray-mpich",      "verbs",        "tcp"};
   return names;
 }
 
@@ -14,9 +15,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto& software = context.software;
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
-                 : software.transport == "tcp"                             ? "tcp"
-                 : software.mpi.empty()                                    ? "open-mpi-ucx"
-                                                                           : software.mpi;
+                 : software.transport == "tcp"                              ? "tcp"
+                 : software.mpi.empty()                                     ? "open-mpi-ucx"
+                                                                            : software.mpi;
   const auto& p = context.parameters;
   const auto name = [&](const char* field) { return fmt::format("mpi.{}.{}", profile.name, field); };
   profile.overhead = p.duration(name("overhead"));

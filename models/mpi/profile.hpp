@@ -11,19 +11,19 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string name;              ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, cray-mpich, verbs, tcp
-  Duration overhead;             ///< software of both sides, one message, host buffers
-  Duration device_overhead;      ///< extra per end whose buffer is on a GPU, message not empty
-  Bytes inline_limit;            ///< data up to this size travels in the work request: no DMA read at the sender
-  Bytes eager_limit;             ///< larger messages make a rendezvous first
+  std::string name;          ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, cray-mpich, verbs, tcp
+  Duration overhead;         ///< software of both sides, one message, host buffers
+  Duration device_overhead;  ///< extra per end whose buffer is on a GPU, message not empty
+  Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
+  Bytes eager_limit;         ///< larger messages make a rendezvous first
   Bytes device_eager_limit;
-  Bandwidth eager_copy;          ///< copies into and out of bounce buffers; 0 = none
-  double rendezvous_messages = 0;///< control messages on the critical path before data flows
-  Duration message_gap;          ///< least time between two messages of one sender
-  Duration rendezvous_gap;       ///< the same for rendezvous messages
-  int max_rails = 1;             ///< HCAs one rendezvous message is striped over
-  Bytes rail_minimum;            ///< smallest message that is striped
-  Bytes gpudirect_limit;         ///< larger device messages are staged through host memory
+  Bandwidth eager_copy;            ///< copies into and out of bounce buffers; 0 = none
+  double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
+  Duration message_gap;            ///< least time between two messages of one sender
+  Duration rendezvous_gap;         ///< the same for rendezvous messages
+  int max_rails = 1;               ///< HCAs one rendezvous message is striped over
+  Bytes rail_minimum;              ///< smallest message that is striped
+  Bytes gpudirect_limit;           ///< larger device messages are staged through host memory
   Bytes staging_chunk;
   Distance gpudirect_farthest = Distance::node;
   bool uses_gdrcopy = false;

@@ -15,7 +15,6 @@ using Algorithm = CollectiveAlgorithm;
 
 int floor_power_of_two(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
-
 /// Ranks beyond a power of two hand their data to a neighbour first (`is_entry`), and get the result back at the end.
 ScheduleRound fold(int num_ranks, double bytes, bool is_entry) {
   const int power = floor_power_of_two(num_ranks);
@@ -164,33 +163,51 @@ Rounds recursive_doubling_gather(int n, double block) {
 
 std::string_view to_string(CollectiveAlgorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::recursive_doubling: return "recursive_doubling";
-    case Algorithm::ring: return "ring";
-    case Algorithm::rabenseifner: return "rabenseifner";
-    case Algorithm::binomial: return "binomial";
-    case Algorithm::scatter_allgather: return "scatter_allgather";
-    case Algorithm::bruck: return "bruck";
-    case Algorithm::pairwise: return "pairwise";
-    case Algorithm::linear: return "linear";
-    case Algorithm::dissemination: return "dissemination";
+    case Algorithm::recursive_doubling:
+      return "recursive_doubling";
+    case Algorithm::ring:
+      return "ring";
+    case Algorithm::rabenseifner:
+      return "rabenseifner";
+    case Algorithm::binomial:
+      return "binomial";
+    case Algorithm::scatter_allgather:
+      return "scatter_allgather";
+    case Algorithm::bruck:
+      return "bruck";
+    case Algorithm::pairwise:
+      return "pairwise";
+    case Algorithm::linear:
+      return "linear";
+    case Algorithm::dissemination:
+      return "dissemination";
   }
   return "";
 }
 
 std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
   switch (benchmark) {
-    case Benchmark::osu_allreduce: return {Algorithm::recursive_doubling, Algorithm::ring, Algorithm::rabenseifner};
-    case Benchmark::osu_allgather: return {Algorithm::recursive_doubling, Algorithm::bruck, Algorithm::ring};
-    case Benchmark::osu_reduce_scatter: return {Algorithm::ring, Algorithm::pairwise};
-    case Benchmark::osu_bcast: return {Algorithm::binomial, Algorithm::scatter_allgather};
-    case Benchmark::osu_reduce: return {Algorithm::binomial};
-    case Benchmark::osu_alltoall: return {Algorithm::bruck, Algorithm::linear, Algorithm::pairwise};
-    case Benchmark::osu_barrier: return {Algorithm::dissemination};
-    default: return {};
+    case Benchmark::osu_allreduce:
+      return {Algorithm::recursive_doubling, Algorithm::ring, Algorithm::rabenseifner};
+    case Benchmark::osu_allgather:
+      return {Algorithm::recursive_doubling, Algorithm::bruck, Algorithm::ring};
+    case Benchmark::osu_reduce_scatter:
+      return {Algorithm::ring, Algorithm::pairwise};
+    case Benchmark::osu_bcast:
+      return {Algorithm::binomial, Algorithm::scatter_allgather};
+    case Benchmark::osu_reduce:
+      return {Algorithm::binomial};
+    case Benchmark::osu_alltoall:
+      return {Algorithm::bruck, Algorithm::linear, Algorithm::pairwise};
+    case Benchmark::osu_barrier:
+      return {Algorithm::dissemination};
+    default:
+      return {};
   }
 }
 
-std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorithm algorithm, int num_ranks, Bytes size, int root) {
+std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorithm algorithm, int num_ranks, Bytes size,
+                                         int root) {
   const int n = num_ranks;
   const double bytes = static_cast<double>(size.value);
   if (n < 2) return {};
@@ -209,13 +226,16 @@ std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorith
     case Benchmark::osu_bcast:
       if (algorithm == Algorithm::scatter_allgather) return scatter_then_ring(n, bytes, root);
       return binomial(n, bytes, root, false);
-    case Benchmark::osu_reduce: return binomial(n, bytes, root, true);
+    case Benchmark::osu_reduce:
+      return binomial(n, bytes, root, true);
     case Benchmark::osu_alltoall:
       if (algorithm == Algorithm::bruck) return all_to_all_bruck(n, bytes);
       if (algorithm == Algorithm::linear) return all_at_once(n, bytes);
       return pairwise(n, bytes, 0);
-    case Benchmark::osu_barrier: return dissemination(n);
-    default: break;
+    case Benchmark::osu_barrier:
+      return dissemination(n);
+    default:
+      break;
   }
   FABRICAST_ASSERT(false, "benchmark {} is no MPI collective", static_cast<int>(benchmark));
   return {};
@@ -229,14 +249,17 @@ CollectiveAlgorithm choose_algorithm(Benchmark benchmark, int num_ranks, Bytes s
       if (is_open_mpi) return size.value < 10'000 ? Algorithm::recursive_doubling : Algorithm::ring;
       return size.value <= 2'048 ? Algorithm::recursive_doubling : Algorithm::rabenseifner;
     case Benchmark::osu_allgather:
-      if (is_open_mpi) return total < 50'000 ? (is_power ? Algorithm::recursive_doubling : Algorithm::bruck) : Algorithm::ring;
+      if (is_open_mpi)
+        return total < 50'000 ? (is_power ? Algorithm::recursive_doubling : Algorithm::bruck) : Algorithm::ring;
       if (total < 524'288 && is_power) return Algorithm::recursive_doubling;
       return total < 81'920 ? Algorithm::bruck : Algorithm::ring;
-    case Benchmark::osu_reduce_scatter: return is_open_mpi ? Algorithm::ring : Algorithm::pairwise;
+    case Benchmark::osu_reduce_scatter:
+      return is_open_mpi ? Algorithm::ring : Algorithm::pairwise;
     case Benchmark::osu_bcast:
       if (is_open_mpi) return size.value < 370'728 ? Algorithm::binomial : Algorithm::scatter_allgather;
       return size.value < 12'288 || num_ranks < 8 ? Algorithm::binomial : Algorithm::scatter_allgather;
-    case Benchmark::osu_reduce: return Algorithm::binomial;
+    case Benchmark::osu_reduce:
+      return Algorithm::binomial;
     case Benchmark::osu_alltoall:
       if (is_open_mpi) {
         if (size.value < 200 && num_ranks > 12) return Algorithm::bruck;
@@ -244,7 +267,8 @@ CollectiveAlgorithm choose_algorithm(Benchmark benchmark, int num_ranks, Bytes s
       }
       if (size.value <= 256 && num_ranks >= 8) return Algorithm::bruck;
       return size.value <= 32'768 ? Algorithm::linear : Algorithm::pairwise;
-    default: return Algorithm::dissemination;
+    default:
+      return Algorithm::dissemination;
   }
 }
 

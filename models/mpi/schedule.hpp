@@ -14,7 +14,17 @@
 
 namespace fabricast::models::mpi {
 
-enum class CollectiveAlgorithm { recursive_doubling, ring, rabenseifner, binomial, scatter_allgather, bruck, pairwise, linear, dissemination };
+enum class CollectiveAlgorithm {
+  recursive_doubling,
+  ring,
+  rabenseifner,
+  binomial,
+  scatter_allgather,
+  bruck,
+  pairwise,
+  linear,
+  dissemination
+};
 
 std::string_view to_string(CollectiveAlgorithm algorithm);
 /// Algorithms that exist for a benchmark, for messages and `list algorithms`.
@@ -34,7 +44,8 @@ struct ScheduleRound {
 };
 
 /// `size` is the message size as OSU prints it (per rank for all-gather and all-to-all). num_ranks >= 1.
-std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorithm algorithm, int num_ranks, Bytes size, int root);
+std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorithm algorithm, int num_ranks, Bytes size,
+                                         int root);
 
 /// What the library picks by itself. `is_open_mpi`: Open MPI's rules, else MPICH's.
 CollectiveAlgorithm choose_algorithm(Benchmark benchmark, int num_ranks, Bytes size, bool is_open_mpi);

@@ -91,7 +91,8 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
   } else {
-    if (size > profile_.eager_limit) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
+    if (size > profile_.eager_limit)
+      out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
     const auto& copy = context_.parameters.at("mpi.shared_memory.copy_bandwidth");
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
@@ -101,7 +102,8 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       route.crossings.push_back({context_.resources.extra(Limit::dram, from.memory, 2 * memory->value, name), 5});
     }
   }
-  out.terms.push_back(computed_term("links inside the host", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.terms.push_back(
+      computed_term("links inside the host", route.latency.seconds(), "topology", "link and forwarding latencies"));
   out.flow.crossings = merged(std::move(route.crossings));
   return out;
 }
@@ -118,8 +120,8 @@ std::string Transfers::why_not_direct(const EndPoint& end, DeviceId hca, Bytes s
   return {};
 }
 
-Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow, bool direct_from,
-                               bool direct_to) const {
+Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
+                               bool direct_from, bool direct_to) const {
   const auto from_hca = from.hcas[rail % from.hcas.size()];
   const auto to_hca = to.hcas[rail % to.hcas.size()];
   Route route;
@@ -145,8 +147,8 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
 }
 
 /// The message moves without CPU copies of device data: host buffers, or GPUDirect RDMA on the device ends.
-Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow, bool direct_from,
-                                  bool direct_to) const {
+Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
+                                  bool direct_from, bool direct_to) const {
   Message out;
   const bool is_direct = direct_from || direct_to;
   const auto limit = is_direct ? profile_.device_eager_limit : profile_.eager_limit;
@@ -156,31 +158,38 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.gap = is_eager ? profile_.message_gap : profile_.rendezvous_gap;
   out.terms.push_back(term("MPI and driver software", field("overhead")));
-  const double hca_latency = 0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
+  const double hca_latency =
+      0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
   const auto hca_name = context_.topology.device(from_hca).type + ".latency";
   const auto* hca_parameter = context_.parameters.find(hca_name);
-  out.terms.push_back(computed_term("HCA processing, both sides", hca_latency, hca_name, hca_parameter ? hca_parameter->source : ""));
+  out.terms.push_back(
+      computed_term("HCA processing, both sides", hca_latency, hca_name, hca_parameter ? hca_parameter->source : ""));
   int rails = 1;
   if (!is_eager && size >= profile_.rail_minimum) {
     rails = std::clamp(profile_.max_rails, 1, static_cast<int>(std::min(from.hcas.size(), to.hcas.size())));
   }
   const auto route = network_route(from, to, 0, flow, direct_from, direct_to);
-  out.terms.push_back(computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.terms.push_back(
+      computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
   if (size.value > 0 && is_direct) {
     const double ends = (direct_from ? 1 : 0) + (direct_to ? 1 : 0);
     out.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
   }
-  if (size > profile_.inline_limit) out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
+  if (size > profile_.inline_limit)
+    out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
   if (!is_eager) {
     const double one_way = hca_latency + route.latency.seconds() + profile_.overhead.seconds();
-    out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way, field("rendezvous_messages"),
+    out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
+                                      field("rendezvous_messages"),
                                       context_.parameters.at(field("rendezvous_messages")).source));
   } else if (!is_direct && profile_.eager_copy.bytes_per_s > 0 && size > profile_.inline_limit) {
-    out.terms.push_back(computed_term("copies through bounce buffers", 2 * static_cast<double>(size.value) / profile_.eager_copy.bytes_per_s,
-                                      field("eager_copy_bandwidth"), context_.parameters.at(field("eager_copy_bandwidth")).source));
+    out.terms.push_back(computed_term(
+        "copies through bounce buffers", 2 * static_cast<double>(size.value) / profile_.eager_copy.bytes_per_s,
+        field("eager_copy_bandwidth"), context_.parameters.at(field("eager_copy_bandwidth")).source));
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
-  const double mtu = std::min(device_value(context_, from_hca, "mtu", 4096), static_cast<double>(context_.topology.spec().fabric.mtu));
+  const double mtu =
+      std::min(device_value(context_, from_hca, "mtu", 4096), static_cast<double>(context_.topology.spec().fabric.mtu));
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;
@@ -190,8 +199,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
-  out.terms.push_back(computed_term("first packet through every stage", std::max(0.0, stages - slowest), "verbs.store_and_forward",
-                                    "first packet crosses each PCIe link and wire in turn"));
+  out.terms.push_back(computed_term("first packet through every stage", std::max(0.0, stages - slowest),
+                                    "verbs.store_and_forward", "first packet crosses each PCIe link and wire in turn"));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
   for (int rail = 1; rail < rails; ++rail) {
@@ -219,14 +228,17 @@ void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes siz
   const double by_cuda = copy.value;
   const auto& name = context_.topology.device(end.gpu).name;
   if (profile_.uses_gdrcopy && by_gdrcopy <= by_cuda + bytes / 1e10) {
-    message.terms.push_back(computed_term(fmt::format("gdrcopy {} {}", is_sender ? "from" : "to", name), by_gdrcopy, start.name, start.source));
+    message.terms.push_back(computed_term(fmt::format("gdrcopy {} {}", is_sender ? "from" : "to", name), by_gdrcopy,
+                                          start.name, start.source));
   } else {
-    message.terms.push_back(computed_term(fmt::format("CUDA copy {} {}", is_sender ? "from" : "to", name), by_cuda, copy.name, copy.source));
+    message.terms.push_back(computed_term(fmt::format("CUDA copy {} {}", is_sender ? "from" : "to", name), by_cuda,
+                                          copy.name, copy.source));
   }
 }
 
 /// Device data goes through host memory in chunks: copy out, send, copy in, overlapping.
-Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow, std::string reason) const {
+Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
+                          std::string reason) const {
   EndPoint host_from = from;
   EndPoint host_to = to;
   host_from.gpu = host_to.gpu = DeviceId{};
@@ -254,12 +266,14 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
                                       context_.parameters.at(field("staging_chunk")).source));
     const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead");
     const double chunks = std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value));
-    out.terms.push_back(computed_term(fmt::format("{:.0f} staging chunks", chunks), (chunks - 1) * per_chunk.value, per_chunk.name, per_chunk.source));
+    out.terms.push_back(computed_term(fmt::format("{:.0f} staging chunks", chunks), (chunks - 1) * per_chunk.value,
+                                      per_chunk.name, per_chunk.source));
   }
   for (const auto& crossing : out.flow.crossings) crossings.push_back(crossing);
   // The chunk's own bytes are in the flow for all chunks together; stages overlap, so the slowest stage counts.
   out.flow.crossings = merged(std::move(crossings));
-  out.flow.bytes = static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
+  out.flow.bytes =
+      static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
   out.gap = profile_.rendezvous_gap;
   return out;
 }
@@ -273,7 +287,8 @@ Message Transfers::over_network(const EndPoint& from, const EndPoint& to, Bytes 
   }
   const auto from_reason = why_not_direct(from, from.hcas.front(), size);
   const auto to_reason = why_not_direct(to, to.hcas.front(), size);
-  if (!from_reason.empty() || !to_reason.empty()) return staged(from, to, size, flow, from_reason.empty() ? to_reason : from_reason);
+  if (!from_reason.empty() || !to_reason.empty())
+    return staged(from, to, size, flow, from_reason.empty() ? to_reason : from_reason);
   return host_or_direct(from, to, size, flow, from.is_device(), to.is_device());
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One point-to-point message between two end points, as terms (fixed times) and one flow (bytes over shared links).
 //
-// Between hosts the first packet pays every stage in turn (DMA read, each wire, DMA write), the rest follows at the rate of
-// the slowest: time = overhead + latencies + min(S, MTU) x sum(1 / stage rates) + (S - MTU) / bottleneck, plus what the
-// protocol adds: copies to bounce buffers (eager), control messages (rendezvous), or chunks staged through host memory.
-// docs/MODELS.md, "Point to point".
+// Between hosts the first packet pays every stage in turn (DMA read, each wire, DMA write), the rest follows at the
+// rate of the slowest: time = overhead + latencies + min(S, MTU) x sum(1 / stage rates) + (S - MTU) / bottleneck, plus
+// what the protocol adds: copies to bounce buffers (eager), control messages (rendezvous), or chunks staged through
+// host memory. docs/MODELS.md, "Point to point".
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ namespace fabricast::models::mpi {
 /// Where a rank keeps its buffer and which HCAs it sends with, nearest first.
 struct EndPoint {
   int host = 0;
-  DeviceId memory;              ///< host memory of the rank
-  DeviceId gpu;                 ///< value -1 for host buffers
-  std::vector<DeviceId> hcas;   ///< nearest first, already rotated for the rank
+  DeviceId memory;             ///< host memory of the rank
+  DeviceId gpu;                ///< value -1 for host buffers
+  std::vector<DeviceId> hcas;  ///< nearest first, already rotated for the rank
 
   [[nodiscard]] bool is_device() const { return gpu.value >= 0; }
 };
 
 struct Message {
-  std::vector<Term> terms;      ///< fixed times, in order
-  Flow flow;                    ///< the bytes; its latency is part of `terms`, not repeated
-  std::string protocol;         ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
-  Duration gap;                 ///< least time between messages of this sender
-  std::string reason;           ///< why this protocol, when it is not the first choice
+  std::vector<Term> terms;  ///< fixed times, in order
+  Flow flow;                ///< the bytes; its latency is part of `terms`, not repeated
+  std::string protocol;     ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
+  Duration gap;             ///< least time between messages of this sender
+  std::string reason;       ///< why this protocol, when it is not the first choice
 };
 
 class Transfers {
@@ -50,11 +50,14 @@ class Transfers {
   struct Stages;
   [[nodiscard]] Message within_host(const EndPoint& from, const EndPoint& to, Bytes size) const;
   [[nodiscard]] Message over_network(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const;
-  [[nodiscard]] Message staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow, std::string reason) const;
-  [[nodiscard]] Message host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow, bool direct_from, bool direct_to) const;
+  [[nodiscard]] Message staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
+                               std::string reason) const;
+  [[nodiscard]] Message host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
+                                       bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender) const;
-  [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow, bool direct_from, bool direct_to) const;
+  [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
+                                    bool direct_from, bool direct_to) const;
   [[nodiscard]] Term term(std::string name, const std::string& parameter, double times = 1) const {
     return parameter_term(context_.parameters, std::move(name), parameter, times);
   }

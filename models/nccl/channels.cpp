@@ -21,8 +21,8 @@ double nvlink_gb_per_s(int compute_capability) {
 
 /// The largest of NCCL's channel speeds between nodes not above `gb_per_s` (search.cc).
 double network_speed(double gb_per_s) {
-  for (const double speed : {48.0, 45.0, 42.0, 40.0, 30.0, 28.0, 24.0, 22.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0,
-                             4.0, 3.0, 2.4, 1.2, 0.24, 0.12}) {
+  for (const double speed : {48.0, 45.0, 42.0, 40.0, 30.0, 28.0, 24.0, 22.0, 20.0, 18.0, 15.0, 12.0,
+                             10.0, 9.0,  7.0,  6.0,  5.0,  4.0,  3.0,  2.4,  1.2,  0.24, 0.12}) {
     if (speed <= gb_per_s) return speed;
   }
   return 0.12;
@@ -47,8 +47,8 @@ LaneMatrix direct_lanes(const Topology& topology, const std::vector<DeviceId>& g
   return lanes;
 }
 
-/// A Hamiltonian path (or cycle) over edges with lanes left, from `start`, ending at `end` when given. Prefers the edges
-/// with most lanes left, which keeps later channels possible.
+/// A Hamiltonian path (or cycle) over edges with lanes left, from `start`, ending at `end` when given. Prefers the
+/// edges with most lanes left, which keeps later channels possible.
 std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, int end, bool is_cycle) {
   const int n = static_cast<int>(lanes.size());
   std::vector<int> order{start};
@@ -91,7 +91,7 @@ struct HostSearch {
   std::vector<std::vector<int>> orders;  ///< one per undoubled channel
   std::vector<int> hcas;                 ///< HCA ordinal per undoubled channel; empty with one host
   double speed = 0;
-  double inside = 0;                     ///< speed of all channels without the network
+  double inside = 0;  ///< speed of all channels without the network
   bool is_nvlink = false;
   bool has_nvswitch = false;
 };
@@ -223,7 +223,8 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
-    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value, to_hca.value);
+    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value,
+                     to_hca.value);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
@@ -287,7 +288,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     std::vector<int> ordinals;
     for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
-    if (is_new) it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
+    if (is_new)
+      it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
     by_host.push_back(&it->second);
     num_channels = std::min(num_channels, it->second.orders.size());
     graph.is_nvlink = graph.is_nvlink && (it->second.is_nvlink || group.gpus.size() == 1);
@@ -301,7 +303,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     for (std::size_t h = 0; h < hosts.size(); ++h) {
       const auto& search = *by_host[h];
       HostChannel in_host;
-      for (const int g : search.orders[c % num_channels]) in_host.order.push_back(hosts[h].gpus[static_cast<std::size_t>(g)]);
+      for (const int g : search.orders[c % num_channels])
+        in_host.order.push_back(hosts[h].gpus[static_cast<std::size_t>(g)]);
       if (!search.hcas.empty()) {
         in_host.hca = topology.device_in_host(hosts[h].host, DeviceKind::hca, search.hcas[c % num_channels]);
       }
@@ -333,7 +336,8 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
       }
     }
   }
-  if (!context.software.nccl_shm || context.software.transport == "tcp") return socket_route(context, from, to, {}, {}, 0);
+  if (!context.software.nccl_shm || context.software.transport == "tcp")
+    return socket_route(context, from, to, {}, {}, 0);
   route.kind = TransportKind::host_memory;
   const auto memory = topology.local_memory(from);
   add_host_copy(context, from, memory, true, route);
@@ -367,10 +371,11 @@ Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
 
 Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
                           std::uint64_t flow) {
-  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca)) return socket_route(context, from, to, from_hca, to_hca, flow);
+  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
+    return socket_route(context, from, to, from_hca, to_hca, flow);
   auto route = sender_segment(context, from, from_hca);
-  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}", from_hca.value,
-                   to_hca.value);
+  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}",
+                   from_hca.value, to_hca.value);
   append(route, receiver_segment(context, to_hca, to));
   return route;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channels NCCL's topology search would open: in each host an order of its GPUs, and the HCA a channel leaves and
-// enters by. A simplification of ncclTopoCompute (NVIDIA/nccl src/graph/search.cc): NVSwitch hosts take any order, NVLink
-// meshes take link-disjoint Hamiltonian cycles or paths, other hosts one chain. All channels are then doubled.
+// enters by. A simplification of ncclTopoCompute (NVIDIA/nccl src/graph/search.cc): NVSwitch hosts take any order,
+// NVLink meshes take link-disjoint Hamiltonian cycles or paths, other hosts one chain. All channels are then doubled.
 #pragma once
 
 #include <vector>
@@ -25,10 +25,10 @@ struct HostChannel {
 
 struct ChannelGraph {
   std::vector<std::vector<HostChannel>> channels;  ///< [channel][host group]; doubled
-  int graph_channels = 1;       ///< before doubling
-  double channel_gb_per_s = 0;  ///< NCCL's planning speed of one undoubled channel
-  double node_gb_per_s = 0;     ///< planning speed of all channels inside one host, network left out
-  bool is_nvlink = false;       ///< all hosts connect their GPUs by NVLink
+  int graph_channels = 1;                          ///< before doubling
+  double channel_gb_per_s = 0;                     ///< NCCL's planning speed of one undoubled channel
+  double node_gb_per_s = 0;                        ///< planning speed of all channels inside one host, network left out
+  bool is_nvlink = false;                          ///< all hosts connect their GPUs by NVLink
   bool has_nvswitch = false;
   bool ll128_allowed = true;
 };
@@ -41,8 +41,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
 /// The connection between two ranks of one host.
 Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to);
 
-/// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or through
-/// host memory. Kind network when GPUDirect RDMA is used, else network_staged.
+/// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or
+/// through host memory. Kind network when GPUDirect RDMA is used, else network_staged.
 Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca);
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu);
 

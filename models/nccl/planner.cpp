@@ -20,13 +20,20 @@ namespace {
 
 Collective collective_of(Benchmark benchmark) {
   switch (benchmark) {
-    case Benchmark::all_gather_perf: return Collective::all_gather;
-    case Benchmark::reduce_scatter_perf: return Collective::reduce_scatter;
-    case Benchmark::broadcast_perf: return Collective::broadcast;
-    case Benchmark::reduce_perf: return Collective::reduce;
-    case Benchmark::alltoall_perf: return Collective::all_to_all;
-    case Benchmark::sendrecv_perf: return Collective::send_receive;
-    default: return Collective::all_reduce;
+    case Benchmark::all_gather_perf:
+      return Collective::all_gather;
+    case Benchmark::reduce_scatter_perf:
+      return Collective::reduce_scatter;
+    case Benchmark::broadcast_perf:
+      return Collective::broadcast;
+    case Benchmark::reduce_perf:
+      return Collective::reduce;
+    case Benchmark::alltoall_perf:
+      return Collective::all_to_all;
+    case Benchmark::sendrecv_perf:
+      return Collective::send_receive;
+    default:
+      return Collective::all_reduce;
   }
 }
 
@@ -52,7 +59,10 @@ struct Pattern {
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<DeviceId> ranks)
-      : context_(context), workload_(workload), ranks_(std::move(ranks)), hosts_(group_by_host(context.topology, ranks_)),
+      : context_(context),
+        workload_(workload),
+        ranks_(std::move(ranks)),
+        hosts_(group_by_host(context.topology, ranks_)),
         collective_(collective_of(workload.benchmark)) {
     if (ranks_.size() > 1) graph_ = search_channels(context_, hosts_);
     if (workload_.channels) fit_channels(static_cast<std::size_t>(*workload_.channels));
@@ -78,11 +88,14 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
     switch (collective_) {
-      case Collective::all_reduce: return 2 * (n - 1) / n;
+      case Collective::all_reduce:
+        return 2 * (n - 1) / n;
       case Collective::all_gather:
       case Collective::reduce_scatter:
-      case Collective::all_to_all: return (n - 1) / n;
-      default: return 1;
+      case Collective::all_to_all:
+        return (n - 1) / n;
+      default:
+        return 1;
     }
   }
 
@@ -107,9 +120,11 @@ class CollectivePlanner : public Planner {
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
     const auto& version = context_.software.nccl_version;
     const auto dot = version.find('.');
-    facts_.version = 100 * std::atoi(version.c_str()) + (dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1));
+    facts_.version =
+        100 * std::atoi(version.c_str()) + (dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1));
     const char* names[] = {"volta", "ampere", "hopper"};
-    architecture_ = facts_.compute_capability >= 90 ? names[2] : (facts_.compute_capability >= 80 ? names[1] : names[0]);
+    architecture_ =
+        facts_.compute_capability >= 90 ? names[2] : (facts_.compute_capability >= 80 ? names[1] : names[0]);
   }
 
   /// `nccl.<what>.<protocol>.<last>`, a more specific one by architecture first.
@@ -232,13 +247,15 @@ void CollectivePlanner::count_tree(std::size_t channels, Pattern& pattern, Cross
 
 /// NVLink SHARP: the switch reduces and multicasts. With g GPUs per host each lets its whole buffer be read (S out) and
 /// stores its share (S/g out); it reads its reduced share (S/g in) and receives the whole result (S in). Between hosts
-/// every HCA carries its share up and down, half of it over each of two trees. One unit of the flow is S / (2 g x HCAs).
+/// every HCA carries its share up and down, half of it over each of two trees. One unit of the flow is S / (2 g x
+/// HCAs).
 void CollectivePlanner::count_nvls(Pattern& pattern, CrossingCounter& counter) const {
   const auto trees = hosts_.size() > 1 ? 2 * static_cast<std::size_t>(graph_.graph_channels) : 1;
   for (const auto& host : hosts_) {
     const auto g = static_cast<int>(host.gpus.size());
     for (int i = 0; i < g && g > 1; ++i) {
-      const auto path = context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
+      const auto path =
+          context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
       FABRICAST_ASSERT(path && !path->links.empty(), "NVLS without NVSwitch");
       counter.add(path->links.front().value, (g + 1) * static_cast<int>(trees));
       counter.add(context_.topology.reverse(path->links.front()).value, (g + 1) * static_cast<int>(trees));
@@ -302,7 +319,8 @@ void CollectivePlanner::count_pairs(Pattern& pattern, CrossingCounter& counter) 
         route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
       } else {
         route.kind = TransportKind::network;
-        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route), "no route between ranks {} and {}", from, to);
+        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route),
+                         "no route between ranks {} and {}", from, to);
         ++sent[from];
         ++received[to];
       }
@@ -367,35 +385,44 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
   }
   if (workload_.launch == LaunchMode::graph) {
     const auto& saving = context_.parameters.at("cuda.graph_saving");
-    plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)), saving.name, saving.source});
+    plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
+                           saving.name, saving.source});
     return;
   }
   plan.floor = from_seconds(interval.value * per_thread);
-  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread), {}, interval.name,
+  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
+                     {},
+                     interval.name,
                      interval.source};
 }
 
 Term CollectivePlanner::hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const {
   const auto& time = context_.parameters.first_of(
-      {fmt::format("nccl.hop_time.{}.{}.{}.{}", to_string(algorithm), to_string(protocol), to_string(hops.kind), architecture_),
+      {fmt::format("nccl.hop_time.{}.{}.{}.{}", to_string(algorithm), to_string(protocol), to_string(hops.kind),
+                   architecture_),
        fmt::format("nccl.hop_time.{}.{}.{}", to_string(algorithm), to_string(protocol), to_string(hops.kind))});
-  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as often
-  // as their latency lies in the way of one hop (receiver's credit, data, completion).
+  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
+  // often as their latency lies in the way of one hop (receiver's credit, data, completion).
   double one = std::max(time.value, hops.link_latency.seconds());
   if (is_network(hops.kind)) {
-    one = time.value + hops.link_latency.seconds() + context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
+    one = time.value + hops.link_latency.seconds() +
+          context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
   }
   const double seconds = hops.count * loops * one;
-  return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind), loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),
+  return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind),
+                      loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),
           from_seconds(seconds), time.name, time.source};
 }
 
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void CollectivePlanner::limit_nvlink_stores(Flow& flow, const Choice& choice) const {
-  const auto& reached = parameter("nccl.nvlink_store_share", choice.algorithm == Algorithm::nvls ? "nvls" : to_string(choice.protocol));
+  const auto& reached =
+      parameter("nccl.nvlink_store_share", choice.algorithm == Algorithm::nvls ? "nvls" : to_string(choice.protocol));
   for (const auto& crossing : flow.crossings) {
     const auto& resources = context_.resources;
-    if (!resources.is_link(crossing.resource) || context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink) continue;
+    if (!resources.is_link(crossing.resource) ||
+        context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
+      continue;
     const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;
@@ -418,7 +445,7 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   const double largest_chunk =
       context_.parameters.at(fmt::format("nccl.chunk.{}.{}", is_chain ? "pipelined" : "ring", proto)).value;
 
-  const double per_channel = size / channel_count;              // bytes of the operation one channel handles
+  const double per_channel = size / channel_count;  // bytes of the operation one channel handles
   const double per_step = is_chain || is_pairs ? per_channel : per_channel / n;
   const double chunk = std::min(largest_chunk, std::max(per_step, 1.0));
   const double loops = std::max(1.0, std::ceil(per_step / largest_chunk));
@@ -434,10 +461,11 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   // end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
   for (auto hops : pattern_used.hops) {
     if (is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(hop_term(hops, choice.algorithm, choice.protocol, choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1));
+    add_latency(hop_term(hops, choice.algorithm, choice.protocol,
+                         choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1));
   }
 
-  double bytes_per_crossing = per_channel;                       // chain, tree, NVLS share, pairs
+  double bytes_per_crossing = per_channel;  // chain, tree, NVLS share, pairs
   if (is_pairs) bytes_per_crossing = collective_ == Collective::all_to_all ? size / n : size;
   if (choice.algorithm == Algorithm::nvls) {
     const double trees = hosts_.size() > 1 ? 2 * graph_.graph_channels : 1;
@@ -450,13 +478,18 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
     payload_per_crossing = per_step * steps;
     bytes_per_crossing = per_step * (steps + parameter(fmt::format("nccl.local_work.{}", which), proto).value);
   }
-  const bool is_shm = std::any_of(pattern_used.hops.begin(), pattern_used.hops.end(), [](const Hops& h) { return h.kind == TransportKind::host_memory; });
-  const auto& copy = is_shm ? context_.parameters.at(fmt::format("nccl.shm_channel_bandwidth.{}", proto)) : parameter("nccl.channel_bandwidth", proto);
+  const bool is_shm = std::any_of(pattern_used.hops.begin(), pattern_used.hops.end(),
+                                  [](const Hops& h) { return h.kind == TransportKind::host_memory; });
+  const auto& copy = is_shm ? context_.parameters.at(fmt::format("nccl.shm_channel_bandwidth.{}", proto))
+                            : parameter("nccl.channel_bandwidth", proto);
   flow.bytes = bytes_per_crossing / share;
   flow.payload = payload_per_crossing;
   flow.crossings = pattern_used.crossings;
   double parallel = 1;  // channels that share one unit of the flow
-  if (is_pairs) parallel = std::max(1.0, std::min<double>(static_cast<double>(graph_.channels.size()), std::ceil(bytes_per_crossing / parameter("nccl.p2p_bytes_per_channel").value)));
+  if (is_pairs)
+    parallel =
+        std::max(1.0, std::min<double>(static_cast<double>(graph_.channels.size()),
+                                       std::ceil(bytes_per_crossing / parameter("nccl.p2p_bytes_per_channel").value)));
   flow.cap_name = fmt::format("one channel's thread block ({})", proto);
   flow.cap_parameter = copy.name;
   if (choice.algorithm != Algorithm::nvls) flow.rate_cap = copy.value * parallel / share;
@@ -479,7 +512,8 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
       rate = std::min(rate, context_.resources.capacity(crossing.resource) / crossing.times);
     }
     const double slice = choice.protocol == Protocol::simple ? chunk / 2 : chunk;
-    add_latency({"network store and forward of slices", from_seconds(factor.value * hops.count * slice / share / rate), factor.name, factor.source});
+    add_latency({"network store and forward of slices", from_seconds(factor.value * hops.count * slice / share / rate),
+                 factor.name, factor.source});
   }
   round.flows.push_back(std::move(flow));
   plan.rounds.push_back(std::move(round));
@@ -505,7 +539,10 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
     choice = choose(facts_, collective_, size, algorithm, protocol);
   }
   const auto use = channel_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
-  plan.algorithm = is_peer_to_peer(collective_) ? "direct" : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1 ? "nvls_tree" : to_string(choice.algorithm));
+  plan.algorithm = is_peer_to_peer(collective_) ? "direct"
+                                                : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1
+                                                                  ? "nvls_tree"
+                                                                  : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
   add_launch(plan, choice.algorithm, choice.protocol);
@@ -515,22 +552,31 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
   std::vector<GivenUsed> settings;
-  settings.push_back({"algorithm", workload_.algorithm, workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
-                      workload_.algorithm == "auto" ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version) : "forced"});
-  settings.push_back({"protocol", workload_.protocol, workload_.protocol == "auto" ? "per size, see the table" : workload_.protocol,
-                      workload_.protocol == "auto" ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version) : "forced"});
+  settings.push_back({"algorithm", workload_.algorithm,
+                      workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
+                      workload_.algorithm == "auto"
+                          ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version)
+                          : "forced"});
+  settings.push_back(
+      {"protocol", workload_.protocol, workload_.protocol == "auto" ? "per size, see the table" : workload_.protocol,
+       workload_.protocol == "auto" ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version)
+                                    : "forced"});
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
-                      workload_.channels ? "forced" : fmt::format("{} found at {:.1f} GB/s each, doubled", graph_.graph_channels, graph_.channel_gb_per_s)});
+                      workload_.channels ? "forced"
+                                         : fmt::format("{} found at {:.1f} GB/s each, doubled", graph_.graph_channels,
+                                                       graph_.channel_gb_per_s)});
   return settings;
 }
 
 std::vector<std::string> CollectivePlanner::assumptions() const {
-  std::set<std::string> out{"ranks are placed on GPUs in host order", "no other traffic on the cluster beside the listed workloads"};
+  std::set<std::string> out{"ranks are placed on GPUs in host order",
+                            "no other traffic on the cluster beside the listed workloads"};
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
-      if (hops.kind == TransportKind::network_staged) out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
+      if (hops.kind == TransportKind::network_staged)
+        out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
       if (hops.kind == TransportKind::socket) out.insert("hosts talk over TCP sockets");
     }
   }
@@ -549,44 +595,53 @@ Result<std::vector<DeviceId>> ranks_of(const PlanContext& context, const Workloa
   for (const auto& name : workload.devices) {
     const auto device = context.topology.find_device(name);
     if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
-      fault(fmt::format("'{}' is not a GPU of topology '{}'", name, context.topology.name()), "GPUs are called host.gpuN");
+      fault(fmt::format("'{}' is not a GPU of topology '{}'", name, context.topology.name()),
+            "GPUs are called host.gpuN");
     } else {
       ranks.push_back(*device);
     }
   }
   if (workload.devices.empty()) {
-    const auto wanted = static_cast<std::size_t>(workload.gpus.value_or(workload.ranks.value_or(static_cast<int>(all.size()))));
+    const auto wanted =
+        static_cast<std::size_t>(workload.gpus.value_or(workload.ranks.value_or(static_cast<int>(all.size()))));
     if (wanted > all.size()) {
       fault(fmt::format("{} GPUs asked for, topology '{}' has {}", wanted, context.topology.name(), all.size()),
             "raise the host count of the topology or lower workload.gpus");
     } else if (workload.ranks_per_host) {
       for (int host = 0; host < context.topology.num_hosts() && ranks.size() < wanted; ++host) {
         const auto gpus = context.topology.devices(DeviceKind::gpu, host);
-        for (std::size_t g = 0; g < gpus.size() && g < static_cast<std::size_t>(*workload.ranks_per_host) && ranks.size() < wanted; ++g) {
+        for (std::size_t g = 0;
+             g < gpus.size() && g < static_cast<std::size_t>(*workload.ranks_per_host) && ranks.size() < wanted; ++g) {
           ranks.push_back(gpus[g]);
         }
       }
-      if (ranks.size() < wanted) fault(fmt::format("{} GPUs with {} per host need more hosts than the {} there are", wanted, *workload.ranks_per_host, context.topology.num_hosts()), "");
+      if (ranks.size() < wanted)
+        fault(fmt::format("{} GPUs with {} per host need more hosts than the {} there are", wanted,
+                          *workload.ranks_per_host, context.topology.num_hosts()),
+              "");
     } else {
       ranks.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted));
     }
   }
-  if (faults.empty() && ranks.empty()) fault(fmt::format("topology '{}' has no GPU", context.topology.name()), "NCCL benchmarks need GPUs");
+  if (faults.empty() && ranks.empty())
+    fault(fmt::format("topology '{}' has no GPU", context.topology.name()), "NCCL benchmarks need GPUs");
   if (!faults.empty()) return tl::unexpected(faults);
   return ranks;
 }
 
 /// Every host must reach the next through the fabric.
-Diagnostics unreachable_hosts(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks) {
+Diagnostics unreachable_hosts(const PlanContext& context, const Workload& workload,
+                              const std::vector<DeviceId>& ranks) {
   Diagnostics faults;
   const auto hosts = group_by_host(context.topology, ranks);
   for (std::size_t h = 0; hosts.size() > 1 && h < hosts.size(); ++h) {
     const auto here = context.topology.hcas_by_distance(hosts[h].gpus.front());
     const auto next = context.topology.hcas_by_distance(hosts[(h + 1) % hosts.size()].gpus.front());
     if (!here.empty() && !next.empty() && context.topology.path_between_hcas(here.front(), next.front())) continue;
-    auto fault = make_error(fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
-                                        context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
-                            "give both hosts an HCA and connect them in `fabric`");
+    auto fault =
+        make_error(fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
+                               context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
+                   "give both hosts an HCA and connect them in `fabric`");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
     break;
@@ -601,12 +656,14 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.algorithm)) {
-    auto fault = make_error(fmt::format("'{}' is not an NCCL algorithm", workload.algorithm), "NCCL benchmarks take auto, ring, tree or nvls");
+    auto fault = make_error(fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
+                            "NCCL benchmarks take auto, ring, tree or nvls");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
   }
   if (workload.protocol != "auto" && !protocol_from_name(workload.protocol)) {
-    auto fault = make_error(fmt::format("'{}' is not an NCCL protocol", workload.protocol), "NCCL benchmarks take auto, ll, ll128 or simple");
+    auto fault = make_error(fmt::format("'{}' is not an NCCL protocol", workload.protocol),
+                            "NCCL benchmarks take auto, ll, ll128 or simple");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
   }

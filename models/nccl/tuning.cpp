@@ -12,17 +12,17 @@ namespace {
 
 using Row = std::array<double, 3>;  // LL, LL128, Simple
 
-/// One generation of NCCL's built-in tables, microseconds. Index: algorithm tree 0, ring 1; link nvlink 0, pcie 1, net 2.
+/// One generation of NCCL's built-in tables, microseconds. Index: algorithm tree 0, ring 1; link nvlink 0, pcie 1,
+/// net 2.
 struct Tables {
   std::array<Row, 2> base;
   std::array<std::array<Row, 2>, 3> hop;
 };
 
 // Read at v2.5.6/v2.7.8 (2.4 to 2.7), v2.8 to v2.14 (2.8 to 2.17), v2.30 (2.18 and later).
-constexpr Tables k_tables_2_4{{{{4.4, 4.4, 0}, {3.6, 3.6, 8.4}}},
-                              {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}},
-                                {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}},
-                                {{{5.0, 7.5, 50}, {0.9, 2.5, 6.6}}}}}};
+constexpr Tables k_tables_2_4{
+    {{{4.4, 4.4, 0}, {3.6, 3.6, 8.4}}},
+    {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}}, {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}}, {{{5.0, 7.5, 50}, {0.9, 2.5, 6.6}}}}}};
 constexpr Tables k_tables_2_8{{{{4.4, 4.4, 0}, {3.6, 10.0, 8.4}}},
                               {{{{{0.52, 1.25, 28}, {0.47, 1.9, 3.4}}},
                                 {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}},
@@ -71,19 +71,19 @@ double bus_bandwidth(const CommunicatorFacts& f, Algorithm algorithm, Protocol p
   const int nodes = node_column(f.num_nodes);
   double bus = f.graph_channels * f.channel_gb_per_s;
   if (f.version < 218 && f.compute_capability == 80) bus = std::min(bus, 235.0);
-  // NCCL multiplies its per-channel caps with the doubled channel count only from 2.18 on NVSwitch graphs of 24 channels.
+  // NCCL multiplies its per-channel caps with the doubled channel count only from 2.18 on NVSwitch graphs of 24
+  // channels.
   const double channels = f.graph_channels * (f.version >= 218 ? 2.0 : 1.0);
   if (algorithm == Algorithm::ring) {
-    if (protocol == Protocol::ll) {
-      return std::min(ll_max(f), bus * (f.version >= 218 ? 0.5 : 0.25));
-    }
+    if (protocol == Protocol::ll) { return std::min(ll_max(f), bus * (f.version >= 218 ? 0.5 : 0.25)); }
     if (protocol == Protocol::ll128) return std::min(bus * 0.92, channels * k_ring_ll128_per_channel[arch]);
     return bus;
   }
   if (algorithm == Algorithm::tree) {
     if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
     if (protocol == Protocol::ll128) {
-      return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * k_tree_ll128_per_channel[arch][nodes]);
+      return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                      channels * k_tree_ll128_per_channel[arch][nodes]);
     }
     return std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
   }
@@ -127,18 +127,24 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
 
 std::string_view to_string(Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::tree: return "tree";
-    case Algorithm::ring: return "ring";
-    case Algorithm::nvls: return "nvls";
+    case Algorithm::tree:
+      return "tree";
+    case Algorithm::ring:
+      return "ring";
+    case Algorithm::nvls:
+      return "nvls";
   }
   return "";
 }
 
 std::string_view to_string(Protocol protocol) {
   switch (protocol) {
-    case Protocol::ll: return "ll";
-    case Protocol::ll128: return "ll128";
-    case Protocol::simple: return "simple";
+    case Protocol::ll:
+      return "ll";
+    case Protocol::ll128:
+      return "ll128";
+    case Protocol::simple:
+      return "simple";
   }
   return "";
 }
@@ -164,9 +170,9 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
   if (protocol == Protocol::ll128 && !f.ll128_allowed) return -1;
   const double n = f.num_ranks;
-  const double steps = collective == Collective::all_reduce ? 2 * (n - 1)
+  const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
                        : collective == Collective::all_gather || collective == Collective::reduce_scatter ? n - 1
-                                                                                                           : n;
+                                                                                                          : n;
   double algorithm_bandwidth = bus_bandwidth(f, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
   double latency = latency_us(f, collective, algorithm, protocol);
   const double bytes = static_cast<double>(size.value);

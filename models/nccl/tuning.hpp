@@ -30,14 +30,14 @@ struct CommunicatorFacts {
   int num_ranks = 2;
   int num_nodes = 1;
   int compute_capability = 70;
-  bool is_nvlink = true;          ///< GPUs of a node talk over NVLink
-  bool is_amd = false;            ///< processor vendor, for the network overhead
-  bool ll128_allowed = true;      ///< path types allow LL128
+  bool is_nvlink = true;      ///< GPUs of a node talk over NVLink
+  bool is_amd = false;        ///< processor vendor, for the network overhead
+  bool ll128_allowed = true;  ///< path types allow LL128
   bool nvls_allowed = false;
-  int graph_channels = 1;         ///< channels found by the search, before they are doubled
-  double node_gb_per_s = 12;      ///< all channels of one node alone, without the network
-  double channel_gb_per_s = 12;   ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
-  int version = 228;              ///< 100 x major + minor
+  int graph_channels = 1;        ///< channels found by the search, before they are doubled
+  double node_gb_per_s = 12;     ///< all channels of one node alone, without the network
+  double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
+  int version = 228;             ///< 100 x major + minor
 };
 
 struct Choice {

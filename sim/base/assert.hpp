@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FABRICAST_ASSERT(condition, "format {}", values...): our own faults. On in release builds; the message names the place
-// and the values and asks for a report. cli/ turns it into exit code 4.
+// FABRICAST_ASSERT(condition, "format {}", values...): our own faults. On in release builds; the message names the
+// place and the values and asks for a report. cli/ turns it into exit code 4.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace fabricast
 
-#define FABRICAST_ASSERT(condition, ...)                                                                          \
-  do {                                                                                                            \
+#define FABRICAST_ASSERT(condition, ...)                                                                           \
+  do {                                                                                                             \
     if (!(condition)) ::fabricast::raise_internal_error(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)

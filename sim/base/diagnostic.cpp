@@ -36,11 +36,13 @@ std::string where(const SourceLocation& location) {
 }  // namespace
 
 void raise_internal_error(const char* file, int line, const char* condition, const std::string& message) {
-  throw InternalError(fmt::format("{}:{}: {} ({}); please report this with the command that caused it", file, line, message, condition));
+  throw InternalError(fmt::format("{}:{}: {} ({}); please report this with the command that caused it", file, line,
+                                  message, condition));
 }
 
 bool has_errors(const Diagnostics& diagnostics) {
-  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const auto& d) { return d.severity == Severity::error; });
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [](const auto& d) { return d.severity == Severity::error; });
 }
 
 Diagnostic make_error(std::string message, std::string hint) {
@@ -51,7 +53,8 @@ Diagnostic make_error(std::string message, std::string hint) {
 }
 
 std::string render(const Diagnostic& diagnostic) {
-  std::string out = fmt::format("{}{}: {}\n", where(diagnostic.location), diagnostic.severity == Severity::error ? "error" : "warning", diagnostic.message);
+  std::string out = fmt::format("{}{}: {}\n", where(diagnostic.location),
+                                diagnostic.severity == Severity::error ? "error" : "warning", diagnostic.message);
   const auto gutter = std::to_string(std::max(0, diagnostic.location.line)).size();
   const std::string blank(gutter + 4, ' ');
   if (!diagnostic.source_line.empty() && diagnostic.location.line > 0) {
@@ -84,7 +87,8 @@ std::string render(const Diagnostics& diagnostics) {
   return out;
 }
 
-std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates, std::size_t limit) {
+std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates,
+                                    std::size_t limit) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   const std::size_t farthest = std::max<std::size_t>(2, word.size() / 3);
   for (const auto& candidate : candidates) {

@@ -9,11 +9,16 @@ namespace fabricast {
 
 std::string_view to_string(Confidence confidence) {
   switch (confidence) {
-    case Confidence::high: return "high";
-    case Confidence::medium: return "medium";
-    case Confidence::low: return "low";
-    case Confidence::assumed: return "assumed";
-    case Confidence::fitted: return "fitted";
+    case Confidence::high:
+      return "high";
+    case Confidence::medium:
+      return "medium";
+    case Confidence::low:
+      return "low";
+    case Confidence::assumed:
+      return "assumed";
+    case Confidence::fitted:
+      return "fitted";
   }
   return "";
 }

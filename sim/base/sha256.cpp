@@ -48,9 +48,17 @@ void add_block(std::array<std::uint32_t, 8>& hash, const unsigned char* block, c
   }
   auto [a, b, c, d, e, f, g, h] = hash;
   for (std::size_t i = 0; i < 64; ++i) {
-    const auto t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + constants.round[i] + w[i];
+    const auto t1 =
+        h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + constants.round[i] + w[i];
     const auto t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-    h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
   }
   const std::array<std::uint32_t, 8> sum{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) hash[i] += sum[i];
@@ -66,7 +74,8 @@ std::string sha256(std::string_view text) {
   while (padded.size() % 64 != 56) padded.push_back('\0');
   const auto bits = static_cast<std::uint64_t>(text.size()) * 8;
   for (int shift = 56; shift >= 0; shift -= 8) padded.push_back(static_cast<char>(bits >> shift));
-  for (std::size_t at = 0; at < padded.size(); at += 64) add_block(hash, reinterpret_cast<const unsigned char*>(padded.data()) + at, constants);
+  for (std::size_t at = 0; at < padded.size(); at += 64)
+    add_block(hash, reinterpret_cast<const unsigned char*>(padded.data()) + at, constants);
   std::string hex;
   for (const auto word : hash) hex += fmt::format("{:08x}", word);
   return hex;

@@ -11,7 +11,8 @@ namespace {
 
 class ScenarioRules {
  public:
-  ScenarioRules(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters) : topology_(topology), scenario_(scenario), parameters_(parameters) {}
+  ScenarioRules(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters)
+      : topology_(topology), scenario_(scenario), parameters_(parameters) {}
 
   Diagnostics run() {
     for (const auto& workload : scenario_.workloads) {
@@ -30,14 +31,22 @@ class ScenarioRules {
     found_.push_back(std::move(one));
   }
 
-  static bool uses_devices(const Workload& workload) { return workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device; }
+  static bool uses_devices(const Workload& workload) {
+    return workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+  }
 
   void check_count(const Workload& workload) {
     const auto gpus = static_cast<int>(topology_.devices(DeviceKind::gpu).size());
     if (workload.gpus && *workload.gpus > gpus) {
-      add(Severity::error, workload.location, fmt::format("{} GPUs asked for, topology '{}' has {}", *workload.gpus, topology_.name(), gpus), "raise the host count of the topology or lower workload.gpus");
+      add(Severity::error, workload.location,
+          fmt::format("{} GPUs asked for, topology '{}' has {}", *workload.gpus, topology_.name(), gpus),
+          "raise the host count of the topology or lower workload.gpus");
     }
-    if (uses_devices(workload) && gpus == 0) add(Severity::error, workload.location, fmt::format("{} works on device buffers, topology '{}' has no GPU", to_string(workload.benchmark), topology_.name()), "use host buffers or hosts with GPUs");
+    if (uses_devices(workload) && gpus == 0)
+      add(Severity::error, workload.location,
+          fmt::format("{} works on device buffers, topology '{}' has no GPU", to_string(workload.benchmark),
+                      topology_.name()),
+          "use host buffers or hosts with GPUs");
   }
 
   void check_memory(const Workload& workload) {
@@ -49,7 +58,10 @@ class ScenarioRules {
     const auto largest = *std::max_element(workload.sizes.begin(), workload.sizes.end());
     // Benchmarks keep a send and a receive buffer.
     if (memory != nullptr && 2.0 * static_cast<double>(largest.value) > memory->value) {
-      add(Severity::warning, workload.location, fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), to_string(Bytes{static_cast<std::int64_t>(memory->value)}), type), "lower the largest of `sizes`");
+      add(Severity::warning, workload.location,
+          fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest),
+                      to_string(Bytes{static_cast<std::int64_t>(memory->value)}), type),
+          "lower the largest of `sizes`");
     }
   }
 
@@ -57,7 +69,9 @@ class ScenarioRules {
     const auto& software = scenario_.software;
     if (!software.gpudirect_rdma || software.nv_peer_mem) return;
     const auto given = software.locations.find("nv_peer_mem");
-    add(Severity::warning, given == software.locations.end() ? SourceLocation{scenario_.file, 0, 0} : given->second, "GPUDirect RDMA is on but nv_peer_mem is not loaded: device messages are staged through host memory", "load the module (nvidia-peermem), or set gpudirect_rdma: off to say that this is meant");
+    add(Severity::warning, given == software.locations.end() ? SourceLocation{scenario_.file, 0, 0} : given->second,
+        "GPUDirect RDMA is on but nv_peer_mem is not loaded: device messages are staged through host memory",
+        "load the module (nvidia-peermem), or set gpudirect_rdma: off to say that this is meant");
   }
 
   const Topology& topology_;
@@ -68,6 +82,8 @@ class ScenarioRules {
 
 }  // namespace
 
-Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters) { return ScenarioRules(topology, scenario, parameters).run(); }
+Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters) {
+  return ScenarioRules(topology, scenario, parameters).run();
+}
 
 }  // namespace fabricast

@@ -13,7 +13,8 @@ namespace {
 /// The rules over a topology. Hosts of a group are equal: the first one stands for all.
 class TopologyRules {
  public:
-  TopologyRules(const Topology& topology, const ParameterSet& parameters) : topology_(topology), parameters_(parameters) {}
+  TopologyRules(const Topology& topology, const ParameterSet& parameters)
+      : topology_(topology), parameters_(parameters) {}
 
   Diagnostics run() {
     int first = 0;
@@ -45,7 +46,10 @@ class TopologyRules {
     if (topology_.num_hosts() > 1) {
       check_gpu_distance(group, host);
       if (topology_.count(DeviceKind::hca, host) == 0) {
-        warn(group.location, fmt::format("hosts of group '{}' have no HCA in a topology of {} hosts", group.name, topology_.num_hosts()), "they cannot reach the others; add an HCA");
+        warn(
+            group.location,
+            fmt::format("hosts of group '{}' have no HCA in a topology of {} hosts", group.name, topology_.num_hosts()),
+            "they cannot reach the others; add an HCA");
       }
     }
   }
@@ -57,13 +61,20 @@ class TopologyRules {
 
   void check_slot(const HostGroupSpec& group, const DeviceSpec& device) {
     if (device.in_trained_below_slot) {
-      warn(place(group, device), fmt::format("the link of '{}' trained at gen{} x{}, below its slot", device.name, device.pcie.generation, device.pcie.width), "reseat the card, check the riser and the BIOS link speed");
+      warn(place(group, device),
+           fmt::format("the link of '{}' trained at gen{} x{}, below its slot", device.name, device.pcie.generation,
+                       device.pcie.width),
+           "reseat the card, check the riser and the BIOS link speed");
     }
     if (device.type.empty() || device.pcie.generation == 0) return;
     const int own_generation = static_cast<int>(value(device.type, "pcie_generation", device.pcie.generation));
     const int own_width = static_cast<int>(value(device.type, "pcie_width", device.pcie.width));
-    if (device.in_trained_below_slot || (device.pcie.generation >= own_generation && device.pcie.width >= own_width)) return;
-    warn(place(group, device), fmt::format("'{}' ({}) can do gen{} x{}, its slot gives gen{} x{}", device.name, device.type, own_generation, own_width, device.pcie.generation, device.pcie.width), "take a faster slot, or expect the slot's rate");
+    if (device.in_trained_below_slot || (device.pcie.generation >= own_generation && device.pcie.width >= own_width))
+      return;
+    warn(place(group, device),
+         fmt::format("'{}' ({}) can do gen{} x{}, its slot gives gen{} x{}", device.name, device.type, own_generation,
+                     own_width, device.pcie.generation, device.pcie.width),
+         "take a faster slot, or expect the slot's rate");
   }
 
   void check_links(const HostGroupSpec& group, int host) {
@@ -75,7 +86,8 @@ class TopologyRules {
         for (const auto link : path->links) {
           const auto one = topology_.link(link);
           if (one.bandwidth.bytes_per_s > 0 || !reported.insert(one.parameter).second) continue;
-          warn(group.location, fmt::format("{} has no bandwidth", topology_.link_name(link)), fmt::format("parameter '{}' must be above zero", one.parameter));
+          warn(group.location, fmt::format("{} has no bandwidth", topology_.link_name(link)),
+               fmt::format("parameter '{}' must be above zero", one.parameter));
         }
       }
     }
@@ -83,21 +95,31 @@ class TopologyRules {
 
   void check_hca(const HostGroupSpec& group, DeviceId hca) {
     const auto device = topology_.device(hca);
-    const auto spec = std::find_if(group.host.devices.begin(), group.host.devices.end(), [&](const DeviceSpec& d) { return group.name + "." + d.name == device.name || device.name.ends_with("." + d.name); });
+    const auto spec = std::find_if(group.host.devices.begin(), group.host.devices.end(), [&](const DeviceSpec& d) {
+      return group.name + "." + d.name == device.name || device.name.ends_with("." + d.name);
+    });
     const auto where = spec == group.host.devices.end() ? group.location : place(group, *spec);
     const auto short_name = spec == group.host.devices.end() ? device.name : spec->name;
-    const double rate = value(device.type, "rate", 0) * value(device.type, "ports", 1);
-    if (rate <= 0) warn(where, fmt::format("HCA '{}' ({}) has a port rate of zero", short_name, device.type), "give its type a `rate`");
+    const double rate = value(device.type, "rate", 0);  // one port is cabled
+    if (rate <= 0)
+      warn(where, fmt::format("HCA '{}' ({}) has a port rate of zero", short_name, device.type),
+           "give its type a `rate`");
     if (const auto path = topology_.path_in_host(hca, topology_.local_memory(hca)); path && !path->links.empty()) {
       const double slot = topology_.link_bandwidth(path->links.front()).bytes_per_s;
       if (rate > slot * 1.01) {
-        warn(where, fmt::format("HCA '{}' sends {} but its PCIe link carries {}", short_name, to_string(Bandwidth{rate}), to_string(Bandwidth{slot})), "use a slot of the next generation or more lanes, or count on the PCIe rate");
+        warn(where,
+             fmt::format("HCA '{}' sends {} but its PCIe link carries {}", short_name, to_string(Bandwidth{rate}),
+                         to_string(Bandwidth{slot})),
+             "use a slot of the next generation or more lanes, or count on the PCIe rate");
       }
     }
     const auto& fabric = topology_.spec().fabric;
     if (fabric.kind == FabricKind::none && fabric.cables.empty()) return;
     const double mtu = value(device.type, "mtu", 4096);
-    if (mtu < fabric.mtu) warn(where, fmt::format("HCA '{}' takes packets of {:.0f} B, the fabric is set to {} B", short_name, mtu, fabric.mtu), "set the same `mtu` on both sides; the smaller is used");
+    if (mtu < fabric.mtu)
+      warn(where,
+           fmt::format("HCA '{}' takes packets of {:.0f} B, the fabric is set to {} B", short_name, mtu, fabric.mtu),
+           "set the same `mtu` on both sides; the smaller is used");
     check_cabling(where, short_name, hca);
   }
 
@@ -105,27 +127,37 @@ class TopologyRules {
     if (topology_.num_hosts() < 2) return;
     const int host = topology_.host_of(hca);
     const auto others = topology_.devices(DeviceKind::hca, host == 0 ? topology_.num_hosts() - 1 : 0);
-    const bool reaches = std::any_of(others.begin(), others.end(), [&](DeviceId other) { return topology_.path_between_hcas(hca, other).has_value(); });
-    if (!reaches && !others.empty()) warn(where, fmt::format("HCA '{}' reaches no HCA of host '{}'", name, topology_.host_name(topology_.host_of(others.front()))), "cable it to the fabric");
+    const bool reaches = std::any_of(others.begin(), others.end(), [&](DeviceId other) {
+      return topology_.path_between_hcas(hca, other).has_value();
+    });
+    if (!reaches && !others.empty())
+      warn(where,
+           fmt::format("HCA '{}' reaches no HCA of host '{}'", name,
+                       topology_.host_name(topology_.host_of(others.front()))),
+           "cable it to the fabric");
   }
 
   void check_gpu_distance(const HostGroupSpec& group, int host) {
     std::vector<std::string> far;
     for (const auto gpu : topology_.devices(DeviceKind::gpu, host)) {
       const auto hcas = topology_.hcas_by_distance(gpu);
-      if (!hcas.empty() && topology_.distance(gpu, hcas.front()) == Distance::sys) far.push_back(topology_.device(gpu).name.substr(topology_.host_name(host).size() + 1));
+      if (!hcas.empty() && topology_.distance(gpu, hcas.front()) == Distance::sys)
+        far.push_back(topology_.device(gpu).name.substr(topology_.host_name(host).size() + 1));
     }
     if (far.empty()) return;
     std::string names = far.front();
     for (std::size_t i = 1; i < far.size() && i < 4; ++i) names += ", " + far[i];
     if (far.size() > 4) names += ", ...";
-    warn(group.location, fmt::format("the nearest HCA of {} is on the other socket (group '{}')", names, group.name), "GPUDirect RDMA is not used across sockets by default: give each socket an HCA or move the GPU");
+    warn(group.location, fmt::format("the nearest HCA of {} is on the other socket (group '{}')", names, group.name),
+         "GPUDirect RDMA is not used across sockets by default: give each socket an HCA or move the GPU");
   }
 
   void check_fabric() {
     const auto& fabric = topology_.spec().fabric;
     if (fabric.oversubscription > 1) {
-      warn(fabric.location, fmt::format("the fabric is oversubscribed {:g} : 1 at the leaves", fabric.oversubscription), "traffic that leaves a leaf shares what goes up; expected in many clusters, stated here because forecasts depend on it");
+      warn(fabric.location, fmt::format("the fabric is oversubscribed {:g} : 1 at the leaves", fabric.oversubscription),
+           "traffic that leaves a leaf shares what goes up; expected in many clusters, stated here because forecasts "
+           "depend on it");
     }
     const double port = value(fabric.switch_type, "rate", 0);
     double fastest = 0;
@@ -139,8 +171,16 @@ class TopologyRules {
         }
       }
     }
-    if (port > 0 && fastest > port * 1.01) warn(fabric.location, fmt::format("ports of {} carry {}, HCA {} sends {}", fabric.switch_type, to_string(Bandwidth{port}), type, to_string(Bandwidth{fastest})), "the slower side counts; take a faster switch or slower HCAs");
-    if (port > 0 && fastest > 0 && port > 2.01 * fastest) warn(fabric.location, fmt::format("ports of {} carry {}, the fastest HCA {} sends {}", fabric.switch_type, to_string(Bandwidth{port}), type, to_string(Bandwidth{fastest})), "the switch is more than twice as fast as anything on it");
+    if (port > 0 && fastest > port * 1.01)
+      warn(fabric.location,
+           fmt::format("ports of {} carry {}, HCA {} sends {}", fabric.switch_type, to_string(Bandwidth{port}), type,
+                       to_string(Bandwidth{fastest})),
+           "the slower side counts; take a faster switch or slower HCAs");
+    if (port > 0 && fastest > 0 && port > 2.01 * fastest)
+      warn(fabric.location,
+           fmt::format("ports of {} carry {}, the fastest HCA {} sends {}", fabric.switch_type,
+                       to_string(Bandwidth{port}), type, to_string(Bandwidth{fastest})),
+           "the switch is more than twice as fast as anything on it");
   }
 
   const Topology& topology_;
@@ -150,6 +190,8 @@ class TopologyRules {
 
 }  // namespace
 
-Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters) { return TopologyRules(topology, parameters).run(); }
+Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters) {
+  return TopologyRules(topology, parameters).run();
+}
 
 }  // namespace fabricast

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -21,6 +22,15 @@ struct CheckOptions {
 Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
+}
+
+/// Doubts are found on the graph and know their place only: adds the text of the line.
+void add_source_lines(Diagnostics& found) {
+  for (auto& one : found) {
+    if (!one.source_line.empty() || one.location.line < 1) continue;
+    std::ifstream in(one.location.file);
+    for (int line = 0; line < one.location.line && std::getline(in, one.source_line); ++line) {}
+  }
 }
 
 /// Faults and doubts of one file; errors when it cannot be used.
@@ -42,7 +52,8 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
-  return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)), check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
+  return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 
 int check(const CheckOptions& options) {
@@ -50,13 +61,22 @@ int check(const CheckOptions& options) {
   int errors = 0;
   int warnings = 0;
   for (const auto& file : options.files) {
-    const auto found = check_file(file, settings);
+    auto found = check_file(file, settings);
+    add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
-    if (!has_errors(found)) std::fputs(fmt::format("{}: ok{}\n", file, found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s")).c_str(), stdout);
+    if (!has_errors(found))
+      std::fputs(
+          fmt::format("{}: ok{}\n", file,
+                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s"))
+              .c_str(),
+          stdout);
   }
   if (errors > 0) {
-    std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(), options.files.size() == 1 ? "" : "s").c_str(), stderr);
+    std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),
+                           options.files.size() == 1 ? "" : "s")
+                   .c_str(),
+               stderr);
     return exit_input;
   }
   return options.is_strict && warnings > 0 ? exit_limit_missed : exit_ok;
@@ -67,9 +87,13 @@ int check(const CheckOptions& options) {
 void add_check(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CheckOptions>();
   auto* command = app.add_subcommand("check", "all faults and doubtful settings of files, without running");
-  command->footer("Examples:\n  fabricast check topologies/dgx-a100-16.yaml scenarios/*.yaml\n  fabricast check --strict my-scenario.yaml");
+  command->footer(
+      "Examples:\n  fabricast check topologies/dgx-a100-16.yaml scenarios/*.yaml\n  fabricast check --strict "
+      "my-scenario.yaml");
   command->add_option("FILES", options->files, "scenario, topology, parameter or device files")->required();
-  command->add_option("--set", options->settings, "change one value before checking (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
+  command->add_option("--set", options->settings, "change one value before checking (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
   command->add_flag("--strict", options->is_strict, "exit 1 when there are warnings");
   command->callback([options, &exit_code] { exit_code = check(*options); });
 }

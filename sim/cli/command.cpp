@@ -47,17 +47,27 @@ class Progress {
 }  // namespace
 
 void add_simulation_options(CLI::App& app, CommonOptions& options) {
-  app.add_option("--parameters", options.parameter_files, "parameter file, after the shipped ones and the scenario's own (repeatable)")->type_name("FILE")->allow_extra_args(false);
-  app.add_option("--set", options.settings, "change one value: workload.gpus=8, topology.hosts.node.count=4 (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
+  app.add_option("--parameters", options.parameter_files,
+                 "parameter file, after the shipped ones and the scenario's own (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--set", options.settings,
+                 "change one value: workload.gpus=8, topology.hosts.node.count=4 (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")->type_name("N");
-  app.add_option("--fidelity", options.fidelity, "engine; default fluid")->check(CLI::IsMember({"fluid", "packet"}))->type_name("fluid|packet");
+  app.add_option("--fidelity", options.fidelity, "engine; default fluid")
+      ->check(CLI::IsMember({"fluid", "packet"}))
+      ->type_name("fluid|packet");
   app.add_flag("-q,--quiet", options.is_quiet, "no progress on standard error");
 }
 
 void add_output_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
   std::string names;
   for (const auto& format : formats) names += (names.empty() ? "" : "|") + format;
-  app.add_option("--format", options.format, "default: by the suffix of -o, else text")->check(CLI::IsMember(formats))->type_name(names);
+  app.add_option("--format", options.format, "default: by the suffix of -o, else text")
+      ->check(CLI::IsMember(formats))
+      ->type_name(names);
   app.add_option("-o,--output", options.output, "file to write; - is standard output")->type_name("FILE");
 }
 
@@ -65,13 +75,15 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   std::vector<Setting> settings;
   for (const auto& text : texts) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) throw CLI::ValidationError("--set", fmt::format("'{}' is not PATH=VALUE", text));
+    if (equals == std::string::npos || equals == 0)
+      throw CLI::ValidationError("--set", fmt::format("'{}' is not PATH=VALUE", text));
     settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
   }
   return settings;
 }
 
-std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code, const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
+std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
+                                const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
   if (options.fidelity == "packet") {
     std::fputs("fabricast: the packet engine cannot run scenarios yet; use --fidelity fluid\n", stderr);
     exit_code = exit_usage;
@@ -108,7 +120,8 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   provenance.version = k_version;
   provenance.inputs = loaded->inputs;
   provenance.parameter_files = loaded->scenario.parameter_files;
-  provenance.parameter_files.insert(provenance.parameter_files.end(), options.parameter_files.begin(), options.parameter_files.end());
+  provenance.parameter_files.insert(provenance.parameter_files.end(), options.parameter_files.begin(),
+                                    options.parameter_files.end());
   provenance.settings = settings;
   provenance.seed = options.seed;
   return Run{std::move(*loaded), std::move(*prediction), std::move(provenance)};
@@ -150,7 +163,9 @@ std::optional<Bytes> parse_size(const std::string& text) {
   if (last == 'K' || last == 'M' || last == 'G') {
     const auto binary = parse_quantity(text + "iB", Dimension::bytes);
     if (binary.ok) {
-      std::fputs(fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text).c_str(), stderr);
+      std::fputs(
+          fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text).c_str(),
+          stderr);
       return Bytes{static_cast<std::int64_t>(binary.value)};
     }
   }

@@ -13,7 +13,14 @@
 
 namespace fabricast::cli {
 
-enum ExitCode { exit_ok = 0, exit_limit_missed = 1, exit_usage = 2, exit_input = 3, exit_internal = 4, exit_interrupted = 130 };
+enum ExitCode {
+  exit_ok = 0,
+  exit_limit_missed = 1,
+  exit_usage = 2,
+  exit_input = 3,
+  exit_internal = 4,
+  exit_interrupted = 130
+};
 
 /// --parameters, --set, --seed, --fidelity, --format, -o, -q: the same for every command that simulates.
 struct CommonOptions {
@@ -48,8 +55,8 @@ struct Run {
   report::Provenance provenance;
 };
 /// Loads and simulates; faults are printed and the exit code set. `sizes`, when not empty, replace every workload's.
-std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code, const std::vector<Bytes>& sizes = {},
-                                std::optional<Bytes> extra_size = std::nullopt);
+std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
+                                const std::vector<Bytes>& sizes = {}, std::optional<Bytes> extra_size = std::nullopt);
 
 /// The format asked for, else the one the output's suffix names, else text.
 std::string format_of(const CommonOptions& options);

@@ -23,9 +23,12 @@ int compare(const CompareOptions& options) {
   }
   if (!all_good) return exit_code;
   std::vector<report::Compared> all;
-  for (std::size_t i = 0; i < runs.size(); ++i) all.push_back({options.scenarios[i], &runs[i].prediction, &runs[i].loaded.scenario, &runs[i].provenance});
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    all.push_back({options.scenarios[i], &runs[i].prediction, &runs[i].loaded.scenario, &runs[i].provenance});
   const auto format = format_of(options);
-  const auto text = format == "json" ? report::compare_json(all) : format == "csv" ? report::compare_csv(all) : report::compare_text(all);
+  const auto text = format == "json"  ? report::compare_json(all)
+                    : format == "csv" ? report::compare_csv(all)
+                                      : report::compare_text(all);
   write_output(options.output, text, exit_code);
   return exit_code;
 }
@@ -39,7 +42,9 @@ void add_compare(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  fabricast compare scenarios/osu-latency-fdr-gpudirect.yaml scenarios/osu-latency-fdr-no-gpudirect.yaml\n"
       "  fabricast compare a.yaml b.yaml c.yaml --format csv -o what-if.csv");
-  command->add_option("SCENARIOS", options->scenarios, "two or more scenario files; the first is the reference")->required()->expected(2, 26);
+  command->add_option("SCENARIOS", options->scenarios, "two or more scenario files; the first is the reference")
+      ->required()
+      ->expected(2, 26);
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, {"text", "json", "csv"});
   command->callback([options, &exit_code] { exit_code = compare(*options); });

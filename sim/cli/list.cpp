@@ -15,10 +15,14 @@ namespace {
 
 std::string shown(double value, Dimension dimension) {
   switch (dimension) {
-    case Dimension::bytes: return to_string(Bytes{static_cast<std::int64_t>(value)});
-    case Dimension::time: return to_string(from_seconds(value));
-    case Dimension::bandwidth: return to_string(Bandwidth{value});
-    case Dimension::number: return fmt::format("{:g}", value);
+    case Dimension::bytes:
+      return to_string(Bytes{static_cast<std::int64_t>(value)});
+    case Dimension::time:
+      return to_string(from_seconds(value));
+    case Dimension::bandwidth:
+      return to_string(Bandwidth{value});
+    case Dimension::number:
+      return fmt::format("{:g}", value);
   }
   return "";
 }
@@ -26,18 +30,25 @@ std::string shown(double value, Dimension dimension) {
 std::string parameter_table(const std::vector<const Parameter*>& parameters) {
   std::size_t widest = 9;
   for (const auto* parameter : parameters) widest = std::max(widest, parameter->name.size());
-  std::string out = fmt::format("{:<{}}  {:>12}  {:>25}  {:<10}  {}\n", "parameter", widest, "value", "80 % interval", "confidence", "source");
+  std::string out = fmt::format("{:<{}}  {:>12}  {:>25}  {:<10}  {}\n", "parameter", widest, "value", "80 % interval",
+                                "confidence", "source");
   for (const auto* p : parameters) {
-    const auto interval = p->has_interval() ? fmt::format("{} .. {}", shown(p->low, p->dimension), shown(p->high, p->dimension)) : std::string("-");
-    out += fmt::format("{:<{}}  {:>12}  {:>25}  {:<10}  {}\n", p->name, widest, shown(p->value, p->dimension), interval, to_string(p->confidence), p->source);
+    const auto interval = p->has_interval()
+                              ? fmt::format("{} .. {}", shown(p->low, p->dimension), shown(p->high, p->dimension))
+                              : std::string("-");
+    out += fmt::format("{:<{}}  {:>12}  {:>25}  {:<10}  {}\n", p->name, widest, shown(p->value, p->dimension), interval,
+                       to_string(p->confidence), p->source);
   }
   return out;
 }
 
-bool matches(const std::string& text, const std::string& filter) { return filter.empty() || text.find(filter) != std::string::npos; }
+bool matches(const std::string& text, const std::string& filter) {
+  return filter.empty() || text.find(filter) != std::string::npos;
+}
 
 std::string devices(const Catalogue& catalogue, const std::string& filter) {
-  const auto exact = std::find_if(catalogue.device_types.begin(), catalogue.device_types.end(), [&](const DeviceType& type) { return type.name == filter; });
+  const auto exact = std::find_if(catalogue.device_types.begin(), catalogue.device_types.end(),
+                                  [&](const DeviceType& type) { return type.name == filter; });
   if (exact != catalogue.device_types.end()) {
     std::string out = fmt::format("{} ({}): {}\n", exact->name, exact->kind, exact->description);
     for (const auto& [key, value] : exact->attributes) out += fmt::format("  {}: {}\n", key, value);
@@ -48,7 +59,8 @@ std::string devices(const Catalogue& catalogue, const std::string& filter) {
     return values.empty() ? out : out + parameter_table(values);
   }
   auto types = catalogue.device_types;
-  std::sort(types.begin(), types.end(), [](const auto& a, const auto& b) { return std::pair(a.kind, a.name) < std::pair(b.kind, b.name); });
+  std::sort(types.begin(), types.end(),
+            [](const auto& a, const auto& b) { return std::pair(a.kind, a.name) < std::pair(b.kind, b.name); });
   std::string out;
   std::string kind;
   for (const auto& type : types) {
@@ -65,8 +77,12 @@ std::string algorithms(const std::string& filter) {
   for (const auto& name : benchmark_names()) {
     const auto benchmark = *benchmark_from_name(name);
     if (!matches(name, filter) || !is_collective(benchmark)) continue;
-    out += fmt::format("{:<22} {:<50} {}\n", name, fmt::format("auto{}{}", models::algorithms_of(benchmark).empty() ? "" : ", ", fmt::join(models::algorithms_of(benchmark), ", ")),
-                       models::protocols_of(benchmark).empty() ? "auto" : fmt::format("auto, {}", fmt::join(models::protocols_of(benchmark), ", ")));
+    out += fmt::format("{:<22} {:<50} {}\n", name,
+                       fmt::format("auto{}{}", models::algorithms_of(benchmark).empty() ? "" : ", ",
+                                   fmt::join(models::algorithms_of(benchmark), ", ")),
+                       models::protocols_of(benchmark).empty()
+                           ? "auto"
+                           : fmt::format("auto, {}", fmt::join(models::protocols_of(benchmark), ", ")));
   }
   return out;
 }
@@ -87,7 +103,9 @@ int list(const std::string& what, const std::string& filter) {
   if (what == "profiles" || what == "parameters") {
     std::vector<const Parameter*> found;
     for (const auto& [name, parameter] : catalogue->parameters.all()) {
-      const bool is_profile = std::any_of(models::mpi_profiles().begin(), models::mpi_profiles().end(), [&](const std::string& profile) { return name.rfind("mpi." + profile + ".", 0) == 0; });
+      const bool is_profile =
+          std::any_of(models::mpi_profiles().begin(), models::mpi_profiles().end(),
+                      [&](const std::string& profile) { return name.rfind("mpi." + profile + ".", 0) == 0; });
       if (matches(name, filter) && (what == "parameters" || is_profile)) found.push_back(&parameter);
     }
     text = parameter_table(found);
@@ -103,7 +121,9 @@ void add_list(CLI::App& app, int& exit_code) {
   auto filter = std::make_shared<std::string>();
   auto* command = app.add_subcommand("list", "the catalogue: devices, profiles, algorithms, parameters, with sources");
   command->footer("Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time");
-  command->add_option("WHAT", *what, "devices, profiles, algorithms or parameters")->required()->check(CLI::IsMember({"devices", "profiles", "algorithms", "parameters"}));
+  command->add_option("WHAT", *what, "devices, profiles, algorithms or parameters")
+      ->required()
+      ->check(CLI::IsMember({"devices", "profiles", "algorithms", "parameters"}));
   command->add_option("FILTER", *filter, "a name, a part of it, or a device kind");
   command->callback([what, filter, &exit_code] { exit_code = list(*what, *filter); });
 }

@@ -19,11 +19,13 @@ constexpr const char* k_footer =
     "Examples:\n"
     "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml\n"
     "  fabricast compare scenarios/what-if-p2p-on.yaml scenarios/what-if-p2p-off.yaml\n"
-    "\nExit codes: 0 ok, 1 ran but a limit was missed, 2 wrong command line, 3 invalid input file, 4 our fault, 130 interrupted.";
+    "\nExit codes: 0 ok, 1 ran but a limit was missed, 2 wrong command line, 3 invalid input file, 4 our fault, 130 "
+    "interrupted.";
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   return names;
 }
 
@@ -43,14 +45,16 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& argu
       const auto word = argument.substr(0, argument.find('='));
       const auto known = options_of(*command);
       if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-      if (const auto near = nearest_name(word, known); !near.empty()) return fmt::format("unknown option '{}': did you mean '{}'?", word, near);
+      if (const auto near = nearest_name(word, known); !near.empty())
+        return fmt::format("unknown option '{}': did you mean '{}'?", word, near);
       return fmt::format("unknown option '{}'", word);
     }
     if (command == &app) {
       const auto known = names_of(app);
       if (std::find(known.begin(), known.end(), argument) == known.end()) {
         const auto near = nearest_name(argument, known);
-        return fmt::format("unknown command '{}'{}", argument, near.empty() ? "" : fmt::format(": did you mean '{}'?", near));
+        return fmt::format("unknown command '{}'{}", argument,
+                           near.empty() ? "" : fmt::format(": did you mean '{}'?", near));
       }
       command = app.get_subcommand(argument);
     }
@@ -109,7 +113,10 @@ int main(int argc, char** argv) {
   } catch (const fabricast::InternalError& error) {
     std::fputs(fmt::format("fabricast: internal error: {}\n", error.what()).c_str(), stderr);
   } catch (const std::exception& error) {
-    std::fputs(fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n", error.what()).c_str(), stderr);
+    std::fputs(
+        fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n", error.what())
+            .c_str(),
+        stderr);
   }
   return exit_internal;
 }

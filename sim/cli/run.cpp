@@ -31,7 +31,8 @@ int run(const RunOptions& options) {
     text = report::text(document);
     if (explained) {
       for (const auto& workload : result->prediction.workloads) {
-        const auto row = std::find_if(workload.rows.begin(), workload.rows.end(), [&](const Row& r) { return r.size == *explained; });
+        const auto row = std::find_if(workload.rows.begin(), workload.rows.end(),
+                                      [&](const Row& r) { return r.size == *explained; });
         if (row != workload.rows.end()) text += "\n" + report::explain(workload, *row);
       }
     }
@@ -53,7 +54,9 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("SCENARIO", options->scenario, "scenario file (schema fabricast/scenario/1)")->required();
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, {"text", "json", "csv", "html"});
-  command->add_option("--explain", options->explain, "split the time of one size into terms that add up to it, e.g. 64MiB")->type_name("SIZE");
+  command
+      ->add_option("--explain", options->explain, "split the time of one size into terms that add up to it, e.g. 64MiB")
+      ->type_name("SIZE");
   command->add_option("--trace", options->trace, "write the terms as a Chrome/Perfetto trace")->type_name("FILE");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -25,8 +25,11 @@ int show(const ShowOptions& options) {
     return exit_input;
   }
   const auto format = format_of(options);
-  const bool is_collapsed = options.collapse == "on" || (options.collapse == "auto" && loaded->topology.num_hosts() > k_most_open_hosts);
-  const auto text = format == "dot" ? topology_dot(loaded->topology, is_collapsed) : format == "svg" ? topology_svg(loaded->topology) : topology_text(loaded->topology);
+  const bool is_collapsed =
+      options.collapse == "on" || (options.collapse == "auto" && loaded->topology.num_hosts() > k_most_open_hosts);
+  const auto text = format == "dot"   ? topology_dot(loaded->topology, is_collapsed)
+                    : format == "svg" ? topology_svg(loaded->topology)
+                                      : topology_text(loaded->topology);
   write_output(options.output, text, exit_code);
   return exit_code;
 }
@@ -36,10 +39,16 @@ int show(const ShowOptions& options) {
 void add_show(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand("show", "the cluster as a text tree, Graphviz DOT or SVG");
-  command->footer("Examples:\n  fabricast show topologies/fdr-kepler-pair.yaml\n  fabricast show topologies/dgx-a100-pair.yaml -o cluster.svg");
+  command->footer(
+      "Examples:\n  fabricast show topologies/fdr-kepler-pair.yaml\n  fabricast show topologies/dgx-a100-pair.yaml -o "
+      "cluster.svg");
   command->add_option("TOPOLOGY", options->topology, "topology file (schema fabricast/topology/1)")->required();
-  command->add_option("--set", options->settings, "change one value first (repeatable)")->type_name("PATH=VALUE")->allow_extra_args(false);
-  command->add_option("--collapse", options->collapse, "DOT: one node per host; default auto, from 17 hosts")->check(CLI::IsMember({"auto", "on", "off"}))->type_name("auto|on|off");
+  command->add_option("--set", options->settings, "change one value first (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--collapse", options->collapse, "DOT: one node per host; default auto, from 17 hosts")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->type_name("auto|on|off");
   add_output_options(*command, *options, {"text", "dot", "svg"});
   command->callback([options, &exit_code] { exit_code = show(*options); });
 }

@@ -70,7 +70,8 @@ int validate_command(const ValidateOptions& options) {
   if (!run) return exit_code;
   std::vector<Validation> validations;
   for (const auto& log : logs) validations.push_back(validate(run->prediction.workloads.front(), log));
-  const report::Validated validated{validations, summarize(std::span<const Validation>(validations)), run->prediction.scenario};
+  const report::Validated validated{validations, summarize(std::span<const Validation>(validations)),
+                                    run->prediction.scenario};
   const auto format = format_of(options);
   const auto text = format == "json"  ? report::validation_json(validated, run->provenance)
                     : format == "csv" ? report::validation_csv(validated)
@@ -78,7 +79,10 @@ int validate_command(const ValidateOptions& options) {
   if (!write_output(options.output, text, exit_code)) return exit_code;
   const auto missed = [&](const char* what, double value, std::optional<double> limit) {
     if (!limit || value <= *limit) return;
-    std::fputs(fmt::format("fabricast: {} error {:.1f}% is above the limit of {:.1f}%\n", what, 100 * value, 100 * *limit).c_str(), stderr);
+    std::fputs(
+        fmt::format("fabricast: {} error {:.1f}% is above the limit of {:.1f}%\n", what, 100 * value, 100 * *limit)
+            .c_str(),
+        stderr);
     exit_code = exit_limit_missed;
   };
   missed("median", validated.overall.median_abs_error, max_median);
@@ -96,9 +100,13 @@ void add_validate(CLI::App& app, int& exit_code) {
       "  fabricast validate scenario.yaml --measured all_reduce.log\n"
       "  fabricast validate scenario.yaml --measured run1.log run2.log --max-median-error 10% --format json");
   command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")->required();
-  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest")->required()->type_name("LOG...");
-  command->add_option("--max-median-error", options->max_median, "exit 1 when the median error is above, e.g. 10%")->type_name("SHARE");
-  command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")->type_name("SHARE");
+  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest")
+      ->required()
+      ->type_name("LOG...");
+  command->add_option("--max-median-error", options->max_median, "exit 1 when the median error is above, e.g. 10%")
+      ->type_name("SHARE");
+  command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")
+      ->type_name("SHARE");
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, {"text", "json", "csv"});
   command->callback([options, &exit_code] { exit_code = validate_command(*options); });

@@ -24,7 +24,8 @@ std::string stem(std::string_view path) {
 
 Confidence confidence_of(const Node* node) {
   if (node == nullptr) return Confidence::medium;
-  for (const auto known : {Confidence::high, Confidence::medium, Confidence::low, Confidence::assumed, Confidence::fitted}) {
+  for (const auto known :
+       {Confidence::high, Confidence::medium, Confidence::low, Confidence::assumed, Confidence::fitted}) {
     if (to_string(known) == node->scalar) return known;
   }
   return Confidence::medium;
@@ -54,13 +55,15 @@ Parameter read_parameter(const std::string& name, const Node& node, const Dimens
   parameter.dimension = dimension != nullptr ? *dimension : dimension_of(value->scalar);
   const auto read = [&](const char* key, double fallback) {
     const auto* found = node.find(key);
-    return found == nullptr ? fallback : value_of(*found, parameter.dimension, fmt::format("'{}' of '{}'", key, name), faults);
+    return found == nullptr ? fallback
+                            : value_of(*found, parameter.dimension, fmt::format("'{}' of '{}'", key, name), faults);
   };
   parameter.value = read("value", 0);
   parameter.low = read("low", parameter.value);
   parameter.high = read("high", parameter.value);
   if (parameter.low > parameter.value || parameter.high < parameter.value) {
-    faults.push_back(node.error(fmt::format("the interval of '{}' does not hold its value", name), "low <= value <= high"));
+    faults.push_back(
+        node.error(fmt::format("the interval of '{}' does not hold its value", name), "low <= value <= high"));
   }
   if (const auto* source = node.find("source")) parameter.source = source->scalar;
   parameter.confidence = confidence_of(node.find("confidence"));
@@ -85,20 +88,24 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
   const auto& fields = device_fields(entry.type.kind);
   if (const auto* values = document.find("values")) {
     for (const auto& one : values->entries) {
-      const auto field = std::find_if(fields.begin(), fields.end(), [&](const DeviceField& f) { return one.key.scalar == f.name; });
+      const auto field =
+          std::find_if(fields.begin(), fields.end(), [&](const DeviceField& f) { return one.key.scalar == f.name; });
       if (field == fields.end()) {
         std::vector<std::string> names;
         for (const auto& known : fields) names.emplace_back(known.name);
         const auto near = nearest_name(one.key.scalar, names);
-        faults.push_back(one.key.error(fmt::format("a {} has no field '{}'", entry.type.kind, one.key.scalar), near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+        faults.push_back(one.key.error(fmt::format("a {} has no field '{}'", entry.type.kind, one.key.scalar),
+                                       near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
         continue;
       }
-      entry.values.push_back(read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
+      entry.values.push_back(
+          read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
     }
   }
   if (const auto* host = document.find("host")) entry.host = *host;
   if (entry.type.kind == "host" && document.find("host") == nullptr) {
-    faults.push_back(document.error("a device of kind host needs the key 'host'", "list its processor, sockets and devices there"));
+    faults.push_back(
+        document.error("a device of kind host needs the key 'host'", "list its processor, sockets and devices there"));
     return nullptr;
   }
   const auto name = entry.type.name;
@@ -154,7 +161,8 @@ std::vector<const DeviceLibrary::Entry*> DeviceLibrary::all(Diagnostics& faults)
 
 ParameterSet read_parameters(const Node& document, Diagnostics& faults) {
   ParameterSet set;
-  for (const auto& entry : document.find("parameters")->entries) set.set(read_parameter(entry.key.scalar, entry.value, nullptr, faults));
+  for (const auto& entry : document.find("parameters")->entries)
+    set.set(read_parameter(entry.key.scalar, entry.value, nullptr, faults));
   return set;
 }
 

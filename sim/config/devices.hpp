@@ -19,7 +19,7 @@ class DeviceLibrary {
   struct Entry {
     DeviceType type;
     std::vector<Parameter> values;
-    Node host;              ///< kind host: its description
+    Node host;  ///< kind host: its description
   };
 
   /// Adds a user's device file.

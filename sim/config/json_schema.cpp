@@ -14,45 +14,62 @@ using Json = nlohmann::ordered_json;
 
 const char* pattern_of(Dimension dimension) {
   switch (dimension) {
-    case Dimension::bytes: return "^[0-9.]+([eE][+-]?[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-    case Dimension::time: return "^[0-9.]+([eE][+-]?[0-9]+)? ?(ps|ns|us|\xC2\xB5s|ms|s)$";
-    case Dimension::bandwidth: return "^[0-9.]+([eE][+-]?[0-9]+)? ?([kMGT]?b/s|[kMGT]?B/s|[KMG]iB/s|[MGT]bps)$";
-    case Dimension::number: return "^-?[0-9.]+([eE][+-]?[0-9]+)?$";
+    case Dimension::bytes:
+      return "^[0-9.]+([eE][+-]?[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
+    case Dimension::time:
+      return "^[0-9.]+([eE][+-]?[0-9]+)? ?(ps|ns|us|\xC2\xB5s|ms|s)$";
+    case Dimension::bandwidth:
+      return "^[0-9.]+([eE][+-]?[0-9]+)? ?([kMGT]?b/s|[kMGT]?B/s|[KMG]iB/s|[MGT]bps)$";
+    case Dimension::number:
+      return "^-?[0-9.]+([eE][+-]?[0-9]+)?$";
   }
   return "";
 }
 
 /// A quantity is a string with a unit, or 0.
-Json quantity(Dimension dimension) { return {{"anyOf", {{{"type", "string"}, {"pattern", pattern_of(dimension)}}, {{"const", 0}}}}}; }
+Json quantity(Dimension dimension) {
+  return {{"anyOf", {{{"type", "string"}, {"pattern", pattern_of(dimension)}}, {{"const", 0}}}}};
+}
 
 Json to_json(const Schema& schema) {
   using T = Schema::Type;
   switch (schema.type) {
-    case T::text: return {{"type", {"string", "number"}}};
-    case T::integer: return {{"type", "integer"}, {"minimum", schema.low}, {"maximum", schema.high}};
+    case T::text:
+      return {{"type", {"string", "number"}}};
+    case T::integer:
+      return {{"type", "integer"}, {"minimum", schema.low}, {"maximum", schema.high}};
     case T::number: {
       Json out{{"type", "number"}, {"minimum", schema.low}};
       if (schema.high < 1e299) out["maximum"] = schema.high;
       return out;
     }
-    case T::flag: return {{"anyOf", {{{"type", "boolean"}}, {{"enum", {"on", "off", "yes", "no", "true", "false"}}}}}};
-    case T::quantity: return quantity(schema.dimension);
+    case T::flag:
+      return {{"anyOf", {{{"type", "boolean"}}, {{"enum", {"on", "off", "yes", "no", "true", "false"}}}}}};
+    case T::quantity:
+      return quantity(schema.dimension);
     case T::number_or_quantity: {
       Json all = Json::array({{{"type", "number"}}});
-      for (const auto d : {Dimension::bytes, Dimension::time, Dimension::bandwidth}) all.push_back({{"type", "string"}, {"pattern", pattern_of(d)}});
+      for (const auto d : {Dimension::bytes, Dimension::time, Dimension::bandwidth})
+        all.push_back({{"type", "string"}, {"pattern", pattern_of(d)}});
       return {{"anyOf", all}};
     }
-    case T::slot: return {{"type", "string"}, {"pattern", "^gen[1-6] x[0-9]+$"}, {"examples", {"gen3 x16"}}};
-    case T::length: return {{"type", "string"}, {"pattern", "^[0-9.]+ ?(m|cm|km)$"}, {"examples", {"3 m"}}};
-    case T::choice: return {{"enum", schema.choices}};
-    case T::list: return {{"type", "array"}, {"items", to_json(*schema.items)}};
-    case T::free_mapping: return {{"type", "object"}, {"additionalProperties", to_json(*schema.items)}};
+    case T::slot:
+      return {{"type", "string"}, {"pattern", "^gen[1-6] x[0-9]+$"}, {"examples", {"gen3 x16"}}};
+    case T::length:
+      return {{"type", "string"}, {"pattern", "^[0-9.]+ ?(m|cm|km)$"}, {"examples", {"3 m"}}};
+    case T::choice:
+      return {{"enum", schema.choices}};
+    case T::list:
+      return {{"type", "array"}, {"items", to_json(*schema.items)}};
+    case T::free_mapping:
+      return {{"type", "object"}, {"additionalProperties", to_json(*schema.items)}};
     case T::any_of: {
       Json all = Json::array();
       for (const auto& one : schema.alternatives) all.push_back(to_json(*one));
       return {{"anyOf", all}};
     }
-    case T::mapping: break;
+    case T::mapping:
+      break;
   }
   Json out{{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
   Json required = Json::array();

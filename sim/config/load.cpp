@@ -51,8 +51,10 @@ class Loader {
   bool check(const Node& node, const std::string& kind) {
     const auto* schema = node.find("schema");
     const auto wanted = fmt::format("fabricast/{}/1", kind);
-    if (schema != nullptr && schema->kind == Node::Kind::scalar && schema->scalar != wanted && schema->scalar.rfind("fabricast/", 0) == 0) {
-      faults.push_back(schema->error(fmt::format("this is a '{}' file, '{}' is expected here", schema->scalar, wanted)));
+    if (schema != nullptr && schema->kind == Node::Kind::scalar && schema->scalar != wanted &&
+        schema->scalar.rfind("fabricast/", 0) == 0) {
+      faults.push_back(
+          schema->error(fmt::format("this is a '{}' file, '{}' is expected here", schema->scalar, wanted)));
       return false;
     }
     Diagnostics own;
@@ -73,7 +75,8 @@ class Loader {
     DeviceLibrary library;
     if (const auto* devices = node.find("devices")) {
       for (const auto& device : devices->items) {
-        if (device.kind == Node::Kind::scalar) library.add_file(config::resolved(folder_of(file), device.scalar), faults, inputs);
+        if (device.kind == Node::Kind::scalar)
+          library.add_file(config::resolved(folder_of(file), device.scalar), faults, inputs);
       }
     }
     if (!check(node, "topology")) {
@@ -99,12 +102,14 @@ class Loader {
     Diagnostics out;
     for (const auto& fault : faults) {
       const bool is_known = std::any_of(out.begin(), out.end(), [&](const Diagnostic& known) {
-        return known.message == fault.message && known.location.file == fault.location.file && known.location.line == fault.location.line && known.location.column == fault.location.column;
+        return known.message == fault.message && known.location.file == fault.location.file &&
+               known.location.line == fault.location.line && known.location.column == fault.location.column;
       });
       if (!is_known) out.push_back(fault);
     }
     std::stable_sort(out.begin(), out.end(), [&](const Diagnostic& a, const Diagnostic& b) {
-      return a.location.file == b.location.file && std::pair(a.location.line, a.location.column) < std::pair(b.location.line, b.location.column);
+      return a.location.file == b.location.file &&
+             std::pair(a.location.line, a.location.column) < std::pair(b.location.line, b.location.column);
     });
     return out;
   }
@@ -115,13 +120,15 @@ class Loader {
       for (const auto* document : documents) {
         if (!document->source || document->source->name != fault.location.file) continue;
         const auto& lines = document->source->lines;
-        if (fault.location.line >= 1 && fault.location.line <= static_cast<int>(lines.size())) fault.source_line = lines[static_cast<std::size_t>(fault.location.line - 1)];
+        if (fault.location.line >= 1 && fault.location.line <= static_cast<int>(lines.size()))
+          fault.source_line = lines[static_cast<std::size_t>(fault.location.line - 1)];
       }
     }
   }
 };
 
-ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read, const std::vector<std::string>& files) {
+ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read,
+                               const std::vector<std::string>& files) {
   auto set = config::shipped_parameters(loader.faults);
   set.merge(read.device_parameters);
   for (const auto& file : files) set.merge(loader.parameters(file));
@@ -130,7 +137,8 @@ ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read,
 
 }  // namespace
 
-Result<LoadedTopology> load_topology(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
+Result<LoadedTopology> load_topology(const std::string& path, const std::vector<std::string>& parameter_files,
+                                     const std::vector<Setting>& settings) {
   Loader loader;
   auto node = loader.parse(path);
   if (!node) return tl::unexpected(loader.distinct());
@@ -148,7 +156,8 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
   return LoadedTopology{read->spec, *topology, std::move(parameters), read->types, loader.inputs, loader.faults};
 }
 
-Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files, const std::vector<Setting>& settings) {
+Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files,
+                                     const std::vector<Setting>& settings) {
   Loader loader;
   auto node = loader.parse(path);
   if (!node) return tl::unexpected(loader.distinct());
@@ -233,8 +242,10 @@ Result<std::string> file_kind(const std::string& path) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
   }
   const auto& where = schema == nullptr ? *node : *schema;
-  loader.faults.push_back(where.error(schema == nullptr ? std::string("the file does not say what it is") : fmt::format("unknown schema '{}'", schema->scalar),
-                                      "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device)"));
+  loader.faults.push_back(
+      where.error(schema == nullptr ? std::string("the file does not say what it is")
+                                    : fmt::format("unknown schema '{}'", schema->scalar),
+                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device)"));
   return tl::unexpected(loader.distinct());
 }
 

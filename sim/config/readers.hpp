@@ -10,7 +10,7 @@ namespace fabricast::config {
 /// A topology document (already checked) to a spec, with the parameters and types of every device it names.
 struct ReadTopology {
   TopologySpec spec;
-  ParameterSet device_parameters;   ///< device values and the topology's inline parameters
+  ParameterSet device_parameters;  ///< device values and the topology's inline parameters
   std::vector<DeviceType> types;
 };
 ReadTopology read_topology(const Node& document, DeviceLibrary& library, Diagnostics& faults);

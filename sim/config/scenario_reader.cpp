@@ -21,7 +21,8 @@ class ScenarioReader {
     scenario.name = document.find("name")->scalar;
     scenario.file = document.source->name;
     if (const auto* description = document.find("description")) scenario.description = description->scalar;
-    if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar) scenario.topology_file = resolved(folder, topology->scalar);
+    if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar)
+      scenario.topology_file = resolved(folder, topology->scalar);
     if (const auto* software = document.find("software")) scenario.software = read_software(*software);
     if (const auto* files = document.find("parameters")) {
       for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
@@ -29,7 +30,8 @@ class ScenarioReader {
     if (const auto* workload = document.find("workload")) scenario.workloads.push_back(read_workload(*workload));
     if (const auto* workloads = document.find("workloads")) {
       for (const auto& one : workloads->items) scenario.workloads.push_back(read_workload(one));
-      if (workloads->items.empty()) faults_.push_back(workloads->error("'workloads' is empty", "list at least one workload"));
+      if (workloads->items.empty())
+        faults_.push_back(workloads->error("'workloads' is empty", "list at least one workload"));
     }
     return scenario;
   }
@@ -40,7 +42,8 @@ class ScenarioReader {
   }
 
   static void size(const Node& node, const char* key, std::optional<Bytes>& into) {
-    if (const auto* found = node.find(key)) into = Bytes{static_cast<std::int64_t>(as_quantity(*found, Dimension::bytes))};
+    if (const auto* found = node.find(key))
+      into = Bytes{static_cast<std::int64_t>(as_quantity(*found, Dimension::bytes))};
   }
 
   Software read_software(const Node& node) {
@@ -50,7 +53,8 @@ class ScenarioReader {
     size(node, "gpudirect_limit", software.gpudirect_limit);
     size(node, "eager_limit", software.eager_limit);
     size(node, "staging_chunk", software.staging_chunk);
-    if (software.staging_chunk && software.staging_chunk->value < 1) faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
+    if (software.staging_chunk && software.staging_chunk->value < 1)
+      faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
     flag(node, "gpudirect_rdma", software.gpudirect_rdma);
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     flag(node, "gdrcopy", software.gdrcopy);
@@ -67,8 +71,10 @@ class ScenarioReader {
   void read_version(const Node& node, Software& software) {
     int major = 0;
     int minor = 0;
-    if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 || minor > 99) {
-      faults_.push_back(node.error(fmt::format("'version' must be an NCCL version, found '{}'", node.scalar), "write e.g. \"2.18\" in quotes"));
+    if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 ||
+        minor > 99) {
+      faults_.push_back(node.error(fmt::format("'version' must be an NCCL version, found '{}'", node.scalar),
+                                   "write e.g. \"2.18\" in quotes"));
       return;
     }
     software.nccl_version = node.scalar;
@@ -109,14 +115,16 @@ class ScenarioReader {
   static void read_launch(const Node& node, Workload& workload) {
     const auto* launch = node.find("launch");
     if (launch == nullptr) return;
-    for (const auto mode : {LaunchMode::one_thread, LaunchMode::thread_per_gpu, LaunchMode::process_per_gpu, LaunchMode::graph}) {
+    for (const auto mode :
+         {LaunchMode::one_thread, LaunchMode::thread_per_gpu, LaunchMode::process_per_gpu, LaunchMode::graph}) {
       if (to_string(mode) == launch->scalar) workload.launch = mode;
     }
   }
 
   void read_buffers(const Node& node, Workload& workload) {
     const auto place = [](const Node& one) { return one.scalar == "device" ? BufferPlace::device : BufferPlace::host; };
-    if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests) workload.send_buffer = workload.receive_buffer = BufferPlace::device;
+    if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
+      workload.send_buffer = workload.receive_buffer = BufferPlace::device;
     const auto* buffers = node.find("buffers");
     if (buffers == nullptr) return;
     if (buffers->kind == Node::Kind::scalar) {
@@ -125,7 +133,8 @@ class ScenarioReader {
       workload.send_buffer = place(buffers->items[0]);
       workload.receive_buffer = place(buffers->items[1]);
     } else {
-      faults_.push_back(buffers->error(fmt::format("'buffers' has {} elements", buffers->items.size()), "write one word, or two: sender and receiver"));
+      faults_.push_back(buffers->error(fmt::format("'buffers' has {} elements", buffers->items.size()),
+                                       "write one word, or two: sender and receiver"));
     }
     if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests && workload.send_buffer != BufferPlace::device) {
       faults_.push_back(buffers->error("NCCL benchmarks work on device buffers", "leave 'buffers' out"));
@@ -135,7 +144,9 @@ class ScenarioReader {
   void read_sizes(const Node& node, Workload& workload) {
     const auto* sizes = node.find("sizes");
     if (sizes == nullptr) return;
-    const auto bytes = [](const Node& one) { return Bytes{static_cast<std::int64_t>(as_quantity(one, Dimension::bytes))}; };
+    const auto bytes = [](const Node& one) {
+      return Bytes{static_cast<std::int64_t>(as_quantity(one, Dimension::bytes))};
+    };
     if (sizes->kind == Node::Kind::sequence) {
       for (const auto& one : sizes->items) workload.sizes.push_back(bytes(one));
     } else {
@@ -143,12 +154,20 @@ class ScenarioReader {
       const auto to = bytes(*sizes->find("to"));
       const auto* factor = sizes->find("factor");
       const std::int64_t step = factor == nullptr ? 2 : as_integer(*factor);
-      if (from > to) faults_.push_back(sizes->error(fmt::format("'sizes' goes from {} down to {}", to_string(from), to_string(to)), "'from' must not be above 'to'"));
+      if (from > to)
+        faults_.push_back(sizes->error(fmt::format("'sizes' goes from {} down to {}", to_string(from), to_string(to)),
+                                       "'from' must not be above 'to'"));
       if (from.value == 0) workload.sizes.push_back(from);
-      for (Bytes size{std::max<std::int64_t>(1, from.value)}; size <= to && size.value < (std::int64_t{1} << 61) / step; size = step * size) workload.sizes.push_back(size);
+      for (Bytes size{std::max<std::int64_t>(1, from.value)}; size <= to && size.value < (std::int64_t{1} << 61) / step;
+           size = step * size)
+        workload.sizes.push_back(size);
     }
-    if (workload.sizes.empty()) faults_.push_back(sizes->error("'sizes' is empty", "list at least one size, or leave it out for the benchmark's own sweep"));
-    if (workload.sizes.size() > k_most_sizes) faults_.push_back(sizes->error(fmt::format("'sizes' has {} elements, at most {} are accepted", workload.sizes.size(), k_most_sizes)));
+    if (workload.sizes.empty())
+      faults_.push_back(
+          sizes->error("'sizes' is empty", "list at least one size, or leave it out for the benchmark's own sweep"));
+    if (workload.sizes.size() > k_most_sizes)
+      faults_.push_back(sizes->error(
+          fmt::format("'sizes' has {} elements, at most {} are accepted", workload.sizes.size(), k_most_sizes)));
   }
 
   Diagnostics& faults_;
@@ -156,7 +175,9 @@ class ScenarioReader {
 
 }  // namespace
 
-Scenario read_scenario(const Node& document, const std::string& folder, Diagnostics& faults) { return ScenarioReader(faults).read(document, folder); }
+Scenario read_scenario(const Node& document, const std::string& folder, Diagnostics& faults) {
+  return ScenarioReader(faults).read(document, folder);
+}
 
 std::string resolved(const std::string& folder, const std::string& file) {
   const std::filesystem::path path(file);

@@ -18,7 +18,9 @@ namespace {
 constexpr std::string_view k_on[] = {"on", "true", "yes"};
 constexpr std::string_view k_off[] = {"off", "false", "no"};
 
-bool is_one_of(const std::string& word, const auto& words) { return std::find(std::begin(words), std::end(words), word) != std::end(words); }
+bool is_one_of(const std::string& word, const auto& words) {
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
 
 std::optional<double> plain_number(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::number);
@@ -28,7 +30,8 @@ std::optional<double> plain_number(const std::string& text) {
 
 bool read_slot(const std::string& text, int& generation, int& width) {
   char end = 0;
-  return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 && generation <= 6 && width >= 1 && width <= 32;
+  return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 &&
+         generation <= 6 && width >= 1 && width <= 32;
 }
 
 bool read_length(const std::string& text, double& metres) {
@@ -45,18 +48,30 @@ bool read_length(const std::string& text, double& metres) {
 std::string expected(const Schema& schema) {
   using T = Schema::Type;
   switch (schema.type) {
-    case T::text: return "a word";
-    case T::integer: return "a whole number";
-    case T::number: return "a number";
-    case T::flag: return "on or off";
-    case T::quantity: return fmt::format("a {}", to_string(schema.dimension));
-    case T::number_or_quantity: return "a number or a quantity with its unit";
-    case T::slot: return "a PCIe slot such as 'gen3 x16'";
-    case T::length: return "a length such as '3 m'";
-    case T::choice: return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", ")) : "one of the known names";
-    case T::list: return "a list";
+    case T::text:
+      return "a word";
+    case T::integer:
+      return "a whole number";
+    case T::number:
+      return "a number";
+    case T::flag:
+      return "on or off";
+    case T::quantity:
+      return fmt::format("a {}", to_string(schema.dimension));
+    case T::number_or_quantity:
+      return "a number or a quantity with its unit";
+    case T::slot:
+      return "a PCIe slot such as 'gen3 x16'";
+    case T::length:
+      return "a length such as '3 m'";
+    case T::choice:
+      return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
+                                        : "one of the known names";
+    case T::list:
+      return "a list";
     case T::mapping:
-    case T::free_mapping: return "a mapping";
+    case T::free_mapping:
+      return "a mapping";
     case T::any_of: {
       std::vector<std::string> all;
       for (const auto& one : schema.alternatives) all.push_back(expected(*one));
@@ -79,18 +94,22 @@ class Checker {
   void check(const Node& node, const Schema& schema, const std::string& what) {
     if (schema.type == Schema::Type::any_of) return check_any(node, schema, what);
     if (node.kind != kind_of(schema)) {
-      faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
+      faults_.push_back(
+          node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
       return;
     }
     switch (schema.type) {
       case Schema::Type::list:
         for (const auto& item : node.items) check(item, *schema.items, fmt::format("an element of {}", what));
         break;
-      case Schema::Type::mapping: check_mapping(node, schema, what); break;
+      case Schema::Type::mapping:
+        check_mapping(node, schema, what);
+        break;
       case Schema::Type::free_mapping:
         for (const auto& entry : node.entries) check(entry.value, *schema.items, fmt::format("'{}'", entry.key.scalar));
         break;
-      default: check_scalar(node, schema, what);
+      default:
+        check_scalar(node, schema, what);
     }
   }
 
@@ -106,20 +125,25 @@ class Checker {
     std::vector<std::string> names;
     for (const auto& field : schema.fields) names.push_back(field.name);
     for (const auto& entry : node.entries) {
-      const auto field = std::find_if(schema.fields.begin(), schema.fields.end(), [&](const Field& f) { return f.name == entry.key.scalar; });
+      const auto field = std::find_if(schema.fields.begin(), schema.fields.end(),
+                                      [&](const Field& f) { return f.name == entry.key.scalar; });
       if (field == schema.fields.end()) {
         const auto near = nearest_name(entry.key.scalar, names);
         const auto& called = schema.what.empty() ? what : schema.what;
-        faults_.push_back(entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
-                                          !near.empty() ? fmt::format("did you mean '{}'?", near)
-                                                        : (names.size() <= 8 ? fmt::format("known keys: {}", fmt::join(names, ", ")) : std::string("the schema file lists the known keys"))));
+        faults_.push_back(
+            entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
+                            !near.empty() ? fmt::format("did you mean '{}'?", near)
+                                          : (names.size() <= 8 ? fmt::format("known keys: {}", fmt::join(names, ", "))
+                                                               : std::string("the schema file lists the known keys"))));
         continue;
       }
       check(entry.value, *field->schema, fmt::format("'{}'", field->name));
     }
     for (const auto& field : schema.fields) {
       if (!field.is_required || node.find(field.name) != nullptr) continue;
-      faults_.push_back(node.error(fmt::format("{} needs the key '{}'", schema.what.empty() ? what : schema.what, field.name), field.description));
+      faults_.push_back(
+          node.error(fmt::format("{} needs the key '{}'", schema.what.empty() ? what : schema.what, field.name),
+                     field.description));
     }
     for (const auto& group : schema.exactly_one) {
       std::vector<std::string> given;
@@ -127,8 +151,9 @@ class Checker {
         if (node.find(name) != nullptr) given.push_back(name);
       }
       if (given.size() == 1) continue;
-      faults_.push_back(node.error(fmt::format("{} needs exactly one of {}{}", schema.what.empty() ? what : schema.what, fmt::join(group, ", "),
-                                               given.empty() ? std::string() : fmt::format(", found {}", fmt::join(given, " and ")))));
+      faults_.push_back(node.error(
+          fmt::format("{} needs exactly one of {}{}", schema.what.empty() ? what : schema.what, fmt::join(group, ", "),
+                      given.empty() ? std::string() : fmt::format(", found {}", fmt::join(given, " and ")))));
     }
   }
 
@@ -143,20 +168,34 @@ class Checker {
         if (text.empty()) faults_.push_back(node.error(fmt::format("{} is empty", what)));
         break;
       case T::integer:
-      case T::number: check_number(node, schema, what); break;
-      case T::flag:
-        if (!is_one_of(text, k_on) && !is_one_of(text, k_off)) faults_.push_back(node.error(fmt::format("{} must be on or off, found '{}'", what, text)));
+      case T::number:
+        check_number(node, schema, what);
         break;
-      case T::quantity: check_quantity(node, schema.dimension, what); break;
-      case T::number_or_quantity: check_number_or_quantity(node, what); break;
+      case T::flag:
+        if (!is_one_of(text, k_on) && !is_one_of(text, k_off))
+          faults_.push_back(node.error(fmt::format("{} must be on or off, found '{}'", what, text)));
+        break;
+      case T::quantity:
+        check_quantity(node, schema.dimension, what);
+        break;
+      case T::number_or_quantity:
+        check_number_or_quantity(node, what);
+        break;
       case T::slot:
-        if (!read_slot(text, generation, width)) faults_.push_back(node.error(fmt::format("{} must be a PCIe slot, found '{}'", what, text), "write generation and lanes, e.g. `gen3 x16`"));
+        if (!read_slot(text, generation, width))
+          faults_.push_back(node.error(fmt::format("{} must be a PCIe slot, found '{}'", what, text),
+                                       "write generation and lanes, e.g. `gen3 x16`"));
         break;
       case T::length:
-        if (!read_length(text, metres)) faults_.push_back(node.error(fmt::format("{} must be a length, found '{}'", what, text), "write e.g. `3 m` or `50 cm`"));
+        if (!read_length(text, metres))
+          faults_.push_back(
+              node.error(fmt::format("{} must be a length, found '{}'", what, text), "write e.g. `3 m` or `50 cm`"));
         break;
-      case T::choice: check_choice(node, schema, what); break;
-      default: break;
+      case T::choice:
+        check_choice(node, schema, what);
+        break;
+      default:
+        break;
     }
   }
 
@@ -167,7 +206,8 @@ class Checker {
     if (!value || (wants_whole && !is_whole)) {
       faults_.push_back(node.error(fmt::format("{} must be {}, found '{}'", what, expected(schema), node.scalar)));
     } else if (*value < schema.low || *value > schema.high) {
-      const auto range = schema.high > 1e299 ? fmt::format("at least {}", schema.low) : fmt::format("{} to {}", schema.low, schema.high);
+      const auto range = schema.high > 1e299 ? fmt::format("at least {}", schema.low)
+                                             : fmt::format("{} to {}", schema.low, schema.high);
       faults_.push_back(node.error(fmt::format("{} is {}, allowed is {}", what, node.scalar, range)));
     }
   }
@@ -182,7 +222,8 @@ class Checker {
       if (parse_quantity(node.scalar, dimension).ok) return;
     }
     const auto parsed = parse_quantity(node.scalar, Dimension::bandwidth);
-    faults_.push_back(node.error(fmt::format("{}: '{}' is neither a number nor a quantity", what, node.scalar), parsed.hint));
+    faults_.push_back(
+        node.error(fmt::format("{}: '{}' is neither a number nor a quantity", what, node.scalar), parsed.hint));
   }
 
   void check_choice(const Node& node, const Schema& schema, const std::string& what) {

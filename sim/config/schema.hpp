@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One description of every file kind, used both to check a document and to print its JSON Schema, so that the two cannot
-// drift. A schema says what a node may be; fields have a description that editors show as help.
+// One description of every file kind, used both to check a document and to print its JSON Schema, so that the two
+// cannot drift. A schema says what a node may be; fields have a description that editors show as help.
 #pragma once
 
 #include <memory>
@@ -24,16 +24,30 @@ struct Field {
 };
 
 struct Schema {
-  enum class Type { text, integer, number, flag, quantity, number_or_quantity, slot, length, choice, list, mapping, free_mapping, any_of };
+  enum class Type {
+    text,
+    integer,
+    number,
+    flag,
+    quantity,
+    number_or_quantity,
+    slot,
+    length,
+    choice,
+    list,
+    mapping,
+    free_mapping,
+    any_of
+  };
   Type type = Type::text;
-  Dimension dimension = Dimension::number;   ///< quantity
-  double low = -1e300, high = 1e300;         ///< integer, number
-  std::vector<std::string> choices;          ///< choice
-  SchemaPtr items;                           ///< list elements, values of a free mapping
-  std::vector<Field> fields;                 ///< mapping
+  Dimension dimension = Dimension::number;            ///< quantity
+  double low = -1e300, high = 1e300;                  ///< integer, number
+  std::vector<std::string> choices;                   ///< choice
+  SchemaPtr items;                                    ///< list elements, values of a free mapping
+  std::vector<Field> fields;                          ///< mapping
   std::vector<std::vector<std::string>> exactly_one;  ///< groups of keys of which exactly one must be given
-  std::vector<SchemaPtr> alternatives;       ///< any_of: one per node kind
-  std::string what;                          ///< as messages call it: "a scenario", "a workload"
+  std::vector<SchemaPtr> alternatives;                ///< any_of: one per node kind
+  std::string what;                                   ///< as messages call it: "a scenario", "a workload"
 };
 
 /// Reports everything that does not fit: wrong kinds, unknown and missing keys, bad values.

@@ -25,7 +25,10 @@ SchemaPtr choice(std::vector<std::string> names) { return make({.type = T::choic
 SchemaPtr list(SchemaPtr items) { return make({.type = T::list, .items = std::move(items)}); }
 SchemaPtr any_of(std::vector<SchemaPtr> all) { return make({.type = T::any_of, .alternatives = std::move(all)}); }
 SchemaPtr mapping(std::string what, std::vector<Field> fields, std::vector<std::vector<std::string>> exactly_one = {}) {
-  return make({.type = T::mapping, .fields = std::move(fields), .exactly_one = std::move(exactly_one), .what = std::move(what)});
+  return make({.type = T::mapping,
+               .fields = std::move(fields),
+               .exactly_one = std::move(exactly_one),
+               .what = std::move(what)});
 }
 SchemaPtr free_mapping(SchemaPtr items) { return make({.type = T::free_mapping, .items = std::move(items)}); }
 SchemaPtr mtu() { return make({.type = T::number_or_quantity}); }
@@ -36,7 +39,9 @@ std::vector<Field> value_fields() {
           {"low", value, "lower end of the 80 % interval"},
           {"high", value, "upper end of the 80 % interval"},
           {"source", text(), "page, paper, log or fit the value comes from", true},
-          {"confidence", choice({"high", "medium", "low", "assumed", "fitted"}), "high: read in the source; medium: second-hand or one measurement; low: recall; assumed: not published; fitted: from measurements"}};
+          {"confidence", choice({"high", "medium", "low", "assumed", "fitted"}),
+           "high: read in the source; medium: second-hand or one measurement; low: recall; assumed: not published; "
+           "fitted: from measurements"}};
 }
 
 SchemaPtr parameter_map() { return free_mapping(mapping("a parameter", value_fields())); }
@@ -44,32 +49,46 @@ SchemaPtr parameter_map() { return free_mapping(mapping("a parameter", value_fie
 // ---- topology -----------------------------------------------------------------------------------------------------
 
 SchemaPtr device_list() {
-  return list(mapping("a device", {{"name", text(), "unique in the host, e.g. gpu0", true},
-                                   {"kind", choice({"gpu", "hca", "pcie_switch", "root_complex", "nvswitch"}), "needed for devices without a type"},
-                                   {"type", text(), "catalogue name, e.g. v100-sxm2-16"},
-                                   {"below", text(), "what it is plugged into: socketN, a root complex or a PCIe switch"},
-                                   {"pcie", slot(), "slot above the device: generation and lanes; default: the device's own"},
-                                   {"trained", slot(), "what the link came up with, when that is less than the slot"}}));
+  return list(mapping(
+      "a device",
+      {{"name", text(), "unique in the host, e.g. gpu0", true},
+       {"kind", choice({"gpu", "hca", "pcie_switch", "root_complex", "nvswitch"}), "needed for devices without a type"},
+       {"type", text(), "catalogue name, e.g. v100-sxm2-16"},
+       {"below", text(), "what it is plugged into: socketN, a root complex or a PCIe switch"},
+       {"pcie", slot(), "slot above the device: generation and lanes; default: the device's own"},
+       {"trained", slot(), "what the link came up with, when that is less than the slot"}}));
 }
 
 SchemaPtr nvlink_list() {
-  return list(mapping("an NVLink", {{"from", text(), "a GPU, or `gpus` for every GPU of the host", true}, {"to", text(), "a GPU or an NVSwitch", true}, {"links", integer(1, 36), "number of NVLinks between the two"}}));
+  return list(mapping("an NVLink", {{"from", text(), "a GPU, or `gpus` for every GPU of the host", true},
+                                    {"to", text(), "a GPU or an NVSwitch", true},
+                                    {"links", integer(1, 36), "number of NVLinks between the two"}}));
 }
 
 SchemaPtr host_body(const std::string& what) {
-  return mapping(what, {{"processor", text(), "catalogue name of the processor in every socket", true}, {"sockets", integer(1, 8), "number of sockets; default 2"},
-                        {"devices", device_list(), "GPUs, HCAs, PCIe switches, root complexes and NVSwitches"}, {"nvlinks", nvlink_list(), "NVLinks between GPUs, or to NVSwitches"}});
+  return mapping(what, {{"processor", text(), "catalogue name of the processor in every socket", true},
+                        {"sockets", integer(1, 8), "number of sockets; default 2"},
+                        {"devices", device_list(), "GPUs, HCAs, PCIe switches, root complexes and NVSwitches"},
+                        {"nvlinks", nvlink_list(), "NVLinks between GPUs, or to NVSwitches"}});
 }
 
-SchemaPtr switch_list() { return list(mapping("a switch", {{"name", text(), "unique name", true}, {"type", text(), "catalogue name", true}})); }
+SchemaPtr switch_list() {
+  return list(mapping("a switch", {{"name", text(), "unique name", true}, {"type", text(), "catalogue name", true}}));
+}
 SchemaPtr cable_list() {
-  return list(mapping("a cable", {{"from", text(), "host.hca or a switch", true}, {"to", text(), "host.hca or a switch", true}, {"count", integer(1, 1024), "parallel cables; default 1"},
-                                  {"rate", quantity(Dimension::bandwidth), "per cable and direction; default: the slower end"}, {"length", length(), "default 3 m"}}));
+  return list(
+      mapping("a cable", {{"from", text(), "host.hca or a switch", true},
+                          {"to", text(), "host.hca or a switch", true},
+                          {"count", integer(1, 1024), "parallel cables; default 1"},
+                          {"rate", quantity(Dimension::bandwidth), "per cable and direction; default: the slower end"},
+                          {"length", length(), "default 3 m"}}));
 }
 
 SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
-  std::vector<Field> fields{{"switch", text(), "catalogue name of the switches", true}, {"rate", quantity(Dimension::bandwidth), "per port; default: the slower of HCA and switch"},
-                            {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}, {"cable", length(), "length of every cable; default 3 m"},
+  std::vector<Field> fields{{"switch", text(), "catalogue name of the switches", true},
+                            {"rate", quantity(Dimension::bandwidth), "per port; default: the slower of HCA and switch"},
+                            {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"},
+                            {"cable", length(), "length of every cable; default 3 m"},
                             {"mtu", mtu(), "payload bytes per packet; default 4096"}};
   fields.insert(fields.end(), own.begin(), own.end());
   fields.push_back({"switches", switch_list(), "further switches by hand"});
@@ -80,61 +99,126 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
 SchemaPtr fabric() {
   const auto over = Field{"oversubscription", number(1, 64), "capacity down / capacity up of a leaf; default 1"};
   const auto ports = Field{"leaf_ports", integer(2, 4096), "ports of a leaf switch; default: the switch type's"};
-  const auto listed = mapping("a fabric list", {{"switches", switch_list(), "all switches"}, {"cables", cable_list(), "all cables", true}, {"mtu", mtu(), "payload bytes per packet; default 4096"}, {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
-  return mapping("the fabric",
-                 {{"single_switch", fabric_kind("a single switch", {ports}), "one switch for all HCAs"},
-                  {"leaf_spine", fabric_kind("a leaf-spine fabric", {over, ports, {"spines", integer(1, 4096), "number of spine switches; default: as many as the leaves' ports up fill"}}), "two tiers"},
-                  {"fat_tree", fabric_kind("a fat tree", {over, ports, {"tiers", integer(2, 3), "2 or 3; default 2"}}), "folded Clos"},
-                  {"rail_optimized", fabric_kind("a rail-optimized fabric", {over, ports, {"rails", integer(1, 64), "HCA i of every host goes to rail i; default: HCAs per host"}, {"spines", integer(1, 4096), "spines above the rails"}}), "one leaf group per rail"},
-                  {"dragonfly", fabric_kind("a dragonfly", {{"groups", integer(1, 1024), "number of groups; default: enough"}, {"routers_per_group", integer(1, 1024), "fully connected inside a group", true}, {"hosts_per_router", integer(1, 1024), "HCAs per router", true}, {"global_links", integer(1, 64), "links to other groups per router; default 1"}}), "groups of routers, minimal routing"},
-                  {"torus", fabric_kind("a torus", {{"dimensions", list(integer(1, 1024)), "routers per dimension", true}}), "dimension-order routing"},
-                  {"list", listed, "switches and cables one by one"}},
-                 {{"single_switch", "leaf_spine", "fat_tree", "rail_optimized", "dragonfly", "torus", "list"}});
+  const auto listed =
+      mapping("a fabric list", {{"switches", switch_list(), "all switches"},
+                                {"cables", cable_list(), "all cables", true},
+                                {"mtu", mtu(), "payload bytes per packet; default 4096"},
+                                {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
+  return mapping(
+      "the fabric",
+      {{"single_switch", fabric_kind("a single switch", {ports}), "one switch for all HCAs"},
+       {"leaf_spine",
+        fabric_kind(
+            "a leaf-spine fabric",
+            {over,
+             ports,
+             {"spines", integer(1, 4096), "number of spine switches; default: as many as the leaves' ports up fill"}}),
+        "two tiers"},
+       {"fat_tree", fabric_kind("a fat tree", {over, ports, {"tiers", integer(2, 3), "2 or 3; default 2"}}),
+        "folded Clos"},
+       {"rail_optimized",
+        fabric_kind("a rail-optimized fabric",
+                    {over,
+                     ports,
+                     {"rails", integer(1, 64), "HCA i of every host goes to rail i; default: HCAs per host"},
+                     {"spines", integer(1, 4096), "spines above the rails"}}),
+        "one leaf group per rail"},
+       {"dragonfly",
+        fabric_kind("a dragonfly", {{"groups", integer(1, 1024), "number of groups; default: enough"},
+                                    {"routers_per_group", integer(1, 1024), "fully connected inside a group", true},
+                                    {"hosts_per_router", integer(1, 1024), "HCAs per router", true},
+                                    {"global_links", integer(1, 64), "links to other groups per router; default 1"}}),
+        "groups of routers, minimal routing"},
+       {"torus", fabric_kind("a torus", {{"dimensions", list(integer(1, 1024)), "routers per dimension", true}}),
+        "dimension-order routing"},
+       {"list", listed, "switches and cables one by one"}},
+      {{"single_switch", "leaf_spine", "fat_tree", "rail_optimized", "dragonfly", "torus", "list"}});
 }
 
 SchemaPtr topology() {
   const auto group = mapping("a host group",
-                             {{"name", text(), "hosts are called name0, name1, ...; just name when count is 1", true}, {"count", integer(1, 1'000'000), "number of equal hosts; default 1"},
-                              {"type", text(), "catalogue name of the host"}, {"host", host_body("a host"), "the host written out, instead of a type"},
-                              {"processor", text(), "replaces the processor of the type"}, {"sockets", integer(1, 8), "replaces the number of sockets"},
-                              {"devices", device_list(), "devices to add, or to change by name"}, {"nvlinks", nvlink_list(), "NVLinks to add"}, {"remove", list(text()), "names of devices to take out"}},
+                             {{"name", text(), "hosts are called name0, name1, ...; just name when count is 1", true},
+                              {"count", integer(1, 1'000'000), "number of equal hosts; default 1"},
+                              {"type", text(), "catalogue name of the host"},
+                              {"host", host_body("a host"), "the host written out, instead of a type"},
+                              {"processor", text(), "replaces the processor of the type"},
+                              {"sockets", integer(1, 8), "replaces the number of sockets"},
+                              {"devices", device_list(), "devices to add, or to change by name"},
+                              {"nvlinks", nvlink_list(), "NVLinks to add"},
+                              {"remove", list(text()), "names of devices to take out"}},
                              {{"type", "host"}});
-  return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true}, {"name", text(), "name of the cluster", true}, {"description", text(), "one line"},
-                                {"hosts", list(group), "host groups", true}, {"fabric", fabric(), "the network between hosts; leave out for one host"},
-                                {"devices", list(text()), "your own device files, relative to this file"}, {"parameters", parameter_map(), "parameter values that replace the shipped ones"}});
+  return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true},
+                                {"name", text(), "name of the cluster", true},
+                                {"description", text(), "one line"},
+                                {"hosts", list(group), "host groups", true},
+                                {"fabric", fabric(), "the network between hosts; leave out for one host"},
+                                {"devices", list(text()), "your own device files, relative to this file"},
+                                {"parameters", parameter_map(), "parameter values that replace the shipped ones"}});
 }
 
 // ---- scenario -----------------------------------------------------------------------------------------------------
 
 SchemaPtr workload() {
   const auto place = choice({"host", "device"});
-  const auto sizes = any_of({list(size()), mapping("a size range", {{"from", size(), "first size", true}, {"to", size(), "last size", true}, {"factor", integer(2, 1024), "step factor; default 2"}})});
+  const auto sizes =
+      any_of({list(size()), mapping("a size range", {{"from", size(), "first size", true},
+                                                     {"to", size(), "last size", true},
+                                                     {"factor", integer(2, 1024), "step factor; default 2"}})});
   return mapping("a workload",
-                 {{"name", text(), "default: the benchmark's name"}, {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-                  {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"}, {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
-                  {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"}, {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
-                  {"sizes", sizes, "message sizes; default: the benchmark's own sweep"}, {"buffers", any_of({place, list(place)}), "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
-                  {"algorithm", choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial", "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}), "default auto: the library's choice"},
-                  {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"}, {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
-                  {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}), "how nccl-tests starts operations; default process_per_gpu"},
-                  {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64"}, {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-                  {"queue_pairs", integer(1, 4096), "perftest -q; default 1"}, {"bidirectional", flag(), "perftest -b; default off"}, {"root", integer(0, 1'000'000), "root rank; default 0"},
+                 {{"name", text(), "default: the benchmark's name"},
+                  {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
+                  {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
+                  {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
+                  {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
+                  {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
+                  {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
+                  {"buffers", any_of({place, list(place)}),
+                   "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
+                  {"algorithm",
+                   choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner",
+                           "binomial", "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
+                   "default auto: the library's choice"},
+                  {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
+                  {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
+                  {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
+                   "how nccl-tests starts operations; default process_per_gpu"},
+                  {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64"},
+                  {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
+                  {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+                  {"bidirectional", flag(), "perftest -b; default off"},
+                  {"root", integer(0, 1'000'000), "root rank; default 0"},
                   {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
 }
 
 SchemaPtr scenario() {
-  const auto nccl = mapping("the NCCL settings", {{"version", text(), "major.minor[.patch]; default 2.28"}, {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
-                                                  {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"}, {"nvls", flag(), "NVLink SHARP; default off"}});
-  const auto software = mapping("the software", {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich"}), "MPI profile; default open-mpi-ucx"},
-                                                 {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"}, {"eager_limit", size(), "default: the profile's"},
-                                                 {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"}, {"gpudirect_rdma", flag(), "default on"},
-                                                 {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"}, {"gdrcopy", flag(), "default on"},
-                                                 {"nccl", nccl, "NCCL version and switches"}, {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
+  const auto nccl =
+      mapping("the NCCL settings", {{"version", text(), "major.minor[.patch]; default 2.28"},
+                                    {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
+                                    {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
+                                    {"nvls", flag(), "NVLink SHARP; default off"}});
+  const auto software =
+      mapping("the software",
+              {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich"}),
+                "MPI profile; default open-mpi-ucx"},
+               {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
+               {"eager_limit", size(), "default: the profile's"},
+               {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
+               {"gpudirect_rdma", flag(), "default on"},
+               {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
+               {"gdrcopy", flag(), "default on"},
+               {"nccl", nccl, "NCCL version and switches"},
+               {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
   const auto one = workload();
   return mapping("a scenario",
-                 {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true}, {"name", text(), "name of the scenario", true}, {"description", text(), "one line"},
-                  {"topology", any_of({text(), topology()}), "topology file, relative to this file, or a topology written out", true}, {"software", software, "versions and switches of the software"},
-                  {"parameters", list(text()), "parameter files, relative to this file"}, {"workload", one, "the benchmark to forecast"}, {"workloads", list(one), "several at once"}},
+                 {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
+                  {"name", text(), "name of the scenario", true},
+                  {"description", text(), "one line"},
+                  {"topology", any_of({text(), topology()}),
+                   "topology file, relative to this file, or a topology written out", true},
+                  {"software", software, "versions and switches of the software"},
+                  {"parameters", list(text()), "parameter files, relative to this file"},
+                  {"workload", one, "the benchmark to forecast"},
+                  {"workloads", list(one), "several at once"}},
                  {{"workload", "workloads"}});
 }
 
@@ -142,14 +226,21 @@ SchemaPtr scenario() {
 
 SchemaPtr device() {
   auto values = value_fields();
-  return mapping("a device file", {{"schema", choice({"fabricast/device/1"}), "file kind and version", true}, {"name", text(), "name by which topologies use it", true},
-                                   {"kind", choice(device_kinds()), "what it is", true}, {"description", text(), "one line"}, {"source", text(), "where a host's description comes from"},
-                                   {"attributes", free_mapping(text()), "words rather than numbers: architecture, vendor, protocol"},
-                                   {"values", free_mapping(mapping("a value", std::move(values))), "data-sheet values"}, {"host", host_body("a host"), "devices of a host"}});
+  return mapping("a device file",
+                 {{"schema", choice({"fabricast/device/1"}), "file kind and version", true},
+                  {"name", text(), "name by which topologies use it", true},
+                  {"kind", choice(device_kinds()), "what it is", true},
+                  {"description", text(), "one line"},
+                  {"source", text(), "where a host's description comes from"},
+                  {"attributes", free_mapping(text()), "words rather than numbers: architecture, vendor, protocol"},
+                  {"values", free_mapping(mapping("a value", std::move(values))), "data-sheet values"},
+                  {"host", host_body("a host"), "devices of a host"}});
 }
 
 SchemaPtr parameters() {
-  return mapping("a parameter file", {{"schema", choice({"fabricast/parameters/1"}), "file kind and version", true}, {"name", text(), "name of the set"}, {"description", text(), "one line"},
+  return mapping("a parameter file", {{"schema", choice({"fabricast/parameters/1"}), "file kind and version", true},
+                                      {"name", text(), "name of the set"},
+                                      {"description", text(), "one line"},
                                       {"parameters", parameter_map(), "values by name", true}});
 }
 
@@ -163,22 +254,59 @@ constexpr auto k_number = Dimension::number;
 const std::vector<DeviceField>& device_fields(const std::string& kind) {
   static const std::map<std::string, std::vector<DeviceField>> all{
       {"gpu",
-       {{"memory", k_bytes, "device memory"}, {"memory_bandwidth", k_rate, "of the device memory"}, {"compute_capability", k_number, "10 x major + minor"}, {"sms", k_number, "streaming multiprocessors"},
-        {"fp32_tflops", k_number, "peak"}, {"fp64_tflops", k_number, "peak"}, {"fp16_tflops", k_number, "peak without tensor cores"}, {"tensor_tflops", k_number, "peak of tensor cores, dense"},
-        {"pcie_generation", k_number, "of the host link"}, {"pcie_width", k_number, "lanes"}, {"nvlink_links", k_number, "NVLinks of one GPU"}, {"nvlink_link_bandwidth", k_rate, "per link and direction"},
-        {"nvlink_efficiency", k_number, "share a large peer copy reaches"}, {"nvlink_latency", k_time, "of one link"}, {"copy_engines", k_number, "usable at once"}, {"bar1", k_bytes, "aperture"},
-        {"tdp_watts", k_number, "power"}, {"host_copy_efficiency", k_number, "share of the host link a pinned copy reaches"}}},
+       {{"memory", k_bytes, "device memory"},
+        {"memory_bandwidth", k_rate, "of the device memory"},
+        {"compute_capability", k_number, "10 x major + minor"},
+        {"sms", k_number, "streaming multiprocessors"},
+        {"fp32_tflops", k_number, "peak"},
+        {"fp64_tflops", k_number, "peak"},
+        {"fp16_tflops", k_number, "peak without tensor cores"},
+        {"tensor_tflops", k_number, "peak of tensor cores, dense"},
+        {"pcie_generation", k_number, "of the host link"},
+        {"pcie_width", k_number, "lanes"},
+        {"nvlink_links", k_number, "NVLinks of one GPU"},
+        {"nvlink_link_bandwidth", k_rate, "per link and direction"},
+        {"nvlink_efficiency", k_number, "share a large peer copy reaches"},
+        {"nvlink_latency", k_time, "of one link"},
+        {"copy_engines", k_number, "usable at once"},
+        {"bar1", k_bytes, "aperture"},
+        {"tdp_watts", k_number, "power"},
+        {"host_copy_efficiency", k_number, "share of the host link a pinned copy reaches"}}},
       {"hca",
-       {{"rate", k_rate, "data rate of one port"}, {"ports", k_number, "ports in use"}, {"pcie_generation", k_number, "of the host link"}, {"pcie_width", k_number, "lanes"},
-        {"latency", k_time, "one way, sending and receiving side together"}, {"message_rate", k_number, "messages per second"}, {"mtu", k_number, "largest payload of a packet, bytes"},
-        {"packet_header", k_number, "bytes around the payload"}, {"payload_efficiency", k_number, "share of the data rate that large messages were seen to reach; default: packet headers only"}, {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
-      {"network_switch", {{"ports", k_number, "ports"}, {"rate", k_rate, "per port"}, {"latency", k_time, "port to port"}, {"buffer", k_bytes, "packet memory"}}},
-      {"nvswitch", {{"ports", k_number, "NVLink ports"}, {"port_bandwidth", k_rate, "per port and direction"}, {"latency", k_time, "port to port"}}},
+       {{"rate", k_rate, "data rate of one port"},
+        {"ports", k_number, "ports in use"},
+        {"pcie_generation", k_number, "of the host link"},
+        {"pcie_width", k_number, "lanes"},
+        {"latency", k_time, "one way, sending and receiving side together"},
+        {"message_rate", k_number, "messages per second"},
+        {"mtu", k_number, "largest payload of a packet, bytes"},
+        {"packet_header", k_number, "bytes around the payload"},
+        {"payload_efficiency", k_number,
+         "share of the data rate that large messages were seen to reach; default: packet headers only"},
+        {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
+      {"network_switch",
+       {{"ports", k_number, "ports"},
+        {"rate", k_rate, "per port"},
+        {"latency", k_time, "port to port"},
+        {"buffer", k_bytes, "packet memory"}}},
+      {"nvswitch",
+       {{"ports", k_number, "NVLink ports"},
+        {"port_bandwidth", k_rate, "per port and direction"},
+        {"latency", k_time, "port to port"}}},
       {"processor",
-       {{"cores", k_number, "per socket"}, {"memory_bandwidth", k_rate, "sustained, per socket"}, {"memory_latency", k_time, "from a core"}, {"socket_bandwidth", k_rate, "between two sockets, per direction"},
-        {"socket_latency", k_time, "extra of the other socket, one way"}, {"pcie_generation", k_number, "of the slots"}, {"root_complex_bandwidth", k_rate, "one root complex to the mesh, per direction"},
-        {"root_complex_latency", k_time, "one pass"}, {"p2p_read_bandwidth", k_rate, "peer reads through the processor"}, {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
-        {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"}, {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"}, {"max_payload", k_number, "PCIe payload per packet, bytes"},
+       {{"cores", k_number, "per socket"},
+        {"memory_bandwidth", k_rate, "sustained, per socket"},
+        {"memory_latency", k_time, "from a core"},
+        {"socket_bandwidth", k_rate, "between two sockets, per direction"},
+        {"socket_latency", k_time, "extra of the other socket, one way"},
+        {"pcie_generation", k_number, "of the slots"},
+        {"root_complex_bandwidth", k_rate, "one root complex to the mesh, per direction"},
+        {"root_complex_latency", k_time, "one pass"},
+        {"p2p_read_bandwidth", k_rate, "peer reads through the processor"},
+        {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
+        {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
+        {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
+        {"max_payload", k_number, "PCIe payload per packet, bytes"},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };
@@ -193,7 +321,8 @@ const std::vector<std::string>& device_kinds() {
 }
 
 const Schema& schema_of(const std::string& file_kind) {
-  static const std::map<std::string, SchemaPtr> all{{"topology", topology()}, {"scenario", scenario()}, {"device", device()}, {"parameters", parameters()}};
+  static const std::map<std::string, SchemaPtr> all{
+      {"topology", topology()}, {"scenario", scenario()}, {"device", device()}, {"parameters", parameters()}};
   const auto it = all.find(file_kind);
   FABRICAST_ASSERT(it != all.end(), "file kind '{}'", file_kind);
   return *it->second;

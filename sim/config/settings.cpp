@@ -49,7 +49,8 @@ Node* element(Node& list, const std::string& name) {
 
 class Setter {
  public:
-  Setter(const Setting& setting, Diagnostics& faults) : faults_(faults), text_(fmt::format("--set {}={}", setting.path, setting.value)) {}
+  Setter(const Setting& setting, Diagnostics& faults)
+      : faults_(faults), text_(fmt::format("--set {}={}", setting.path, setting.value)) {}
 
   void set(Node& document, const std::vector<std::string>& path, const std::string& text) {
     Node value = parse_yaml(text_, text, parse_faults_);
@@ -95,7 +96,9 @@ class Setter {
       if (auto* found = element(at, name)) return found;
       const auto names = element_names(at);
       const auto near = nearest_name(name, names);
-      fault(fmt::format("the list has no element '{}'", name), near.empty() ? fmt::format("it has {} elements, named by `name` or from 0", names.size()) : fmt::format("did you mean '{}'?", near));
+      fault(fmt::format("the list has no element '{}'", name),
+            near.empty() ? fmt::format("it has {} elements, named by `name` or from 0", names.size())
+                         : fmt::format("did you mean '{}'?", near));
       return nullptr;
     }
     if (at.kind == Node::Kind::scalar && !is_last) {
@@ -132,7 +135,8 @@ void apply_settings(Node& document, const std::vector<Setting>& settings, Settin
     const bool is_topology = setting.path.rfind(k_topology, 0) == 0;
     if (scope != SettingScope::whole && is_topology != (scope == SettingScope::topology_of_scenario)) continue;
     const bool strip = is_topology && scope != SettingScope::scenario;
-    Setter(setting, faults).set(document, split(strip ? setting.path.substr(k_topology.size()) : setting.path), setting.value);
+    Setter(setting, faults)
+        .set(document, split(strip ? setting.path.substr(k_topology.size()) : setting.path), setting.value);
   }
 }
 

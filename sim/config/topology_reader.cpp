@@ -23,7 +23,8 @@ class TopologyReader {
     for (const auto& group : document.find("hosts")->items) out_.spec.hosts.push_back(read_group(group));
     if (const auto* fabric = document.find("fabric")) read_fabric(*fabric);
     if (const auto* parameters = document.find("parameters")) {
-      for (const auto& entry : parameters->entries) inline_.push_back(read_parameter(entry.key.scalar, entry.value, nullptr, faults_));
+      for (const auto& entry : parameters->entries)
+        inline_.push_back(read_parameter(entry.key.scalar, entry.value, nullptr, faults_));
     }
     for (auto& parameter : inline_) out_.device_parameters.set(std::move(parameter));
     return std::move(out_);
@@ -34,7 +35,8 @@ class TopologyReader {
     const auto* entry = library_.find(name, where, faults_);
     if (entry == nullptr) return nullptr;
     if (std::find(kinds.begin(), kinds.end(), entry->type.kind) == kinds.end()) {
-      faults_.push_back(where.error(fmt::format("'{}' is a {}, a {} is expected here", name, entry->type.kind, kinds.front())));
+      faults_.push_back(
+          where.error(fmt::format("'{}' is a {}, a {} is expected here", name, entry->type.kind, kinds.front())));
       return nullptr;
     }
     if (used_.insert(name).second) {
@@ -88,8 +90,11 @@ class TopologyReader {
   }
 
   static std::optional<DeviceKind> kind_from(const std::string& name) {
-    static const std::map<std::string, DeviceKind> kinds{{"gpu", DeviceKind::gpu}, {"hca", DeviceKind::hca}, {"pcie_switch", DeviceKind::pcie_switch},
-                                                         {"root_complex", DeviceKind::root_complex}, {"nvswitch", DeviceKind::nvswitch}};
+    static const std::map<std::string, DeviceKind> kinds{{"gpu", DeviceKind::gpu},
+                                                         {"hca", DeviceKind::hca},
+                                                         {"pcie_switch", DeviceKind::pcie_switch},
+                                                         {"root_complex", DeviceKind::root_complex},
+                                                         {"nvswitch", DeviceKind::nvswitch}};
     const auto it = kinds.find(name);
     if (it == kinds.end()) return std::nullopt;
     return it->second;
@@ -103,12 +108,15 @@ class TopologyReader {
     if (const auto* type = node.find("type")) {
       if (const auto* entry = use(*type, type->scalar, {"gpu", "hca", "nvswitch"})) {
         const auto kind = *kind_from(entry->type.kind);
-        if (node.find("kind") != nullptr && spec.kind != kind) faults_.push_back(type->error(fmt::format("'{}' is a {}, the device is declared a {}", type->scalar, entry->type.kind, node.find("kind")->scalar)));
+        if (node.find("kind") != nullptr && spec.kind != kind)
+          faults_.push_back(type->error(fmt::format("'{}' is a {}, the device is declared a {}", type->scalar,
+                                                    entry->type.kind, node.find("kind")->scalar)));
         spec.kind = kind;
       }
       spec.type = type->scalar;
     } else if (node.find("kind") == nullptr && spec.type.empty() && !is_known_) {
-      faults_.push_back(node.error(fmt::format("device '{}' has neither a type nor a kind", spec.name), "add `type:` from the catalogue, or `kind: pcie_switch`"));
+      faults_.push_back(node.error(fmt::format("device '{}' has neither a type nor a kind", spec.name),
+                                   "add `type:` from the catalogue, or `kind: pcie_switch`"));
     }
     if (const auto* below = node.find("below")) spec.below = below->scalar;
     if (const auto* slot = node.find("pcie")) std::tie(spec.pcie.generation, spec.pcie.width) = as_slot(*slot);
@@ -121,7 +129,8 @@ class TopologyReader {
 
   void patch_device(HostSpec& host, const Node& node) {
     const auto& name = node.find("name")->scalar;
-    const auto it = std::find_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.name == name; });
+    const auto it =
+        std::find_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.name == name; });
     is_known_ = it != host.devices.end();
     if (is_known_) {
       fill_device(*it, node);
@@ -141,7 +150,8 @@ class TopologyReader {
       std::vector<std::string> names;
       for (const auto& device : host.devices) names.push_back(device.name);
       const auto near = nearest_name(name, names);
-      faults_.push_back(node.error(fmt::format("the host has no device '{}' to remove", name), near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+      faults_.push_back(node.error(fmt::format("the host has no device '{}' to remove", name),
+                                   near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
     }
     std::erase_if(host.nvlinks, [&](const NvlinkSpec& link) { return link.from == name || link.to == name; });
   }
@@ -160,7 +170,8 @@ class TopologyReader {
   void read_fabric(const Node& node) {
     auto& fabric = out_.spec.fabric;
     fabric.location = node.location();
-    for (const auto kind : {FabricKind::single_switch, FabricKind::leaf_spine, FabricKind::fat_tree, FabricKind::rail_optimized, FabricKind::dragonfly, FabricKind::torus, FabricKind::list}) {
+    for (const auto kind : {FabricKind::single_switch, FabricKind::leaf_spine, FabricKind::fat_tree,
+                            FabricKind::rail_optimized, FabricKind::dragonfly, FabricKind::torus, FabricKind::list}) {
       const auto* body = node.find(to_string(kind));
       if (body == nullptr) continue;
       fabric.kind = kind;
@@ -177,10 +188,12 @@ class TopologyReader {
       fabric.switch_type = type->scalar;
     }
     if (const auto* rate = node.find("rate")) fabric.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
-    if (const auto* latency = node.find("hop_latency")) fabric.hop_latency = from_seconds(as_quantity(*latency, Dimension::time));
+    if (const auto* latency = node.find("hop_latency"))
+      fabric.hop_latency = from_seconds(as_quantity(*latency, Dimension::time));
     if (const auto* cable = node.find("cable")) fabric.cable_length_m = as_length(*cable);
     if (const auto* mtu = node.find("mtu")) read_mtu(*mtu, fabric);
-    if (const auto* over = node.find("oversubscription")) fabric.oversubscription = as_quantity(*over, Dimension::number);
+    if (const auto* over = node.find("oversubscription"))
+      fabric.oversubscription = as_quantity(*over, Dimension::number);
     integer("tiers", fabric.tiers);
     integer("leaf_ports", fabric.leaf_ports);
     integer("spines", fabric.spines);
@@ -207,7 +220,8 @@ class TopologyReader {
     auto parsed = parse_quantity(node.scalar, Dimension::number);
     if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
     if (!parsed.ok || parsed.value < 1 || parsed.value > 65536) {
-      faults_.push_back(node.error(fmt::format("'mtu' must be 1 to 65536 bytes, found '{}'", node.scalar), "write e.g. `4096 B`"));
+      faults_.push_back(
+          node.error(fmt::format("'mtu' must be 1 to 65536 bytes, found '{}'", node.scalar), "write e.g. `4096 B`"));
       return;
     }
     fabric.mtu = static_cast<int>(std::llround(parsed.value));
@@ -234,6 +248,8 @@ class TopologyReader {
 
 }  // namespace
 
-ReadTopology read_topology(const Node& document, DeviceLibrary& library, Diagnostics& faults) { return TopologyReader(library, faults).read(document); }
+ReadTopology read_topology(const Node& document, DeviceLibrary& library, Diagnostics& faults) {
+  return TopologyReader(library, faults).read(document);
+}
 
 }  // namespace fabricast::config

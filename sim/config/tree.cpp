@@ -47,7 +47,8 @@ struct Stop {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::shared_ptr<const Source> source, Diagnostics& faults) : source_(std::move(source)), faults_(faults) {}
+  TreeBuilder(std::shared_ptr<const Source> source, Diagnostics& faults)
+      : source_(std::move(source)), faults_(faults) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -59,14 +60,22 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) throw Stop{make(mark, Node::Kind::null).error("an alias refers to a list or mapping it is part of", "write the value out")};
+    if (it == anchors_.end())
+      throw Stop{make(mark, Node::Kind::null)
+                     .error("an alias refers to a list or mapping it is part of", "write the value out")};
     auto copy = it->second;
     copy.line = mark.line + 1;
     copy.column = mark.column + 1;
     add(std::move(copy), 0);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { open(mark, Node::Kind::sequence, anchor); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { open(mark, Node::Kind::mapping, anchor); }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, Node::Kind::sequence, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, Node::Kind::mapping, anchor);
+  }
   void OnSequenceEnd() override { close(); }
   void OnMapEnd() override { close(); }
 
@@ -92,7 +101,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, Node::Kind kind, YAML::anchor_t anchor) {
     auto node = make(mark, kind);
-    if (stack_.size() >= k_deepest_nesting) throw Stop{node.error(fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting), "no Fabricast file needs that")};
+    if (stack_.size() >= k_deepest_nesting)
+      throw Stop{node.error(fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting),
+                            "no Fabricast file needs that")};
     stack_.push_back({std::move(node), {}, false, anchor, {}});
   }
 
@@ -106,7 +117,10 @@ class TreeBuilder : public YAML::EventHandler {
     count_ += anchor != 0 || node.kind == Node::Kind::scalar || node.kind == Node::Kind::null ? 1 : 0;
     if (node.kind != Node::Kind::scalar && node.kind != Node::Kind::null) count_ += 1;
     if (!anchors_.empty()) count_ += count_nodes(node) - 1;
-    if (count_ > k_most_nodes) throw Stop{node.error(fmt::format("the document has more than {} nodes after its aliases are expanded", k_most_nodes), "use generators (fat_tree, count) instead of lists")};
+    if (count_ > k_most_nodes)
+      throw Stop{
+          node.error(fmt::format("the document has more than {} nodes after its aliases are expanded", k_most_nodes),
+                     "use generators (fat_tree, count) instead of lists")};
     if (anchor != 0) anchors_[anchor] = node;
     if (stack_.empty()) {
       root = std::move(node);
@@ -122,7 +136,8 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       top.has_key = false;
       if (top.key.kind != Node::Kind::scalar) return;
-      if (top.key.scalar != "<<" && top.node.find(top.key.scalar) == nullptr) top.node.entries.push_back({std::move(top.key), std::move(node)});
+      if (top.key.scalar != "<<" && top.node.find(top.key.scalar) == nullptr)
+        top.node.entries.push_back({std::move(top.key), std::move(node)});
     }
   }
 
@@ -132,7 +147,8 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     if (key.scalar == "<<") {
-      faults_.push_back(key.error("merge keys ('<<') are not supported", "write the keys out, or use the device catalogue for what repeats"));
+      faults_.push_back(key.error("merge keys ('<<') are not supported",
+                                  "write the keys out, or use the device catalogue for what repeats"));
       return;
     }
     const auto [it, is_new] = top.seen.try_emplace(key.scalar, key.location());
@@ -149,7 +165,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t count_ = 0;
 };
 
-/// yaml-cpp recurses on brackets: count them before it sees the text. Quoted text may hold brackets; the limit is far above.
+/// yaml-cpp recurses on brackets: count them before it sees the text. Quoted text may hold brackets; the limit is far
+/// above.
 int bracket_depth(const std::string& text) {
   int depth = 0;
   int deepest = 0;
@@ -171,7 +188,8 @@ int block_depth(const std::vector<std::string>& lines) {
     while (!open.empty() && open.back() >= indent) open.pop_back();
     open.push_back(indent);
     int marks = 0;
-    for (std::size_t i = indent; i + 1 < line.size() && (line[i] == '-' || line[i] == '?') && line[i + 1] == ' '; i = line.find_first_not_of(' ', i + 1)) {
+    for (std::size_t i = indent; i + 1 < line.size() && (line[i] == '-' || line[i] == '?') && line[i + 1] == ' ';
+         i = line.find_first_not_of(' ', i + 1)) {
       ++marks;
       if (line.find_first_not_of(' ', i + 1) == std::string::npos) break;
     }
@@ -220,16 +238,21 @@ SourceLocation Node::location() const { return {source ? source->name : "", line
 Diagnostic Node::error(std::string message, std::string hint) const {
   auto fault = make_error(std::move(message), std::move(hint));
   fault.location = location();
-  if (source && line >= 1 && line <= static_cast<int>(source->lines.size())) fault.source_line = source->lines[static_cast<std::size_t>(line - 1)];
+  if (source && line >= 1 && line <= static_cast<int>(source->lines.size()))
+    fault.source_line = source->lines[static_cast<std::size_t>(line - 1)];
   return fault;
 }
 
 std::string_view describe(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::null: return "nothing";
-    case Node::Kind::scalar: return "a value";
-    case Node::Kind::sequence: return "a list";
-    case Node::Kind::mapping: return "a mapping";
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::scalar:
+      return "a value";
+    case Node::Kind::sequence:
+      return "a list";
+    case Node::Kind::mapping:
+      return "a mapping";
   }
   return "";
 }
@@ -237,7 +260,8 @@ std::string_view describe(Node::Kind kind) {
 Node parse_yaml(const std::string& name, const std::string& text, Diagnostics& faults) {
   auto source = std::make_shared<Source>(Source{name, split_lines(text)});
   if (bracket_depth(text) > 4 * k_deepest_nesting || block_depth(source->lines) > 4 * k_deepest_nesting) {
-    faults.push_back(file_fault(name, fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting), "no Fabricast file needs that"));
+    faults.push_back(file_fault(name, fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting),
+                                "no Fabricast file needs that"));
     return {};
   }
   TreeBuilder builder(source, faults);
@@ -245,17 +269,17 @@ Node parse_yaml(const std::string& name, const std::string& text, Diagnostics& f
     std::istringstream in(text);
     YAML::Parser parser(in);
     if (!parser.HandleNextDocument(builder) || builder.root.kind == Node::Kind::null) {
-      faults.push_back(file_fault(name, "the file is empty", "the first line says what it is, e.g. `schema: fabricast/topology/1`"));
+      faults.push_back(
+          file_fault(name, "the file is empty", "the first line says what it is, e.g. `schema: fabricast/topology/1`"));
       return {};
     }
     const auto first = std::move(builder.root);
     if (parser.HandleNextDocument(builder)) {
-      faults.push_back(builder.root.error("a second document starts here", "one file holds one document; remove the `---`"));
+      faults.push_back(
+          builder.root.error("a second document starts here", "one file holds one document; remove the `---`"));
     }
     return first;
-  } catch (const Stop& stop) {
-    faults.push_back(stop.reason);
-  } catch (const YAML::Exception& error) {
+  } catch (const Stop& stop) { faults.push_back(stop.reason); } catch (const YAML::Exception& error) {
     Node place;
     place.source = source;
     place.line = error.mark.line + 1;
@@ -269,11 +293,14 @@ Result<std::string> read_text_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code code;
   const auto status = fs::status(path, code);
-  const auto refuse = [&](std::string message, std::string hint = {}) { return tl::unexpected(Diagnostics{file_fault(path, std::move(message), std::move(hint))}); };
+  const auto refuse = [&](std::string message, std::string hint = {}) {
+    return tl::unexpected(Diagnostics{file_fault(path, std::move(message), std::move(hint))});
+  };
   if (!fs::exists(status)) return refuse(fmt::format("cannot open the file: {}", std::strerror(ENOENT)));
   if (fs::is_directory(status)) return refuse("this is a directory, a YAML file is expected");
   if (fs::is_regular_file(status) && fs::file_size(path, code) > k_largest_file) {
-    return refuse(fmt::format("the file has {} MiB, the largest accepted is {} MiB", fs::file_size(path, code) >> 20, k_largest_file >> 20),
+    return refuse(fmt::format("the file has {} MiB, the largest accepted is {} MiB", fs::file_size(path, code) >> 20,
+                              k_largest_file >> 20),
                   "describe regular clusters with `count` and generators such as fat_tree");
   }
   std::ifstream in(path, std::ios::binary);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A YAML document as a tree with the place of every node. Made from yaml-cpp's events, so that duplicate keys, aliases and
-// depth are seen before anything is expanded.
+// A YAML document as a tree with the place of every node. Made from yaml-cpp's events, so that duplicate keys, aliases
+// and depth are seen before anything is expanded.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace fabricast::config {
 
 /// The text a node came from: a file, an embedded file, or the value of a --set.
 struct Source {
-  std::string name;                 ///< as messages print it
+  std::string name;  ///< as messages print it
   std::vector<std::string> lines;
 };
 
@@ -24,10 +24,10 @@ struct Node {
 
   Kind kind = Kind::null;
   std::string scalar;
-  std::vector<Node> items;          ///< sequence
-  std::vector<Entry> entries;       ///< mapping, in file order
+  std::vector<Node> items;     ///< sequence
+  std::vector<Entry> entries;  ///< mapping, in file order
   std::shared_ptr<const Source> source;
-  int line = 0;                     ///< from 1
+  int line = 0;  ///< from 1
   int column = 0;
 
   [[nodiscard]] const Node* find(std::string_view key) const;
@@ -44,7 +44,8 @@ struct Node::Entry {
 /// Word for a kind in messages: "a mapping", "a list", "a value", "nothing".
 std::string_view describe(Node::Kind kind);
 
-/// Parses one document. All faults that can be found are appended; an empty optional-like null node is returned on error.
+/// Parses one document. All faults that can be found are appended; an empty optional-like null node is returned on
+/// error.
 Node parse_yaml(const std::string& name, const std::string& text, Diagnostics& faults);
 
 /// Reads a file for parsing: refuses directories, unreadable, empty, binary and over-large (16 MiB) files.

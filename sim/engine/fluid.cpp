@@ -52,7 +52,8 @@ DenseFlows make_dense(const Resources& resources, const std::vector<const Flow*>
   // users[resource] = (flow, times) in flow order; resources with equal users differ only in capacity.
   std::map<int, std::vector<std::pair<int, int>>> users;
   for (std::size_t f = 0; f < flows.size(); ++f) {
-    for (const auto& crossing : flows[f]->crossings) users[crossing.resource].emplace_back(static_cast<int>(f), crossing.times);
+    for (const auto& crossing : flows[f]->crossings)
+      users[crossing.resource].emplace_back(static_cast<int>(f), crossing.times);
   }
   DenseFlows dense;
   dense.crossings.resize(flows.size());
@@ -213,7 +214,8 @@ class ConcurrentRun {
       const auto& flow = round.flows[f];
       const auto begin = [this, j, f, first, bytes = flow.bytes] {
         if (bytes <= 0) return end_flow(j, f);
-        clock_.start_flow(bytes, dense_.crossings[static_cast<std::size_t>(first) + f], [this, j, f] { end_flow(j, f); });
+        clock_.start_flow(bytes, dense_.crossings[static_cast<std::size_t>(first) + f],
+                          [this, j, f] { end_flow(j, f); });
       };
       clock_.after(flow.latency.seconds(), begin);
     }
@@ -253,7 +255,8 @@ class ConcurrentRun {
 
 }  // namespace
 
-std::vector<OperationTiming> run(const Resources& resources, const std::vector<Job>& jobs, const FluidOptions& options) {
+std::vector<OperationTiming> run(const Resources& resources, const std::vector<Job>& jobs,
+                                 const FluidOptions& options) {
   if (jobs.size() == 1) return {run_alone(resources, *jobs[0].plan, options)};
   return ConcurrentRun(resources, jobs, options.full_expansion).run();
 }

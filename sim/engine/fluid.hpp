@@ -20,20 +20,20 @@ namespace fabricast::engine {
 
 /// What bound the flow that ended a round.
 struct RoundTiming {
-  Duration fixed;              ///< sum of the round's fixed terms, one repeat
-  Duration latency;            ///< latency of the critical flow, one repeat
-  Duration transfer;           ///< bytes / rate of the critical flow, one repeat
+  Duration fixed;     ///< sum of the round's fixed terms, one repeat
+  Duration latency;   ///< latency of the critical flow, one repeat
+  Duration transfer;  ///< bytes / rate of the critical flow, one repeat
   std::size_t critical_flow = 0;
   std::int64_t repeat = 1;
 };
 
 struct OperationTiming {
-  Duration total;              ///< before + rounds; the floor is not applied
+  Duration total;  ///< before + rounds; the floor is not applied
   std::vector<RoundTiming> rounds;
 };
 
 struct FluidOptions {
-  bool full_expansion = false; ///< no shortcut: every round, every resource
+  bool full_expansion = false;  ///< no shortcut: every round, every resource
 };
 
 /// One operation that starts at `start` beside the others.
@@ -49,7 +49,7 @@ std::vector<OperationTiming> run(const models::Resources& resources, const std::
 /// A transfer that starts `latency` after all its predecessors have ended.
 struct Task {
   models::Flow flow;
-  std::vector<int> after;      ///< indices of predecessors
+  std::vector<int> after;  ///< indices of predecessors
 };
 
 /// End time of every task; the reference that shortcuts and pipelined models are compared with.

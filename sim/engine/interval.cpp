@@ -11,11 +11,16 @@ namespace {
 /// Relative half width assumed for a parameter that carries no interval, by how well its value is known.
 double relative_half_width(Confidence confidence) {
   switch (confidence) {
-    case Confidence::high: return 0.03;
-    case Confidence::medium: return 0.10;
-    case Confidence::low: return 0.30;
-    case Confidence::assumed: return 0.50;
-    case Confidence::fitted: return 0.05;
+    case Confidence::high:
+      return 0.03;
+    case Confidence::medium:
+      return 0.10;
+    case Confidence::low:
+      return 0.30;
+    case Confidence::assumed:
+      return 0.50;
+    case Confidence::fitted:
+      return 0.05;
   }
   return 0.10;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simgrid_clock.hpp"
 
+#include <xbt/log.h>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
-#include <xbt/log.h>
 
 #include <cmath>
 #include <csignal>
@@ -55,12 +55,12 @@ struct SimGridClock::Impl {
   PathZone* zone = nullptr;
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
-  std::vector<s4u::Link*> links;      // pool; the first `num_resources` are in use
-  std::vector<double> capacities;     // what each pooled link is set to
+  std::vector<s4u::Link*> links;   // pool; the first `num_resources` are in use
+  std::vector<double> capacities;  // what each pooled link is set to
   std::size_t num_resources = 0;
   std::size_t num_links_made = 0;
   std::unordered_map<const s4u::Activity*, InFlight> in_flight;
-  std::vector<s4u::CommPtr> ended;    // released outside SimGrid's callbacks
+  std::vector<s4u::CommPtr> ended;  // released outside SimGrid's callbacks
   std::size_t timers_pending = 0;
 
   s4u::Link* make_link(double capacity) {
@@ -83,8 +83,8 @@ SimGridClock::SimGridClock() : impl_(new Impl) {
   xbt_log_control_set("root.thres:error");
   impl_->engine = new s4u::Engine(&impl_->argc, impl_->argv);
   // CM02 without reverse traffic, window cap and weights is pure max-min sharing (tests/unit/engine).
-  for (const auto* option : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e18", "network/weight-S:0",
-                             "surf/precision:1e-12"}) {
+  for (const auto* option : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e18",
+                             "network/weight-S:0", "surf/precision:1e-12"}) {
     s4u::Engine::set_config(option);
   }
   impl_->zone = new PathZone;

@@ -34,7 +34,8 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
     for (const auto& flow : round.flows) {
       for (const auto& crossing : flow.crossings) {
         if (!resources.is_link(crossing.resource)) continue;
-        slowest = std::max(slowest, (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times / resources.capacity(crossing.resource));
+        slowest = std::max(slowest, (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times /
+                                        resources.capacity(crossing.resource));
       }
     }
     seconds += slowest * static_cast<double>(round.repeat);
@@ -88,9 +89,12 @@ struct RowBuilder {
       const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
       const auto* parameter = parameters.find(limit.parameter);
       const std::string source = parameter == nullptr ? "topology" : parameter->source;
-      add_term(terms, {fmt::format("transfer over {}", limit.name), std::min(alone, one.transfer), limit.parameter, source}, one.repeat);
+      add_term(terms,
+               {fmt::format("transfer over {}", limit.name), std::min(alone, one.transfer), limit.parameter, source},
+               one.repeat);
       if (one.transfer > alone) {
-        add_term(terms, {"sharing with concurrent flows", one.transfer - alone, "max-min fair share", "fluid engine"}, one.repeat);
+        add_term(terms, {"sharing with concurrent flows", one.transfer - alone, "max-min fair share", "fluid engine"},
+                 one.repeat);
       }
     }
     return terms;
@@ -98,7 +102,8 @@ struct RowBuilder {
 
   [[nodiscard]] Duration alone_time(const Flow& flow) const {
     double rate = flow.rate_cap;
-    for (const auto& crossing : flow.crossings) rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
+    for (const auto& crossing : flow.crossings)
+      rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
     return from_seconds(flow.bytes / rate);
   }
 
@@ -133,7 +138,8 @@ struct RowBuilder {
     row.time = total;
     const auto rest = total - models::sum(terms);
     if (rest.ps != 0) {
-      auto largest = std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
+      auto largest =
+          std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
       if (largest != terms.end()) {
         largest->time += rest;
       } else {
@@ -144,8 +150,8 @@ struct RowBuilder {
   }
 };
 
-Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan, const engine::OperationTiming& timing,
-             const ParameterSet& parameters, const Workload& workload) {
+Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
+             const engine::OperationTiming& timing, const ParameterSet& parameters, const Workload& workload) {
   Row row;
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters};
@@ -169,8 +175,13 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
                             const SimulateOptions& options) {
   Resources resources(topology);
-  const models::PlanContext context{topology, scenario.software, parameters, resources, options.seed,
-                                    scenario.workloads.size() == 1, options.full_expansion};
+  const models::PlanContext context{topology,
+                                    scenario.software,
+                                    parameters,
+                                    resources,
+                                    options.seed,
+                                    scenario.workloads.size() == 1,
+                                    options.full_expansion};
   std::vector<std::unique_ptr<Planner>> planners;
   Diagnostics faults;
   Prediction prediction;

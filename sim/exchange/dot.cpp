@@ -23,26 +23,37 @@ std::string edge(const std::string& a, const std::string& b, Bandwidth rate, con
 
 const char* shape_of(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::gpu: return "box, style=filled, fillcolor=\"#c6f6d5\"";
-    case DeviceKind::hca: return "box, style=filled, fillcolor=\"#bee3f8\"";
-    case DeviceKind::network_switch: return "box3d, style=filled, fillcolor=\"#fed7aa\"";
-    case DeviceKind::nvswitch: return "box3d, style=filled, fillcolor=\"#9ae6b4\"";
-    case DeviceKind::pcie_switch: return "diamond";
-    default: return "ellipse";
+    case DeviceKind::gpu:
+      return "box, style=filled, fillcolor=\"#c6f6d5\"";
+    case DeviceKind::hca:
+      return "box, style=filled, fillcolor=\"#bee3f8\"";
+    case DeviceKind::network_switch:
+      return "box3d, style=filled, fillcolor=\"#fed7aa\"";
+    case DeviceKind::nvswitch:
+      return "box3d, style=filled, fillcolor=\"#9ae6b4\"";
+    case DeviceKind::pcie_switch:
+      return "diamond";
+    default:
+      return "ellipse";
   }
 }
 
 void add_node(const Topology& topology, DeviceId id, std::string& out) {
   const auto device = topology.device(id);
-  out += fmt::format("    \"{}\" [shape={}, label=\"{}\\n{}\"];\n", device.name, shape_of(device.kind), exchange::short_name(topology, id), device.type.empty() ? std::string(to_string(device.kind)) : device.type);
+  out += fmt::format("    \"{}\" [shape={}, label=\"{}\\n{}\"];\n", device.name, shape_of(device.kind),
+                     exchange::short_name(topology, id),
+                     device.type.empty() ? std::string(to_string(device.kind)) : device.type);
 }
 
-void add_tree(const Topology& topology, const TreeNode& node, const std::string& parent, std::string& nodes, std::vector<std::string>& edges) {
+void add_tree(const Topology& topology, const TreeNode& node, const std::string& parent, std::string& nodes,
+              std::vector<std::string>& edges) {
   add_node(topology, node.device, nodes);
   const auto name = topology.device(node.device).name;
   if (!parent.empty()) {
     const auto link = topology.link(node.up);
-    edges.push_back(edge(parent, name, link.bandwidth, link.kind == LinkKind::pcie ? fmt::format("gen{} x{}", link.generation, link.lanes) : to_string(link.bandwidth)));
+    edges.push_back(edge(parent, name, link.bandwidth,
+                         link.kind == LinkKind::pcie ? fmt::format("gen{} x{}", link.generation, link.lanes)
+                                                     : to_string(link.bandwidth)));
   }
   for (const auto& child : node.children) add_tree(topology, child, name, nodes, edges);
 }
@@ -50,12 +61,16 @@ void add_tree(const Topology& topology, const TreeNode& node, const std::string&
 }  // namespace
 
 std::string topology_dot(const Topology& topology, bool is_collapsed) {
-  std::string out = fmt::format("graph \"{}\" {{\n  graph [rankdir=BT, nodesep=0.3];\n  node [fontname=\"Helvetica\", fontsize=10];\n  edge [fontname=\"Helvetica\", fontsize=8];\n", topology.name());
+  std::string out = fmt::format(
+      "graph \"{}\" {{\n  graph [rankdir=BT, nodesep=0.3];\n  node [fontname=\"Helvetica\", fontsize=10];\n  edge "
+      "[fontname=\"Helvetica\", fontsize=8];\n",
+      topology.name());
   std::vector<std::string> edges;
   for (int host = 0; host < topology.num_hosts(); ++host) {
     const auto& name = topology.host_name(host);
     if (is_collapsed) {
-      out += fmt::format("  \"{}\" [shape=box, label=\"{}\\n{} GPUs\"];\n", name, name, topology.count(DeviceKind::gpu, host));
+      out += fmt::format("  \"{}\" [shape=box, label=\"{}\\n{} GPUs\"];\n", name, name,
+                         topology.count(DeviceKind::gpu, host));
       continue;
     }
     std::string nodes;
@@ -63,10 +78,14 @@ std::string topology_dot(const Topology& topology, bool is_collapsed) {
     for (const auto& tree : trees) add_tree(topology, tree, "", nodes, edges);
     for (std::size_t s = 1; s < trees.size(); ++s) {
       const auto path = topology.path_in_host(trees[0].device, trees[s].device);
-      if (path && path->links.size() == 1) edges.push_back(edge(topology.device(trees[0].device).name, topology.device(trees[s].device).name, path->bottleneck, to_string(path->bottleneck)));
+      if (path && path->links.size() == 1)
+        edges.push_back(edge(topology.device(trees[0].device).name, topology.device(trees[s].device).name,
+                             path->bottleneck, to_string(path->bottleneck)));
     }
     for (const auto nvswitch : topology.devices(DeviceKind::nvswitch, host)) add_node(topology, nvswitch, nodes);
-    for (const auto& pair : exchange::nvlinks(topology, host)) edges.push_back(edge(topology.device(pair.a).name, topology.device(pair.b).name, pair.bandwidth, fmt::format("NV{}", pair.links)));
+    for (const auto& pair : exchange::nvlinks(topology, host))
+      edges.push_back(edge(topology.device(pair.a).name, topology.device(pair.b).name, pair.bandwidth,
+                           fmt::format("NV{}", pair.links)));
     out += fmt::format("  subgraph \"cluster_{}\" {{\n    label=\"{}\";\n{}  }}\n", name, name, nodes);
   }
   for (const auto one : topology.devices(DeviceKind::network_switch)) {
@@ -76,13 +95,18 @@ std::string topology_dot(const Topology& topology, bool is_collapsed) {
   }
   std::map<std::pair<std::string, std::string>, std::pair<int, Bandwidth>> cables;
   for (const auto& cable : exchange::network_cables(topology)) {
-    const auto end = [&](DeviceId id) { return is_collapsed && topology.kind(id) == DeviceKind::hca ? topology.host_name(topology.host_of(id)) : topology.device(id).name; };
+    const auto end = [&](DeviceId id) {
+      return is_collapsed && topology.kind(id) == DeviceKind::hca ? topology.host_name(topology.host_of(id))
+                                                                  : topology.device(id).name;
+    };
     auto& known = cables[{end(cable.from), end(cable.to)}];
     ++known.first;
     known.second = cable.bandwidth;
   }
   for (const auto& [ends, cable] : cables) {
-    edges.push_back(edge(ends.first, ends.second, cable.second * cable.first, fmt::format("{}{:.0f} Gb/s", cable.first > 1 ? fmt::format("{} x ", cable.first) : "", cable.second.bytes_per_s * 8e-9)));
+    edges.push_back(edge(ends.first, ends.second, cable.second * cable.first,
+                         fmt::format("{}{:.0f} Gb/s", cable.first > 1 ? fmt::format("{} x ", cable.first) : "",
+                                     cable.second.bytes_per_s * 8e-9)));
   }
   std::sort(edges.begin(), edges.end());
   for (const auto& one : edges) out += one;

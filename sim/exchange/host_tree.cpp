@@ -36,7 +36,8 @@ void add_children(const Topology& topology, const HostLinks& links, TreeNode& no
     if (!seen.insert(link.to).second) continue;
     TreeNode child{link.to, topology.reverse(link.id), {}};
     add_children(topology, links, child, seen);
-    const bool is_implicit = topology.kind(child.device) == DeviceKind::root_complex && short_name(topology, child.device).rfind("rc-", 0) == 0;
+    const bool is_implicit = topology.kind(child.device) == DeviceKind::root_complex &&
+                             short_name(topology, child.device).rfind("rc-", 0) == 0;
     if (is_implicit) {
       for (auto& grandchild : child.children) node.children.push_back(std::move(grandchild));
     } else {
@@ -76,7 +77,8 @@ std::vector<NvlinkPair> nvlinks(const Topology& topology, int host) {
       pairs.push_back({link.from, link.to, link.lanes, link.bandwidth});
     }
   }
-  std::sort(pairs.begin(), pairs.end(), [](const auto& x, const auto& y) { return std::pair(x.a, x.b) < std::pair(y.a, y.b); });
+  std::sort(pairs.begin(), pairs.end(),
+            [](const auto& x, const auto& y) { return std::pair(x.a, x.b) < std::pair(y.a, y.b); });
   return pairs;
 }
 
@@ -106,7 +108,8 @@ std::vector<int> switch_tiers(const Topology& topology) {
   const auto cables = network_cables(topology);
   for (const auto& cable : cables) {
     if (cable.to.value >= first && cable.from.value < first) tier[static_cast<std::size_t>(cable.to.value - first)] = 0;
-    if (cable.from.value >= first && cable.to.value < first) tier[static_cast<std::size_t>(cable.from.value - first)] = 0;
+    if (cable.from.value >= first && cable.to.value < first)
+      tier[static_cast<std::size_t>(cable.from.value - first)] = 0;
   }
   for (bool is_changing = true; is_changing;) {
     is_changing = false;

@@ -11,8 +11,8 @@ namespace fabricast::exchange {
 
 struct TreeNode {
   DeviceId device;
-  LinkId up;                        ///< link to the parent; value -1 at a socket
-  std::vector<TreeNode> children;   ///< in ordinal order
+  LinkId up;                       ///< link to the parent; value -1 at a socket
+  std::vector<TreeNode> children;  ///< in ordinal order
 };
 
 /// One tree per socket. Root complexes that were made for a single device are left out: the device hangs at the socket.

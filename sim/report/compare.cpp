@@ -88,7 +88,9 @@ std::vector<Change> changed_terms(const Row& before, const Row& after) {
   for (const auto& [name, change] : by_name) {
     if (change.before != change.after) changes.push_back(change);
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return std::abs((a.after - a.before).ps) > std::abs((b.after - b.before).ps); });
+  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+    return std::abs((a.after - a.before).ps) > std::abs((b.after - b.before).ps);
+  });
   return changes;
 }
 
@@ -98,14 +100,19 @@ std::string setting_differences(std::span<const Compared> all) {
     std::map<std::string, std::pair<std::string, std::string>> used;
     const auto collect = [&](const Prediction& prediction, bool is_first) {
       for (const auto& workload : prediction.workloads) {
-        for (const auto& one : workload.settings) (is_first ? used[one.setting].first : used[one.setting].second) = one.used + (one.reason.empty() ? "" : " (" + one.reason + ")");
+        for (const auto& one : workload.settings)
+          (is_first ? used[one.setting].first : used[one.setting].second) =
+              one.used + (one.reason.empty() ? "" : " (" + one.reason + ")");
       }
     };
     collect(*all[0].prediction, true);
     collect(*all[k].prediction, false);
-    if (all[0].prediction->topology != all[k].prediction->topology) used["topology"] = {all[0].prediction->topology, all[k].prediction->topology};
+    if (all[0].prediction->topology != all[k].prediction->topology)
+      used["topology"] = {all[0].prediction->topology, all[k].prediction->topology};
     for (const auto& [name, values] : used) {
-      if (values.first != values.second) out += fmt::format("#   {}: {} -> {}: {}\n", all[k].name, name, values.first.empty() ? "-" : values.first, values.second.empty() ? "-" : values.second);
+      if (values.first != values.second)
+        out += fmt::format("#   {}: {} -> {}: {}\n", all[k].name, name, values.first.empty() ? "-" : values.first,
+                           values.second.empty() ? "-" : values.second);
     }
   }
   return out;
@@ -115,17 +122,21 @@ std::string setting_differences(std::span<const Compared> all) {
 
 std::string compare_text(std::span<const Compared> all) {
   std::string out;
-  for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("# {}: {}\n", static_cast<char>('A' + static_cast<char>(k % 26)), all[k].name);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    out += fmt::format("# {}: {}\n", static_cast<char>('A' + static_cast<char>(k % 26)), all[k].name);
   for (const auto& table : tables_of(all)) {
     out += fmt::format("# {}: time per operation (us), ratio to A\n", table.workload);
     out += fmt::format("#{:>11}", "size");
-    for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("{:>14}", fmt::format("{} (us)", static_cast<char>('A' + static_cast<char>(k % 26))));
-    for (std::size_t k = 1; k < all.size(); ++k) out += fmt::format("{:>8}", fmt::format("{}/A", static_cast<char>('A' + static_cast<char>(k % 26))));
+    for (std::size_t k = 0; k < all.size(); ++k)
+      out += fmt::format("{:>14}", fmt::format("{} (us)", static_cast<char>('A' + static_cast<char>(k % 26))));
+    for (std::size_t k = 1; k < all.size(); ++k)
+      out += fmt::format("{:>8}", fmt::format("{}/A", static_cast<char>('A' + static_cast<char>(k % 26))));
     out += "\n";
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
       out += fmt::format("{:>12}", table.sizes[i].value);
       for (const auto* row : table.rows[i]) out += fmt::format("{:>14.2f}", row->time.us());
-      for (std::size_t k = 1; k < all.size(); ++k) out += fmt::format("{:>8.3f}", ratio(*table.rows[i][k], *table.rows[i][0]));
+      for (std::size_t k = 1; k < all.size(); ++k)
+        out += fmt::format("{:>8.3f}", ratio(*table.rows[i][k], *table.rows[i][0]));
       out += "\n";
     }
     for (std::size_t k = 1; k < all.size() && !table.rows.empty(); ++k) {
@@ -137,10 +148,12 @@ std::string compare_text(std::span<const Compared> all) {
         out += fmt::format("# {} equals A in every term\n", static_cast<char>('A' + static_cast<char>(k % 26)));
         continue;
       }
-      out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n", static_cast<char>('A' + static_cast<char>(k % 26)), to_string(table.sizes[at]), to_string(before.time),
-                         to_string(after.time), before.bottleneck, after.bottleneck);
+      out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n",
+                         static_cast<char>('A' + static_cast<char>(k % 26)), to_string(table.sizes[at]),
+                         to_string(before.time), to_string(after.time), before.bottleneck, after.bottleneck);
       for (std::size_t c = 0; c < changes.size() && c < 8; ++c) {
-        out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", changes[c].before.us(), changes[c].after.us(), changes[c].term);
+        out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", changes[c].before.us(), changes[c].after.us(),
+                           changes[c].term);
       }
     }
   }
@@ -161,12 +174,16 @@ std::string compare_json(std::span<const Compared> all) {
   for (const auto& table : tables_of(all)) {
     Json workload{{"name", table.workload}, {"rows", Json::array()}};
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-      Json line{{"size_bytes", table.sizes[i].value}, {"time_ps", Json::array()}, {"ratio", Json::array()}, {"changed_terms", Json::array()}};
+      Json line{{"size_bytes", table.sizes[i].value},
+                {"time_ps", Json::array()},
+                {"ratio", Json::array()},
+                {"changed_terms", Json::array()}};
       for (std::size_t k = 0; k < all.size(); ++k) {
         line["time_ps"].push_back(table.rows[i][k]->time.ps);
         line["ratio"].push_back(ratio(*table.rows[i][k], *table.rows[i][0]));
         Json changed = Json::array();
-        for (const auto& change : changed_terms(*table.rows[i][0], *table.rows[i][k])) changed.push_back({{"term", change.term}, {"before_ps", change.before.ps}, {"after_ps", change.after.ps}});
+        for (const auto& change : changed_terms(*table.rows[i][0], *table.rows[i][k]))
+          changed.push_back({{"term", change.term}, {"before_ps", change.before.ps}, {"after_ps", change.after.ps}});
         line["changed_terms"].push_back(std::move(changed));
       }
       workload["rows"].push_back(std::move(line));
@@ -181,8 +198,9 @@ std::string compare_csv(std::span<const Compared> all) {
   for (const auto& table : tables_of(all)) {
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
       for (std::size_t k = 0; k < all.size(); ++k) {
-        out += fmt::format("{},{},{},{},{:.6g},{}\r\n", csv_field(table.workload), table.sizes[i].value, csv_field(all[k].name), table.rows[i][k]->time.ps, ratio(*table.rows[i][k], *table.rows[i][0]),
-                           csv_field(table.rows[i][k]->bottleneck));
+        out += fmt::format("{},{},{},{},{:.6g},{}\r\n", csv_field(table.workload), table.sizes[i].value,
+                           csv_field(all[k].name), table.rows[i][k]->time.ps,
+                           ratio(*table.rows[i][k], *table.rows[i][0]), csv_field(table.rows[i][k]->bottleneck));
       }
     }
   }

@@ -18,11 +18,15 @@ std::string csv_field(const std::string& text) {
 }
 
 std::string csv(const Document& document) {
-  std::string out = "workload,size_bytes,time_ps,low_time_ps,high_time_ps,algbw_bytes_per_s,busbw_bytes_per_s,messages_per_s,algorithm,protocol,channels,bottleneck\r\n";
+  std::string out =
+      "workload,size_bytes,time_ps,low_time_ps,high_time_ps,algbw_bytes_per_s,busbw_bytes_per_s,messages_per_s,"
+      "algorithm,protocol,channels,bottleneck\r\n";
   for (const auto& workload : document.prediction.workloads) {
     for (const auto& row : workload.rows) {
-      out += fmt::format("{},{},{},{},{},{:.17g},{:.17g},{:.17g},{},{},{},{}\r\n", csv_field(workload.name), row.size.value, row.time.ps, row.low_time.ps, row.high_time.ps, row.algbw.bytes_per_s,
-                         row.busbw.bytes_per_s, row.messages_per_s, csv_field(row.algorithm), csv_field(row.protocol), row.channels, csv_field(row.bottleneck));
+      out += fmt::format("{},{},{},{},{},{:.17g},{:.17g},{:.17g},{},{},{},{}\r\n", csv_field(workload.name),
+                         row.size.value, row.time.ps, row.low_time.ps, row.high_time.ps, row.algbw.bytes_per_s,
+                         row.busbw.bytes_per_s, row.messages_per_s, csv_field(row.algorithm), csv_field(row.protocol),
+                         row.channels, csv_field(row.bottleneck));
     }
   }
   return out;

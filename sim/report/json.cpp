@@ -24,24 +24,35 @@ Json row_json(const Row& row) {
            {"physical_bound_ps", row.physical_bound.ps},
            {"is_extrapolated", row.is_extrapolated}};
   out["terms"] = Json::array();
-  for (const auto& term : row.terms) out["terms"].push_back({{"name", term.name}, {"time_ps", term.time.ps}, {"parameter", term.parameter}, {"source", term.source}});
+  for (const auto& term : row.terms)
+    out["terms"].push_back(
+        {{"name", term.name}, {"time_ps", term.time.ps}, {"parameter", term.parameter}, {"source", term.source}});
   return out;
 }
 
 Json provenance_json(const Provenance& provenance) {
-  Json out{{"tool", {{"name", "fabricast"}, {"version", provenance.version}}}, {"fidelity", provenance.fidelity}, {"seed", provenance.seed}};
+  Json out{{"tool", {{"name", "fabricast"}, {"version", provenance.version}}},
+           {"fidelity", provenance.fidelity},
+           {"seed", provenance.seed}};
   out["inputs"] = Json::array();
   for (const auto& input : provenance.inputs) out["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
   out["parameter_files"] = provenance.parameter_files;
   out["settings"] = Json::array();
-  for (const auto& setting : provenance.settings) out["settings"].push_back({{"path", setting.path}, {"value", setting.value}});
+  for (const auto& setting : provenance.settings)
+    out["settings"].push_back({{"path", setting.path}, {"value", setting.value}});
   return out;
 }
 
 Json workload_json(const WorkloadPrediction& workload) {
-  Json out{{"name", workload.name}, {"benchmark", to_string(workload.benchmark)}, {"num_ranks", workload.num_ranks}, {"num_hosts", workload.num_hosts}, {"devices", workload.devices}};
+  Json out{{"name", workload.name},
+           {"benchmark", to_string(workload.benchmark)},
+           {"num_ranks", workload.num_ranks},
+           {"num_hosts", workload.num_hosts},
+           {"devices", workload.devices}};
   out["given_used"] = Json::array();
-  for (const auto& one : workload.settings) out["given_used"].push_back({{"setting", one.setting}, {"given", one.given}, {"used", one.used}, {"reason", one.reason}});
+  for (const auto& one : workload.settings)
+    out["given_used"].push_back(
+        {{"setting", one.setting}, {"given", one.given}, {"used", one.used}, {"reason", one.reason}});
   out["assumptions"] = workload.assumptions;
   out["rows"] = Json::array();
   for (const auto& row : workload.rows) out["rows"].push_back(row_json(row));
@@ -70,11 +81,22 @@ std::string trace(const Document& document) {
     events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", workload.name}}}});
     int thread = 0;
     for (const auto& row : workload.rows) {
-      events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", to_string(row.size)}}}});
+      events.push_back({{"name", "thread_name"},
+                        {"ph", "M"},
+                        {"pid", process},
+                        {"tid", thread},
+                        {"args", {{"name", to_string(row.size)}}}});
       double at = 0;
       for (const auto& term : row.terms) {
         if (term.time.ps > 0) {
-          events.push_back({{"name", term.name}, {"cat", "term"}, {"ph", "X"}, {"ts", at}, {"dur", term.time.us()}, {"pid", process}, {"tid", thread}, {"args", {{"parameter", term.parameter}, {"source", term.source}}}});
+          events.push_back({{"name", term.name},
+                            {"cat", "term"},
+                            {"ph", "X"},
+                            {"ts", at},
+                            {"dur", term.time.us()},
+                            {"pid", process},
+                            {"tid", thread},
+                            {"args", {{"parameter", term.parameter}, {"source", term.source}}}});
         }
         at += std::max(0.0, term.time.us());
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables as nccl-tests, OSU and perftest print them, so that eyes and awk scripts find their columns; what is ours comes
-// after them. GB = 1e9 B, OSU's MB = 1e6 B, perftest's MiB = 2^20 B.
+// Tables as nccl-tests, OSU and perftest print them, so that eyes and awk scripts find their columns; what is ours
+// comes after them. GB = 1e9 B, OSU's MB = 1e6 B, perftest's MiB = 2^20 B.
 #include <fmt/format.h>
 
 #include "report/report.hpp"
@@ -22,28 +22,37 @@ std::int64_t element_count(Benchmark benchmark, Bytes size, int ranks) {
   switch (benchmark) {
     case Benchmark::all_gather_perf:
     case Benchmark::reduce_scatter_perf:
-    case Benchmark::alltoall_perf: return size.value / 4 / std::max(1, ranks);
-    default: return size.value / 4;
+    case Benchmark::alltoall_perf:
+      return size.value / 4 / std::max(1, ranks);
+    default:
+      return size.value / 4;
   }
 }
 
 bool reduces(Benchmark benchmark) {
-  return benchmark == Benchmark::all_reduce_perf || benchmark == Benchmark::reduce_scatter_perf || benchmark == Benchmark::reduce_perf;
+  return benchmark == Benchmark::all_reduce_perf || benchmark == Benchmark::reduce_scatter_perf ||
+         benchmark == Benchmark::reduce_perf;
 }
 
-bool has_root(Benchmark benchmark) { return benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf; }
+bool has_root(Benchmark benchmark) {
+  return benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
+}
 
 std::string nccl_table(const WorkloadPrediction& workload, const Workload& asked) {
   std::string out;
   out += "#                                                              predicted              80 % band\n";
-  out += "#       size         count      type   redop    root     time   algbw   busbw  #wrong       low      high  algorithm protocol channels\n";
+  out +=
+      "#       size         count      type   redop    root     time   algbw   busbw  #wrong       low      high  "
+      "algorithm protocol channels\n";
   out += "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)              (us)      (us)\n";
   for (const auto& row : workload.rows) {
-    out += fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8}  {:<9} {:<8} {:>8}\n", row.size.value,
-                       element_count(workload.benchmark, row.size, workload.num_ranks), "float", reduces(workload.benchmark) ? "sum" : "none",
-                       has_root(workload.benchmark) ? asked.root : -1, short_number(row.time.us()), fmt::format("{:.2f}", row.algbw.bytes_per_s * 1e-9),
-                       fmt::format("{:.2f}", row.busbw.bytes_per_s * 1e-9), 0, short_number(row.low_time.us()), short_number(row.high_time.us()), row.algorithm, row.protocol,
-                       row.channels);
+    out += fmt::format(
+        "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8}  {:<9} {:<8} {:>8}\n",
+        row.size.value, element_count(workload.benchmark, row.size, workload.num_ranks), "float",
+        reduces(workload.benchmark) ? "sum" : "none", has_root(workload.benchmark) ? asked.root : -1,
+        short_number(row.time.us()), fmt::format("{:.2f}", row.algbw.bytes_per_s * 1e-9),
+        fmt::format("{:.2f}", row.busbw.bytes_per_s * 1e-9), 0, short_number(row.low_time.us()),
+        short_number(row.high_time.us()), row.algorithm, row.protocol, row.channels);
   }
   return out;
 }
@@ -53,18 +62,42 @@ std::string buffer_name(BufferPlace place) { return place == BufferPlace::device
 std::string osu_title(Benchmark benchmark, bool on_device) {
   std::string what;
   switch (benchmark) {
-    case Benchmark::osu_latency: what = "Latency"; break;
-    case Benchmark::osu_bw: what = "Bandwidth"; break;
-    case Benchmark::osu_bibw: what = "Bi-Directional Bandwidth"; break;
-    case Benchmark::osu_multi_lat: what = "Multi Latency"; break;
-    case Benchmark::osu_mbw_mr: what = "Multiple Bandwidth / Message Rate"; break;
-    case Benchmark::osu_allreduce: what = "Allreduce Latency"; break;
-    case Benchmark::osu_allgather: what = "Allgather Latency"; break;
-    case Benchmark::osu_reduce_scatter: what = "Reduce_scatter Latency"; break;
-    case Benchmark::osu_bcast: what = "Broadcast Latency"; break;
-    case Benchmark::osu_reduce: what = "Reduce Latency"; break;
-    case Benchmark::osu_alltoall: what = "All-to-All Personalized Exchange Latency"; break;
-    default: what = "Barrier Latency"; break;
+    case Benchmark::osu_latency:
+      what = "Latency";
+      break;
+    case Benchmark::osu_bw:
+      what = "Bandwidth";
+      break;
+    case Benchmark::osu_bibw:
+      what = "Bi-Directional Bandwidth";
+      break;
+    case Benchmark::osu_multi_lat:
+      what = "Multi Latency";
+      break;
+    case Benchmark::osu_mbw_mr:
+      what = "Multiple Bandwidth / Message Rate";
+      break;
+    case Benchmark::osu_allreduce:
+      what = "Allreduce Latency";
+      break;
+    case Benchmark::osu_allgather:
+      what = "Allgather Latency";
+      break;
+    case Benchmark::osu_reduce_scatter:
+      what = "Reduce_scatter Latency";
+      break;
+    case Benchmark::osu_bcast:
+      what = "Broadcast Latency";
+      break;
+    case Benchmark::osu_reduce:
+      what = "Reduce Latency";
+      break;
+    case Benchmark::osu_alltoall:
+      what = "All-to-All Personalized Exchange Latency";
+      break;
+    default:
+      what = "Barrier Latency";
+      break;
   }
   return fmt::format("OSU MPI{} {} Test", on_device ? "-CUDA" : "", what);
 }
@@ -72,11 +105,16 @@ std::string osu_title(Benchmark benchmark, bool on_device) {
 std::string osu_table(const WorkloadPrediction& workload, const Workload& asked) {
   const bool on_device = asked.send_buffer == BufferPlace::device || asked.receive_buffer == BufferPlace::device;
   std::string out = fmt::format("# {}\n", osu_title(workload.benchmark, on_device));
-  if (on_device && !is_collective(workload.benchmark)) out += fmt::format("# Send Buffer on {} and Receive Buffer on {}\n", buffer_name(asked.send_buffer), buffer_name(asked.receive_buffer));
+  if (on_device && !is_collective(workload.benchmark))
+    out += fmt::format("# Send Buffer on {} and Receive Buffer on {}\n", buffer_name(asked.send_buffer),
+                       buffer_name(asked.receive_buffer));
   const bool is_rate = workload.benchmark == Benchmark::osu_mbw_mr;
   if (is_rate) out += fmt::format("# [ pairs: {} ] [ window size: {} ]\n", asked.pairs, asked.window);
-  const auto column = is_bandwidth_test(workload.benchmark) ? (is_rate ? "MB/s" : "Bandwidth (MB/s)") : (is_collective(workload.benchmark) ? "Avg Latency(us)" : "Latency (us)");
-  out += fmt::format("# {:<8}{:>20}{}{:>14}{:>14}  {}\n", "Size", column, is_rate ? fmt::format("{:>18}", "Messages/s") : "", "low", "high", "protocol");
+  const auto column = is_bandwidth_test(workload.benchmark)
+                          ? (is_rate ? "MB/s" : "Bandwidth (MB/s)")
+                          : (is_collective(workload.benchmark) ? "Avg Latency(us)" : "Latency (us)");
+  out += fmt::format("# {:<8}{:>20}{}{:>14}{:>14}  {}\n", "Size", column,
+                     is_rate ? fmt::format("{:>18}", "Messages/s") : "", "low", "high", "protocol");
   for (const auto& row : workload.rows) {
     const auto shown = [&](Duration time) {
       if (!is_bandwidth_test(workload.benchmark)) return fmt::format("{:.2f}", time.us());
@@ -84,26 +122,40 @@ std::string osu_table(const WorkloadPrediction& workload, const Workload& asked)
     };
     // The slow end of a time band is the low end of a bandwidth band.
     const bool flip = is_bandwidth_test(workload.benchmark);
-    out += fmt::format("{:<10}{:>20}{}{:>14}{:>14}  {}\n", row.size.value, shown(row.time), is_rate ? fmt::format("{:>18.2f}", row.messages_per_s) : "",
-                       shown(flip ? row.high_time : row.low_time), shown(flip ? row.low_time : row.high_time), row.protocol);
+    out += fmt::format("{:<10}{:>20}{}{:>14}{:>14}  {}\n", row.size.value, shown(row.time),
+                       is_rate ? fmt::format("{:>18.2f}", row.messages_per_s) : "",
+                       shown(flip ? row.high_time : row.low_time), shown(flip ? row.low_time : row.high_time),
+                       row.protocol);
   }
   return out;
 }
 
 std::string perftest_table(const WorkloadPrediction& workload, const Workload& asked) {
   const bool is_rate = is_bandwidth_test(workload.benchmark);
-  std::string out = fmt::format("# {} ({}, queue pairs {}, tx depth {})\n", to_string(workload.benchmark), asked.is_bidirectional ? "bidirectional" : "one direction", asked.queue_pairs, asked.window);
+  std::string out =
+      fmt::format("# {} ({}, queue pairs {}, tx depth {})\n", to_string(workload.benchmark),
+                  asked.is_bidirectional ? "bidirectional" : "one direction", asked.queue_pairs, asked.window);
   if (is_rate) {
-    out += " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]   low[MiB/sec]  high[MiB/sec]\n";
+    out +=
+        " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]   low[MiB/sec]  "
+        "high[MiB/sec]\n";
   } else {
-    out += " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]       low[usec]      high[usec]\n";
+    out +=
+        " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]       low[usec]      "
+        "high[usec]\n";
   }
   for (const auto& row : workload.rows) {
     if (is_rate) {
-      const auto mib = [&](Duration time) { return time.ps > 0 ? static_cast<double>(row.size.value) / time.seconds() / 1048576.0 : 0.0; };
-      out += fmt::format(" {:<10} {:<12} {:>16.2f} {:>22.2f} {:>15.6f} {:>14.2f} {:>14.2f}\n", row.size.value, 5000, mib(row.time), mib(row.time), row.messages_per_s * 1e-6, mib(row.high_time), mib(row.low_time));
+      const auto mib = [&](Duration time) {
+        return time.ps > 0 ? static_cast<double>(row.size.value) / time.seconds() / 1048576.0 : 0.0;
+      };
+      out +=
+          fmt::format(" {:<10} {:<12} {:>16.2f} {:>22.2f} {:>15.6f} {:>14.2f} {:>14.2f}\n", row.size.value, 5000,
+                      mib(row.time), mib(row.time), row.messages_per_s * 1e-6, mib(row.high_time), mib(row.low_time));
     } else {
-      out += fmt::format(" {:<7} {:<12} {:>12.2f} {:>14.2f} {:>16.2f} {:>14.2f} {:>15.2f} {:>15.2f}\n", row.size.value, 1000, row.time.us(), row.time.us(), row.time.us(), row.time.us(), row.low_time.us(), row.high_time.us());
+      out += fmt::format(" {:<7} {:<12} {:>12.2f} {:>14.2f} {:>16.2f} {:>14.2f} {:>15.2f} {:>15.2f}\n", row.size.value,
+                         1000, row.time.us(), row.time.us(), row.time.us(), row.time.us(), row.low_time.us(),
+                         row.high_time.us());
     }
   }
   return out;
@@ -114,9 +166,11 @@ std::string bottlenecks(const WorkloadPrediction& workload) {
   std::string out;
   for (std::size_t first = 0; first < workload.rows.size();) {
     std::size_t last = first;
-    while (last + 1 < workload.rows.size() && workload.rows[last + 1].bottleneck == workload.rows[first].bottleneck) ++last;
+    while (last + 1 < workload.rows.size() && workload.rows[last + 1].bottleneck == workload.rows[first].bottleneck)
+      ++last;
     const auto& name = workload.rows[first].bottleneck;
-    out += fmt::format("#   {} .. {}: {}\n", to_string(workload.rows[first].size), to_string(workload.rows[last].size), name.empty() ? "no transfer" : name);
+    out += fmt::format("#   {} .. {}: {}\n", to_string(workload.rows[first].size), to_string(workload.rows[last].size),
+                       name.empty() ? "no transfer" : name);
     first = last + 1;
   }
   return out;
@@ -126,9 +180,12 @@ std::string bottlenecks(const WorkloadPrediction& workload) {
 
 std::string workload_table(const WorkloadPrediction& workload, const Workload& asked) {
   switch (family_of(workload.benchmark)) {
-    case BenchmarkFamily::nccl_tests: return nccl_table(workload, asked);
-    case BenchmarkFamily::osu: return osu_table(workload, asked);
-    case BenchmarkFamily::perftest: return perftest_table(workload, asked);
+    case BenchmarkFamily::nccl_tests:
+      return nccl_table(workload, asked);
+    case BenchmarkFamily::osu:
+      return osu_table(workload, asked);
+    case BenchmarkFamily::perftest:
+      return perftest_table(workload, asked);
   }
   return "";
 }
@@ -138,42 +195,53 @@ std::string text(const Document& document) {
   std::string out;
   for (std::size_t w = 0; w < prediction.workloads.size(); ++w) {
     const auto& workload = prediction.workloads[w];
-    out += fmt::format("# fabricast {}: forecast of {} ({}), {} ranks on {} host{} of '{}'\n", provenance.version, workload.name, to_string(workload.benchmark), workload.num_ranks,
-                       workload.num_hosts, workload.num_hosts == 1 ? "" : "s", prediction.topology);
+    out += fmt::format("# fabricast {}: forecast of {} ({}), {} ranks on {} host{} of '{}'\n", provenance.version,
+                       workload.name, to_string(workload.benchmark), workload.num_ranks, workload.num_hosts,
+                       workload.num_hosts == 1 ? "" : "s", prediction.topology);
     std::string ranks;
-    for (std::size_t d = 0; d < workload.devices.size() && d < 8; ++d) ranks += (d > 0 ? ", " : "") + workload.devices[d];
+    for (std::size_t d = 0; d < workload.devices.size() && d < 8; ++d)
+      ranks += (d > 0 ? ", " : "") + workload.devices[d];
     out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w]);
     out += "# bottleneck:\n" + bottlenecks(workload);
     if (!workload.settings.empty()) out += "# settings (given -> used):\n";
     for (const auto& setting : workload.settings) {
-      out += fmt::format("#   {}: {} -> {}{}\n", setting.setting, setting.given, setting.used, setting.reason.empty() ? "" : fmt::format(" ({})", setting.reason));
+      out += fmt::format("#   {}: {} -> {}{}\n", setting.setting, setting.given, setting.used,
+                         setting.reason.empty() ? "" : fmt::format(" ({})", setting.reason));
     }
     out += "# assumptions:\n";
     for (const auto& assumption : workload.assumptions) out += fmt::format("#   {}\n", assumption);
     if (w + 1 < prediction.workloads.size()) out += "\n";
   }
   out += "# inputs:\n";
-  for (const auto& input : provenance.inputs) out += fmt::format("#   {} sha256 {}\n", input.path, input.sha256.substr(0, 16));
+  for (const auto& input : provenance.inputs)
+    out += fmt::format("#   {} sha256 {}\n", input.path, input.sha256.substr(0, 16));
   for (const auto& setting : provenance.settings) out += fmt::format("#   --set {}={}\n", setting.path, setting.value);
-  out += fmt::format("#   parameters: {}\n", provenance.parameter_files.empty() ? "shipped" : "shipped, then " + provenance.parameter_files.front());
-  for (std::size_t i = 1; i < provenance.parameter_files.size(); ++i) out += fmt::format("#   then {}\n", provenance.parameter_files[i]);
+  out += fmt::format("#   parameters: {}\n", provenance.parameter_files.empty()
+                                                 ? "shipped"
+                                                 : "shipped, then " + provenance.parameter_files.front());
+  for (std::size_t i = 1; i < provenance.parameter_files.size(); ++i)
+    out += fmt::format("#   then {}\n", provenance.parameter_files[i]);
   return out;
 }
 
 std::string explain(const WorkloadPrediction& workload, const Row& row) {
-  std::string out = fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, to_string(row.size), to_string(row.time), row.algorithm, row.protocol,
-                                row.channels > 0 ? fmt::format(", {} channels", row.channels) : "");
+  std::string out =
+      fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, to_string(row.size), to_string(row.time), row.algorithm,
+                  row.protocol, row.channels > 0 ? fmt::format(", {} channels", row.channels) : "");
   std::size_t widest = 4;
   std::size_t widest_parameter = 9;
   for (const auto& term : row.terms) {
     widest = std::max(widest, term.name.size());
     widest_parameter = std::max(widest_parameter, term.parameter.size());
   }
-  out += fmt::format("  {:>14}  {:>6}  {:<{}}  {:<{}}  {}\n", "time (us)", "share", "term", widest, "parameter", widest_parameter, "source");
+  out += fmt::format("  {:>14}  {:>6}  {:<{}}  {:<{}}  {}\n", "time (us)", "share", "term", widest, "parameter",
+                     widest_parameter, "source");
   for (const auto& term : row.terms) {
-    const double share = row.time.ps == 0 ? 0 : 100.0 * static_cast<double>(term.time.ps) / static_cast<double>(row.time.ps);
-    out += fmt::format("  {:>14.6f}  {:>5.1f}%  {:<{}}  {:<{}}  {}\n", term.time.us(), share, term.name, widest, term.parameter, widest_parameter, term.source);
+    const double share =
+        row.time.ps == 0 ? 0 : 100.0 * static_cast<double>(term.time.ps) / static_cast<double>(row.time.ps);
+    out += fmt::format("  {:>14.6f}  {:>5.1f}%  {:<{}}  {:<{}}  {}\n", term.time.us(), share, term.name, widest,
+                       term.parameter, widest_parameter, term.source);
   }
   out += fmt::format("  {:>14.6f}  100.0%  sum\n", row.time.us());
   out += fmt::format("  {:>14.6f}          physical bound: payload over the narrowest link\n", row.physical_bound.us());

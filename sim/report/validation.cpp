@@ -15,12 +15,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string summary_line(const ValidationSummary& s) {
-  return fmt::format("points {}  median |error| {:.1f}%  90th percentile {:.1f}%  max {:.1f}%  bias {:+.1f}%  in band {:.0f}%", s.num_points, 100 * s.median_abs_error, 100 * s.p90_abs_error, 100 * s.max_abs_error, 100 * s.bias,
-                     100 * s.interval_coverage);
+  return fmt::format(
+      "points {}  median |error| {:.1f}%  90th percentile {:.1f}%  max {:.1f}%  bias {:+.1f}%  in band {:.0f}%",
+      s.num_points, 100 * s.median_abs_error, 100 * s.p90_abs_error, 100 * s.max_abs_error, 100 * s.bias,
+      100 * s.interval_coverage);
 }
 
 Json summary_json(const ValidationSummary& s) {
-  return {{"num_points", s.num_points}, {"median_abs_error", s.median_abs_error}, {"p90_abs_error", s.p90_abs_error}, {"max_abs_error", s.max_abs_error}, {"bias", s.bias}, {"interval_coverage", s.interval_coverage}};
+  return {{"num_points", s.num_points},
+          {"median_abs_error", s.median_abs_error},
+          {"p90_abs_error", s.p90_abs_error},
+          {"max_abs_error", s.max_abs_error},
+          {"bias", s.bias},
+          {"interval_coverage", s.interval_coverage}};
 }
 
 }  // namespace
@@ -29,9 +36,12 @@ std::string validation_text(const Validated& validated) {
   std::string out = fmt::format("# validation of scenario '{}'\n", validated.scenario);
   for (const auto& log : validated.logs) {
     out += fmt::format("# measured: {}\n", log.file);
-    out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n", "size", "predicted(us)", "measured(us)", "error", "low(us)", "high(us)", "in band");
+    out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n", "size", "predicted(us)", "measured(us)", "error",
+                       "low(us)", "high(us)", "in band");
     for (const auto& point : log.points) {
-      out += fmt::format("{:>13}{:>15.2f}{:>15.2f}{:>8.1f}%{:>15.2f}{:>15.2f}  {}\n", point.size.value, point.predicted.us(), point.measured.us(), 100 * point.relative_error, point.low.us(), point.high.us(), point.is_inside_band ? "yes" : "no");
+      out += fmt::format("{:>13}{:>15.2f}{:>15.2f}{:>8.1f}%{:>15.2f}{:>15.2f}  {}\n", point.size.value,
+                         point.predicted.us(), point.measured.us(), 100 * point.relative_error, point.low.us(),
+                         point.high.us(), point.is_inside_band ? "yes" : "no");
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
     for (const auto& warning : log.warnings) out += fmt::format("# note: {}\n", warning.message);
@@ -50,7 +60,12 @@ std::string validation_json(const Validated& validated, const Provenance& proven
     item["file"] = log.file;
     item["points"] = Json::array();
     for (const auto& point : log.points) {
-      item["points"].push_back({{"size_bytes", point.size.value}, {"predicted_time_ps", point.predicted.ps}, {"measured_time_ps", point.measured.ps}, {"low_time_ps", point.low.ps}, {"high_time_ps", point.high.ps}, {"relative_error", point.relative_error},
+      item["points"].push_back({{"size_bytes", point.size.value},
+                                {"predicted_time_ps", point.predicted.ps},
+                                {"measured_time_ps", point.measured.ps},
+                                {"low_time_ps", point.low.ps},
+                                {"high_time_ps", point.high.ps},
+                                {"relative_error", point.relative_error},
                                 {"is_inside_band", point.is_inside_band}});
     }
     item["warnings"] = Json::array();
@@ -61,10 +76,13 @@ std::string validation_json(const Validated& validated, const Provenance& proven
 }
 
 std::string validation_csv(const Validated& validated) {
-  std::string out = "file,size_bytes,predicted_time_ps,measured_time_ps,low_time_ps,high_time_ps,relative_error,is_inside_band\r\n";
+  std::string out =
+      "file,size_bytes,predicted_time_ps,measured_time_ps,low_time_ps,high_time_ps,relative_error,is_inside_band\r\n";
   for (const auto& log : validated.logs) {
     for (const auto& point : log.points) {
-      out += fmt::format("{},{},{},{},{},{},{:.6g},{}\r\n", csv_field(log.file), point.size.value, point.predicted.ps, point.measured.ps, point.low.ps, point.high.ps, point.relative_error, point.is_inside_band ? 1 : 0);
+      out += fmt::format("{},{},{},{},{},{},{:.6g},{}\r\n", csv_field(log.file), point.size.value, point.predicted.ps,
+                         point.measured.ps, point.low.ps, point.high.ps, point.relative_error,
+                         point.is_inside_band ? 1 : 0);
     }
   }
   return out;

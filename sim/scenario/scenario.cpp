@@ -26,26 +26,39 @@ constexpr Bytes k_1_mib{1 << 20};
 constexpr Bytes k_8_mib{8 << 20};
 constexpr Bytes k_128_mib{128 << 20};
 
-// nccl-tests sweep from 8 B to 128 MiB in the READMEs' form (-b 8 -e 128M -f 2); OSU 0 or 1 B to 4 MiB (collectives 1 MiB);
-// perftest -a 2 B to 8 MiB.
+// nccl-tests sweep from 8 B to 128 MiB in the READMEs' form (-b 8 -e 128M -f 2); OSU 0 or 1 B to 4 MiB (collectives 1
+// MiB); perftest -a 2 B to 8 MiB.
 constexpr std::array k_benchmarks{
-    Entry{osu_latency, "osu_latency", F::osu, false, false, {0}, k_4_mib}, Entry{osu_bw, "osu_bw", F::osu, false, true, {1}, k_4_mib},
-    Entry{osu_bibw, "osu_bibw", F::osu, false, true, {1}, k_4_mib}, Entry{osu_multi_lat, "osu_multi_lat", F::osu, false, false, {0}, k_4_mib},
-    Entry{osu_mbw_mr, "osu_mbw_mr", F::osu, false, true, {1}, k_4_mib}, Entry{osu_allreduce, "osu_allreduce", F::osu, true, false, {4}, k_1_mib},
-    Entry{osu_allgather, "osu_allgather", F::osu, true, false, {1}, k_1_mib}, Entry{osu_reduce_scatter, "osu_reduce_scatter", F::osu, true, false, {4}, k_1_mib},
-    Entry{osu_bcast, "osu_bcast", F::osu, true, false, {1}, k_1_mib}, Entry{osu_reduce, "osu_reduce", F::osu, true, false, {4}, k_1_mib},
-    Entry{osu_alltoall, "osu_alltoall", F::osu, true, false, {1}, k_1_mib}, Entry{osu_barrier, "osu_barrier", F::osu, true, false, {0}, {0}},
-    Entry{ib_write_lat, "ib_write_lat", F::perftest, false, false, {2}, k_8_mib}, Entry{ib_write_bw, "ib_write_bw", F::perftest, false, true, {2}, k_8_mib},
-    Entry{ib_send_lat, "ib_send_lat", F::perftest, false, false, {2}, k_8_mib}, Entry{ib_send_bw, "ib_send_bw", F::perftest, false, true, {2}, k_8_mib},
-    Entry{ib_read_lat, "ib_read_lat", F::perftest, false, false, {2}, k_8_mib}, Entry{ib_read_bw, "ib_read_bw", F::perftest, false, true, {2}, k_8_mib},
-    Entry{all_reduce_perf, "all_reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib}, Entry{all_gather_perf, "all_gather_perf", F::nccl_tests, true, false, {8}, k_128_mib},
-    Entry{reduce_scatter_perf, "reduce_scatter_perf", F::nccl_tests, true, false, {8}, k_128_mib}, Entry{broadcast_perf, "broadcast_perf", F::nccl_tests, true, false, {8}, k_128_mib},
-    Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib}, Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{osu_latency, "osu_latency", F::osu, false, false, {0}, k_4_mib},
+    Entry{osu_bw, "osu_bw", F::osu, false, true, {1}, k_4_mib},
+    Entry{osu_bibw, "osu_bibw", F::osu, false, true, {1}, k_4_mib},
+    Entry{osu_multi_lat, "osu_multi_lat", F::osu, false, false, {0}, k_4_mib},
+    Entry{osu_mbw_mr, "osu_mbw_mr", F::osu, false, true, {1}, k_4_mib},
+    Entry{osu_allreduce, "osu_allreduce", F::osu, true, false, {4}, k_1_mib},
+    Entry{osu_allgather, "osu_allgather", F::osu, true, false, {1}, k_1_mib},
+    Entry{osu_reduce_scatter, "osu_reduce_scatter", F::osu, true, false, {4}, k_1_mib},
+    Entry{osu_bcast, "osu_bcast", F::osu, true, false, {1}, k_1_mib},
+    Entry{osu_reduce, "osu_reduce", F::osu, true, false, {4}, k_1_mib},
+    Entry{osu_alltoall, "osu_alltoall", F::osu, true, false, {1}, k_1_mib},
+    Entry{osu_barrier, "osu_barrier", F::osu, true, false, {0}, {0}},
+    Entry{ib_write_lat, "ib_write_lat", F::perftest, false, false, {2}, k_8_mib},
+    Entry{ib_write_bw, "ib_write_bw", F::perftest, false, true, {2}, k_8_mib},
+    Entry{ib_send_lat, "ib_send_lat", F::perftest, false, false, {2}, k_8_mib},
+    Entry{ib_send_bw, "ib_send_bw", F::perftest, false, true, {2}, k_8_mib},
+    Entry{ib_read_lat, "ib_read_lat", F::perftest, false, false, {2}, k_8_mib},
+    Entry{ib_read_bw, "ib_read_bw", F::perftest, false, true, {2}, k_8_mib},
+    Entry{all_reduce_perf, "all_reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{all_gather_perf, "all_gather_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{reduce_scatter_perf, "reduce_scatter_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{broadcast_perf, "broadcast_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
 };
 
 const Entry& entry_of(Benchmark benchmark) {
-  return *std::find_if(k_benchmarks.begin(), k_benchmarks.end(), [&](const Entry& entry) { return entry.benchmark == benchmark; });
+  return *std::find_if(k_benchmarks.begin(), k_benchmarks.end(),
+                       [&](const Entry& entry) { return entry.benchmark == benchmark; });
 }
 
 }  // namespace
@@ -74,10 +87,14 @@ bool is_bandwidth_test(Benchmark benchmark) { return entry_of(benchmark).is_band
 
 std::string_view to_string(LaunchMode mode) {
   switch (mode) {
-    case LaunchMode::one_thread: return "one_thread";
-    case LaunchMode::thread_per_gpu: return "thread_per_gpu";
-    case LaunchMode::process_per_gpu: return "process_per_gpu";
-    case LaunchMode::graph: return "graph";
+    case LaunchMode::one_thread:
+      return "one_thread";
+    case LaunchMode::thread_per_gpu:
+      return "thread_per_gpu";
+    case LaunchMode::process_per_gpu:
+      return "process_per_gpu";
+    case LaunchMode::graph:
+      return "graph";
   }
   return "";
 }
@@ -86,7 +103,8 @@ std::vector<Bytes> default_sizes(Benchmark benchmark) {
   const auto& entry = entry_of(benchmark);
   std::vector<Bytes> sizes;
   if (entry.from.value == 0) sizes.push_back({0});
-  for (Bytes size{std::max<std::int64_t>(1, entry.from.value)}; size <= entry.to && entry.to.value > 0; size = 2 * size) sizes.push_back(size);
+  for (Bytes size{std::max<std::int64_t>(1, entry.from.value)}; size <= entry.to && entry.to.value > 0; size = 2 * size)
+    sizes.push_back(size);
   return sizes;
 }
 

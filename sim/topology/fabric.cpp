@@ -13,19 +13,33 @@ namespace {
 
 class Generator {
  public:
-  Generator(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters, Diagnostics& faults)
+  Generator(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
+            Diagnostics& faults)
       : spec_(spec), hcas_(hcas), parameters_(parameters), faults_(faults) {}
 
   Fabric make() {
     switch (spec_.kind) {
       case FabricKind::none:
-      case FabricKind::list: break;
-      case FabricKind::single_switch: single_switch(); break;
-      case FabricKind::leaf_spine: two_tiers(everybody(), "leaf", "spine", spec_.spines); break;
-      case FabricKind::fat_tree: spec_.tiers == 3 ? three_tiers() : two_tiers(everybody(), "leaf", "spine", 0); break;
-      case FabricKind::rail_optimized: rails(); break;
-      case FabricKind::dragonfly: dragonfly(); break;
-      case FabricKind::torus: torus(); break;
+      case FabricKind::list:
+        break;
+      case FabricKind::single_switch:
+        single_switch();
+        break;
+      case FabricKind::leaf_spine:
+        two_tiers(everybody(), "leaf", "spine", spec_.spines);
+        break;
+      case FabricKind::fat_tree:
+        spec_.tiers == 3 ? three_tiers() : two_tiers(everybody(), "leaf", "spine", 0);
+        break;
+      case FabricKind::rail_optimized:
+        rails();
+        break;
+      case FabricKind::dragonfly:
+        dragonfly();
+        break;
+      case FabricKind::torus:
+        torus();
+        break;
     }
     by_hand();
     return std::move(fabric_);
@@ -65,7 +79,8 @@ class Generator {
   void single_switch() {
     const int ports = switch_ports();
     if (num_hcas() > ports) {
-      fault(fmt::format("{} HCAs do not fit on one switch of {} ports", num_hcas(), ports), "use leaf_spine or fat_tree", spec_.location);
+      fault(fmt::format("{} HCAs do not fit on one switch of {} ports", num_hcas(), ports),
+            "use leaf_spine or fat_tree", spec_.location);
       return;
     }
     const int center = add_switch("switch0");
@@ -82,7 +97,8 @@ class Generator {
     const int down = down_ports();
     std::vector<int> leaves;
     for (std::size_t i = 0; i < group.size(); ++i) {
-      if (i % static_cast<std::size_t>(down) == 0) leaves.push_back(add_switch(fmt::format("{}{}", name, leaves.size())));
+      if (i % static_cast<std::size_t>(down) == 0)
+        leaves.push_back(add_switch(fmt::format("{}{}", name, leaves.size())));
       cable(group[i], leaves.back());
     }
     return leaves;
@@ -95,7 +111,8 @@ class Generator {
     const int up = std::max(1, ports - down_ports());
     const int total = up * static_cast<int>(leaves.size());
     const int spines = wanted > 0 ? wanted : std::max(1, (total + ports - 1) / ports);
-    if (static_cast<int>(leaves.size()) * ((up + spines - 1) / spines) > ports && static_cast<int>(leaves.size()) > ports) {
+    if (static_cast<int>(leaves.size()) * ((up + spines - 1) / spines) > ports &&
+        static_cast<int>(leaves.size()) > ports) {
       fault(fmt::format("{} leaves need spines of {} ports, the switch has {}", leaves.size(), leaves.size(), ports),
             "use fat_tree with 3 tiers, more oversubscription or a bigger switch", spec_.location);
       return;
@@ -129,7 +146,8 @@ class Generator {
     }
     std::vector<std::vector<int>> aggregation(static_cast<std::size_t>(pods));
     for (int pod = 0; pod < pods; ++pod) {
-      for (int j = 0; j < up; ++j) aggregation[static_cast<std::size_t>(pod)].push_back(add_switch(fmt::format("pod{}-agg{}", pod, j)));
+      for (int j = 0; j < up; ++j)
+        aggregation[static_cast<std::size_t>(pod)].push_back(add_switch(fmt::format("pod{}-agg{}", pod, j)));
     }
     for (std::size_t l = 0; l < leaves.size(); ++l) {
       for (const int agg : aggregation[l / static_cast<std::size_t>(leaves_per_pod)]) cable(leaves[l], agg);
@@ -138,7 +156,8 @@ class Generator {
     for (int j = 0; j < up; ++j) {
       for (int c = 0; c < aggregation_up; ++c) {
         const int core = add_switch(fmt::format("core{}-{}", j, c));
-        for (int pod = 0; pod < pods; ++pod) cable(aggregation[static_cast<std::size_t>(pod)][static_cast<std::size_t>(j)], core);
+        for (int pod = 0; pod < pods; ++pod)
+          cable(aggregation[static_cast<std::size_t>(pod)][static_cast<std::size_t>(j)], core);
       }
     }
   }
@@ -166,7 +185,8 @@ class Generator {
     int groups = spec_.groups;
     if (groups == 0) groups = (num_hcas() + per_router * routers - 1) / (per_router * routers);
     if (num_hcas() > groups * routers * per_router) {
-      fault(fmt::format("{} HCAs do not fit into {} groups of {} routers with {} each", num_hcas(), groups, routers, per_router),
+      fault(fmt::format("{} HCAs do not fit into {} groups of {} routers with {} each", num_hcas(), groups, routers,
+                        per_router),
             "raise groups, routers_per_group or hosts_per_router", spec_.location);
       return;
     }
@@ -186,7 +206,8 @@ class Generator {
     std::vector<int> used(static_cast<std::size_t>(groups), 0);
     for (int a = 0; a < groups; ++a) {
       for (int b = a + 1; b < groups; ++b) {
-        for (int k = 0; k < links; ++k) cable(router(a, used[static_cast<std::size_t>(a)]++), router(b, used[static_cast<std::size_t>(b)]++));
+        for (int k = 0; k < links; ++k)
+          cable(router(a, used[static_cast<std::size_t>(a)]++), router(b, used[static_cast<std::size_t>(b)]++));
       }
     }
   }
@@ -216,7 +237,8 @@ class Generator {
       for (int r = 0; r < routers; ++r) {
         const int at = places[static_cast<std::size_t>(r)][d];
         if (size < 2 || (size == 2 && at == 1)) continue;
-        cable(made[static_cast<std::size_t>(r)], made[static_cast<std::size_t>(r + (at + 1 == size ? -at : 1) * stride)]);
+        cable(made[static_cast<std::size_t>(r)],
+              made[static_cast<std::size_t>(r + (at + 1 == size ? -at : 1) * stride)]);
       }
       stride *= size;
     }
@@ -226,9 +248,11 @@ class Generator {
   void by_hand() {
     std::map<std::string, int> ends;
     for (int h = 0; h < num_hcas(); ++h) ends[hcas_[static_cast<std::size_t>(h)].name] = h;
-    for (std::size_t s = 0; s < fabric_.switches.size(); ++s) ends[fabric_.switches[s].name] = num_hcas() + static_cast<int>(s);
+    for (std::size_t s = 0; s < fabric_.switches.size(); ++s)
+      ends[fabric_.switches[s].name] = num_hcas() + static_cast<int>(s);
     for (const auto& one : spec_.switches) {
-      if (ends.count(one.name) > 0) fault(fmt::format("two switches are called '{}'", one.name), "give every switch its own name", one.location);
+      if (ends.count(one.name) > 0)
+        fault(fmt::format("two switches are called '{}'", one.name), "give every switch its own name", one.location);
       fabric_.switches.push_back({one.name, one.type, {}});
       ends[one.name] = num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
     }
@@ -239,14 +263,17 @@ class Generator {
         std::vector<std::string> known;
         for (const auto& [other, index] : ends) known.push_back(other);
         const auto near = nearest_name(name, known);
-        fault(fmt::format("cable ends at '{}', which is no HCA or switch", name), near.empty() ? "ends are host.hcaN or switch names" : fmt::format("did you mean '{}'?", near), one.location);
+        fault(fmt::format("cable ends at '{}', which is no HCA or switch", name),
+              near.empty() ? "ends are host.hcaN or switch names" : fmt::format("did you mean '{}'?", near),
+              one.location);
         return -1;
       };
       const int a = end(one.from);
       const int b = end(one.to);
       if (a < 0 || b < 0) continue;
       for (int k = 0; k < std::max(1, one.count); ++k) {
-        fabric_.cables.push_back({a, b, one.rate ? one.rate->bytes_per_s : 0, one.length_m.value_or(spec_.cable_length_m)});
+        fabric_.cables.push_back(
+            {a, b, one.rate ? one.rate->bytes_per_s : 0, one.length_m.value_or(spec_.cable_length_m)});
       }
     }
   }
@@ -260,7 +287,8 @@ class Generator {
 
 }  // namespace
 
-Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters, Diagnostics& faults) {
+Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
+                   Diagnostics& faults) {
   return Generator(spec, hcas, parameters, faults).make();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fabric generators: from a FabricSpec and the HCAs of all hosts to switches and cables. Each generator is one function;
-// irregular parts are appended by name. What cannot be built (too few ports, unknown ends) is reported.
+// Fabric generators: from a FabricSpec and the HCAs of all hosts to switches and cables. Each generator is one
+// function; irregular parts are appended by name. What cannot be built (too few ports, unknown ends) is reported.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace fabricast::topology {
 
 /// An HCA as generators see it.
 struct HcaPort {
-  std::string name;   ///< host.hca
+  std::string name;  ///< host.hca
   std::string type;
   int host = 0;
-  int ordinal = 0;    ///< n-th HCA of its host
+  int ordinal = 0;  ///< n-th HCA of its host
 };
 
 struct FabricSwitch {
@@ -28,7 +28,7 @@ struct FabricSwitch {
 struct Cable {
   int a = 0;
   int b = 0;
-  double rate = 0;      ///< bytes/s per direction; 0 = slower of the ends
+  double rate = 0;  ///< bytes/s per direction; 0 = slower of the ends
   double length_m = 3;
 };
 
@@ -37,6 +37,7 @@ struct Fabric {
   std::vector<Cable> cables;
 };
 
-Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters, Diagnostics& faults);
+Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
+                   Diagnostics& faults);
 
 }  // namespace fabricast::topology

@@ -19,8 +19,8 @@ constexpr int k_default_max_payload = 256;
 /// Adds devices and links of one host and reports what cannot be.
 class ShapeBuilder {
  public:
-  ShapeBuilder(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters, const std::vector<DeviceType>& types,
-               Diagnostics& faults)
+  ShapeBuilder(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters,
+               const std::vector<DeviceType>& types, Diagnostics& faults)
       : where_(where), parameters_(parameters), faults_(faults) {
     shape_.spec = spec;
     shape_.by_kind.resize(8);
@@ -51,7 +51,9 @@ class ShapeBuilder {
   void report_duplicates() {
     std::set<std::string> seen;
     for (const auto& device : shape_.spec.devices) {
-      if (!seen.insert(device.name).second) fault(device.location, fmt::format("two devices are called '{}'", device.name), "give every device of a host its own name");
+      if (!seen.insert(device.name).second)
+        fault(device.location, fmt::format("two devices are called '{}'", device.name),
+              "give every device of a host its own name");
     }
   }
 
@@ -88,14 +90,29 @@ class ShapeBuilder {
       const int memory = new_device(DeviceKind::memory, fmt::format("memory{}", s), "", s, {});
       made_[fmt::format("socket{}", s)] = socket;
       made_[fmt::format("memory{}", s)] = memory;
-      connect(memory, socket, {{}, LinkKind::memory_bus, {}, {}, {value(processor, "memory_bandwidth", 100e9)},
-                               {}, 0, 0, processor + ".memory_bandwidth"});
+      connect(memory, socket,
+              {{},
+               LinkKind::memory_bus,
+               {},
+               {},
+               {value(processor, "memory_bandwidth", 100e9)},
+               {},
+               0,
+               0,
+               processor + ".memory_bandwidth"});
     }
     for (int a = 0; a < shape_.spec.num_sockets; ++a) {
       for (int b = a + 1; b < shape_.spec.num_sockets; ++b) {
         connect(made_[fmt::format("socket{}", a)], made_[fmt::format("socket{}", b)],
-                {{}, LinkKind::socket_interconnect, {}, {}, {value(processor, "socket_bandwidth", 20e9)},
-                 from_seconds(value(processor, "socket_latency", 70e-9)), 0, 0, processor + ".socket_bandwidth"});
+                {{},
+                 LinkKind::socket_interconnect,
+                 {},
+                 {},
+                 {value(processor, "socket_bandwidth", 20e9)},
+                 from_seconds(value(processor, "socket_latency", 70e-9)),
+                 0,
+                 0,
+                 processor + ".socket_bandwidth"});
       }
     }
   }
@@ -103,9 +120,18 @@ class ShapeBuilder {
   int add_root_complex(const std::string& name, int socket_device) {
     const auto& processor = shape_.spec.processor;
     const int socket = shape_.devices[static_cast<std::size_t>(socket_device)].socket;
-    const int rc = new_device(DeviceKind::root_complex, name, "", socket, from_seconds(value(processor, "root_complex_latency", 50e-9)));
-    connect(rc, socket_device, {{}, LinkKind::socket_internal, {}, {}, {value(processor, "root_complex_bandwidth", 50e9)}, {}, 0, 0,
-                                processor + ".root_complex_bandwidth"});
+    const int rc = new_device(DeviceKind::root_complex, name, "", socket,
+                              from_seconds(value(processor, "root_complex_latency", 50e-9)));
+    connect(rc, socket_device,
+            {{},
+             LinkKind::socket_internal,
+             {},
+             {},
+             {value(processor, "root_complex_bandwidth", 50e9)},
+             {},
+             0,
+             0,
+             processor + ".root_complex_bandwidth"});
     made_[name] = rc;
     return rc;
   }
@@ -115,14 +141,16 @@ class ShapeBuilder {
     if (const auto it = made_.find(spec.name); it != made_.end()) return it->second;
     made_[spec.name] = -1;  // a cycle ends here
     if (spec.kind == DeviceKind::nvswitch) {
-      return made_[spec.name] = new_device(spec.kind, spec.name, spec.type, -1, from_seconds(value(spec.type, "latency", 100e-9)));
+      return made_[spec.name] =
+                 new_device(spec.kind, spec.name, spec.type, -1, from_seconds(value(spec.type, "latency", 100e-9)));
     }
     const int parent = parent_of(spec);
     if (parent < 0) return -1;
     const bool below_socket = shape_.devices[static_cast<std::size_t>(parent)].kind == DeviceKind::socket;
     if (spec.kind == DeviceKind::root_complex) {
       if (below_socket) return add_root_complex(spec.name, parent);
-      fault(spec.location, fmt::format("root complex '{}' is below '{}'", spec.name, spec.below), "a root complex hangs below a socket");
+      fault(spec.location, fmt::format("root complex '{}' is below '{}'", spec.name, spec.below),
+            "a root complex hangs below a socket");
       return -1;
     }
     const int above = below_socket ? add_root_complex("rc-" + spec.name, parent) : parent;
@@ -141,22 +169,31 @@ class ShapeBuilder {
   [[nodiscard]] Link pcie_link(const DeviceSpec& spec) const {
     const auto& processor = shape_.spec.processor;
     const bool is_switch = spec.type.empty();
-    const double slot_generation = spec.pcie.generation > 0 ? spec.pcie.generation : value(processor, "pcie_generation", 3);
+    const double slot_generation =
+        spec.pcie.generation > 0 ? spec.pcie.generation : value(processor, "pcie_generation", 3);
     const double own_generation = is_switch ? slot_generation : value(spec.type, "pcie_generation", slot_generation);
     const double slot_width = spec.pcie.width > 0 ? spec.pcie.width : 16;
     const double own_width = is_switch ? slot_width : value(spec.type, "pcie_width", slot_width);
-    const int generation = static_cast<int>(std::min(spec.pcie.generation > 0 ? slot_generation : own_generation, own_generation));
+    const int generation =
+        static_cast<int>(std::min(spec.pcie.generation > 0 ? slot_generation : own_generation, own_generation));
     const int width = static_cast<int>(std::min(slot_width, own_width));
     const auto* latency = parameters_.find("pcie.link_latency");
     const int payload = static_cast<int>(value(processor, "max_payload", k_default_max_payload));
-    return {{}, LinkKind::pcie, {}, {}, pcie_bandwidth(std::clamp(generation, 1, 6), std::clamp(width, 1, 32), payload),
-            from_seconds(latency == nullptr ? 0 : latency->value), width, generation,
+    return {{},
+            LinkKind::pcie,
+            {},
+            {},
+            pcie_bandwidth(std::clamp(generation, 1, 6), std::clamp(width, 1, 32), payload),
+            from_seconds(latency == nullptr ? 0 : latency->value),
+            width,
+            generation,
             is_switch ? processor + ".pcie_generation" : spec.type + ".pcie_generation"};
   }
 
   int parent_of(const DeviceSpec& spec) {
     if (spec.below.empty()) {
-      fault(spec.location, fmt::format("device '{}' does not say what it is below", spec.name), "add `below: socket0`, a root complex or a PCIe switch");
+      fault(spec.location, fmt::format("device '{}' does not say what it is below", spec.name),
+            "add `below: socket0`, a root complex or a PCIe switch");
       return -1;
     }
     if (const auto it = made_.find(spec.below); it != made_.end() && shape_ok(it->second)) return it->second;
@@ -166,20 +203,25 @@ class ShapeBuilder {
       for (const auto& [name, number] : made_) names.push_back(name);
       for (const auto& [name, device] : index_) names.push_back(name);
       const auto near = nearest_name(spec.below, names);
-      fault(spec.location, fmt::format("device '{}' is below '{}', which the host does not have", spec.name, spec.below),
-            near.empty() ? fmt::format("the host has {} sockets, from socket0", shape_.spec.num_sockets) : fmt::format("did you mean '{}'?", near));
+      fault(spec.location,
+            fmt::format("device '{}' is below '{}', which the host does not have", spec.name, spec.below),
+            near.empty() ? fmt::format("the host has {} sockets, from socket0", shape_.spec.num_sockets)
+                         : fmt::format("did you mean '{}'?", near));
       return -1;
     }
     const int parent = add(*found->second);
     if (parent < 0) {
       if (made_[spec.below] < 0 && reported_.insert(spec.below).second) {
-        fault(spec.location, fmt::format("device '{}' hangs below '{}', which is not connected to any socket", spec.name, spec.below), "every chain of `below` must end at a socket");
+        fault(spec.location,
+              fmt::format("device '{}' hangs below '{}', which is not connected to any socket", spec.name, spec.below),
+              "every chain of `below` must end at a socket");
       }
       return -1;
     }
     const auto kind = shape_.devices[static_cast<std::size_t>(parent)].kind;
     if (kind == DeviceKind::gpu || kind == DeviceKind::hca || kind == DeviceKind::nvswitch) {
-      fault(spec.location, fmt::format("device '{}' is below '{}', a {}", spec.name, spec.below, to_string(kind)), "PCIe devices hang below a socket, a root complex or a PCIe switch");
+      fault(spec.location, fmt::format("device '{}' is below '{}', a {}", spec.name, spec.below, to_string(kind)),
+            "PCIe devices hang below a socket, a root complex or a PCIe switch");
       return -1;
     }
     return parent;
@@ -196,7 +238,8 @@ class ShapeBuilder {
     std::vector<std::string> to{spec.to};
     const auto all_gpus = [&] {
       std::vector<std::string> names;
-      for (const int gpu : shape_.by_kind[static_cast<std::size_t>(DeviceKind::gpu)]) names.push_back(shape_.devices[static_cast<std::size_t>(gpu)].name);
+      for (const int gpu : shape_.by_kind[static_cast<std::size_t>(DeviceKind::gpu)])
+        names.push_back(shape_.devices[static_cast<std::size_t>(gpu)].name);
       return names;
     };
     if (spec.from == "gpus") from = all_gpus();
@@ -218,7 +261,8 @@ class ShapeBuilder {
       std::vector<std::string> names;
       for (const auto& [known, device] : index_) names.push_back(known);
       const auto near = nearest_name(name, names);
-      fault(spec.location, fmt::format("NVLink ends at '{}', which is no GPU or NVSwitch of the host", name), near.empty() || near == name ? "" : fmt::format("did you mean '{}'?", near));
+      fault(spec.location, fmt::format("NVLink ends at '{}', which is no GPU or NVSwitch of the host", name),
+            near.empty() || near == name ? "" : fmt::format("did you mean '{}'?", near));
     }
     if (!is_sound) return;
     const int x = made_[a];
@@ -226,11 +270,20 @@ class ShapeBuilder {
     const auto& gpu = shape_.devices[static_cast<std::size_t>(kind_of(x) == DeviceKind::gpu ? x : y)];
     const auto* rate = parameters_.find(gpu.type + ".nvlink_link_bandwidth");
     if (rate == nullptr) {
-      fault(spec.location, fmt::format("'{}' is a {}, which has no NVLink", gpu.name, gpu.type), "remove the NVLink or take an SXM type");
+      fault(spec.location, fmt::format("'{}' is a {}, which has no NVLink", gpu.name, gpu.type),
+            "remove the NVLink or take an SXM type");
       return;
     }
-    connect(x, y, {{}, LinkKind::nvlink, {}, {}, {rate->value * spec.links * value(gpu.type, "nvlink_efficiency", 1)},
-                   from_seconds(value(gpu.type, "nvlink_latency", 0)), spec.links, 0, rate->name});
+    connect(x, y,
+            {{},
+             LinkKind::nvlink,
+             {},
+             {},
+             {rate->value * spec.links * value(gpu.type, "nvlink_efficiency", 1)},
+             from_seconds(value(gpu.type, "nvlink_latency", 0)),
+             spec.links,
+             0,
+             rate->name});
   }
 
   [[nodiscard]] DeviceKind kind_of(int device) const { return shape_.devices[static_cast<std::size_t>(device)].kind; }
@@ -245,9 +298,13 @@ class ShapeBuilder {
   std::set<std::string> reported_;
 };
 
-bool is_endpoint(DeviceKind kind) { return kind == DeviceKind::gpu || kind == DeviceKind::hca || kind == DeviceKind::memory; }
+bool is_endpoint(DeviceKind kind) {
+  return kind == DeviceKind::gpu || kind == DeviceKind::hca || kind == DeviceKind::memory;
+}
 
-using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, boost::property<boost::edge_weight_t, double, boost::property<boost::edge_index_t, int>>>;
+using Graph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+                          boost::property<boost::edge_weight_t, double, boost::property<boost::edge_index_t, int>>>;
 
 /// NVLink and PCIe are separate graphs; a path may not pass through a memory, an HCA or (unless asked) a GPU.
 Graph make_graph(const HostShape& shape, int from, bool over_nvlink, bool through_gpus) {
@@ -259,16 +316,18 @@ Graph make_graph(const HostShape& shape, int from, bool over_nvlink, bool throug
     if (is_middle && !(through_gpus && start_kind == DeviceKind::gpu)) continue;
     // Fewest hops; among equals the widest link, then the lowest number.
     const double weight = 1.0 + 1e-3 / (1.0 + link.bandwidth.bytes_per_s * 1e-9);
-    boost::add_edge(static_cast<std::size_t>(link.from.value), static_cast<std::size_t>(link.to.value),
-                    boost::property<boost::edge_weight_t, double, boost::property<boost::edge_index_t, int>>(weight, link.id.value), graph);
+    boost::add_edge(
+        static_cast<std::size_t>(link.from.value), static_cast<std::size_t>(link.to.value),
+        boost::property<boost::edge_weight_t, double, boost::property<boost::edge_index_t, int>>(weight, link.id.value),
+        graph);
   }
   return graph;
 }
 
 }  // namespace
 
-HostShape build_shape(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters, const std::vector<DeviceType>& types,
-                      Diagnostics& faults) {
+HostShape build_shape(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters,
+                      const std::vector<DeviceType>& types, Diagnostics& faults) {
   return ShapeBuilder(spec, where, parameters, types, faults).build();
 }
 
@@ -290,8 +349,9 @@ std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool t
     path.push_back({best});
   }
   std::reverse(path.begin(), path.end());
-  auto found = path_over(path, [&](LinkId id) -> const Link& { return links[static_cast<std::size_t>(id.value)]; },
-                         [&](DeviceId id) -> const Device& { return devices[static_cast<std::size_t>(id.value)]; });
+  auto found = path_over(
+      path, [&](LinkId id) -> const Link& { return links[static_cast<std::size_t>(id.value)]; },
+      [&](DeviceId id) -> const Device& { return devices[static_cast<std::size_t>(id.value)]; });
   const auto is_pcie_device = [&](int d) {
     const auto kind = devices[static_cast<std::size_t>(d)].kind;
     return kind == DeviceKind::gpu || kind == DeviceKind::hca;
@@ -310,7 +370,8 @@ std::optional<Path> HostShape::find_path(int from, int to, const PathOptions& op
     path = Path{};
   } else {
     const auto kind = [&](int d) { return devices[static_cast<std::size_t>(d)].kind; };
-    if (options.may_use_nvlink && kind(from) == DeviceKind::gpu && kind(to) == DeviceKind::gpu) path = search(from, to, true, options.may_forward_through_gpu);
+    if (options.may_use_nvlink && kind(from) == DeviceKind::gpu && kind(to) == DeviceKind::gpu)
+      path = search(from, to, true, options.may_forward_through_gpu);
     if (!path) path = search(from, to, false, false);
   }
   return paths_[key] = path;

@@ -31,5 +31,4 @@ struct HostShape {
 HostShape build_shape(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters,
                       const std::vector<DeviceType>& types, Diagnostics& faults);
 
-
 }  // namespace fabricast::topology

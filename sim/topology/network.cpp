@@ -29,10 +29,14 @@ struct Network::SwitchGraph {
 
 Network::~Network() = default;
 
-Network::Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link, std::vector<std::vector<int>> coordinates,
-                 std::vector<int> dimensions, std::vector<bool> is_switch, bool is_routed_by_destination)
-    : edges_(static_cast<std::size_t>(num_nodes)), coordinates_(std::move(coordinates)), dimensions_(std::move(dimensions)),
-      is_switch_(std::move(is_switch)), is_routed_by_destination_(is_routed_by_destination) {
+Network::Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link,
+                 std::vector<std::vector<int>> coordinates, std::vector<int> dimensions, std::vector<bool> is_switch,
+                 bool is_routed_by_destination)
+    : edges_(static_cast<std::size_t>(num_nodes)),
+      coordinates_(std::move(coordinates)),
+      dimensions_(std::move(dimensions)),
+      is_switch_(std::move(is_switch)),
+      is_routed_by_destination_(is_routed_by_destination) {
   std::vector<std::pair<int, int>> pairs;
   for (std::size_t c = 0; c < cables.size(); ++c) {
     const auto [a, b] = cables[c];
@@ -63,8 +67,9 @@ const std::vector<std::uint16_t>& Network::distances_to(int target) const {
   if (!is_new) return it->second;
   std::vector<std::uint16_t> distance(edges_.size(), k_unreachable);
   distance[static_cast<std::size_t>(target)] = 0;
-  boost::breadth_first_search(graph_->graph, static_cast<std::size_t>(target),
-                              boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+  boost::breadth_first_search(
+      graph_->graph, static_cast<std::size_t>(target),
+      boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
   it->second = std::move(distance);
   return it->second;
 }
@@ -91,13 +96,14 @@ std::vector<Network::Edge> Network::next_edges(int at, int to, const std::vector
   }
   const auto left = distance[static_cast<std::size_t>(at)];
   for (const auto& edge : edges_[static_cast<std::size_t>(at)]) {
-    if (is_switch_[static_cast<std::size_t>(edge.to)] && distance[static_cast<std::size_t>(edge.to)] + 1 == left) next.push_back(edge);
+    if (is_switch_[static_cast<std::size_t>(edge.to)] && distance[static_cast<std::size_t>(edge.to)] + 1 == left)
+      next.push_back(edge);
   }
   return next;
 }
 
-/// Destination modulo the number of next switches, then modulo the parallel cables to the one picked. `destination` loses
-/// the digits used, so that the next tier picks by the remaining ones.
+/// Destination modulo the number of next switches, then modulo the parallel cables to the one picked. `destination`
+/// loses the digits used, so that the next tier picks by the remaining ones.
 const Network::Edge& Network::by_destination(const std::vector<Edge>& next, std::uint64_t& destination) {
   std::vector<int> neighbours;
   for (const auto& edge : next) {
@@ -131,7 +137,8 @@ std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   const auto& distance = distances_to(last);
   if (distance[static_cast<std::size_t>(first)] == k_unreachable) return {};
   // One hash per flow and pair of ends; each hop takes other bits, so that successive choices are independent.
-  auto hash = mixed(flow * 0x1000193ULL + mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)));
+  auto hash =
+      mixed(flow * 0x1000193ULL + mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)));
   auto destination = static_cast<std::uint64_t>(to);
   for (int at = first; at != last;) {
     const auto next = next_edges(at, last, distance);

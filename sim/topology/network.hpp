@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes through the network: minimal hops, dimension order on a torus. Among equal-cost links Ethernet picks by a hash of
-// the flow, InfiniBand by destination modulo, as its subnet managers do on fat trees: that keeps shifts free of collisions. Distances to a switch
-// are found by breadth-first search when first needed and kept; there is no table of pairs.
+// Routes through the network: minimal hops, dimension order on a torus. Among equal-cost links Ethernet picks by a hash
+// of the flow, InfiniBand by destination modulo, as its subnet managers do on fat trees: that keeps shifts free of
+// collisions. Distances to a switch are found by breadth-first search when first needed and kept; there is no table of
+// pairs.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ class Network {
  public:
   /// `ends`: 2 node numbers per cable (HCAs and switches numbered together); the cable's links are first_link + 2k
   /// (a to b) and first_link + 2k + 1. `coordinates[node]` is empty except on a torus of size `dimensions`.
-  Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link, std::vector<std::vector<int>> coordinates,
-          std::vector<int> dimensions, std::vector<bool> is_switch, bool is_routed_by_destination);
+  Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link,
+          std::vector<std::vector<int>> coordinates, std::vector<int> dimensions, std::vector<bool> is_switch,
+          bool is_routed_by_destination);
   ~Network();
 
   /// Links from one node to another, or an empty list when there is no way (or both are the same).

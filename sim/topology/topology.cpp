@@ -37,14 +37,18 @@ struct Topology::Impl {
   std::map<std::string, int, std::less<>> host_by_name;
 
   [[nodiscard]] int host_of_device(int device) const {
-    const auto it = std::upper_bound(hosts.begin(), hosts.end(), device, [](int d, const Host& host) { return d < host.first_device; });
+    const auto it = std::upper_bound(hosts.begin(), hosts.end(), device,
+                                     [](int d, const Host& host) { return d < host.first_device; });
     return static_cast<int>(it - hosts.begin()) - 1;
   }
   [[nodiscard]] int host_of_link(int link) const {
-    const auto it = std::upper_bound(hosts.begin(), hosts.end(), link, [](int l, const Host& host) { return l < host.first_link; });
+    const auto it =
+        std::upper_bound(hosts.begin(), hosts.end(), link, [](int l, const Host& host) { return l < host.first_link; });
     return static_cast<int>(it - hosts.begin()) - 1;
   }
-  [[nodiscard]] const HostShape& shape_of(int host) const { return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)]; }
+  [[nodiscard]] const HostShape& shape_of(int host) const {
+    return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)];
+  }
 
   /// A path of the shape, renumbered for one host.
   [[nodiscard]] Path placed(Path path, int host) const {
@@ -59,7 +63,8 @@ struct Topology::Impl {
 
 namespace {
 
-constexpr double k_seconds_per_metre = 5.05e-9;  // signal at 1.98e8 m/s in copper and fibre (SONiC headroom calculation)
+constexpr double k_seconds_per_metre =
+    5.05e-9;  // signal at 1.98e8 m/s in copper and fibre (SONiC headroom calculation)
 
 struct Builder {
   const ParameterSet& parameters;
@@ -98,7 +103,8 @@ struct Builder {
         const DeviceId id{impl.hosts[h].first_device + d};
         impl.node_of_hca[id.value] = static_cast<int>(impl.hcas.size());
         impl.hcas.push_back(id);
-        ports.push_back({fmt::format("{}.{}", impl.hosts[h].name, device.name), device.type, static_cast<int>(h), device.ordinal});
+        ports.push_back(
+            {fmt::format("{}.{}", impl.hosts[h].name, device.name), device.type, static_cast<int>(h), device.ordinal});
       }
     }
     return ports;
@@ -106,12 +112,13 @@ struct Builder {
 
   /// Every switch type is InfiniBand.
   static bool is_infiniband(const topology::Fabric& fabric, const std::vector<DeviceType>& types) {
-    return !fabric.switches.empty() && std::all_of(fabric.switches.begin(), fabric.switches.end(), [&](const topology::FabricSwitch& one) {
-      return std::any_of(types.begin(), types.end(), [&](const DeviceType& type) {
-        const auto protocol = type.attributes.find("protocol");
-        return type.name == one.type && protocol != type.attributes.end() && protocol->second == "infiniband";
-      });
-    });
+    return !fabric.switches.empty() &&
+           std::all_of(fabric.switches.begin(), fabric.switches.end(), [&](const topology::FabricSwitch& one) {
+             return std::any_of(types.begin(), types.end(), [&](const DeviceType& type) {
+               const auto protocol = type.attributes.find("protocol");
+               return type.name == one.type && protocol != type.attributes.end() && protocol->second == "infiniband";
+             });
+           });
   }
 
   void connect_network(Topology::Impl& impl, const std::vector<DeviceType>& types) const {
@@ -131,10 +138,12 @@ struct Builder {
       impl.switches.push_back(std::move(device));
     }
     const auto type_of = [&](int node) {
-      return node < num_hcas ? ports[static_cast<std::size_t>(node)].type : fabric.switches[static_cast<std::size_t>(node - num_hcas)].type;
+      return node < num_hcas ? ports[static_cast<std::size_t>(node)].type
+                             : fabric.switches[static_cast<std::size_t>(node - num_hcas)].type;
     };
     const auto id_of = [&](int node) {
-      return node < num_hcas ? impl.hcas[static_cast<std::size_t>(node)] : DeviceId{impl.num_host_devices + node - num_hcas};
+      return node < num_hcas ? impl.hcas[static_cast<std::size_t>(node)]
+                             : DeviceId{impl.num_host_devices + node - num_hcas};
     };
     std::vector<std::pair<int, int>> pairs;
     for (const auto& cable : fabric.cables) {
@@ -165,20 +174,24 @@ struct Builder {
       coordinates.push_back(one.coordinates);
       is_switch.push_back(true);
     }
-    impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()), pairs, impl.num_host_links,
-                                                       std::move(coordinates), spec.dimensions, std::move(is_switch), is_infiniband(fabric, types));
+    impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()), pairs,
+                                                       impl.num_host_links, std::move(coordinates), spec.dimensions,
+                                                       std::move(is_switch), is_infiniband(fabric, types));
   }
 };
 
 }  // namespace
 
-Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& parameters, const std::vector<DeviceType>& device_types) {
+Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& parameters,
+                                const std::vector<DeviceType>& device_types) {
   Diagnostics faults;
   auto impl = std::make_shared<Topology::Impl>();
   impl->spec = spec;
   const Builder builder{parameters, faults};
   builder.place_hosts(*impl, device_types);
-  if (impl->hosts.empty()) faults.push_back(make_error(fmt::format("topology '{}' has no host", spec.name), "list at least one under `hosts`"));
+  if (impl->hosts.empty())
+    faults.push_back(
+        make_error(fmt::format("topology '{}' has no host", spec.name), "list at least one under `hosts`"));
   if (!has_errors(faults)) builder.connect_network(*impl, device_types);
   if (!faults.empty()) return tl::unexpected(faults);
   return Topology(std::move(impl));
@@ -196,7 +209,8 @@ int Topology::host_shape(int host) const { return impl_->hosts[static_cast<std::
 const HostSpec& Topology::host_spec(int host) const { return impl_->shape_of(host).spec; }
 
 Device Topology::device(DeviceId id) const {
-  if (id.value >= impl_->num_host_devices) return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)];
+  if (id.value >= impl_->num_host_devices)
+    return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)];
   const int host = impl_->host_of_device(id.value);
   const auto& where = impl_->hosts[static_cast<std::size_t>(host)];
   auto device = impl_->shape_of(host).devices[static_cast<std::size_t>(id.value - where.first_device)];
@@ -209,13 +223,18 @@ Device Topology::device(DeviceId id) const {
 DeviceKind Topology::kind(DeviceId id) const {
   if (id.value >= impl_->num_host_devices) return DeviceKind::network_switch;
   const int host = impl_->host_of_device(id.value);
-  return impl_->shape_of(host).devices[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device)].kind;
+  return impl_->shape_of(host)
+      .devices[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device)]
+      .kind;
 }
 
-int Topology::host_of(DeviceId id) const { return id.value >= impl_->num_host_devices ? -1 : impl_->host_of_device(id.value); }
+int Topology::host_of(DeviceId id) const {
+  return id.value >= impl_->num_host_devices ? -1 : impl_->host_of_device(id.value);
+}
 
 Link Topology::link(LinkId id) const {
-  if (id.value >= impl_->num_host_links) return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)];
+  if (id.value >= impl_->num_host_links)
+    return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)];
   const int host = impl_->host_of_link(id.value);
   const auto& where = impl_->hosts[static_cast<std::size_t>(host)];
   auto link = impl_->shape_of(host).links[static_cast<std::size_t>(id.value - where.first_link)];
@@ -228,13 +247,18 @@ Link Topology::link(LinkId id) const {
 LinkKind Topology::link_kind(LinkId id) const {
   if (id.value >= impl_->num_host_links) return LinkKind::network;
   const int host = impl_->host_of_link(id.value);
-  return impl_->shape_of(host).links[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_link)].kind;
+  return impl_->shape_of(host)
+      .links[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_link)]
+      .kind;
 }
 
 Bandwidth Topology::link_bandwidth(LinkId id) const {
-  if (id.value >= impl_->num_host_links) return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)].bandwidth;
+  if (id.value >= impl_->num_host_links)
+    return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)].bandwidth;
   const int host = impl_->host_of_link(id.value);
-  return impl_->shape_of(host).links[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_link)].bandwidth;
+  return impl_->shape_of(host)
+      .links[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_link)]
+      .bandwidth;
 }
 
 std::string Topology::link_name(LinkId id) const {
@@ -264,16 +288,20 @@ std::vector<DeviceId> Topology::devices(DeviceKind kind, int host) const {
   const int first = host < 0 ? 0 : host;
   const int last = host < 0 ? num_hosts() : host + 1;
   for (int h = first; h < last; ++h) {
-    for (const int d : impl_->shape_of(h).by_kind[static_cast<std::size_t>(kind)]) found.push_back({impl_->hosts[static_cast<std::size_t>(h)].first_device + d});
+    for (const int d : impl_->shape_of(h).by_kind[static_cast<std::size_t>(kind)])
+      found.push_back({impl_->hosts[static_cast<std::size_t>(h)].first_device + d});
   }
   return found;
 }
 
-int Topology::count(DeviceKind kind, int host) const { return static_cast<int>(impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)].size()); }
+int Topology::count(DeviceKind kind, int host) const {
+  return static_cast<int>(impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)].size());
+}
 
 DeviceId Topology::device_in_host(int host, DeviceKind kind, int ordinal) const {
   const auto& all = impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)];
-  FABRICAST_ASSERT(ordinal >= 0 && ordinal < static_cast<int>(all.size()), "{} {} of host {}", to_string(kind), ordinal, host);
+  FABRICAST_ASSERT(ordinal >= 0 && ordinal < static_cast<int>(all.size()), "{} {} of host {}", to_string(kind), ordinal,
+                   host);
   return {impl_->hosts[static_cast<std::size_t>(host)].first_device + all[static_cast<std::size_t>(ordinal)]};
 }
 
@@ -289,7 +317,8 @@ std::optional<DeviceId> Topology::find_device(std::string_view name) const {
   if (host == impl_->host_by_name.end()) return std::nullopt;
   const auto& shape = impl_->shape_of(host->second);
   for (const auto& device : shape.devices) {
-    if (device.name == name.substr(dot + 1)) return DeviceId{impl_->hosts[static_cast<std::size_t>(host->second)].first_device + device.id.value};
+    if (device.name == name.substr(dot + 1))
+      return DeviceId{impl_->hosts[static_cast<std::size_t>(host->second)].first_device + device.id.value};
   }
   return std::nullopt;
 }
@@ -311,8 +340,13 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
   const auto links = impl_->network->route(a->second, b->second, flow);
   if (links.empty()) return std::nullopt;
   return topology::path_over(
-      links, [this](LinkId id) -> const Link& { return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)]; },
-      [this](DeviceId id) -> const Device& { return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)]; });
+      links,
+      [this](LinkId id) -> const Link& {
+        return impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)];
+      },
+      [this](DeviceId id) -> const Device& {
+        return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)];
+      });
 }
 
 std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit) const {
@@ -386,53 +420,82 @@ Path join(const Path& first, const Path& second) {
 
 std::string_view to_string(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::socket: return "socket";
-    case DeviceKind::memory: return "memory";
-    case DeviceKind::root_complex: return "root complex";
-    case DeviceKind::pcie_switch: return "PCIe switch";
-    case DeviceKind::gpu: return "GPU";
-    case DeviceKind::nvswitch: return "NVSwitch";
-    case DeviceKind::hca: return "HCA";
-    case DeviceKind::network_switch: return "network switch";
+    case DeviceKind::socket:
+      return "socket";
+    case DeviceKind::memory:
+      return "memory";
+    case DeviceKind::root_complex:
+      return "root complex";
+    case DeviceKind::pcie_switch:
+      return "PCIe switch";
+    case DeviceKind::gpu:
+      return "GPU";
+    case DeviceKind::nvswitch:
+      return "NVSwitch";
+    case DeviceKind::hca:
+      return "HCA";
+    case DeviceKind::network_switch:
+      return "network switch";
   }
   return "";
 }
 
 std::string_view to_string(LinkKind kind) {
   switch (kind) {
-    case LinkKind::memory_bus: return "memory bus";
-    case LinkKind::socket_interconnect: return "socket interconnect";
-    case LinkKind::socket_internal: return "root complex to mesh";
-    case LinkKind::pcie: return "PCIe";
-    case LinkKind::nvlink: return "NVLink";
-    case LinkKind::network: return "network";
+    case LinkKind::memory_bus:
+      return "memory bus";
+    case LinkKind::socket_interconnect:
+      return "socket interconnect";
+    case LinkKind::socket_internal:
+      return "root complex to mesh";
+    case LinkKind::pcie:
+      return "PCIe";
+    case LinkKind::nvlink:
+      return "NVLink";
+    case LinkKind::network:
+      return "network";
   }
   return "";
 }
 
 std::string_view to_string(FabricKind kind) {
   switch (kind) {
-    case FabricKind::none: return "none";
-    case FabricKind::single_switch: return "single_switch";
-    case FabricKind::leaf_spine: return "leaf_spine";
-    case FabricKind::fat_tree: return "fat_tree";
-    case FabricKind::rail_optimized: return "rail_optimized";
-    case FabricKind::dragonfly: return "dragonfly";
-    case FabricKind::torus: return "torus";
-    case FabricKind::list: return "list";
+    case FabricKind::none:
+      return "none";
+    case FabricKind::single_switch:
+      return "single_switch";
+    case FabricKind::leaf_spine:
+      return "leaf_spine";
+    case FabricKind::fat_tree:
+      return "fat_tree";
+    case FabricKind::rail_optimized:
+      return "rail_optimized";
+    case FabricKind::dragonfly:
+      return "dragonfly";
+    case FabricKind::torus:
+      return "torus";
+    case FabricKind::list:
+      return "list";
   }
   return "";
 }
 
 std::string_view to_string(Distance distance) {
   switch (distance) {
-    case Distance::same: return "same";
-    case Distance::nvlink: return "NVL";
-    case Distance::pix: return "PIX";
-    case Distance::pxb: return "PXB";
-    case Distance::phb: return "PHB";
-    case Distance::node: return "NODE";
-    case Distance::sys: return "SYS";
+    case Distance::same:
+      return "same";
+    case Distance::nvlink:
+      return "NVL";
+    case Distance::pix:
+      return "PIX";
+    case Distance::pxb:
+      return "PXB";
+    case Distance::phb:
+      return "PHB";
+    case Distance::node:
+      return "NODE";
+    case Distance::sys:
+      return "SYS";
   }
   return "";
 }

@@ -13,5 +13,6 @@ int main(int argc, char** argv) {
   }
   const auto prediction = fabricast::simulate(loaded->topology, loaded->scenario, loaded->parameters);
   if (!prediction) return 3;
-  for (const auto& row : prediction->workloads.front().rows) std::printf("%lld %.3f\n", static_cast<long long>(row.size.value), row.time.us());
+  for (const auto& row : prediction->workloads.front().rows)
+    std::printf("%lld %.3f\n", static_cast<long long>(row.size.value), row.time.us());
 }

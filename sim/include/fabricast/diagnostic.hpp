@@ -62,6 +62,7 @@ std::string render(const Diagnostics& diagnostics);
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Up to `limit` candidates near `word`, nearest first; ties in alphabetical order.
-std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates, std::size_t limit = 5);
+std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates,
+                                    std::size_t limit = 5);
 
 }  // namespace fabricast

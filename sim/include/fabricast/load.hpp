@@ -14,7 +14,8 @@
 namespace fabricast {
 
 /// `--set path=value`, applied to the YAML before it is read. `workload.gpus=8` edits the scenario; a path that begins
-/// with `topology.` edits the topology. List elements are named by their `name:` or by number from 0. A new key may be added.
+/// with `topology.` edits the topology. List elements are named by their `name:` or by number from 0. A new key may be
+/// added.
 struct Setting {
   std::string path;
   std::string value;
@@ -68,7 +69,8 @@ Result<DeviceType> load_device(const std::string& path);
 /// What a file says it is: topology, scenario, parameters or device.
 Result<std::string> file_kind(const std::string& path);
 
-/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device. Made from the readers' own key tables.
+/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device. Made from the readers' own key
+/// tables.
 std::string json_schema(const std::string& file_kind);
 
 }  // namespace fabricast

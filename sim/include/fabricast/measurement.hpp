@@ -188,8 +188,8 @@ Result<MeasuredLog> read_log(const std::string& path);
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);
 
-/// busbw / algbw of nccl-tests: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1 elsewhere;
-/// n = ranks in one group.
+/// busbw / algbw of nccl-tests: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1
+/// elsewhere; n = ranks in one group.
 double bus_bandwidth_factor(Benchmark benchmark, int num_ranks);
 
 }  // namespace fabricast

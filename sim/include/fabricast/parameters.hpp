@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number a model uses is a named parameter with a unit, a source and, where known, an interval. Device data-sheet
-// values are parameters too: `<device>.<field>`, e.g. `v100-sxm2-16.nvlink_link_bandwidth`. Software values start with the
-// layer that owns them: `nccl.`, `mpi.`, `cuda.`, `verbs.`, `tcp.`, `pcie.`. No parameter belongs to a cluster, a cluster
-// size or a file: that is what lets a fit on a small cluster forecast a big one.
+// values are parameters too: `<device>.<field>`, e.g. `v100-sxm2-16.nvlink_link_bandwidth`. Software values start with
+// the layer that owns them: `nccl.`, `mpi.`, `cuda.`, `verbs.`, `tcp.`, `pcie.`. No parameter belongs to a cluster, a
+// cluster size or a file: that is what lets a fit on a small cluster forecast a big one.
 #pragma once
 
 #include <map>
@@ -68,10 +68,10 @@ class ParameterSet {
 /// What a device type is; the numbers are parameters named `<name>.<field>`.
 struct DeviceType {
   std::string name;
-  std::string kind;         ///< gpu, hca, network_switch, nvswitch, processor, host
-  std::string description;  ///< one line for `fabricast list devices`
+  std::string kind;                               ///< gpu, hca, network_switch, nvswitch, processor, host
+  std::string description;                        ///< one line for `fabricast list devices`
   std::map<std::string, std::string> attributes;  ///< words rather than numbers: architecture, vendor, protocol
-  std::string origin;       ///< file the entry was read from
+  std::string origin;                             ///< file the entry was read from
 };
 
 }  // namespace fabricast

@@ -13,25 +13,25 @@ namespace fabricast {
 
 /// One summand of a predicted time. The terms of a row add up to its time exactly.
 struct Term {
-  std::string name;       ///< "launch", "rendezvous handshake", "serialisation at node0.hca0 -> leaf0 (network)"
+  std::string name;  ///< "launch", "rendezvous handshake", "serialisation at node0.hca0 -> leaf0 (network)"
   Duration time;
   std::string parameter;  ///< parameter or link the time follows from
   std::string source;     ///< the parameter's source
 };
 
 struct Row {
-  Bytes size;                     ///< message size as the benchmark prints it
-  Duration time;                  ///< one operation: collective, half round trip, or the mean time per message of a bandwidth test
-  Duration low_time, high_time;   ///< 80 % band
-  Bandwidth algbw;                ///< nccl-tests' algbw; bytes per second of bandwidth tests (all pairs together)
-  Bandwidth busbw;                ///< nccl-tests' busbw; equal to algbw elsewhere
-  double messages_per_s = 0;      ///< osu_mbw_mr, perftest message rate
-  std::string algorithm;          ///< used
-  std::string protocol;           ///< used
-  int channels = 0;               ///< used; 0 when the notion does not apply
-  std::string bottleneck;         ///< link or parameter that limits a large message
-  Duration physical_bound;        ///< bytes over the narrowest link plus path latency: no prediction is below it
-  bool is_extrapolated = false;   ///< outside the range the parameters were fitted on
+  Bytes size;     ///< message size as the benchmark prints it
+  Duration time;  ///< one operation: collective, half round trip, or the mean time per message of a bandwidth test
+  Duration low_time, high_time;  ///< 80 % band
+  Bandwidth algbw;               ///< nccl-tests' algbw; bytes per second of bandwidth tests (all pairs together)
+  Bandwidth busbw;               ///< nccl-tests' busbw; equal to algbw elsewhere
+  double messages_per_s = 0;     ///< osu_mbw_mr, perftest message rate
+  std::string algorithm;         ///< used
+  std::string protocol;          ///< used
+  int channels = 0;              ///< used; 0 when the notion does not apply
+  std::string bottleneck;        ///< link or parameter that limits a large message
+  Duration physical_bound;       ///< bytes over the narrowest link plus path latency: no prediction is below it
+  bool is_extrapolated = false;  ///< outside the range the parameters were fitted on
   std::vector<Term> terms;
 };
 

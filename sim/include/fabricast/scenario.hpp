@@ -16,12 +16,33 @@ namespace fabricast {
 /// The benchmark programs whose tables Fabricast forecasts. Names in YAML are the programs' own.
 enum class Benchmark {
   // OSU micro-benchmarks
-  osu_latency, osu_bw, osu_bibw, osu_multi_lat, osu_mbw_mr,
-  osu_allreduce, osu_allgather, osu_reduce_scatter, osu_bcast, osu_reduce, osu_alltoall, osu_barrier,
+  osu_latency,
+  osu_bw,
+  osu_bibw,
+  osu_multi_lat,
+  osu_mbw_mr,
+  osu_allreduce,
+  osu_allgather,
+  osu_reduce_scatter,
+  osu_bcast,
+  osu_reduce,
+  osu_alltoall,
+  osu_barrier,
   // perftest
-  ib_write_lat, ib_write_bw, ib_send_lat, ib_send_bw, ib_read_lat, ib_read_bw,
+  ib_write_lat,
+  ib_write_bw,
+  ib_send_lat,
+  ib_send_bw,
+  ib_read_lat,
+  ib_read_bw,
   // nccl-tests
-  all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf, reduce_perf, alltoall_perf, sendrecv_perf,
+  all_reduce_perf,
+  all_gather_perf,
+  reduce_scatter_perf,
+  broadcast_perf,
+  reduce_perf,
+  alltoall_perf,
+  sendrecv_perf,
 };
 
 std::string_view to_string(Benchmark benchmark);
@@ -51,42 +72,42 @@ struct SizeRange {
 };
 
 struct Workload {
-  std::string name;                        ///< default: the benchmark's name
+  std::string name;  ///< default: the benchmark's name
   Benchmark benchmark = Benchmark::osu_latency;
-  std::optional<int> gpus;                 ///< GPUs taking part, in host order; default: all of the topology
-  std::optional<int> ranks;                ///< MPI ranks on host buffers; default: one per GPU, or one per core group
-  std::optional<int> ranks_per_host;       ///< default: GPUs (or HCAs) of a host
-  std::vector<std::string> devices;        ///< explicit GPUs by name, instead of `gpus`
-  std::vector<Bytes> sizes;                ///< empty = the benchmark's default sweep
+  std::optional<int> gpus;            ///< GPUs taking part, in host order; default: all of the topology
+  std::optional<int> ranks;           ///< MPI ranks on host buffers; default: one per GPU, or one per core group
+  std::optional<int> ranks_per_host;  ///< default: GPUs (or HCAs) of a host
+  std::vector<std::string> devices;   ///< explicit GPUs by name, instead of `gpus`
+  std::vector<Bytes> sizes;           ///< empty = the benchmark's default sweep
   BufferPlace send_buffer = BufferPlace::host;
   BufferPlace receive_buffer = BufferPlace::host;
-  std::string algorithm = "auto";          ///< auto, ring, tree, or an MPI algorithm name
-  std::string protocol = "auto";           ///< auto, ll, ll128, simple, eager, rendezvous
-  std::optional<int> channels;             ///< NCCL channels; default: NCCL's own choice
+  std::string algorithm = "auto";  ///< auto, ring, tree, or an MPI algorithm name
+  std::string protocol = "auto";   ///< auto, ll, ll128, simple, eager, rendezvous
+  std::optional<int> channels;     ///< NCCL channels; default: NCCL's own choice
   LaunchMode launch = LaunchMode::process_per_gpu;
-  int window = 64;                         ///< messages in flight of bandwidth tests (osu_bw -W, perftest tx depth)
-  int pairs = 1;                           ///< concurrent pairs of osu_multi_lat and osu_mbw_mr
-  int queue_pairs = 1;                     ///< perftest -q
-  bool is_bidirectional = false;           ///< perftest -b
-  int root = 0;                            ///< broadcast and reduce
-  Duration start;                          ///< when this job starts, for several workloads at once
+  int window = 64;                ///< messages in flight of bandwidth tests (osu_bw -W, perftest tx depth)
+  int pairs = 1;                  ///< concurrent pairs of osu_multi_lat and osu_mbw_mr
+  int queue_pairs = 1;            ///< perftest -q
+  bool is_bidirectional = false;  ///< perftest -b
+  int root = 0;                   ///< broadcast and reduce
+  Duration start;                 ///< when this job starts, for several workloads at once
   SourceLocation location;
 };
 
 /// Switches of the software stack. Unset optionals take the profile's or the library's default.
 struct Software {
-  std::string mpi;                             ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
-  std::optional<Bytes> gpudirect_limit;        ///< largest message sent by GPUDirect RDMA
+  std::string mpi;  ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
+  std::optional<Bytes> gpudirect_limit;  ///< largest message sent by GPUDirect RDMA
   std::optional<Bytes> eager_limit;
-  std::optional<Bytes> staging_chunk;          ///< pipeline chunk of host staging
+  std::optional<Bytes> staging_chunk;  ///< pipeline chunk of host staging
   bool gpudirect_rdma = true;
-  bool nv_peer_mem = true;                     ///< kernel module that makes GPUDirect RDMA possible
+  bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible
   bool gdrcopy = true;
-  std::string nccl_version = "2.28";           ///< major.minor[.patch]
-  bool nccl_p2p = true;                        ///< NCCL_P2P_DISABLE=0
-  bool nccl_shm = true;                        ///< NCCL_SHM_DISABLE=0
-  bool nccl_nvls = false;                      ///< NVLink SHARP
-  std::string transport = "auto";              ///< auto, rdma, tcp
+  std::string nccl_version = "2.28";                ///< major.minor[.patch]
+  bool nccl_p2p = true;                             ///< NCCL_P2P_DISABLE=0
+  bool nccl_shm = true;                             ///< NCCL_SHM_DISABLE=0
+  bool nccl_nvls = false;                           ///< NVLink SHARP
+  std::string transport = "auto";                   ///< auto, rdma, tcp
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
 };
 
@@ -94,13 +115,14 @@ struct Scenario {
   std::string name;
   std::string file;
   std::string description;
-  std::string topology_file;  ///< as resolved relative to the scenario; empty when the topology is inline
+  std::string topology_file;        ///< as resolved relative to the scenario; empty when the topology is inline
   std::vector<Workload> workloads;  ///< one or more; several run at once
   Software software;
   std::vector<std::string> parameter_files;
 };
 
-/// The sizes of the benchmark's own default sweep (nccl-tests: 8 B to 128 MiB here; OSU: 1 B or 0 B to 4 MiB; perftest -a).
+/// The sizes of the benchmark's own default sweep (nccl-tests: 8 B to 128 MiB here; OSU: 1 B or 0 B to 4 MiB; perftest
+/// -a).
 std::vector<Bytes> default_sizes(Benchmark benchmark);
 
 }  // namespace fabricast

@@ -17,9 +17,10 @@ enum class Fidelity { fluid, packet };
 
 struct SimulateOptions {
   Fidelity fidelity = Fidelity::fluid;
-  std::uint64_t seed = 1;          ///< picks equal-cost routes; same seed, same bytes
-  bool full_expansion = false;     ///< simulate every round, channel and chunk instead of the exact shortcuts; slow, for tests
-  bool with_terms = true;          ///< fill Row::terms
+  std::uint64_t seed = 1;  ///< picks equal-cost routes; same seed, same bytes
+  bool full_expansion =
+      false;               ///< simulate every round, channel and chunk instead of the exact shortcuts; slow, for tests
+  bool with_terms = true;  ///< fill Row::terms
   std::function<void(double share_done)> progress;  ///< called now and then with 0..1; may be empty
 };
 

@@ -21,8 +21,14 @@
 
 namespace fabricast {
 
-struct DeviceId { std::int32_t value = -1; constexpr auto operator<=>(const DeviceId&) const = default; };
-struct LinkId { std::int32_t value = -1; constexpr auto operator<=>(const LinkId&) const = default; };
+struct DeviceId {
+  std::int32_t value = -1;
+  constexpr auto operator<=>(const DeviceId&) const = default;
+};
+struct LinkId {
+  std::int32_t value = -1;
+  constexpr auto operator<=>(const LinkId&) const = default;
+};
 
 /// `memory` is the DRAM of one socket; a `gpu` stands for the accelerator and its memory.
 enum class DeviceKind { socket, memory, root_complex, pcie_switch, gpu, nvswitch, hca, network_switch };
@@ -40,7 +46,7 @@ struct PcieSlot {
 };
 
 struct DeviceSpec {
-  std::string name;   ///< unique in its host: gpu0, hca1, rc0, sw0
+  std::string name;  ///< unique in its host: gpu0, hca1, rc0, sw0
   DeviceKind kind = DeviceKind::gpu;
   std::string type;   ///< catalogue name; empty for root complexes and plain PCIe switches
   std::string below;  ///< name of the parent: socketN, a root complex or a PCIe switch; empty for nvswitch
@@ -73,13 +79,17 @@ struct HostGroupSpec {
 };
 
 /// A switch or cable written by hand, for irregular fabrics and irregular parts of generated ones.
-struct SwitchSpec { std::string name; std::string type; SourceLocation location; };
+struct SwitchSpec {
+  std::string name;
+  std::string type;
+  SourceLocation location;
+};
 struct CableSpec {
   std::string from;  ///< `host.hca` or a switch name
   std::string to;
-  int count = 1;     ///< parallel cables
-  std::optional<Bandwidth> rate;      ///< per cable and direction; default: the slower end
-  std::optional<double> length_m;     ///< metres; default 3
+  int count = 1;                   ///< parallel cables
+  std::optional<Bandwidth> rate;   ///< per cable and direction; default: the slower end
+  std::optional<double> length_m;  ///< metres; default 3
   SourceLocation location;
 };
 
@@ -90,19 +100,19 @@ std::string_view to_string(FabricKind kind);
 /// Parameters of the fabric generators. Counts of 0 mean "derive from the number of HCAs and the switch's ports".
 struct FabricSpec {
   FabricKind kind = FabricKind::none;
-  std::string switch_type;            ///< catalogue name of every generated switch
-  std::optional<Bandwidth> rate;      ///< per port; default: slower of HCA and switch
-  std::optional<Duration> hop_latency;///< per switch; default: the switch type's
+  std::string switch_type;              ///< catalogue name of every generated switch
+  std::optional<Bandwidth> rate;        ///< per port; default: slower of HCA and switch
+  std::optional<Duration> hop_latency;  ///< per switch; default: the switch type's
   double cable_length_m = 3;
-  int mtu = 4096;                     ///< payload bytes per packet of the fabric
-  int tiers = 2;                      ///< fat_tree: 2 or 3
-  double oversubscription = 1;        ///< leaf down capacity / up capacity, >= 1
-  int leaf_ports = 0;                 ///< ports of one leaf, down plus up
-  int spines = 0;                     ///< leaf_spine
-  int rails = 0;                      ///< rail_optimized: HCA i of every host goes to rail i
+  int mtu = 4096;               ///< payload bytes per packet of the fabric
+  int tiers = 2;                ///< fat_tree: 2 or 3
+  double oversubscription = 1;  ///< leaf down capacity / up capacity, >= 1
+  int leaf_ports = 0;           ///< ports of one leaf, down plus up
+  int spines = 0;               ///< leaf_spine
+  int rails = 0;                ///< rail_optimized: HCA i of every host goes to rail i
   int groups = 0, routers_per_group = 0, hosts_per_router = 0, global_links = 1;  ///< dragonfly
-  std::vector<int> dimensions;        ///< torus, routers per dimension
-  std::vector<SwitchSpec> switches;   ///< list, or additions to a generator
+  std::vector<int> dimensions;                                                    ///< torus, routers per dimension
+  std::vector<SwitchSpec> switches;                                               ///< list, or additions to a generator
   std::vector<CableSpec> cables;
   SourceLocation location;
 };
@@ -119,11 +129,11 @@ struct TopologySpec {
 struct Device {
   DeviceId id;
   DeviceKind kind = DeviceKind::gpu;
-  std::string name;   ///< full: `node3.gpu0`, `leaf1`
-  std::string type;   ///< catalogue name, may be empty
-  int host = -1;      ///< index of its host; -1 for network switches
-  int socket = -1;    ///< socket it hangs below; -1 for network switches and NVSwitches
-  int ordinal = 0;    ///< n-th device of its kind in its host (or of all network switches)
+  std::string name;             ///< full: `node3.gpu0`, `leaf1`
+  std::string type;             ///< catalogue name, may be empty
+  int host = -1;                ///< index of its host; -1 for network switches
+  int socket = -1;              ///< socket it hangs below; -1 for network switches and NVSwitches
+  int ordinal = 0;              ///< n-th device of its kind in its host (or of all network switches)
   Duration forwarding_latency;  ///< paid by a transfer that passes through (switches, root complexes)
 };
 
@@ -135,9 +145,9 @@ struct Link {
   DeviceId to;
   Bandwidth bandwidth;  ///< payload rate after encoding and headers; what a large transfer can reach
   Duration latency;
-  int lanes = 0;        ///< PCIe lanes or NVLinks in parallel; 0 elsewhere
-  int generation = 0;   ///< PCIe generation; 0 elsewhere
-  std::string parameter;///< parameter the bandwidth comes from
+  int lanes = 0;          ///< PCIe lanes or NVLinks in parallel; 0 elsewhere
+  int generation = 0;     ///< PCIe generation; 0 elsewhere
+  std::string parameter;  ///< parameter the bandwidth comes from
 };
 
 /// A transfer between two PCIe devices that turns around in a root complex (or goes on over the socket interconnect)
@@ -151,8 +161,8 @@ struct PeerCrossing {
 /// The directed links from one memory to another (or to and from an HCA), in order.
 struct Path {
   std::vector<LinkId> links;
-  Duration latency;             ///< sum of link latencies and of the forwarding latencies passed through
-  Bandwidth bottleneck;         ///< lowest link bandwidth; 0 for an empty path
+  Duration latency;      ///< sum of link latencies and of the forwarding latencies passed through
+  Bandwidth bottleneck;  ///< lowest link bandwidth; 0 for an empty path
   LinkId bottleneck_link;
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
@@ -215,7 +225,8 @@ class Topology {
   /// Path through the fabric between two HCAs. `flow` picks one of the equal-cost routes by hash, the same every time.
   [[nodiscard]] std::optional<Path> path_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
-  [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit = 64) const;
+  [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
+                                                                   std::size_t limit = 64) const;
   /// Path between any two memories, through the nearest HCAs when they are in different hosts.
   [[nodiscard]] std::optional<Path> path(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 

@@ -17,7 +17,10 @@ struct Bytes {
   std::int64_t value = 0;
 
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes b) { value += b.value; return *this; }
+  constexpr Bytes& operator+=(Bytes b) {
+    value += b.value;
+    return *this;
+  }
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.value + b.value}; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.value - b.value}; }
   friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return {a.value * n}; }
@@ -29,7 +32,10 @@ struct Duration {
   std::int64_t ps = 0;
 
   constexpr auto operator<=>(const Duration&) const = default;
-  constexpr Duration& operator+=(Duration b) { ps += b.ps; return *this; }
+  constexpr Duration& operator+=(Duration b) {
+    ps += b.ps;
+    return *this;
+  }
   friend constexpr Duration operator+(Duration a, Duration b) { return {a.ps + b.ps}; }
   friend constexpr Duration operator-(Duration a, Duration b) { return {a.ps - b.ps}; }
   friend constexpr Duration operator*(Duration a, std::int64_t n) { return {a.ps * n}; }
@@ -75,8 +81,8 @@ struct ParsedQuantity {
 };
 
 /// Reads `number [space] unit`, e.g. `100 Gb/s`, `12.5 GB/s`, `1.3 us`, `64 KiB`, as a quantity of `dimension`.
-/// b = bit, B = byte; k M G T are powers of 1000, Ki Mi Gi Ti of 1024. `Gbps` is read as `Gb/s`. Bare numbers other than 0
-/// and ambiguous spellings (`GBps`, `gb/s`, `KB`, `K`) are refused with a hint that names the possible readings.
+/// b = bit, B = byte; k M G T are powers of 1000, Ki Mi Gi Ti of 1024. `Gbps` is read as `Gb/s`. Bare numbers other
+/// than 0 and ambiguous spellings (`GBps`, `gb/s`, `KB`, `K`) are refused with a hint that names the possible readings.
 ParsedQuantity parse_quantity(std::string_view text, Dimension dimension);
 
 /// Three significant digits with a unit, for people: "64 KiB", "1.30 us", "12.5 GB/s".

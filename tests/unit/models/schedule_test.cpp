@@ -35,7 +35,8 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message from every rank") {
 TEST_CASE("Rabenseifner sends as little as the ring when ranks are a power of two") {
   for (const int n : {2, 4, 8, 64}) {
     CAPTURE(n);
-    const auto rounds = make_schedule(Benchmark::osu_allreduce, CollectiveAlgorithm::rabenseifner, n, Bytes{1 << 20}, 0);
+    const auto rounds =
+        make_schedule(Benchmark::osu_allreduce, CollectiveAlgorithm::rabenseifner, n, Bytes{1 << 20}, 0);
     for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(rounds, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
   }
 }
@@ -44,13 +45,15 @@ TEST_CASE("after recursive doubling and Rabenseifner every rank has heard of eve
   for (const int n : k_counts) {
     for (const auto algorithm : {CollectiveAlgorithm::recursive_doubling, CollectiveAlgorithm::rabenseifner}) {
       CAPTURE(n);
-      std::vector<std::vector<bool>> heard(static_cast<std::size_t>(n), std::vector<bool>(static_cast<std::size_t>(n), false));
+      std::vector<std::vector<bool>> heard(static_cast<std::size_t>(n),
+                                           std::vector<bool>(static_cast<std::size_t>(n), false));
       for (int r = 0; r < n; ++r) heard[static_cast<std::size_t>(r)][static_cast<std::size_t>(r)] = true;
       for (const auto& round : make_schedule(Benchmark::osu_allreduce, algorithm, n, Bytes{1 << 20}, 0)) {
         auto next = heard;
         for (const auto& step : round.steps) {
           for (int k = 0; k < n; ++k) {
-            if (heard[static_cast<std::size_t>(step.from)][static_cast<std::size_t>(k)]) next[static_cast<std::size_t>(step.to)][static_cast<std::size_t>(k)] = true;
+            if (heard[static_cast<std::size_t>(step.from)][static_cast<std::size_t>(k)])
+              next[static_cast<std::size_t>(step.to)][static_cast<std::size_t>(k)] = true;
           }
         }
         heard = next;
@@ -89,8 +92,10 @@ TEST_CASE("scatter and all-gather broadcast moves every byte to every rank") {
   for (const int n : k_counts) {
     CAPTURE(n);
     double received_by_last = 0;
-    for (const auto& round : make_schedule(Benchmark::osu_bcast, CollectiveAlgorithm::scatter_allgather, n, Bytes{n * 1000}, 0)) {
-      for (const auto& step : round.steps) received_by_last += step.to == n - 1 ? step.bytes * static_cast<double>(round.repeat) : 0;
+    for (const auto& round :
+         make_schedule(Benchmark::osu_bcast, CollectiveAlgorithm::scatter_allgather, n, Bytes{n * 1000}, 0)) {
+      for (const auto& step : round.steps)
+        received_by_last += step.to == n - 1 ? step.bytes * static_cast<double>(round.repeat) : 0;
     }
     CHECK(received_by_last >= doctest::Approx(n * 1000.0));
   }
@@ -99,7 +104,8 @@ TEST_CASE("scatter and all-gather broadcast moves every byte to every rank") {
 TEST_CASE("all-gathers send n-1 blocks, and Bruck and pairwise all-to-all reach every peer") {
   for (const int n : k_counts) {
     CAPTURE(n);
-    for (const auto algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::bruck, CollectiveAlgorithm::recursive_doubling}) {
+    for (const auto algorithm :
+         {CollectiveAlgorithm::ring, CollectiveAlgorithm::bruck, CollectiveAlgorithm::recursive_doubling}) {
       const auto rounds = make_schedule(Benchmark::osu_allgather, algorithm, n, Bytes{100}, 0);
       CHECK(bytes_sent_by(rounds, 0) == doctest::Approx(100.0 * (n - 1)));
     }

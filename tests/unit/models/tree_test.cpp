@@ -31,7 +31,8 @@ TEST_CASE("both trees reach every host from one root, and no host is inner node 
       CHECK(children[0][static_cast<std::size_t>(h)] <= 2);
       CHECK(children[1][static_cast<std::size_t>(h)] <= 2);
       // The root has one child beside being inner or leaf in the other tree.
-      if (n % 2 == 0 && n > 2) CHECK(std::min(children[0][static_cast<std::size_t>(h)], children[1][static_cast<std::size_t>(h)]) <= 1);
+      if (n % 2 == 0 && n > 2)
+        CHECK(std::min(children[0][static_cast<std::size_t>(h)], children[1][static_cast<std::size_t>(h)]) <= 1);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's own choices, against the debug log of the 8-GPU H200 VM (calibration/data/h200-8gpu-.../nccl-tuning-debug.txt).
+// NCCL's own choices, against the debug log of the 8-GPU H200 VM
+// (calibration/data/h200-8gpu-.../nccl-tuning-debug.txt).
 #include "models/nccl/tuning.hpp"
 
 #include <doctest/doctest.h>
@@ -48,8 +49,9 @@ TEST_CASE("NCCL's estimate repeats the latency and bandwidth table it printed fo
     Protocol protocol;
     double latency_us, gb_per_s;
   };
-  for (const auto& printed : {Printed{Algorithm::ring, Protocol::ll, 15.0, 80.6}, Printed{Algorithm::ring, Protocol::ll128, 40.6, 189.3},
-                              Printed{Algorithm::ring, Protocol::simple, 56.0, 205.7}}) {
+  for (const auto& printed :
+       {Printed{Algorithm::ring, Protocol::ll, 15.0, 80.6}, Printed{Algorithm::ring, Protocol::ll128, 40.6, 189.3},
+        Printed{Algorithm::ring, Protocol::simple, 56.0, 205.7}}) {
     const auto none = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 0_B);
     CHECK(none == doctest::Approx(printed.latency_us).epsilon(0.005));
     const auto gibi = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 1_GiB);

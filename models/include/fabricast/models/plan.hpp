@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a planner hands to an engine: one operation of a benchmark as rounds of concurrent flows over resources, with the
-// fixed times between them. A resource is a directed link of the topology (same number as its LinkId) or an extra limit
-// that is not a link (a processor's peer-to-peer path, a copy engine). Engines know nothing else of GPUs or MPI.
+// What a planner hands to an engine: one operation of a benchmark as rounds of concurrent flows over resources, with
+// the fixed times between them. A resource is a directed link of the topology (same number as its LinkId) or an extra
+// limit that is not a link (a processor's peer-to-peer path, a copy engine). Engines know nothing else of GPUs or MPI.
 //
 //   time = sum(before) + sum over rounds of repeat x (fixed + max over flows(latency + bytes / rate)), at least `floor`
 //
-// where rate is the max-min fair share of the resources a flow crosses, each crossed `times` times, and at most rate_cap.
+// where rate is the max-min fair share of the resources a flow crosses, each crossed `times` times, and at most
+// rate_cap.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,14 @@ struct Crossing {
 
 /// One fluid transfer, or several that advance in lockstep (the edges of a pipelined ring) seen as one.
 struct Flow {
-  double bytes = 0;                  ///< in units of the flow's own rate
-  double payload = -1;               ///< of them, what must cross whatever the protocol; -1 = all
-  std::vector<Crossing> crossings;   ///< sorted by resource, no resource twice
+  double bytes = 0;                 ///< in units of the flow's own rate
+  double payload = -1;              ///< of them, what must cross whatever the protocol; -1 = all
+  std::vector<Crossing> crossings;  ///< sorted by resource, no resource twice
   double rate_cap = std::numeric_limits<double>::infinity();  ///< bytes/s, e.g. what one channel's thread block copies
-  std::string cap_name;              ///< what the cap is, for --explain
+  std::string cap_name;                                       ///< what the cap is, for --explain
   std::string cap_parameter;
-  Duration latency;                  ///< paid before the first byte counts
-  std::vector<Term> latency_terms;   ///< add up to `latency`
+  Duration latency;                 ///< paid before the first byte counts
+  std::vector<Term> latency_terms;  ///< add up to `latency`
 };
 
 /// Flows that start together; the round ends when the last has ended. `repeat` equal rounds follow one another.
@@ -44,17 +45,17 @@ struct Round {
   std::string label;
   std::vector<Flow> flows;
   std::int64_t repeat = 1;
-  std::vector<Term> fixed;           ///< paid once per repeat, before the flows start
+  std::vector<Term> fixed;  ///< paid once per repeat, before the flows start
 };
 
 struct OperationPlan {
   Bytes size;
-  std::vector<Term> before;          ///< launch and set-up, in order
+  std::vector<Term> before;  ///< launch and set-up, in order
   std::vector<Round> rounds;
-  Duration floor;                    ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
-  Term floor_term;                   ///< what the floor is; its `time` is ignored
-  std::int64_t operations = 1;       ///< the planned work is this many benchmark operations (a window of messages)
-  bool is_round_trip_halved = false; ///< the plan is a full round trip, the benchmark prints half of it
+  Duration floor;                     ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
+  Term floor_term;                    ///< what the floor is; its `time` is ignored
+  std::int64_t operations = 1;        ///< the planned work is this many benchmark operations (a window of messages)
+  bool is_round_trip_halved = false;  ///< the plan is a full round trip, the benchmark prints half of it
   std::string algorithm;
   std::string protocol;
   int channels = 0;
@@ -66,10 +67,10 @@ enum class Limit {
   peer_write,       ///< a root complex forwarding DMA writes between PCIe devices
   peer_cross_read,  ///< the same across sockets
   peer_cross_write,
-  dram,             ///< a memory, reads and writes together
-  hca_transmit,     ///< payload rate of an HCA port after packet headers
+  dram,          ///< a memory, reads and writes together
+  hca_transmit,  ///< payload rate of an HCA port after packet headers
   hca_receive,
-  loopback,         ///< TCP inside a host
+  loopback,  ///< TCP inside a host
 };
 
 std::string_view to_string(Limit limit);

@@ -22,7 +22,7 @@ struct PlanContext {
   const ParameterSet& parameters;
   Resources& resources;
   std::uint64_t seed = 1;
-  bool runs_alone = true;   ///< no other workload: resources that can never bind may be left out of plans
+  bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
 };
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rule of `check`, both ways: it speaks when it should and is silent otherwise.
+#include "fabricast/check.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+std::string host(const std::string& devices) {
+  return "  - {name: n, count: 2, host: {processor: xeon-skylake, devices: [" + devices + "]}}\n";
+}
+
+std::string doubts(const std::string& hosts, const std::string& fabric) {
+  const auto loaded =
+      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + hosts + "fabric:\n  " + fabric + "\n");
+  const auto found = check_topology(loaded.topology, loaded.parameters);
+  CHECK_FALSE(has_errors(found));
+  return render(found);
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+const std::string k_good =
+    host("{name: gpu0, type: v100-pcie-16, below: socket0}, {name: hca0, type: connectx-5-edr, below: socket0}");
+const std::string k_one_switch = "single_switch: {switch: sb7800}";
+
+}  // namespace
+
+TEST_CASE("a sound pair of hosts gives no warning") { CHECK(doubts(k_good, k_one_switch) == ""); }
+
+TEST_CASE("an HCA faster than its slot is named with both rates") {
+  const auto text = doubts(host("{name: hca0, type: connectx-6-hdr, below: socket0, pcie: gen3 x8}"),
+                           "single_switch: {switch: qm8700}");
+  CHECK(says(text, "HCA 'hca0' sends 25.0 GB/s but its PCIe link carries 7.05 GB/s"));
+}
+
+TEST_CASE("a card in a lesser slot and a link trained below its slot are told apart") {
+  CHECK(says(doubts(host("{name: gpu0, type: a100-pcie-40, below: socket0, pcie: gen3 x16}, {name: hca0, type: "
+                         "connectx-5-edr, below: socket0}"),
+                    k_one_switch),
+             "'gpu0' (a100-pcie-40) can do gen4 x16, its slot gives gen3 x16"));
+  CHECK(says(doubts(host("{name: gpu0, type: v100-pcie-16, below: socket0, pcie: gen3 x16, trained: gen3 x4}, {name: "
+                         "hca0, type: connectx-5-edr, below: socket0}"),
+                    k_one_switch),
+             "the link of 'gpu0' trained at gen3 x4, below its slot"));
+}
+
+TEST_CASE("a port faster than the switch, and a switch far faster than its ports") {
+  CHECK(says(doubts(host("{name: hca0, type: connectx-6-hdr, below: socket0}"), k_one_switch),
+             "ports of sb7800 carry 12.5 GB/s, HCA connectx-6-hdr sends 25.0 GB/s"));
+  CHECK(says(doubts(host("{name: hca0, type: connectx-5-edr, below: socket0}"), "single_switch: {switch: qm9700}"),
+             "more than twice as fast"));
+}
+
+TEST_CASE("an MTU larger than the HCA takes") {
+  CHECK(says(doubts(k_good, "single_switch: {switch: sb7800, mtu: 9000 B}"),
+             "HCA 'hca0' takes packets of 4096 B, the fabric is set to 9000 B"));
+}
+
+TEST_CASE("an HCA without a cable and a host without an HCA") {
+  CHECK(says(doubts(k_good, "list: {switches: [{name: s, type: sb7800}], cables: [{from: n0.hca0, to: s}]}"),
+             "HCA 'hca0' reaches no HCA of host"));
+  CHECK(says(doubts(host("{name: gpu0, type: v100-pcie-16, below: socket0}"), k_one_switch),
+             "hosts of group 'n' have no HCA in a topology of 2 hosts"));
+}
+
+TEST_CASE("a GPU whose nearest HCA is on the other socket") {
+  CHECK(says(
+      doubts(
+          host("{name: gpu0, type: v100-pcie-16, below: socket1}, {name: hca0, type: connectx-5-edr, below: socket0}"),
+          k_one_switch),
+      "the nearest HCA of gpu0 is on the other socket (group 'n')"));
+}
+
+TEST_CASE("oversubscription is stated with its ratio") {
+  CHECK(says(doubts(k_good, "fat_tree: {switch: sb7800, oversubscription: 3}"), "the fabric is oversubscribed 3 : 1"));
+}
+
+TEST_CASE("a link without bandwidth") {
+  const auto loaded =
+      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + k_good + "fabric:\n  " + k_one_switch +
+                     "\nparameters:\n  xeon-skylake.root_complex_bandwidth: {value: 0 GB/s, source: test}\n");
+  CHECK(says(render(check_topology(loaded.topology, loaded.parameters)), "has no bandwidth"));
+}
+
+TEST_CASE(
+    "a scenario that asks for more GPUs than there are, or for more memory, or for GPUDirect without its module") {
+  const auto faults = [](const std::vector<Setting>& settings) {
+    const auto loaded = test::shipped("allreduce-dgx-a100-pair.yaml", settings);
+    return render(check_scenario(loaded.topology, loaded.scenario, loaded.parameters));
+  };
+  CHECK(faults({}) == "");
+  CHECK(says(faults({{"workload.gpus", "17"}}), "error: 17 GPUs asked for, topology 'dgx-a100-pair' has 16"));
+  CHECK(says(faults({{"workload.sizes", "[32 GiB]"}}),
+             "two buffers of 32 GiB do not fit into the 40 GiB of a a100-sxm4-40"));
+  CHECK(says(faults({{"software.nv_peer_mem", "not loaded"}}), "nv_peer_mem is not loaded"));
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts against published figures, and what-ifs that must go the right way.
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+
+namespace {
+
+const Row& row_at(const Prediction& prediction, Bytes size) {
+  for (const auto& row : prediction.workloads[0].rows) {
+    if (row.size == size) return row;
+  }
+  FAIL("no row of this size");
+  return prediction.workloads[0].rows[0];
+}
+
+double us(const Prediction& prediction, Bytes size) { return row_at(prediction, size).time.us(); }
+
+Prediction fdr(const std::vector<Setting>& settings) {
+  return test::run(test::shipped("osu-latency-fdr-gpudirect.yaml", settings));
+}
+
+bool has_reason(const Prediction& prediction, const std::string& words) {
+  for (const auto& setting : prediction.workloads[0].settings) {
+    if (setting.reason.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("GPUDirect over FDR: 1.08 us at 0 B and 3.80 to 3.84 us from 1 to 64 B, within 5 %") {
+  const auto prediction = fdr({});
+  CHECK(us(prediction, 0_B) == doctest::Approx(1.08).epsilon(0.05));
+  const std::pair<Bytes, double> published[] = {{1_B, 3.83},  {2_B, 3.83},  {4_B, 3.84}, {8_B, 3.83},
+                                                {16_B, 3.83}, {32_B, 3.82}, {64_B, 3.80}};
+  for (const auto& [size, time] : published) CHECK(us(prediction, size) == doctest::Approx(time).epsilon(0.05));
+}
+
+TEST_CASE("GPUDirect over FDR: 6372.6 MB/s at 2 MiB and 6388.6 at 4 MiB, within 3 %") {
+  const auto prediction = test::run(test::shipped("osu-bw-fdr-gpudirect.yaml"));
+  CHECK(row_at(prediction, 2_MiB).algbw.bytes_per_s * 1e-6 == doctest::Approx(6372.6).epsilon(0.03));
+  CHECK(row_at(prediction, 4_MiB).algbw.bytes_per_s * 1e-6 == doctest::Approx(6388.6).epsilon(0.03));
+}
+
+TEST_CASE(
+    "without GPUDirect small messages take several times longer, zero bytes do not notice, and the reason is named") {
+  const auto on = fdr({});
+  const auto off = fdr({{"software.gpudirect_rdma", "off"}});
+  CHECK(us(off, 8_B) > 3 * us(on, 8_B));
+  CHECK(us(off, 0_B) == us(on, 0_B));
+  CHECK(has_reason(off, "switched off"));
+  const auto missing = fdr({{"software.nv_peer_mem", "not loaded"}});
+  CHECK(us(missing, 8_B) == us(off, 8_B));
+  CHECK(has_reason(missing, "nv_peer_mem is not loaded"));
+}
+
+TEST_CASE("moving the HCA to the other socket takes GPUDirect away") {
+  const auto moved = fdr({{"topology.hosts.node.devices", "[{name: hca0, below: socket1}]"}});
+  CHECK(us(moved, 8_B) > 3 * us(fdr({}), 8_B));
+  CHECK(has_reason(moved, "SYS apart"));
+}
+
+TEST_CASE("raising the 30 kB limit to 65,537 B keeps GPUDirect up to 64 KiB and no further") {
+  const auto low = fdr({});
+  const auto high = fdr({{"software.gpudirect_limit", "65537 B"}});
+  CHECK(us(high, 16_KiB) == us(low, 16_KiB));
+  CHECK(us(high, 32_KiB) < us(low, 32_KiB));
+  CHECK(row_at(high, 64_KiB).protocol == "rendezvous gdr");
+  CHECK(us(high, 128_KiB) == us(low, 128_KiB));
+}
+
+TEST_CASE("ring all-reduce reaches the bus bandwidth of the slowest link") {
+  const auto prediction = test::run(
+      test::shipped("allreduce-dgx-a100-pair.yaml",
+                    {{"workload.algorithm", "ring"}, {"workload.protocol", "simple"}, {"workload.sizes", "[8 GiB]"}}));
+  // Eight HDR ports of 25 GB/s less packet headers: 198.5 GB/s, less 5 % for latencies of each
+  // loop round the ring and the last local copy.
+  const double busbw = prediction.workloads[0].rows[0].busbw.bytes_per_s * 1e-9;
+  CHECK(busbw < 198.5);
+  CHECK(busbw == doctest::Approx(188.6).epsilon(0.02));
+}
+
+TEST_CASE("peer-to-peer off sends the all-reduce of an NVSwitch host through its memory") {
+  const auto on = test::run(
+      test::shipped("allreduce-dgx-a100-pair.yaml", {{"workload.gpus", "4"}, {"workload.sizes", "[256 MiB]"}}));
+  const auto off =
+      test::run(test::shipped("allreduce-dgx-a100-pair.yaml",
+                              {{"workload.gpus", "4"}, {"workload.sizes", "[256 MiB]"}, {"software.nccl.p2p", "off"}}));
+  CHECK(off.workloads[0].rows[0].time.ps > 5 * on.workloads[0].rows[0].time.ps);
+}
+
+TEST_CASE("two jobs on disjoint GPUs keep their times, on the same GPUs both get slower") {
+  const auto both = [](const std::string& second) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: two\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    "
+        "- {name: n, type: dgx-a100}\nworkloads:\n"
+        "  - {benchmark: all_reduce_perf, devices: [n.gpu0, n.gpu1], sizes: [1 GiB], protocol: simple, algorithm: "
+        "ring}\n  - {benchmark: all_reduce_perf, devices: [" +
+        second + "], sizes: [1 GiB], protocol: simple, algorithm: ring}\n");
+    return test::run(loaded);
+  };
+  const auto apart = both("n.gpu2, n.gpu3");
+  const auto shared = both("n.gpu0, n.gpu1");
+  CHECK(apart.workloads[0].rows[0].time == apart.workloads[1].rows[0].time);
+  // Stores reach 86 % of an NVLink alone, half of it each together.
+  CHECK(shared.workloads[0].rows[0].time.ps > 1.6 * static_cast<double>(apart.workloads[0].rows[0].time.ps));
+}
+
+TEST_CASE("channels, algorithm and protocol can be forced and are reported") {
+  const auto prediction = test::run(test::shipped("allreduce-dgx-a100-pair.yaml", {{"workload.gpus", "8"},
+                                                                                   {"workload.algorithm", "tree"},
+                                                                                   {"workload.protocol", "ll128"},
+                                                                                   {"workload.channels", "4"},
+                                                                                   {"workload.sizes", "[64 MiB]"}}));
+  const auto& row = prediction.workloads[0].rows[0];
+  CHECK(row.algorithm == "tree");
+  CHECK(row.protocol == "ll128");
+  CHECK(row.channels == 4);
+}
