@@ -89,10 +89,12 @@ struct RowBuilder {
       const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
       const auto* parameter = parameters.find(limit.parameter);
       const std::string source = parameter == nullptr ? "topology" : parameter->source;
+      // Up to two picoseconds apart is rounding, not sharing.
+      const bool is_shared = one.transfer.ps > alone.ps + 2;
       add_term(terms,
-               {fmt::format("transfer over {}", limit.name), std::min(alone, one.transfer), limit.parameter, source},
+               {fmt::format("transfer over {}", limit.name), is_shared ? alone : one.transfer, limit.parameter, source},
                one.repeat);
-      if (one.transfer > alone) {
+      if (is_shared) {
         add_term(terms, {"sharing with concurrent flows", one.transfer - alone, "max-min fair share", "fluid engine"},
                  one.repeat);
       }

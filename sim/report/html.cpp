@@ -15,7 +15,7 @@ namespace fabricast::report {
 
 namespace {
 
-constexpr double k_width = 820, k_height = 360, k_left = 78, k_right = 16, k_top = 16, k_bottom = 46;
+constexpr double k_width = 820, k_height = 360, k_left = 78, k_right = 34, k_top = 16, k_bottom = 46;
 constexpr const char* k_colours[] = {"#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280",
                                      "#b7791f", "#4a5568", "#00838f", "#9b2c2c", "#5a67d8"};
 
@@ -133,6 +133,13 @@ std::string rate_picture(const std::vector<Row>& rows, bool is_bus) {
   };
   for (const auto& row : rows) axes.high = std::max(axes.high, rate(row, row.time) * 1.1);
   if (axes.high <= 0) axes.high = 1;
+  // Five steps of 1, 2, 2.5 or 5 times a power of ten.
+  const double power = std::pow(10, std::floor(std::log10(axes.high / 5)));
+  for (const double step : {1.0, 2.0, 2.5, 5.0, 10.0}) {
+    if (5 * step * power < axes.high) continue;
+    axes.high = 5 * step * power;
+    break;
+  }
   std::string out = frame(axes, "predicted bandwidth over message size",
                           [](double value) { return fmt::format("{:.3g} GB/s", value); });
   std::string line;

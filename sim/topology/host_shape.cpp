@@ -298,6 +298,14 @@ class ShapeBuilder {
   std::set<std::string> reported_;
 };
 
+/// HCAs read what they send and write what they receive; a GPU reads from and writes to host memory, and writes to
+/// peers.
+Dma dma_of(DeviceKind from, DeviceKind to) {
+  if (to == DeviceKind::hca) return Dma::read;
+  if (from == DeviceKind::hca || from == DeviceKind::gpu) return Dma::write;
+  return to == DeviceKind::gpu ? Dma::read : Dma::none;
+}
+
 bool is_endpoint(DeviceKind kind) {
   return kind == DeviceKind::gpu || kind == DeviceKind::hca || kind == DeviceKind::memory;
 }
@@ -359,6 +367,7 @@ std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool t
   if (is_pcie_device(from) && is_pcie_device(to) && !found.root_complexes.empty()) {
     found.peer_crossings.push_back({found.root_complexes.front(), spec.processor, found.socket_crossings > 0});
   }
+  found.dma = dma_of(devices[static_cast<std::size_t>(from)].kind, devices[static_cast<std::size_t>(to)].kind);
   return found;
 }
 

@@ -158,6 +158,10 @@ struct PeerCrossing {
   bool is_cross_socket = false;
 };
 
+/// Who moves the bytes of a path by direct memory access: the PCIe device at its end reads, or the one at its start writes.
+/// `none` inside a socket and through the network as a whole.
+enum class Dma { none, read, write };
+
 /// The directed links from one memory to another (or to and from an HCA), in order.
 struct Path {
   std::vector<LinkId> links;
@@ -168,6 +172,7 @@ struct Path {
   int socket_crossings = 0;
   int network_switch_hops = 0;
   bool uses_nvlink = false;
+  Dma dma = Dma::none;          ///< an HCA reads what it sends and writes what it receives; GPUs write to their peers
   std::vector<PeerCrossing> peer_crossings;
   std::vector<DeviceId> root_complexes;  ///< passed through, in order
 

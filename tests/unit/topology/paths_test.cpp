@@ -66,6 +66,10 @@ TEST_CASE("a path lists directed links, and peer limits only where a root comple
   CHECK(t.link(below_switch->links[0]).from == gpu(t, 0));
   CHECK(t.link(below_switch->links[1]).to == hca(t, 0));
 
+  CHECK(below_switch->dma == Dma::read);  // the HCA fetches
+  CHECK(t.path_in_host(hca(t, 0), gpu(t, 0))->dma == Dma::write);
+  CHECK(t.path_in_host(t.local_memory(gpu(t, 0)), gpu(t, 0))->dma == Dma::read);
+
   const auto across = t.path_in_host(gpu(t, 0), gpu(t, 3));
   REQUIRE(across);
   CHECK(across->socket_crossings == 1);

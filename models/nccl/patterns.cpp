@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/patterns.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
+#include "nccl/tree.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+void merge_hop(std::vector<Hops>& hops, const Route& route, double count) {
+  for (auto& known : hops) {
+    if (known.kind != route.kind) continue;
+    known.count += count;
+    known.link_latency = std::max(known.link_latency, route.latency);
+    known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
+    return;
+  }
+  hops.push_back({route.kind, count, route.latency, route.adapter_latency});
+}
+
+}  // namespace
+
+bool is_peer_to_peer(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::send_receive;
+}
+
+bool is_network(TransportKind kind) {
+  return kind == TransportKind::network || kind == TransportKind::network_staged || kind == TransportKind::socket;
+}
+
+/// The connection out of position `position` of a host's chain; the last position leads to the next host.
+Route PatternMaker::hop(std::size_t channel, std::size_t host, std::size_t position) const {
+  const auto& here = graph_.channels[channel][host];
+  if (position + 1 < here.order.size()) return route_in_host(context_, here.order[position], here.order[position + 1]);
+  const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
+  if (hosts_.size() == 1) return route_in_host(context_, here.order.back(), here.order.front());
+  return route_between_hosts(context_, here.order.back(), here.hca, next.hca, next.order.front(), channel);
+}
+
+void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
+  const double n = static_cast<int>(ranks_.size());
+  const double laps = collective_ == Collective::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
+        const auto route = hop(c, h, p);
+        for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+        if (c == 0) merge_hop(pattern.hops, route, laps);
+      }
+    }
+  }
+}
+
+/// Broadcast and reduce: a chain from the root through all ranks, i.e. the ring without its closing hop.
+void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
+        if (h + 1 == hosts_.size() && p + 1 == hosts_[h].gpus.size()) continue;
+        const auto route = hop(c, h, p);
+        for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+        if (c == 0) merge_hop(pattern.hops, route, 1);
+      }
+    }
+  }
+}
+
+/// Double binary tree over hosts, a chain inside each; every edge is used up (reduce) and down (broadcast).
+void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
+  const auto add = [&](const Route& route) {
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+  };
+  std::size_t longest = 1;
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const auto& here = graph_.channels[c][h];
+      longest = std::max(longest, here.order.size());
+      for (std::size_t p = 0; p + 1 < here.order.size(); ++p) {
+        const auto down = route_in_host(context_, here.order[p], here.order[p + 1]);
+        add(down);
+        add(route_in_host(context_, here.order[p + 1], here.order[p]));
+        if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
+      }
+      const int parent =
+          tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= channels / 2 && channels > 1);
+      if (parent < 0) continue;
+      const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
+      const auto up = route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c);
+      add(up);
+      add(route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c));
+      if (c == 0) merge_hop(pattern.hops, up, 0);
+    }
+  }
+  for (auto& hops : pattern.hops) {
+    if (is_network(hops.kind))
+      hops.count = 2 * std::ceil(std::log2(static_cast<double>(static_cast<int>(hosts_.size()))));
+  }
+}
+
+/// NVLink SHARP: the switch reduces and multicasts. With g GPUs per host each lets its whole buffer be read (S out) and
+/// stores its share (S/g out); it reads its reduced share (S/g in) and receives the whole result (S in). Between hosts
+/// every HCA carries its share up and down, half of it over each of two trees. One unit of the flow is S / (2 g x
+/// HCAs).
+void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const {
+  const auto trees = hosts_.size() > 1 ? 2 * static_cast<std::size_t>(graph_.graph_channels) : 1;
+  for (const auto& host : hosts_) {
+    const auto g = static_cast<int>(host.gpus.size());
+    for (int i = 0; i < g && g > 1; ++i) {
+      const auto path =
+          context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
+      FABRICAST_ASSERT(path && !path->links.empty(), "NVLS without NVSwitch");
+      counter.add(path->links.front().value, (g + 1) * static_cast<int>(trees));
+      counter.add(context_.topology.reverse(path->links.front()).value, (g + 1) * static_cast<int>(trees));
+    }
+  }
+  pattern.hops.push_back({TransportKind::nvlink, 1, {}, {}});
+  if (hosts_.size() == 1) return;
+  for (std::size_t c = 0; c < trees; ++c) {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int parent = tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= trees / 2);
+      if (parent < 0) continue;
+      const auto& here = graph_.channels[c][h];
+      const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
+      const auto up = route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c);
+      const auto down = route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c);
+      const auto g = static_cast<int>(hosts_[h].gpus.size());
+      for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
+      for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);
+      if (c == 0) merge_hop(pattern.hops, up, 0);
+    }
+  }
+  for (auto& hops : pattern.hops) {
+    if (is_network(hops.kind))
+      hops.count = 2 * std::ceil(std::log2(static_cast<double>(static_cast<int>(hosts_.size()))));
+  }
+}
+
+/// Send-receive goes round the ranks; all-to-all sends one share to everybody.
+void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {
+  const std::size_t n = ranks_.size();
+  const auto& topology = context_.topology;
+  const auto add = [&](const Route& route, int times) {
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, times * crossing.times);
+  };
+  // What leaves and enters a GPU is the same for all its remote peers: find it once per rank.
+  struct End {
+    int host = 0;
+    DeviceId hca;
+    Route send, receive;
+    bool is_tcp = false;
+  };
+  std::vector<End> ends(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    ends[r].host = topology.host_of(ranks_[r]);
+    if (hosts_.size() == 1) continue;
+    ends[r].hca = topology.hcas_by_distance(ranks_[r]).front();
+    ends[r].is_tcp = uses_tcp(context_, ends[r].hca);
+    if (ends[r].is_tcp) continue;
+    ends[r].send = sender_segment(context_, ranks_[r], ends[r].hca);
+    ends[r].receive = receiver_segment(context_, ends[r].hca, ranks_[r]);
+  }
+  const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
+  std::vector<int> sent(n, 0);
+  std::vector<int> received(n, 0);
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t k = 1; k <= peers; ++k) {
+      const std::size_t to = (from + k) % n;
+      Route route;
+      if (ends[from].host == ends[to].host) {
+        route = route_in_host(context_, ranks_[from], ranks_[to]);
+      } else if (ends[from].is_tcp || ends[to].is_tcp) {
+        route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
+      } else {
+        route.kind = TransportKind::network;
+        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route),
+                         "no route between ranks {} and {}", from, to);
+        ++sent[from];
+        ++received[to];
+      }
+      add(route, 1);
+      if (from != 0) continue;
+      if (is_network(route.kind) && route.kind != TransportKind::socket) {
+        append(route, ends[from].send);
+        append(route, ends[to].receive);
+      }
+      merge_hop(pattern.hops, route, 0);
+    }
+  }
+  for (std::size_t r = 0; r < n; ++r) {
+    add(ends[r].send, sent[r]);
+    add(ends[r].receive, received[r]);
+  }
+  for (auto& hops : pattern.hops) hops.count = 1;
+}
+
+/// Of resources crossed equally often only the slowest can bind a lone flow.
+void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
+  std::map<int, Crossing> slowest;
+  for (const auto& crossing : crossings) {
+    const auto [it, is_new] = slowest.try_emplace(crossing.times, crossing);
+    if (!is_new && context_.resources.capacity(crossing.resource) < context_.resources.capacity(it->second.resource)) {
+      it->second = crossing;
+    }
+  }
+  crossings.clear();
+  for (const auto& [times, crossing] : slowest) crossings.push_back(crossing);
+  std::sort(crossings.begin(), crossings.end(), [](const auto& a, const auto& b) { return a.resource < b.resource; });
+}
+
+Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
+  Pattern pattern;
+  CrossingCounter counter;
+  if (is_peer_to_peer(collective_)) {
+    count_pairs(pattern, counter);
+  } else if (algorithm == Algorithm::tree) {
+    count_tree(channels, pattern, counter);
+  } else if (algorithm == Algorithm::nvls) {
+    count_nvls(pattern, counter);
+  } else if (collective_ == Collective::broadcast || collective_ == Collective::reduce) {
+    count_chain(channels, pattern, counter);
+  } else {
+    count_ring(channels, pattern, counter);
+  }
+  pattern.crossings = counter.take();
+  if (context_.runs_alone && !context_.full_expansion) keep_binding_only(pattern.crossings);
+  return pattern;
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the channels of one algorithm cross: how often each link and limit is used while one unit of data goes round,
+// and which hops a chunk makes on its critical path. Rings, chains, double binary trees, NVLink SHARP and pairs.
+#pragma once
+
+#include <vector>
+
+#include "nccl/channels.hpp"
+#include "nccl/tuning.hpp"
+
+namespace fabricast::models::nccl {
+
+/// Hops of one kind on the critical path of a chunk.
+struct Hops {
+  TransportKind kind = TransportKind::nvlink;
+  double count = 0;
+  Duration link_latency;     ///< of one hop: links and switches
+  Duration adapter_latency;  ///< of one hop: HCAs
+};
+
+/// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
+struct Pattern {
+  std::vector<Hops> hops;
+  std::vector<Crossing> crossings;  ///< by all channels together
+};
+
+/// True for connections that leave the host or go through a socket.
+bool is_network(TransportKind kind);
+
+/// Send-receive and all-to-all: pairs of ranks instead of channels.
+bool is_peer_to_peer(Collective collective);
+
+/// Makes patterns over the channels of one communicator.
+class PatternMaker {
+ public:
+  PatternMaker(const PlanContext& context, Collective collective, const std::vector<DeviceId>& ranks,
+               const std::vector<HostGroup>& hosts, const ChannelGraph& graph)
+      : context_(context), collective_(collective), ranks_(ranks), hosts_(hosts), graph_(graph) {}
+
+  /// The pattern of `algorithm` on the first `channels` channels.
+  [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels) const;
+
+ private:
+  void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
+  void count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
+  void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
+  void count_nvls(Pattern& pattern, CrossingCounter& counter) const;
+  void count_pairs(Pattern& pattern, CrossingCounter& counter) const;
+  [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
+  void keep_binding_only(std::vector<Crossing>& crossings) const;
+
+  const PlanContext& context_;
+  Collective collective_;
+  const std::vector<DeviceId>& ranks_;
+  const std::vector<HostGroup>& hosts_;
+  const ChannelGraph& graph_;
+};
+
+}  // namespace fabricast::models::nccl

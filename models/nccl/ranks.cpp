@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/ranks.hpp"
+
+#include <fmt/format.h>
+
+#include "nccl/channels.hpp"
+
+namespace fabricast::models::nccl {
+
+Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload) {
+  std::vector<DeviceId> ranks;
+  const auto all = context.topology.devices(DeviceKind::gpu);
+  Diagnostics faults;
+  const auto fault = [&](std::string message, std::string hint) {
+    auto diagnostic = make_error(std::move(message), std::move(hint));
+    diagnostic.location = workload.location;
+    faults.push_back(std::move(diagnostic));
+  };
+  for (const auto& name : workload.devices) {
+    const auto device = context.topology.find_device(name);
+    if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
+      fault(fmt::format("'{}' is not a GPU of topology '{}'", name, context.topology.name()),
+            "GPUs are called host.gpuN");
+    } else {
+      ranks.push_back(*device);
+    }
+  }
+  if (workload.devices.empty()) {
+    const auto wanted =
+        static_cast<std::size_t>(workload.gpus.value_or(workload.ranks.value_or(static_cast<int>(all.size()))));
+    if (wanted > all.size()) {
+      fault(fmt::format("{} GPUs asked for, topology '{}' has {}", wanted, context.topology.name(), all.size()),
+            "raise the host count of the topology or lower workload.gpus");
+    } else if (workload.ranks_per_host) {
+      for (int host = 0; host < context.topology.num_hosts() && ranks.size() < wanted; ++host) {
+        const auto gpus = context.topology.devices(DeviceKind::gpu, host);
+        for (std::size_t g = 0;
+             g < gpus.size() && g < static_cast<std::size_t>(*workload.ranks_per_host) && ranks.size() < wanted; ++g) {
+          ranks.push_back(gpus[g]);
+        }
+      }
+      if (ranks.size() < wanted)
+        fault(fmt::format("{} GPUs with {} per host need more hosts than the {} there are", wanted,
+                          *workload.ranks_per_host, context.topology.num_hosts()),
+              "");
+    } else {
+      ranks.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted));
+    }
+  }
+  if (faults.empty() && ranks.empty())
+    fault(fmt::format("topology '{}' has no GPU", context.topology.name()), "NCCL benchmarks need GPUs");
+  if (!faults.empty()) return tl::unexpected(faults);
+  return ranks;
+}
+
+Diagnostics unreachable_hosts(const PlanContext& context, const Workload& workload,
+                              const std::vector<DeviceId>& ranks) {
+  Diagnostics faults;
+  const auto hosts = group_by_host(context.topology, ranks);
+  for (std::size_t h = 0; hosts.size() > 1 && h < hosts.size(); ++h) {
+    const auto here = context.topology.hcas_by_distance(hosts[h].gpus.front());
+    const auto next = context.topology.hcas_by_distance(hosts[(h + 1) % hosts.size()].gpus.front());
+    if (!here.empty() && !next.empty() && context.topology.path_between_hcas(here.front(), next.front())) continue;
+    auto fault =
+        make_error(fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
+                               context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
+                   "give both hosts an HCA and connect them in `fabric`");
+    fault.location = workload.location;
+    faults.push_back(std::move(fault));
+    break;
+  }
+  return faults;
+}
+
+}  // namespace fabricast::models::nccl

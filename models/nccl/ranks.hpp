@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPUs take part in an NCCL benchmark, and whether their hosts can reach each other.
+#pragma once
+
+#include <vector>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::nccl {
+
+/// GPUs by name, or the first ones in host order (at most `ranks_per_host` of each host).
+Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload);
+
+/// Every host must reach the next through the fabric.
+Diagnostics unreachable_hosts(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks);
+
+}  // namespace fabricast::models::nccl
