@@ -15,7 +15,9 @@ namespace {
 class PointToPointPlanner : public Planner {
  public:
   PointToPointPlanner(const PlanContext& context, const Workload& workload, std::vector<Pair> pairs)
-      : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {}
+      : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {
+    if (is_bandwidth_test(workload.benchmark)) transfers_.assume_window();
+  }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     if (is_bandwidth_test(workload_.benchmark)) return bandwidth_plan(size);

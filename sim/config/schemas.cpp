@@ -198,7 +198,7 @@ SchemaPtr scenario() {
                                     {"nvls", flag(), "NVLink SHARP; default off"}});
   const auto software =
       mapping("the software",
-              {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich"}),
+              {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
                 "MPI profile; default open-mpi-ucx"},
                {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
                {"eager_limit", size(), "default: the profile's"},

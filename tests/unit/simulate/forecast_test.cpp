@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts against published figures, and what-ifs that must go the right way.
+#include "engine/fluid.hpp"
+#include "fabricast/models/planner.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -118,4 +120,41 @@ TEST_CASE("channels, algorithm and protocol can be forced and are reported") {
   CHECK(row.algorithm == "tree");
   CHECK(row.protocol == "ll128");
   CHECK(row.channels == 4);
+}
+
+TEST_CASE(
+    "an MPI ring over hosts takes the mean latency of its edges per step, as the ring expanded step by step does") {
+  const auto scenario = test::scenario(
+      "schema: fabricast/scenario/1\nname: ring\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+      "[{name: n, count: 2, type: dgx-1-v100}]\n  fabric:\n    single_switch: {switch: sb7800}\nworkload: {benchmark: "
+      "osu_allgather, ranks: 8, ranks_per_host: 4, algorithm: ring}\n");
+  models::Resources resources(scenario.topology);
+  const models::PlanContext context{
+      scenario.topology, scenario.scenario.software, scenario.parameters, resources, 1, true, false};
+  const auto planner = models::make_planner(context, scenario.scenario.workloads[0]);
+  REQUIRE(planner);
+  const auto plan = (*planner)->plan(64_B);
+  const auto& round = plan.rounds[0];
+  const int n = 8;
+  REQUIRE(round.flows.size() == n);
+  REQUIRE(round.repeat == n - 1);
+  // Per edge the latency of its own message; tiny data, so that transfers do not matter.
+  std::vector<Duration> edge;
+  for (const auto* place : {"n0", "n0", "n0", "x", "n1", "n1", "n1", "x"})
+    edge.push_back(place[0] == 'x' ? 3_us : 1_us);
+  std::vector<engine::Task> tasks;
+  for (int step = 0; step < 4 * n; ++step) {
+    for (int rank = 0; rank < n; ++rank) {
+      engine::Task task;
+      task.flow.latency = edge[static_cast<std::size_t>(rank)];
+      if (step > 0) task.after = {(step - 1) * n + (rank + n - 1) % n};
+      tasks.push_back(task);
+    }
+  }
+  Duration last;
+  for (const auto end : engine::run_tasks(resources, tasks)) last = std::max(last, end);
+  // Mean edge (6 x 1 + 2 x 3) / 8 = 1.5 us; a barrier per round would give 3 us.
+  CHECK(last.us() / (4 * n) == doctest::Approx(1.5));
+  // The plan charges every flow the same mean.
+  for (const auto& flow : round.flows) CHECK(flow.latency == round.flows[0].latency);
 }
