@@ -152,6 +152,12 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
     fault.location = workload.location;
     return tl::unexpected(Diagnostics{fault});
   }
+  if (workload.root >= static_cast<int>(ranks->size())) {
+    auto fault = make_error(fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
+                            "ranks count from 0");
+    fault.location = workload.location;
+    return tl::unexpected(Diagnostics{fault});
+  }
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
 }
 

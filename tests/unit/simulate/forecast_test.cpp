@@ -158,3 +158,37 @@ TEST_CASE(
   // The plan charges every flow the same mean.
   for (const auto& flow : round.flows) CHECK(flow.latency == round.flows[0].latency);
 }
+
+TEST_CASE("more queue pairs raise the message rate until the HCA's own, and a short queue makes perftest wait") {
+  const auto at = [](const std::string& extra) {
+    const auto prediction = test::run(
+        test::scenario("schema: fabricast/scenario/1\nname: bw\ntopology:\n  schema: fabricast/topology/1\n  name: t\n "
+                       " hosts: [{name: n, count: 2, type: dgx-a100}]\n  fabric:\n    single_switch: {switch: "
+                       "qm8700}\nworkload: {benchmark: ib_write_bw, sizes: [8 B, 1 MiB]" +
+                       extra + "}\n"));
+    return prediction.workloads[0].rows;
+  };
+  const auto one = at("");
+  const auto four = at(", queue_pairs: 4");
+  const auto many = at(", queue_pairs: 4096");
+  CHECK(four[0].time.ps == doctest::Approx(static_cast<double>(one[0].time.ps) / 4).epsilon(0.01));
+  CHECK(many[0].messages_per_s == doctest::Approx(215e6).epsilon(0.01));
+  CHECK(many[1].time == one[1].time);  // large messages are limited by the wire
+  const auto alone = at(", window: 1");
+  CHECK(alone[0].time.us() > 1.5);  // a full round trip per message
+}
+
+TEST_CASE("the root of a broadcast decides which link stays idle, and must be a rank") {
+  const auto at = [](const std::string& root) {
+    return test::run(test::shipped(
+        "allreduce-dgx-a100-pair.yaml",
+        {{"workload.benchmark", "broadcast_perf"}, {"workload.root", root}, {"workload.sizes", "[64 MiB]"}}));
+  };
+  CHECK(at("0").workloads[0].rows[0].time.ps > 0);
+  CHECK(at("9").workloads[0].rows[0].time.ps > 0);
+  const auto loaded = test::shipped("allreduce-dgx-a100-pair.yaml",
+                                    {{"workload.benchmark", "broadcast_perf"}, {"workload.root", "16"}});
+  const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error()[0].message == "root is rank 16, there are 16 ranks");
+}
