@@ -93,9 +93,17 @@ struct Builder {
       return node < num_hcas ? impl.hcas[static_cast<std::size_t>(node)]
                              : DeviceId{impl.num_host_devices + node - num_hcas};
     };
-    std::vector<std::pair<int, int>> pairs;
+    topology::NetworkPlan plan;
+    plan.num_hcas = num_hcas;
+    plan.num_switches = static_cast<int>(fabric.switches.size());
+    plan.first_link = impl.num_host_links;
+    plan.is_routed_by_destination = is_infiniband(fabric, types);
+    plan.num_routers = fabric.num_routers;
+    plan.routers_per_group = fabric.routers_per_group;
+    if (spec.kind == FabricKind::torus) plan.dimensions = spec.dimensions;
+    for (const auto& one : fabric.switches) plan.coordinates.push_back(one.coordinates);
     for (const auto& cable : fabric.cables) {
-      pairs.emplace_back(cable.a, cable.b);
+      plan.cables.emplace_back(cable.a, cable.b);
       const double a = value(type_of(cable.a), "rate", 1e18);
       const double b = value(type_of(cable.b), "rate", 1e18);
       double rate = std::min(a, b);
@@ -116,15 +124,7 @@ struct Builder {
         impl.network_links.push_back(std::move(link));
       }
     }
-    std::vector<std::vector<int>> coordinates(static_cast<std::size_t>(num_hcas));
-    std::vector<bool> is_switch(static_cast<std::size_t>(num_hcas), false);
-    for (const auto& one : fabric.switches) {
-      coordinates.push_back(one.coordinates);
-      is_switch.push_back(true);
-    }
-    impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()), pairs,
-                                                       impl.num_host_links, std::move(coordinates), spec.dimensions,
-                                                       std::move(is_switch), is_infiniband(fabric, types));
+    impl.network = std::make_unique<topology::Network>(std::move(plan));
   }
 };
 
