@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/tuning.hpp"
@@ -142,6 +143,7 @@ class CollectivePlanner : public Planner {
 void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
   const auto& base = parameter(fmt::format("nccl.base_time.{}.{}", to_string(algorithm), to_string(protocol)));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
+  for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
       {processor_of(context_.topology, ranks_[0]) + ".launch_interval", "cuda.launch_interval"});
   double per_thread = 1;
@@ -226,8 +228,13 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   // end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
   for (auto hops : pattern_used.hops) {
     if (is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(hop_term(hops, choice.algorithm, choice.protocol,
-                         choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1));
+    const double laps = choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1;
+    add_latency(hop_term(hops, choice.algorithm, choice.protocol, laps));
+    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
+    for (auto term : hops.guest_terms) {
+      term.time = from_seconds(term.time.seconds() * messages * hops.count * laps);
+      add_latency(std::move(term));
+    }
   }
 
   double bytes_per_crossing = per_channel;  // chain, tree, NVLS share, pairs
@@ -316,7 +323,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
 }
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
-  std::vector<GivenUsed> settings;
+  auto settings = virtual_settings(context_, ranks_);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                       workload_.algorithm == "auto"
@@ -337,6 +344,9 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
+  std::vector<int> hosts;
+  for (const auto& group : hosts_) hosts.push_back(group.host);
+  for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {

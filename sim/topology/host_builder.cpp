@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "fabricast/virtualization.hpp"
+
 namespace fabricast::topology {
 
 namespace {
@@ -19,6 +21,7 @@ class ShapeBuilder {
                const std::vector<DeviceType>& types, Diagnostics& faults)
       : where_(where), parameters_(parameters), faults_(faults) {
     shape_.spec = spec;
+    if (!shape_.spec.virtualization) shape_.spec.virtualization = std::make_shared<const Virtualization>();
     shape_.by_kind.resize(8);
     for (const auto& type : types) kinds_[type.name] = type.kind;
   }
