@@ -78,10 +78,12 @@ TEST_CASE("oversubscription is stated with its ratio") {
 }
 
 TEST_CASE("a link without bandwidth") {
-  const auto loaded =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + k_good + "fabric:\n  " + k_one_switch +
-                     "\nparameters:\n  xeon-skylake.root_complex_bandwidth: {value: 0 GB/s, source: test}\n");
-  CHECK(says(render(check_topology(loaded.topology, loaded.parameters)), "has no bandwidth"));
+  const auto loaded = load_topology(test::write_file(
+      "zero.yaml", "schema: fabricast/topology/1\nname: t\nhosts:\n" + k_good + "fabric:\n  " + k_one_switch +
+                       "\nparameters:\n  xeon-skylake.root_complex_bandwidth: {value: 0 GB/s, source: test}\n"));
+  REQUIRE_FALSE(loaded);
+  CHECK(says(test::shown(loaded.error()),
+             "zero.yaml:4:5: error: 'xeon-skylake.root_complex_bandwidth' is 0, expected a value above 0"));
 }
 
 TEST_CASE(
