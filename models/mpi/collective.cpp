@@ -89,6 +89,27 @@ class CollectivePlanner : public Planner {
                            from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
   }
 
+  /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
+  /// (tests/unit/simulate compares with the ring expanded step by step).
+  static void share_latencies(Round& round) {
+    std::vector<Term> mean;
+    for (const auto& flow : round.flows) {
+      for (const auto& term : flow.latency_terms) {
+        const auto known = std::find_if(mean.begin(), mean.end(), [&](const Term& t) { return t.name == term.name; });
+        if (known == mean.end()) {
+          mean.push_back(term);
+        } else {
+          known->time += term.time;
+        }
+      }
+    }
+    for (auto& term : mean) term.time.ps /= static_cast<std::int64_t>(round.flows.size());
+    for (auto& flow : round.flows) {
+      flow.latency = sum(mean);
+      flow.latency_terms = mean;
+    }
+  }
+
   [[nodiscard]] Round to_round(const ScheduleRound& scheduled, OperationPlan& plan) const {
     Round round;
     round.repeat = scheduled.repeat;
@@ -102,6 +123,7 @@ class CollectivePlanner : public Planner {
       message.flow.latency_terms = std::move(message.terms);
       round.flows.push_back(std::move(message.flow));
     }
+    if (scheduled.repeat > 1) share_latencies(round);
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth");
       round.fixed.push_back(
@@ -127,6 +149,12 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
     auto fault =
         make_error(fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
                    "known: " + known);
+    fault.location = workload.location;
+    return tl::unexpected(Diagnostics{fault});
+  }
+  if (workload.root >= static_cast<int>(ranks->size())) {
+    auto fault = make_error(fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
+                            "ranks count from 0");
     fault.location = workload.location;
     return tl::unexpected(Diagnostics{fault});
   }

@@ -77,7 +77,9 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     return std::vector<Pair>{{*first, *second}};
   }
   const int pairs = workload.pairs;
-  const bool is_remote = topology.num_hosts() > 1;
+  // Both ends of every pair fit on one host when it is told to take that many ranks.
+  const bool is_packed = workload.ranks_per_host.value_or(1) >= 2 * pairs;
+  const bool is_remote = topology.num_hosts() > 1 && !is_packed;
   const int host_b = is_remote ? 1 : 0;
   const int offset = is_remote ? 0 : pairs;
   const auto enough = [&](int host, int wanted) { return topology.count(DeviceKind::gpu, host) >= wanted; };

@@ -15,7 +15,9 @@ namespace {
 class PointToPointPlanner : public Planner {
  public:
   PointToPointPlanner(const PlanContext& context, const Workload& workload, std::vector<Pair> pairs)
-      : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {}
+      : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {
+    if (is_bandwidth_test(workload.benchmark)) transfers_.assume_window();
+  }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     if (is_bandwidth_test(workload_.benchmark)) return bandwidth_plan(size);
@@ -41,6 +43,7 @@ class PointToPointPlanner : public Planner {
   [[nodiscard]] OperationPlan latency_plan(Bytes size) const;
   [[nodiscard]] OperationPlan bandwidth_plan(Bytes size) const;
   void add_direction(OperationPlan& plan, Bytes size, bool is_back) const;
+  void set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const;
 
   Transfers transfers_;
   Workload workload_;
@@ -113,15 +116,37 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
                            "a message without payload"});
   }
   plan.operations = window * static_cast<std::int64_t>(round.flows.size());
-  // Each sender posts one message per gap; senders work side by side, queue pairs of one sender do not.
-  plan.floor = {gap.ps / static_cast<std::int64_t>(round.flows.size())};
-  plan.floor_term = {
-      "posting messages",
-      {},
-      fmt::format("mpi.{}.message_gap", transfers_.profile().name),
-      transfers_.context().parameters.at(fmt::format("mpi.{}.message_gap", transfers_.profile().name)).source};
+  set_floor(plan, gap, round.flows);
   plan.rounds.push_back(std::move(round));
   return plan;
+}
+
+/// How fast messages can follow each other, whatever their size: a sender posts one per gap and queue pair, an HCA
+/// takes its message rate, and perftest's queue (tx depth) lets only so many be under way for one latency.
+void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const {
+  const auto& context = transfers_.context();
+  const auto senders = static_cast<double>(flows.size());
+  const auto gap_name = fmt::format("mpi.{}.message_gap", transfers_.profile().name);
+  double seconds = gap.seconds() / (senders * workload_.queue_pairs);
+  plan.floor_term = {"posting messages", {}, gap_name, context.parameters.at(gap_name).source};
+  const auto& hcas = pairs_[0].first.hcas;
+  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value(context, hcas.front(), "message_rate", 0) : 0;
+  // Senders of one host take turns on its HCAs.
+  const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
+  if (rate > 0 && 1 / (rate * used_hcas) > seconds) {
+    seconds = 1 / (rate * used_hcas);
+    plan.floor_term = {
+        "message rate of the HCAs", {}, context.topology.device(hcas.front()).type + ".message_rate", ""};
+  }
+  if (family_of(workload_.benchmark) == BenchmarkFamily::perftest) {
+    const double in_flight = senders * workload_.queue_pairs * workload_.window;
+    const double under_way = 2 * flows.front().latency.seconds() / in_flight;
+    if (under_way > seconds) {
+      seconds = under_way;
+      plan.floor_term = {"round trip over the messages in flight", {}, "tx depth", "perftest -t"};
+    }
+  }
+  plan.floor = from_seconds(seconds);
 }
 
 std::vector<GivenUsed> PointToPointPlanner::settings() const {

@@ -6,7 +6,7 @@
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
-  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr",
+  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr",
                                               "cray-mpich",      "verbs",        "tcp"};
   return names;
 }
@@ -28,9 +28,12 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
+  profile.device_message_gap = p.duration(name("device_message_gap"));
+  profile.flow_bandwidth = p.bandwidth(name("flow_bandwidth"));
   profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
   profile.max_rails = static_cast<int>(p.number(name("max_rails")));
   profile.rail_minimum = p.bytes(name("rail_minimum"));
+  profile.window_rail_minimum = p.bytes(name("window_rail_minimum"));
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;

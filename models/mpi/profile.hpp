@@ -11,7 +11,7 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string name;          ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, cray-mpich, verbs, tcp
+  std::string name;          ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, verbs, tcp
   Duration overhead;         ///< software of both sides, one message, host buffers
   Duration device_overhead;  ///< extra per end whose buffer is on a GPU, message not empty
   Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
@@ -21,8 +21,11 @@ struct Profile {
   double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
   Duration message_gap;            ///< least time between two messages of one sender
   Duration rendezvous_gap;         ///< the same for rendezvous messages
+  Duration device_message_gap;     ///< the same for device buffers
+  Bandwidth flow_bandwidth;        ///< what one connection reaches, whatever the link; 0 = no such limit
   int max_rails = 1;               ///< HCAs one rendezvous message is striped over
   Bytes rail_minimum;              ///< smallest message that is striped
+  Bytes window_rail_minimum;       ///< smallest message for which a window of them uses several HCAs
   Bytes gpudirect_limit;           ///< larger device messages are staged through host memory
   Bytes staging_chunk;
   Distance gpudirect_farthest = Distance::node;

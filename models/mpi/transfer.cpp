@@ -67,6 +67,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     out.flow.cap_parameter = topology.device(from.gpu).type + ".memory_bandwidth";
     return out;
   }
+  if (from.is_device() || to.is_device()) out.gap = context_.parameters.duration("mpi.cuda_ipc.gap");
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
@@ -146,6 +147,15 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   return route;
 }
 
+/// HCAs a message may be striped over: GPUDirect RDMA uses only those as near as the nearest.
+std::size_t Transfers::usable_rails(const EndPoint& end, bool is_direct) const {
+  if (!is_direct) return end.hcas.size();
+  const auto nearest = context_.topology.distance(end.gpu, end.hcas.front());
+  std::size_t count = 0;
+  for (const auto hca : end.hcas) count += context_.topology.distance(end.gpu, hca) == nearest ? 1 : 0;
+  return count;
+}
+
 /// The message moves without CPU copies of device data: host buffers, or GPUDirect RDMA on the device ends.
 Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
                                   bool direct_from, bool direct_to) const {
@@ -156,7 +166,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
-  out.gap = is_eager ? profile_.message_gap : profile_.rendezvous_gap;
+  out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
       0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
@@ -166,7 +176,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
       computed_term("HCA processing, both sides", hca_latency, hca_name, hca_parameter ? hca_parameter->source : ""));
   int rails = 1;
   if (!is_eager && size >= profile_.rail_minimum) {
-    rails = std::clamp(profile_.max_rails, 1, static_cast<int>(std::min(from.hcas.size(), to.hcas.size())));
+    const auto usable = std::min(usable_rails(from, direct_from), usable_rails(to, direct_to));
+    rails = std::clamp(profile_.max_rails, 1, static_cast<int>(usable));
   }
   const auto route = network_route(from, to, 0, flow, direct_from, direct_to);
   out.terms.push_back(
@@ -208,11 +219,10 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     all.insert(all.end(), more.crossings.begin(), more.crossings.end());
   }
   out.flow.crossings = merged(std::move(all));
-  if (profile_.is_tcp) {
-    const auto& stream = context_.parameters.at("tcp.stream_bandwidth");
-    out.flow.rate_cap = stream.value;
-    out.flow.cap_name = "one TCP stream";
-    out.flow.cap_parameter = stream.name;
+  if (profile_.flow_bandwidth.bytes_per_s > 0) {
+    out.flow.rate_cap = profile_.flow_bandwidth.bytes_per_s;
+    out.flow.cap_name = "one connection";
+    out.flow.cap_parameter = field("flow_bandwidth");
   }
   return out;
 }
@@ -274,7 +284,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.flow.crossings = merged(std::move(crossings));
   out.flow.bytes =
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
-  out.gap = profile_.rendezvous_gap;
+  // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
+  const bool is_one_chunk = size <= profile_.staging_chunk;
+  out.gap = is_one_chunk ? context_.parameters.duration("cuda.copy_overhead") : profile_.rendezvous_gap;
   return out;
 }
 

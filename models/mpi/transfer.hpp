@@ -40,6 +40,9 @@ class Transfers {
   /// One message of `size` from one end point to the other.
   [[nodiscard]] Message message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow = 0) const;
 
+  /// From now on messages are part of a window: several in flight may use several HCAs.
+  void assume_window() { profile_.rail_minimum = profile_.window_rail_minimum; }
+
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;
 
@@ -55,6 +58,7 @@ class Transfers {
   [[nodiscard]] Message host_or_direct(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
                                        bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
+  [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;

@@ -55,12 +55,17 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
   }
 }
 
-/// Broadcast and reduce: a chain from the root through all ranks, i.e. the ring without its closing hop.
+/// Broadcast and reduce: a chain from the root through all ranks, i.e. the ring without the hop that closes it.
 void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
-        if (h + 1 == hosts_.size() && p + 1 == hosts_[h].gpus.size()) continue;
+        const auto& here = graph_.channels[c][h];
+        const auto from = here.order[p];
+        const auto to =
+            p + 1 < here.order.size() ? here.order[p + 1] : graph_.channels[c][(h + 1) % hosts_.size()].order.front();
+        // Nothing goes back into a broadcast's root, nor out of a reduce's.
+        if ((collective_ == Collective::broadcast ? to : from) == root_) continue;
         const auto route = hop(c, h, p);
         for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
         if (c == 0) merge_hop(pattern.hops, route, 1);

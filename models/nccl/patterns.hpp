@@ -34,8 +34,8 @@ bool is_peer_to_peer(Collective collective);
 class PatternMaker {
  public:
   PatternMaker(const PlanContext& context, Collective collective, const std::vector<DeviceId>& ranks,
-               const std::vector<HostGroup>& hosts, const ChannelGraph& graph)
-      : context_(context), collective_(collective), ranks_(ranks), hosts_(hosts), graph_(graph) {}
+               const std::vector<HostGroup>& hosts, const ChannelGraph& graph, DeviceId root)
+      : context_(context), collective_(collective), ranks_(ranks), hosts_(hosts), graph_(graph), root_(root) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
   [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels) const;
@@ -54,6 +54,7 @@ class PatternMaker {
   const std::vector<DeviceId>& ranks_;
   const std::vector<HostGroup>& hosts_;
   const ChannelGraph& graph_;
+  DeviceId root_;  ///< of broadcast and reduce
 };
 
 }  // namespace fabricast::models::nccl

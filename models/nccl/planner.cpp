@@ -116,7 +116,10 @@ class CollectivePlanner : public Planner {
 
   [[nodiscard]] const Pattern& pattern(Algorithm algorithm, std::size_t channels) const {
     const auto [it, is_new] = patterns_.try_emplace({algorithm, channels});
-    if (is_new) it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_).make(algorithm, channels);
+    if (is_new)
+      it->second =
+          PatternMaker(context_, collective_, ranks_, hosts_, graph_, ranks_[static_cast<std::size_t>(workload_.root)])
+              .make(algorithm, channels);
     return it->second;
   }
 
@@ -354,6 +357,12 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.algorithm)) {
     auto fault = make_error(fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
                             "NCCL benchmarks take auto, ring, tree or nvls");
+    fault.location = workload.location;
+    faults.push_back(std::move(fault));
+  }
+  if (workload.root >= static_cast<int>(ranks->size())) {
+    auto fault = make_error(fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
+                            "ranks count from 0");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
   }

@@ -95,6 +95,7 @@ class ScenarioReader {
     count("ranks", workload.ranks);
     count("ranks_per_host", workload.ranks_per_host);
     count("channels", workload.channels);
+    if (family_of(workload.benchmark) == BenchmarkFamily::perftest) workload.window = 128;  // perftest's tx depth
     integer("window", workload.window);
     integer("pairs", workload.pairs);
     integer("queue_pairs", workload.queue_pairs);

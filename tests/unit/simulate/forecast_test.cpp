@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts against published figures, and what-ifs that must go the right way.
+#include "engine/fluid.hpp"
+#include "fabricast/models/planner.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -118,4 +120,75 @@ TEST_CASE("channels, algorithm and protocol can be forced and are reported") {
   CHECK(row.algorithm == "tree");
   CHECK(row.protocol == "ll128");
   CHECK(row.channels == 4);
+}
+
+TEST_CASE(
+    "an MPI ring over hosts takes the mean latency of its edges per step, as the ring expanded step by step does") {
+  const auto scenario = test::scenario(
+      "schema: fabricast/scenario/1\nname: ring\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+      "[{name: n, count: 2, type: dgx-1-v100}]\n  fabric:\n    single_switch: {switch: sb7800}\nworkload: {benchmark: "
+      "osu_allgather, ranks: 8, ranks_per_host: 4, algorithm: ring}\n");
+  models::Resources resources(scenario.topology);
+  const models::PlanContext context{
+      scenario.topology, scenario.scenario.software, scenario.parameters, resources, 1, true, false};
+  const auto planner = models::make_planner(context, scenario.scenario.workloads[0]);
+  REQUIRE(planner);
+  const auto plan = (*planner)->plan(64_B);
+  const auto& round = plan.rounds[0];
+  const int n = 8;
+  REQUIRE(round.flows.size() == n);
+  REQUIRE(round.repeat == n - 1);
+  // Per edge the latency of its own message; tiny data, so that transfers do not matter.
+  std::vector<Duration> edge;
+  for (const auto* place : {"n0", "n0", "n0", "x", "n1", "n1", "n1", "x"})
+    edge.push_back(place[0] == 'x' ? 3_us : 1_us);
+  std::vector<engine::Task> tasks;
+  for (int step = 0; step < 4 * n; ++step) {
+    for (int rank = 0; rank < n; ++rank) {
+      engine::Task task;
+      task.flow.latency = edge[static_cast<std::size_t>(rank)];
+      if (step > 0) task.after = {(step - 1) * n + (rank + n - 1) % n};
+      tasks.push_back(task);
+    }
+  }
+  Duration last;
+  for (const auto end : engine::run_tasks(resources, tasks)) last = std::max(last, end);
+  // Mean edge (6 x 1 + 2 x 3) / 8 = 1.5 us; a barrier per round would give 3 us.
+  CHECK(last.us() / (4 * n) == doctest::Approx(1.5));
+  // The plan charges every flow the same mean.
+  for (const auto& flow : round.flows) CHECK(flow.latency == round.flows[0].latency);
+}
+
+TEST_CASE("more queue pairs raise the message rate until the HCA's own, and a short queue makes perftest wait") {
+  const auto at = [](const std::string& extra) {
+    const auto prediction = test::run(
+        test::scenario("schema: fabricast/scenario/1\nname: bw\ntopology:\n  schema: fabricast/topology/1\n  name: t\n "
+                       " hosts: [{name: n, count: 2, type: dgx-a100}]\n  fabric:\n    single_switch: {switch: "
+                       "qm8700}\nworkload: {benchmark: ib_write_bw, sizes: [8 B, 1 MiB]" +
+                       extra + "}\n"));
+    return prediction.workloads[0].rows;
+  };
+  const auto one = at("");
+  const auto four = at(", queue_pairs: 4");
+  const auto many = at(", queue_pairs: 4096");
+  CHECK(four[0].time.ps == doctest::Approx(static_cast<double>(one[0].time.ps) / 4).epsilon(0.01));
+  CHECK(many[0].messages_per_s == doctest::Approx(215e6).epsilon(0.01));
+  CHECK(many[1].time == one[1].time);  // large messages are limited by the wire
+  const auto alone = at(", window: 1");
+  CHECK(alone[0].time.us() > 1.5);  // a full round trip per message
+}
+
+TEST_CASE("the root of a broadcast decides which link stays idle, and must be a rank") {
+  const auto at = [](const std::string& root) {
+    return test::run(test::shipped(
+        "allreduce-dgx-a100-pair.yaml",
+        {{"workload.benchmark", "broadcast_perf"}, {"workload.root", root}, {"workload.sizes", "[64 MiB]"}}));
+  };
+  CHECK(at("0").workloads[0].rows[0].time.ps > 0);
+  CHECK(at("9").workloads[0].rows[0].time.ps > 0);
+  const auto loaded = test::shipped("allreduce-dgx-a100-pair.yaml",
+                                    {{"workload.benchmark", "broadcast_perf"}, {"workload.root", "16"}});
+  const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error()[0].message == "root is rank 16, there are 16 ranks");
 }
