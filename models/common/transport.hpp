@@ -59,7 +59,10 @@ bool uses_tcp(const PlanContext& context, DeviceId hca);
 /// The processor type of the device's host.
 const std::string& processor_of(const Topology& topology, DeviceId device);
 
-/// `<device type>.<field>`, or `fallback` when the catalogue has no such value.
-double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
+/// `<device type>.<field>` of a field that every device of the kind has.
+double device_value(const PlanContext& context, DeviceId device, std::string_view field);
+
+/// `<device type>.<field>`, or what leaving the field out means.
+double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
 
 }  // namespace fabricast::models

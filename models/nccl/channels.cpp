@@ -29,7 +29,7 @@ double network_speed(double gb_per_s) {
 }
 
 int compute_capability(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability", 70));
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
 /// lanes[a][b] = NVLinks that lead straight from GPU a to GPU b.
@@ -113,8 +113,8 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
 
 /// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
 double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
-  const double generation = device_value(context, gpu, "pcie_generation", 3);
-  const double width = device_value(context, gpu, "pcie_width", 16);
+  const double generation = device_value(context, gpu, "pcie_generation");
+  const double width = device_value(context, gpu, "pcie_width");
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
 }
 
@@ -188,9 +188,9 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
   double fastest = 0;
-  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate", 1.25e9));
+  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate"));
   for (const auto hca : hcas) {
-    if (device_value(context, hca, "rate", 1.25e9) < fastest) continue;  // NCCL drops slower ports
+    if (device_value(context, hca, "rate") < fastest) continue;  // NCCL drops slower ports
     const auto near = nearest_gpus(topology, gpus, hca);
     const auto turn = search.orders.size();
     const int first = near[turn % near.size()];
@@ -241,7 +241,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
   auto allowed = gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
-    allowed = allowed && device_value(context, gpu, "nvlink_links", 0) > 0;
+    allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
   }
   PathOptions pcie_only;
   pcie_only.may_use_nvlink = false;

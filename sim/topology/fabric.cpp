@@ -155,8 +155,10 @@ class Generator {
     }
     const int spines = wanted > 0 ? wanted : fewest_spines(num_leaves, up, ports);
     const int needed = (num_leaves * up + spines - 1) / spines;
-    if (needed > ports) {
-      fault(fmt::format("{} leaves need {} spines of {} ports, the switch has {}", num_leaves, spines, needed, ports),
+    // Spines are laid out like the leaves, but all ports of the switch are there to be used.
+    const int most = std::max(ports, static_cast<int>(values_.value_or(spec_.switch_type, "ports", ports)));
+    if (needed > most) {
+      fault(fmt::format("{} leaves need {} spines of {} ports, the switch has {}", num_leaves, spines, needed, most),
             wanted > 0 ? "take more spines" : "use fat_tree with 3 tiers, more oversubscription or a bigger switch");
       return;
     }

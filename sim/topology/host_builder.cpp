@@ -11,7 +11,7 @@ namespace fabricast::topology {
 
 namespace {
 
-constexpr int k_default_max_payload = 256;  // bytes; what servers train to
+constexpr int k_any_payload = 256;  // bytes, to go on after a fault
 constexpr int k_max_sockets = 64;
 constexpr std::size_t k_max_devices = 1024;
 constexpr int k_failed = -1;       // of a device that is at fault
@@ -129,24 +129,21 @@ class ShapeBuilder {
     }
   }
 
-  /// Without a figure of its own a root complex carries what the memory behind it does.
   int add_root_complex(const std::string& name, int socket_device) {
     const auto& processor = shape_.spec.processor;
-    const bool has_rate = values_.find(processor, "root_complex_bandwidth").has_value();
-    const std::string field = has_rate ? "root_complex_bandwidth" : "memory_bandwidth";
     const int socket = shape_.devices[static_cast<std::size_t>(socket_device)].socket;
     const int rc = shape_.add_device(DeviceKind::root_complex, name, "", socket,
-                                     values_.duration_or(processor, "root_complex_latency", {0}));
+                                     values_.required_duration(processor, "root_complex_latency", where_));
     shape_.connect(rc, socket_device,
                    {{},
                     LinkKind::socket_internal,
                     {},
                     {},
-                    {values_.required(processor, field, where_)},
+                    {values_.required(processor, "root_complex_bandwidth", where_)},
                     {},
                     0,
                     0,
-                    processor + "." + field});
+                    processor + ".root_complex_bandwidth"});
     made_[name] = rc;
     return rc;
   }
@@ -179,7 +176,7 @@ class ShapeBuilder {
     }
     const int above = below_socket ? add_root_complex(own, parent) : parent;
     const int socket = shape_.devices[static_cast<std::size_t>(above)].socket;
-    const auto forwarding = spec.kind == DeviceKind::pcie_switch ? forwarding_of_switch() : Duration{};
+    const auto forwarding = spec.kind == DeviceKind::pcie_switch ? values_.required_duration("pcie", "switch_latency", where_) : Duration{};
     const int device = shape_.add_device(spec.kind, spec.name, spec.type, socket, forwarding);
     shape_.connect(device, above, pcie_link(spec));
     return device;
@@ -195,20 +192,15 @@ class ShapeBuilder {
                              values_.required_duration(spec.type, "latency", place(spec.location)));
   }
 
-  [[nodiscard]] Duration forwarding_of_switch() const {
-    // 100 to 150 ns in the vendors' briefs.
-    return values_.duration_or("pcie", "switch_latency", from_seconds(125e-9));
-  }
-
   Link pcie_link(const DeviceSpec& spec) {
     const auto& processor = shape_.spec.processor;
     const bool is_switch = spec.type.empty();
     const double slot_generation =
-        spec.pcie.generation > 0 ? spec.pcie.generation : values_.value_or(processor, "pcie_generation", 3);
+        spec.pcie.generation > 0 ? spec.pcie.generation : values_.required(processor, "pcie_generation", where_);
     const double own_generation =
-        is_switch ? slot_generation : values_.value_or(spec.type, "pcie_generation", slot_generation);
+        is_switch ? slot_generation : values_.required(spec.type, "pcie_generation", place(spec.location));
     const double slot_width = spec.pcie.width > 0 ? spec.pcie.width : 16;
-    const double own_width = is_switch ? slot_width : values_.value_or(spec.type, "pcie_width", slot_width);
+    const double own_width = is_switch ? slot_width : values_.required(spec.type, "pcie_width", place(spec.location));
     const int generation =
         static_cast<int>(std::min(spec.pcie.generation > 0 ? slot_generation : own_generation, own_generation));
     const int width = static_cast<int>(std::min(slot_width, own_width));
@@ -225,12 +217,12 @@ class ShapeBuilder {
 
   int max_payload() {
     const auto& processor = shape_.spec.processor;
-    const double payload = values_.value_or(processor, "max_payload", k_default_max_payload);
+    const double payload = values_.required(processor, "max_payload", where_);
     if (payload >= 64 && payload <= 4096) return static_cast<int>(payload);
-    if (!has_reported_payload_)
+    if (!has_reported_payload_ && values_.find(processor, "max_payload"))
       fault(where_, fmt::format("'{}.max_payload' is {}, expected 64 to 4096 bytes", processor, payload), "");
     has_reported_payload_ = true;
-    return k_default_max_payload;
+    return k_any_payload;
   }
 
   int parent_of(const DeviceSpec& spec) {

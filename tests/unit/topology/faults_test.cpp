@@ -88,7 +88,9 @@ TEST_CASE("NVLinks need two ends, at least one link and a type that has them") {
 
 TEST_CASE("a missing value is reported where it is needed, once, with its name") {
   for (const std::string name :
-       {"cpu.memory_bandwidth", "cpu.socket_bandwidth", "hca.rate", "sw8.rate", "sw8.latency", "sw8.ports"}) {
+       {"cpu.memory_bandwidth", "cpu.socket_bandwidth", "cpu.pcie_generation", "cpu.max_payload",
+        "cpu.root_complex_bandwidth", "cpu.root_complex_latency", "hca.pcie_generation", "hca.pcie_width", "hca.rate",
+        "sw8.rate", "sw8.latency", "sw8.ports"}) {
     CAPTURE(name);
     const auto faults = faults_of(cluster(8, hca_host(2), fabric(FabricKind::fat_tree)), without(name));
     REQUIRE(faults.size() == 1);
@@ -155,6 +157,10 @@ TEST_CASE("fabrics that run out of ports say how many there are and what to use 
   spines.spines = 1;  // 3 leaves with 4 cables each
   CHECK(fault_of(12, spines).find("3 leaves need 1 spines of 12 ports, the switch has 8 (take more spines)") !=
         std::string::npos);
+  auto narrow = fabric(FabricKind::fat_tree);
+  narrow.leaf_ports = 4;  // 2 down and 2 up: 8 leaves fill the 8 ports of a spine, 9 do not
+  CHECK(faults_of(cluster(16, hca_host(1), narrow)).empty());
+  CHECK(fault_of(17, narrow).find("9 leaves need 2 spines of 9 ports, the switch has 8") != std::string::npos);
   auto leaves = fabric(FabricKind::leaf_spine);
   leaves.leaf_ports = 9;
   CHECK(fault_of(4, leaves).find("leaves of 9 ports, a sw8 has 8") != std::string::npos);
