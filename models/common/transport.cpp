@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-
 #include "base/assert.hpp"
 
 namespace fabricast::models {
@@ -86,9 +85,12 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   }
 }
 
-bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
-  if (!path) return false;
+  if (!path) {
+    throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
+                              context.topology.device(to_hca).name));
+  }
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
   const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };
@@ -106,7 +108,6 @@ bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
   };
   payload_limit(Limit::hca_transmit, from_hca);
   payload_limit(Limit::hca_receive, to_hca);
-  return true;
 }
 
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest) {

@@ -42,8 +42,8 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route);
 
 /// Adds the fabric between two HCAs, with the packet-header limits of both ports.
-/// False when there is no route.
-bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+/// Throws NoRoute when the two are not connected; simulate() turns that into a diagnostic.
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
 
 /// May the HCA read or write this GPU's memory directly, as the software is set up? `is_read`: the sending side.
 struct GpuDirect {

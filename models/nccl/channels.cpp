@@ -179,11 +179,17 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
   return order;
 }
 
+std::vector<DeviceId> cabled_hcas(const Topology& topology, int host) {
+  auto hcas = topology.devices(DeviceKind::hca, host);
+  std::erase_if(hcas, [&](DeviceId hca) { return !topology.is_cabled(hca); });
+  return hcas;
+}
+
 /// With several hosts every HCA carries one channel; the chain starts and ends at the GPUs nearest to it.
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const auto& topology = context.topology;
   HostSearch search = search_alone(context, gpus);
-  const auto hcas = topology.devices(DeviceKind::hca, topology.host_of(gpus[0]));
+  const auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
@@ -223,8 +229,7 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
-    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value,
-                     to_hca.value);
+    add_fabric(context, from_hca, to_hca, flow, route);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
@@ -277,7 +282,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
-  // Equal hosts with equal GPUs get equal channels: search once per shape and set of ordinals.
+  // Equal hosts with equal GPUs and cables get equal channels: search once per shape and sets of ordinals.
   std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
   std::vector<const HostSearch*> by_host;
   ChannelGraph graph;
@@ -287,6 +292,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
     for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+    ordinals.push_back(-1);  // GPUs end, HCAs begin
+    for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
       it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
@@ -374,8 +381,7 @@ Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId fr
   if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
     return socket_route(context, from, to, from_hca, to_hca, flow);
   auto route = sender_segment(context, from, from_hca);
-  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}",
-                   from_hca.value, to_hca.value);
+  add_fabric(context, from_hca, to_hca, flow, route);
   append(route, receiver_segment(context, to_hca, to));
   return route;
 }

@@ -176,7 +176,8 @@ class ShapeBuilder {
     }
     const int above = below_socket ? add_root_complex(own, parent) : parent;
     const int socket = shape_.devices[static_cast<std::size_t>(above)].socket;
-    const auto forwarding = spec.kind == DeviceKind::pcie_switch ? values_.required_duration("pcie", "switch_latency", where_) : Duration{};
+    const auto forwarding =
+        spec.kind == DeviceKind::pcie_switch ? values_.required_duration("pcie", "switch_latency", where_) : Duration{};
     const int device = shape_.add_device(spec.kind, spec.name, spec.type, socket, forwarding);
     shape_.connect(device, above, pcie_link(spec));
     return device;

@@ -33,6 +33,7 @@ class Network {
   explicit Network(NetworkPlan plan);
   ~Network();
 
+  [[nodiscard]] bool has_cable(int node) const { return !edges_of(node).empty(); }
   /// Links from one HCA to another, or an empty list when there is no way (or both are the same).
   [[nodiscard]] std::vector<LinkId> route(int from, int to, std::uint64_t flow) const;
   [[nodiscard]] std::vector<std::vector<LinkId>> all_routes(int from, int to, std::size_t limit) const;
