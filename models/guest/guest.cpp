@@ -19,7 +19,7 @@ std::string short_name(const PlanContext& context, DeviceId device) {
 }
 
 int compute_capability_of(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability", 70));
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
 /// Framebuffer of a profile in GB: a100-20c -> 20, 2g.10gb -> 10, 4q -> 4; 0 when the name has none.
@@ -54,7 +54,7 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto mode = gpu_mode_of(context, gpu);
   if (guest.profile.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
   constexpr double k_gib = 1073741824.0;
-  return profile_gigabytes(guest.profile) >= 0.95 * device_value(context, gpu, "memory", 0) / k_gib;
+  return profile_gigabytes(guest.profile) >= 0.95 * device_value_or(context, gpu, "memory", 0) / k_gib;
 }
 
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
@@ -133,7 +133,7 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
   if (out.empty() || gpus.empty()) return out;
   const auto gpu = gpus.front();
   if (context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu)) > 1) {
-    const bool has_nvlink = device_value(context, gpu, "nvlink_links", 0) > 0;
+    const bool has_nvlink = device_value_or(context, gpu, "nvlink_links", 0) > 0;
     const auto gate = has_nvlink ? nvlink_gate_of(context, gpu) : pcie_gate_of(context, gpu);
     out.push_back({fmt::format("peer access over {}", has_nvlink ? "NVLink" : "PCIe"), "default",
                    gate.is_open ? "yes" : "no", gate.reason});

@@ -28,11 +28,11 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
   if (is_tcp_only(nic))
     return {software_port_rate(context, nic, guest.mtu), fmt::format("virtualization.{}.packet_time", mode)};
   const auto name = fmt::format("virtualization.{}.port_share", mode);
-  const double wire = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
+  const double wire = device_value(context, hca, "rate");
   const double mtu =
-      std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
-  const double payload = mtu / (mtu + device_value(context, hca, "packet_header", 30));
-  const double seen = std::min(payload, device_value(context, hca, "payload_efficiency", 1));
+      std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
+  const double payload = mtu / (mtu + device_value(context, hca, "packet_header"));
+  const double seen = std::min(payload, device_value_or(context, hca, "payload_efficiency", 1));
   Port port{wire * seen * context.parameters.number(name), name};
   if (nic == NicMode::sr_iov && guest.rate_limit && guest.rate_limit->bytes_per_s < port.rate)
     port = {guest.rate_limit->bytes_per_s, "virtualization.rate_limit"};
@@ -55,7 +55,7 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, Route& route
       fmt::format("virtualization.{}.message_time", to_string(nic)), share));
   const double cores =
       context.topology.host_spec(context.topology.host_of(hca)).num_sockets *
-      device_value(context, context.topology.devices(DeviceKind::socket, context.topology.host_of(hca)).front(),
+      device_value_or(context, context.topology.devices(DeviceKind::socket, context.topology.host_of(hca)).front(),
                    "cores", 1e9);
   const double overcommit = guest.vms_per_host * guest.vcpus.value_or(0) / cores;
   if (overcommit > 1 && !is_high)
@@ -97,7 +97,7 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
   add_virtual_ports(context, from_hca, to_hca, route);
   const auto nic = nic_mode_of(context, from_hca);
   if (nic == NicMode::sr_iov) {
-    route.adapter_latency += from_seconds(device_value(context, from_hca, "latency", 1e-6));
+    route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));
     return true;
   }
   const auto& limit = context.parameters.at(nic == NicMode::pvrdma ? "virtualization.pvrdma.copy_bandwidth"

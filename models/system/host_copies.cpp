@@ -67,7 +67,7 @@ class HostCopiesPlanner : public Planner {
     counter.add(*path);
     add_memory(memory, to_host, counter);
     flow.crossings = counter.take();
-    const double share = device_value(context_, gpu, "host_copy_efficiency", 1);
+    const double share = device_value_or(context_, gpu, "host_copy_efficiency", 1);
     flow.rate_cap = share * topology.link_bandwidth(to_host ? path->links.front() : path->links.back()).bytes_per_s;
     flow.cap_name = fmt::format("copy engine of {}", topology.device(gpu).name);
     flow.cap_parameter = topology.device(gpu).type + ".host_copy_efficiency";

@@ -113,11 +113,13 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
   Route route;
   route.kind = TransportKind::socket;
   if (!out.empty() && !in.empty()) add_host_copy(context, out.front(), from, false, route);
-  if (out.empty() || in.empty() || !add_fabric(context, out.front(), in.front(), 0, route))
+  if (out.empty() || in.empty() ||
+      (!topology.path_between_hcas(out.front(), in.front()) && !can_stay_inside_host(context, out.front(), in.front())))
     return tl::unexpected(
         fault(workload,
               fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
               "give both hosts an HCA and connect them in `fabric`"));
+  add_fabric(context, out.front(), in.front(), 0, route);
   add_host_copy(context, in.front(), to, true, route);
   return std::make_unique<SocketPlanner>(context, workload, from, to, std::move(route));
 }

@@ -186,9 +186,9 @@ std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flo
   return join(join(*first, *middle), *last);
 }
 
-DeviceId Topology::local_memory(DeviceId id) const {
-  const auto one = device(id);
-  return device_in_host(one.host, DeviceKind::memory, std::max(0, one.socket));
+bool Topology::is_cabled(DeviceId hca) const {
+  const auto node = impl_->node_of_hca.find(hca.value);
+  return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
 }
 
 Path join(const Path& first, const Path& second) {
