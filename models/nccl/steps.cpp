@@ -105,6 +105,11 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   for (auto hops : shape.pattern.hops) {
     if (shape.is_one_way) hops.count = std::min(hops.count, 1.0);
     add_latency(flow, hop_term(hops, shape));
+    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
+    for (auto term : hops.guest_terms) {
+      term.time = from_seconds(term.time.seconds() * messages * hops.count * (shape.is_ring ? shape.loops : 1));
+      add_latency(flow, std::move(term));
+    }
   }
 }
 

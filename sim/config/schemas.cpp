@@ -4,6 +4,8 @@
 
 #include "base/assert.hpp"
 #include "config/schema.hpp"
+#include "config/schema_parts.hpp"
+#include "config/virtualization.hpp"
 #include "fabricast/scenario.hpp"
 
 namespace fabricast::config {
@@ -11,27 +13,7 @@ namespace fabricast::config {
 namespace {
 
 using T = Schema::Type;
-
-SchemaPtr make(Schema schema) { return std::make_shared<const Schema>(std::move(schema)); }
-SchemaPtr text() { return make({.type = T::text}); }
-SchemaPtr flag() { return make({.type = T::flag}); }
-SchemaPtr slot() { return make({.type = T::slot}); }
-SchemaPtr length() { return make({.type = T::length}); }
-SchemaPtr integer(double low, double high) { return make({.type = T::integer, .low = low, .high = high}); }
-SchemaPtr number(double low, double high) { return make({.type = T::number, .low = low, .high = high}); }
-SchemaPtr quantity(Dimension dimension) { return make({.type = T::quantity, .dimension = dimension}); }
-SchemaPtr size() { return quantity(Dimension::bytes); }
-SchemaPtr choice(std::vector<std::string> names) { return make({.type = T::choice, .choices = std::move(names)}); }
-SchemaPtr list(SchemaPtr items) { return make({.type = T::list, .items = std::move(items)}); }
-SchemaPtr any_of(std::vector<SchemaPtr> all) { return make({.type = T::any_of, .alternatives = std::move(all)}); }
-SchemaPtr mapping(std::string what, std::vector<Field> fields, std::vector<std::vector<std::string>> exactly_one = {}) {
-  return make({.type = T::mapping,
-               .fields = std::move(fields),
-               .exactly_one = std::move(exactly_one),
-               .what = std::move(what)});
-}
-SchemaPtr free_mapping(SchemaPtr items) { return make({.type = T::free_mapping, .items = std::move(items)}); }
-SchemaPtr mtu() { return make({.type = T::number_or_quantity}); }
+using namespace parts;
 
 std::vector<Field> value_fields() {
   const auto value = make({.type = T::number_or_quantity});
@@ -145,7 +127,9 @@ SchemaPtr topology() {
                               {"sockets", integer(1, 8), "replaces the number of sockets"},
                               {"devices", device_list(), "devices to add, or to change by name"},
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
-                              {"remove", list(text()), "names of devices to take out"}},
+                              {"remove", list(text()), "names of devices to take out"},
+                              {"virtualization", virtualization_schema(),
+                               "what the hosts wear, as one word or with all settings; default bare-metal"}},
                              {{"type", "host"}});
   return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true},
                                 {"name", text(), "name of the cluster", true},
@@ -188,6 +172,9 @@ SchemaPtr workload() {
        {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
        {"bidirectional", flag(), "perftest -b; default off"},
        {"root", integer(0, 1'000'000), "root rank; default 0"},
+       {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
+       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
        {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
 }
 
@@ -210,17 +197,20 @@ SchemaPtr scenario() {
                {"nccl", nccl, "NCCL version and switches"},
                {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
   const auto one = workload();
-  return mapping("a scenario",
-                 {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
-                  {"name", text(), "name of the scenario", true},
-                  {"description", text(), "one line"},
-                  {"topology", any_of({text(), topology()}),
-                   "topology file, relative to this file, or a topology written out", true},
-                  {"software", software, "versions and switches of the software"},
-                  {"parameters", list(text()), "parameter files, relative to this file"},
-                  {"workload", one, "the benchmark to forecast"},
-                  {"workloads", list(one), "several at once"}},
-                 {{"workload", "workloads"}});
+  return mapping(
+      "a scenario",
+      {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
+       {"name", text(), "name of the scenario", true},
+       {"description", text(), "one line"},
+       {"topology", any_of({text(), topology()}), "topology file, relative to this file, or a topology written out",
+        true},
+       {"virtualization", virtualization_schema(),
+        "what all hosts wear, instead of what the topology says; compare scenarios that differ in this line"},
+       {"software", software, "versions and switches of the software"},
+       {"parameters", list(text()), "parameter files, relative to this file"},
+       {"workload", one, "the benchmark to forecast"},
+       {"workloads", list(one), "several at once"}},
+      {{"workload", "workloads"}});
 }
 
 // ---- devices and parameters ---------------------------------------------------------------------------------------
@@ -308,6 +298,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
         {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
         {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
+        {"translated_peer_bandwidth", k_rate,
+         "peer traffic the root complexes of one socket translate for VMs, per direction"},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };
