@@ -99,6 +99,18 @@ std::string_view to_string(LaunchMode mode) {
   return "";
 }
 
+std::string_view to_string(SharePolicy policy) {
+  switch (policy) {
+    case SharePolicy::best_effort:
+      return "best_effort";
+    case SharePolicy::equal_share:
+      return "equal_share";
+    case SharePolicy::fixed_share:
+      return "fixed_share";
+  }
+  return "";
+}
+
 std::vector<Bytes> default_sizes(Benchmark benchmark) {
   const auto& entry = entry_of(benchmark);
   std::vector<Bytes> sizes;

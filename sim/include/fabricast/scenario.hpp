@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/sharing.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {

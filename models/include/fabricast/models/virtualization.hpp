@@ -35,9 +35,10 @@ struct GpuScheduler {
 /// One VM or process that computes on the GPU: `kernel` of GPU time, then `pause` without work, and again.
 struct GpuClient {
   std::string name;
-  Duration kernel;  ///< GPU time of one operation alone, > 0; operations queued together count as one
-  Duration pause;   ///< host time from the end of an operation to the next request
-  Duration start;   ///< first request
+  Duration kernel;       ///< GPU time of one operation alone, > 0; operations queued together count as one
+  Duration pause;        ///< host time from the end of an operation to the next request
+  Duration start;        ///< first request
+  double variation = 0;  ///< pauses spread evenly over pause x (1 -+ variation), 0 to 1; same numbers every run
 };
 
 /// What one client got, counted over whole periods after the first `warm_up`.
