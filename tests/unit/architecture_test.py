@@ -11,7 +11,7 @@ ALLOWED = {
     "sim/base": [],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
-    "models": ["base", "common", "nccl", "mpi", "virtualization"],
+    "models": ["base", "common", "nccl", "mpi", "sharing"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine"],
     "sim/check": ["base"],
@@ -49,7 +49,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "virtualization", "readers"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "sharing", "readers"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virtualization does to a device, as pure functions: time slices of a shared GPU, vGPU and MIG profiles, the cost
-// of a message through a para-virtual network device, calls to a remote GPU, neighbours on the same host, and the
-// length of a migration's stun. Nothing here knows a topology; planners ask and turn the answers into terms.
+// What sharing does to a device, as pure functions: time slices of one GPU, vGPU and MIG profiles, calls to a remote
+// GPU, neighbours on the same host, and the length of a migration's stun. Nothing here knows a topology; planners ask
+// and turn the answers into terms.
 //
-// Equations, symbols, validity and sources: docs/MODELS.md, "GPU sharing, para-virtual devices and neighbours".
+// Equations, symbols, validity and sources: docs/MODELS.md, "Sharing GPUs and hosts".
 #pragma once
 
 #include <cstdint>
@@ -110,42 +110,6 @@ std::vector<std::string> profile_families(const ParameterSet& parameters);
 std::optional<GpuProfile> find_gpu_profile(const std::string& family, std::string_view name,
                                            const ParameterSet& parameters);
 
-// ---- messages through a para-virtual device -------------------------------------------------------------------------
-
-/// What carries a guest's messages.
-enum class GuestDevice { native, passthrough, sr_iov, pvrdma, vmxnet3, virtio, virtio_vhost };
-std::string_view to_string(GuestDevice device);
-std::optional<GuestDevice> guest_device_from_name(std::string_view name);
-
-/// What PVRDMA uses between two VMs: RDMA when both hosts have an HCA, TCP when one has none, a copy in one host.
-enum class PvrdmaTransport { rdma, tcp, memory_copy };
-std::string_view to_string(PvrdmaTransport transport);
-PvrdmaTransport pvrdma_transport(bool same_host, bool both_hosts_have_hca);
-
-/// Cost of messages of one connection at both ends, beside what wire and devices take.
-struct GuestMessageCost {
-  std::vector<Term> latency_terms;  ///< one way, per message; add up to the latency
-  double rate_limit = 0;            ///< bytes/s one connection can move; 0 = no limit of its own
-  std::string limit_name;           ///< what limits, for --explain
-  std::string limit_parameter;
-  double line_share = 1;  ///< share of the link rate that is left: headers, IOMMU, backlog
-  std::string line_parameter;
-  double cpu_seconds = 0;        ///< vCPU time one message of this size takes at one end
-  bool keeps_migration = false;  ///< vMotion and HA stay possible
-  bool is_assumed = false;       ///< rests on parameters nobody has published
-};
-
-/// RDMA message of `size` through `device`: native, passthrough, sr_iov or pvrdma.
-GuestMessageCost guest_rdma_cost(const ParameterSet& parameters, GuestDevice device, Bytes size);
-/// RDMA through PVRDMA over the transport that is possible.
-GuestMessageCost pvrdma_cost(const ParameterSet& parameters, PvrdmaTransport transport, Bytes size, Bytes mtu);
-/// Kernel TCP of one stream through `device` with packets of `mtu` bytes (1500, or 9000 with jumbo frames);
-/// `streams` share the host's packet processing.
-GuestMessageCost guest_tcp_cost(const ParameterSet& parameters, GuestDevice device, Bytes size, Bytes mtu,
-                                int streams = 1);
-/// Time to register `size` bytes for RDMA.
-Term registration_term(const ParameterSet& parameters, GuestDevice device, Bytes size);
-
 // ---- remote GPUs ----------------------------------------------------------------------------------------------------
 
 /// One step of an application whose GPU calls travel to another host.
@@ -159,12 +123,10 @@ struct RemoteGpuStep {
 
 /// The way to the server: one-way latency and payload rate as the transport's models gave them.
 struct RemotePath {
-  GuestDevice device = GuestDevice::pvrdma;
   bool is_rdma = true;
-  Duration latency;     ///< one way, wire and devices
-  Bandwidth bandwidth;  ///< of the wire
-  Bytes mtu{1500};
-  Bandwidth local_copy;  ///< host-device copies of a local GPU, for the comparison
+  Duration latency;      ///< one way: wire, adapters and guests
+  Bandwidth bandwidth;   ///< payload of one stream
+  Bandwidth local_copy;  ///< copies between host and GPU, at the server as on a local GPU
 };
 
 struct RemoteGpuEstimate {
@@ -174,6 +136,9 @@ struct RemoteGpuEstimate {
   Duration low, high;       ///< with the parameters at the ends of their intervals
 };
 RemoteGpuEstimate remote_gpu_step(const ParameterSet& parameters, const RemoteGpuStep& step, const RemotePath& path);
+
+/// Payload rate of one TCP stream: packets of `mtu` bytes on `link`, or what one core handles of them.
+Bandwidth tcp_stream_rate(const ParameterSet& parameters, Bandwidth link, Bytes mtu);
 
 // ---- neighbours on the host -----------------------------------------------------------------------------------------
 
@@ -213,9 +178,9 @@ struct MigrationEstimate {
   bool exceeds_limit = false;
 };
 
-/// Hypervisor releases with a published stun table: "esxi-6.7u1", "esxi-6.7u3", "esxi-7.0".
+/// Releases with a published stun table: esxi-6.7u1, esxi-6.7u3, esxi-7.0, and worst-case (the published upper table).
 const std::vector<std::string>& migration_releases();
-/// Stun of a vMotion at `link`, for a release of migration_releases(), or "worst-case" (the published upper table).
+/// Stun of a vMotion over `link`.
 MigrationEstimate migration_estimate(const ParameterSet& parameters, const std::string& release, const MigrationVm& vm,
                                      Bandwidth link);
 

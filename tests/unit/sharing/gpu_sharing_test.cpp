@@ -8,7 +8,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
-#include "tests/unit/virtualization/measured_table.hpp"
+#include "tests/unit/sharing/measured_table.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
