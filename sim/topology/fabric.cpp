@@ -190,6 +190,8 @@ class Generator {
             "raise groups, routers_per_group or hosts_per_router", spec_.location);
       return;
     }
+    fabric_.num_routers = groups * routers;
+    fabric_.routers_per_group = routers;
     std::vector<int> made;
     for (int g = 0; g < groups; ++g) {
       for (int r = 0; r < routers; ++r) made.push_back(add_switch(fmt::format("group{}-router{}", g, r)));

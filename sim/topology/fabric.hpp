@@ -35,6 +35,8 @@ struct Cable {
 struct Fabric {
   std::vector<FabricSwitch> switches;
   std::vector<Cable> cables;
+  int num_routers = 0;        ///< dragonfly: the first switches, group after group
+  int routers_per_group = 0;  ///< dragonfly
 };
 
 Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
