@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -228,7 +229,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
-    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, limit.value, limit.name), 1});
+    const auto host = contention_at(context, from_memory, socket_threads(context, from));
+    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;
@@ -262,6 +265,11 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
 }
 
 }  // namespace
+
+int socket_threads(const PlanContext& context, DeviceId gpu) {
+  constexpr int k_threads_per_gpu = 3;
+  return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
+}
 
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks) {
   std::vector<HostGroup> groups;

@@ -13,6 +13,7 @@
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/tuning.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -66,6 +67,12 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    auto out = slice_waits(context_, workload_, ranks_[0], time);
+    const auto memory = context_.topology.local_memory(ranks_[0]);
+    for (auto& term : scheduler_waits(context_, workload_, memory, time + sum(out))) out.push_back(std::move(term));
+    return out;
+  }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
     switch (collective_) {
@@ -224,10 +231,15 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   };
   // Trees pay their way up and down once, a ring goes round in every loop. Broadcast and reduce do not wait for the far
   // end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
+  const auto memory = context_.topology.local_memory(ranks_[0]);
   for (auto hops : pattern_used.hops) {
     if (is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(hop_term(hops, choice.algorithm, choice.protocol,
-                         choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1));
+    const double laps = choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1;
+    const auto hop = hop_term(hops, choice.algorithm, choice.protocol, laps);
+    add_latency(hop);
+    for (auto& delay :
+         neighbour_delays(context_, hops.kind, memory, socket_threads(context_, ranks_[0]), hop, hops.count * laps))
+      add_latency(std::move(delay));
   }
 
   double bytes_per_crossing = per_channel;  // chain, tree, NVLS share, pairs
@@ -258,6 +270,12 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   flow.cap_name = fmt::format("one channel's thread block ({})", proto);
   flow.cap_parameter = copy.name;
   if (choice.algorithm != Algorithm::nvls) flow.rate_cap = copy.value * parallel / share;
+  if (is_shm) {
+    // A thread block's work inside its own GPU takes its time but crosses neither PCIe nor host memory.
+    const double crossing_share = payload_per_crossing / bytes_per_crossing;
+    flow.bytes *= crossing_share;
+    flow.rate_cap *= crossing_share / contention_at(context_, memory, 1).copy_slowdown;
+  }
   limit_nvlink_stores(flow, choice);
   if (choice.algorithm == Algorithm::tree) {
     double fill_hops = 0;
@@ -337,6 +355,10 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
+  if (workload_.sharing) {
+    out.insert("time slices of all GPUs begin together");
+    out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
+  }
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
@@ -371,6 +393,10 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                             "NCCL benchmarks take auto, ll, ll128 or simple");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
+  }
+  if (workload.sharing) {
+    const auto slicing = time_slicing_of(context, *workload.sharing, ranks->front());
+    if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));

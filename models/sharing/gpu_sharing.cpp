@@ -53,7 +53,7 @@ struct ClientState {
 
 class GpuSimulation {
  public:
-  GpuSimulation(const GpuScheduler& scheduler, const std::vector<GpuClient>& clients)
+  GpuSimulation(const TimeSlicing& scheduler, const std::vector<GpuClient>& clients)
       : scheduler_(scheduler), clients_(clients), states_(clients.size()), random_(clients.size()) {
     for (std::size_t i = 0; i < clients.size(); ++i) {
       states_[i].requested = clients[i].start.ps;
@@ -280,7 +280,7 @@ class GpuSimulation {
     std::int64_t kernel_ps = 0, switch_ps = 0;
   };
 
-  const GpuScheduler& scheduler_;
+  const TimeSlicing& scheduler_;
   const std::vector<GpuClient>& clients_;
   std::vector<ClientState> states_;
   SplitMix random_;
@@ -295,7 +295,7 @@ class GpuSimulation {
 
 }  // namespace
 
-GpuShares share_gpu(const GpuScheduler& scheduler, const std::vector<GpuClient>& clients) {
+GpuShares share_gpu(const TimeSlicing& scheduler, const std::vector<GpuClient>& clients) {
   FABRICAST_ASSERT(!clients.empty(), "a GPU is shared by at least one client");
   FABRICAST_ASSERT(scheduler.slice > scheduler.switch_time, "slice {} ps, context switch {} ps", scheduler.slice.ps,
                    scheduler.switch_time.ps);
@@ -303,7 +303,7 @@ GpuShares share_gpu(const GpuScheduler& scheduler, const std::vector<GpuClient>&
   return GpuSimulation(scheduler, clients).run();
 }
 
-SliceWait slice_wait(const GpuScheduler& scheduler, Duration operation, const std::vector<GpuClient>& neighbours) {
+SliceWait slice_wait(const TimeSlicing& scheduler, Duration operation, const std::vector<GpuClient>& neighbours) {
   auto clients = neighbours;
   clients.insert(clients.begin(), {"operation", operation, {1}, {}, 0});
   const auto own = share_gpu(scheduler, clients).clients.front();

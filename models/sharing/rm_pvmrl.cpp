@@ -26,8 +26,8 @@ constexpr int k_default_averaging = 33;
 
 Duration default_vgpu_slice(int max_vgpus) { return max_vgpus > 8 ? 1_ms : 2_ms; }
 
-Result<GpuScheduler> scheduler_from_rm_pvmrl(std::uint64_t value, int max_vgpus) {
-  GpuScheduler scheduler;
+Result<TimeSlicing> scheduler_from_rm_pvmrl(std::uint64_t value, int max_vgpus) {
+  TimeSlicing scheduler;
   scheduler.slice = default_vgpu_slice(max_vgpus);
   scheduler.max_clients = max_vgpus;
   if (value == 0) return scheduler;

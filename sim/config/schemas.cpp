@@ -4,6 +4,8 @@
 
 #include "base/assert.hpp"
 #include "config/schema.hpp"
+#include "config/schema_parts.hpp"
+#include "config/sharing.hpp"
 #include "fabricast/scenario.hpp"
 
 namespace fabricast::config {
@@ -11,27 +13,7 @@ namespace fabricast::config {
 namespace {
 
 using T = Schema::Type;
-
-SchemaPtr make(Schema schema) { return std::make_shared<const Schema>(std::move(schema)); }
-SchemaPtr text() { return make({.type = T::text}); }
-SchemaPtr flag() { return make({.type = T::flag}); }
-SchemaPtr slot() { return make({.type = T::slot}); }
-SchemaPtr length() { return make({.type = T::length}); }
-SchemaPtr integer(double low, double high) { return make({.type = T::integer, .low = low, .high = high}); }
-SchemaPtr number(double low, double high) { return make({.type = T::number, .low = low, .high = high}); }
-SchemaPtr quantity(Dimension dimension) { return make({.type = T::quantity, .dimension = dimension}); }
-SchemaPtr size() { return quantity(Dimension::bytes); }
-SchemaPtr choice(std::vector<std::string> names) { return make({.type = T::choice, .choices = std::move(names)}); }
-SchemaPtr list(SchemaPtr items) { return make({.type = T::list, .items = std::move(items)}); }
-SchemaPtr any_of(std::vector<SchemaPtr> all) { return make({.type = T::any_of, .alternatives = std::move(all)}); }
-SchemaPtr mapping(std::string what, std::vector<Field> fields, std::vector<std::vector<std::string>> exactly_one = {}) {
-  return make({.type = T::mapping,
-               .fields = std::move(fields),
-               .exactly_one = std::move(exactly_one),
-               .what = std::move(what)});
-}
-SchemaPtr free_mapping(SchemaPtr items) { return make({.type = T::free_mapping, .items = std::move(items)}); }
-SchemaPtr mtu() { return make({.type = T::number_or_quantity}); }
+using namespace parts;
 
 std::vector<Field> value_fields() {
   const auto value = make({.type = T::number_or_quantity});
@@ -164,31 +146,32 @@ SchemaPtr workload() {
       any_of({list(size()), mapping("a size range", {{"from", size(), "first size", true},
                                                      {"to", size(), "last size", true},
                                                      {"factor", integer(2, 1024), "step factor; default 2"}})});
-  return mapping(
-      "a workload",
-      {{"name", text(), "default: the benchmark's name"},
-       {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-       {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
-       {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
-       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
-       {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
-       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
-       {"buffers", any_of({place, list(place)}),
-        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
-       {"algorithm",
-        choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
-                "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
-        "default auto: the library's choice"},
-       {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
-       {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
-       {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
-        "how nccl-tests starts operations; default process_per_gpu"},
-       {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
-       {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-       {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
-       {"bidirectional", flag(), "perftest -b; default off"},
-       {"root", integer(0, 1'000'000), "root rank; default 0"},
-       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
+  std::vector<Field> fields{
+      {"name", text(), "default: the benchmark's name"},
+      {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
+      {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
+      {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
+      {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
+      {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
+      {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
+      {"buffers", any_of({place, list(place)}),
+       "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
+      {"algorithm",
+       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
+               "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
+       "default auto: the library's choice"},
+      {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
+      {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
+      {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
+       "how nccl-tests starts operations; default process_per_gpu"},
+      {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
+      {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
+      {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+      {"bidirectional", flag(), "perftest -b; default off"},
+      {"root", integer(0, 1'000'000), "root rank; default 0"},
+      {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}};
+  for (auto& field : sharing_fields()) fields.push_back(std::move(field));
+  return mapping("a workload", std::move(fields));
 }
 
 SchemaPtr scenario() {
@@ -218,6 +201,7 @@ SchemaPtr scenario() {
                    "topology file, relative to this file, or a topology written out", true},
                   {"software", software, "versions and switches of the software"},
                   {"parameters", list(text()), "parameter files, relative to this file"},
+                  {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
                   {"workload", one, "the benchmark to forecast"},
                   {"workloads", list(one), "several at once"}},
                  {{"workload", "workloads"}});

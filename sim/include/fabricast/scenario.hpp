@@ -44,6 +44,10 @@ enum class Benchmark {
   reduce_perf,
   alltoall_perf,
   sendrecv_perf,
+  // sharing of GPUs and hosts: no program of others prints these tables
+  gpu_sharing,
+  remote_gpu,
+  vgpu_migration,
 };
 
 std::string_view to_string(Benchmark benchmark);
@@ -52,7 +56,7 @@ const std::vector<std::string>& benchmark_names();
 std::optional<Benchmark> benchmark_from_name(std::string_view name);
 
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
-enum class BenchmarkFamily { osu, perftest, nccl_tests };
+enum class BenchmarkFamily { osu, perftest, nccl_tests, sharing };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -86,12 +90,16 @@ struct Workload {
   std::string protocol = "auto";   ///< auto, ll, ll128, simple, eager, rendezvous
   std::optional<int> channels;     ///< NCCL channels; default: NCCL's own choice
   LaunchMode launch = LaunchMode::process_per_gpu;
-  int window = 64;                ///< messages in flight of bandwidth tests (osu_bw -W, perftest tx depth)
-  int pairs = 1;                  ///< concurrent pairs of osu_multi_lat and osu_mbw_mr
-  int queue_pairs = 1;            ///< perftest -q
-  bool is_bidirectional = false;  ///< perftest -b
-  int root = 0;                   ///< broadcast and reduce
-  Duration start;                 ///< when this job starts, for several workloads at once
+  int window = 64;                             ///< messages in flight of bandwidth tests (osu_bw -W, perftest tx depth)
+  int pairs = 1;                               ///< concurrent pairs of osu_multi_lat and osu_mbw_mr
+  int queue_pairs = 1;                         ///< perftest -q
+  bool is_bidirectional = false;               ///< perftest -b
+  int root = 0;                                ///< broadcast and reduce
+  Duration start;                              ///< when this job starts, for several workloads at once
+  std::optional<GpuSharing> sharing;           ///< gpu_sharing: its clients; collectives: neighbours on the GPUs
+  int iterations = 20;                         ///< operations queued before the host waits for them
+  std::optional<RemoteGpuCalls> remote;        ///< remote_gpu
+  std::optional<MigrationSettings> migration;  ///< vgpu_migration
   SourceLocation location;
 };
 
@@ -119,6 +127,7 @@ struct Scenario {
   std::string topology_file;        ///< as resolved relative to the scenario; empty when the topology is inline
   std::vector<Workload> workloads;  ///< one or more; several run at once
   Software software;
+  HostNeighbours host_neighbours;
   std::vector<std::string> parameter_files;
 };
 

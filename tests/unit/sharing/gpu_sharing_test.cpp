@@ -16,8 +16,8 @@ using namespace fabricast::models;
 
 namespace {
 
-GpuScheduler scheduler(SharePolicy policy, int max_clients = 0) {
-  GpuScheduler out;
+TimeSlicing scheduler(SharePolicy policy, int max_clients = 0) {
+  TimeSlicing out;
   out.policy = policy;
   out.slice = 2_ms;
   out.switch_time = 100_us;
@@ -25,9 +25,9 @@ GpuScheduler scheduler(SharePolicy policy, int max_clients = 0) {
   return out;
 }
 
-GpuScheduler measured_scheduler() {
+TimeSlicing measured_scheduler() {
   const auto parameters = load_shipped_parameters();
-  GpuScheduler out;
+  TimeSlicing out;
   out.slice = parameters->duration("gpu.time_slice");
   out.switch_time = parameters->duration("gpu.context_switch_time");
   return out;

@@ -22,7 +22,7 @@ namespace fabricast::models {
 // ---- time slices of one GPU -----------------------------------------------------------------------------------------
 
 /// How the time of one GPU is handed out. `slice` and `switch_time` are the two numbers measurements identify.
-struct GpuScheduler {
+struct TimeSlicing {
   SharePolicy policy = SharePolicy::best_effort;
   Duration slice;                   ///< a context is taken off after this long when others may run; > switch_time
   Duration switch_time;             ///< from taking one context off until the next one's kernels run
@@ -66,13 +66,13 @@ struct GpuShares {
 /// Best effort: round robin over clients with work; a client that runs out of work gives the rest of its slice away.
 /// Equal share: every running client owns one slice in turn, used or not. Fixed share: the same with `max_clients`
 /// slots, of which only the first clients.size() have an owner.
-GpuShares share_gpu(const GpuScheduler& scheduler, const std::vector<GpuClient>& clients);
+GpuShares share_gpu(const TimeSlicing& scheduler, const std::vector<GpuClient>& clients);
 
 /// The vGPU manager's defaults: 2 ms up to 8 vGPUs of the profile, 1 ms above.
 Duration default_vgpu_slice(int max_vgpus);
 
 /// Reads the driver setting RmPVMRL; `max_vgpus` picks the default slice. Faults name the bits that do not fit.
-Result<GpuScheduler> scheduler_from_rm_pvmrl(std::uint64_t value, int max_vgpus);
+Result<TimeSlicing> scheduler_from_rm_pvmrl(std::uint64_t value, int max_vgpus);
 
 /// Time of `operation` on a GPU shared with `neighbours` that always compute kernels of the given length, against
 /// alone: the part above `operation` itself is the wait for slices and context switches.
@@ -80,7 +80,7 @@ struct SliceWait {
   Duration wait;       ///< others' kernels
   Duration switching;  ///< context switches
 };
-SliceWait slice_wait(const GpuScheduler& scheduler, Duration operation, const std::vector<GpuClient>& neighbours);
+SliceWait slice_wait(const TimeSlicing& scheduler, Duration operation, const std::vector<GpuClient>& neighbours);
 
 // ---- vGPU and MIG profiles ------------------------------------------------------------------------------------------
 
