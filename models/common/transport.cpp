@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "base/assert.hpp"
 #include "sharing/contention.hpp"
 
@@ -32,14 +30,18 @@ const std::string& processor_of(const Topology& topology, DeviceId device) {
   return topology.host_spec(topology.host_of(device)).processor;
 }
 
-double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
+double device_value(const PlanContext& context, DeviceId device, std::string_view field) {
+  return context.parameters.number(fmt::format("{}.{}", context.topology.device(device).type, field));
+}
+
+double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
   const auto* parameter = context.parameters.find(fmt::format("{}.{}", context.topology.device(device).type, field));
   return parameter == nullptr ? fallback : parameter->value;
 }
 
 bool uses_tcp(const PlanContext& context, DeviceId hca) {
   if (context.software.transport == "tcp") return true;
-  return context.software.transport == "auto" && device_value(context, hca, "rdma", 1) == 0;
+  return context.software.transport == "auto" && device_value_or(context, hca, "rdma", 1) == 0;
 }
 
 void append(Route& route, const Route& next) {
@@ -86,27 +88,29 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   }
 }
 
-bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
-  if (!path) return false;
+  if (!path) {
+    throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
+                              context.topology.device(to_hca).name));
+  }
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
-  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency", 1e-6); };
+  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };
   route.adapter_latency += from_seconds(half_latency(from_hca) + half_latency(to_hca));
   const auto payload_limit = [&](Limit kind, DeviceId hca) {
-    const double rate = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
+    const double rate = device_value(context, hca, "rate");
     const double mtu =
-        std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
-    const double header = device_value(context, hca, "packet_header", 30);
+        std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
+    const double header = device_value(context, hca, "packet_header");
     const double by_headers = mtu / (mtu + header);
-    const double seen = device_value(context, hca, "payload_efficiency", 1);
+    const double seen = device_value_or(context, hca, "payload_efficiency", 1);
     const auto parameter =
         context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
     route.crossings.push_back({context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1});
   };
   payload_limit(Limit::hca_transmit, from_hca);
   payload_limit(Limit::hca_receive, to_hca);
-  return true;
 }
 
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest) {

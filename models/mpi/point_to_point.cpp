@@ -130,7 +130,7 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, gap_name, context.parameters.at(gap_name).source};
   const auto& hcas = pairs_[0].first.hcas;
-  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value(context, hcas.front(), "message_rate", 0) : 0;
+  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
   // Senders of one host take turns on its HCAs.
   const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
   if (rate > 0 && 1 / (rate * used_hcas) > seconds) {

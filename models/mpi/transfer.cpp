@@ -61,7 +61,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
     out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
     out.protocol = "cuda ipc, same GPU";
-    const double memory = device_value(context_, from.gpu, "memory_bandwidth", 3e11);
+    const double memory = device_value(context_, from.gpu, "memory_bandwidth");
     out.flow.rate_cap = memory / 2;  // read and written in the same memory
     out.flow.cap_name = "GPU memory, read and write";
     out.flow.cap_parameter = topology.device(from.gpu).type + ".memory_bandwidth";
@@ -136,7 +136,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   } else {
     add_host_copy(context_, from_hca, from.memory, false, route);
   }
-  FABRICAST_ASSERT(add_fabric(context_, from_hca, to_hca, flow, route), "no route between two HCAs");
+  add_fabric(context_, from_hca, to_hca, flow, route);
   if (direct_to) {
     const auto path = context_.topology.path_in_host(to_hca, to.gpu, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from an HCA to its GPU");
@@ -169,7 +169,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
-      0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
+      0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
   const auto hca_name = context_.topology.device(from_hca).type + ".latency";
   const auto* hca_parameter = context_.parameters.find(hca_name);
   out.terms.push_back(
@@ -200,7 +200,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
-      std::min(device_value(context_, from_hca, "mtu", 4096), static_cast<double>(context_.topology.spec().fabric.mtu));
+      std::min(device_value(context_, from_hca, "mtu"), static_cast<double>(context_.topology.spec().fabric.mtu));
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;

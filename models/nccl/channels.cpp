@@ -30,7 +30,7 @@ double network_speed(double gb_per_s) {
 }
 
 int compute_capability(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability", 70));
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
 /// lanes[a][b] = NVLinks that lead straight from GPU a to GPU b.
@@ -114,8 +114,8 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
 
 /// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
 double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
-  const double generation = device_value(context, gpu, "pcie_generation", 3);
-  const double width = device_value(context, gpu, "pcie_width", 16);
+  const double generation = device_value(context, gpu, "pcie_generation");
+  const double width = device_value(context, gpu, "pcie_width");
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
 }
 
@@ -180,18 +180,24 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
   return order;
 }
 
+std::vector<DeviceId> cabled_hcas(const Topology& topology, int host) {
+  auto hcas = topology.devices(DeviceKind::hca, host);
+  std::erase_if(hcas, [&](DeviceId hca) { return !topology.is_cabled(hca); });
+  return hcas;
+}
+
 /// With several hosts every HCA carries one channel; the chain starts and ends at the GPUs nearest to it.
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const auto& topology = context.topology;
   HostSearch search = search_alone(context, gpus);
-  const auto hcas = topology.devices(DeviceKind::hca, topology.host_of(gpus[0]));
+  const auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
   double fastest = 0;
-  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate", 1.25e9));
+  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate"));
   for (const auto hca : hcas) {
-    if (device_value(context, hca, "rate", 1.25e9) < fastest) continue;  // NCCL drops slower ports
+    if (device_value(context, hca, "rate") < fastest) continue;  // NCCL drops slower ports
     const auto near = nearest_gpus(topology, gpus, hca);
     const auto turn = search.orders.size();
     const int first = near[turn % near.size()];
@@ -224,8 +230,7 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
-    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value,
-                     to_hca.value);
+    add_fabric(context, from_hca, to_hca, flow, route);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
@@ -244,7 +249,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
   auto allowed = gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
-    allowed = allowed && device_value(context, gpu, "nvlink_links", 0) > 0;
+    allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
   }
   PathOptions pcie_only;
   pcie_only.may_use_nvlink = false;
@@ -266,11 +271,6 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
 
 }  // namespace
 
-int socket_threads(const PlanContext& context, DeviceId gpu) {
-  constexpr int k_threads_per_gpu = 3;
-  return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
-}
-
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks) {
   std::vector<HostGroup> groups;
   std::map<int, std::size_t> index;
@@ -285,7 +285,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
-  // Equal hosts with equal GPUs get equal channels: search once per shape and set of ordinals.
+  // Equal hosts with equal GPUs and cables get equal channels: search once per shape and sets of ordinals.
   std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
   std::vector<const HostSearch*> by_host;
   ChannelGraph graph;
@@ -295,6 +295,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
     for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+    ordinals.push_back(-1);  // GPUs end, HCAs begin
+    for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
       it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
@@ -382,8 +384,7 @@ Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId fr
   if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
     return socket_route(context, from, to, from_hca, to_hca, flow);
   auto route = sender_segment(context, from, from_hca);
-  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}",
-                   from_hca.value, to_hca.value);
+  add_fabric(context, from_hca, to_hca, flow, route);
   append(route, receiver_segment(context, to_hca, to));
   return route;
 }

@@ -50,7 +50,4 @@ Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu);
 Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
                           std::uint64_t flow);
 
-/// Threads NCCL keeps busy on a GPU's host when it talks over sockets: launch, proxy and socket thread per GPU.
-int socket_threads(const PlanContext& context, DeviceId gpu);
-
 }  // namespace fabricast::models::nccl

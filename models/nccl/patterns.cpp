@@ -181,8 +181,7 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
         route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
       } else {
         route.kind = TransportKind::network;
-        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route),
-                         "no route between ranks {} and {}", from, to);
+        add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route);
         ++sent[from];
         ++received[to];
       }

@@ -123,17 +123,22 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
            cost.name, cost.source}};
 }
 
-HostContention contention_at(const PlanContext& context, DeviceId memory, int own_threads) {
+int socket_threads(const PlanContext& context, DeviceId gpu) {
+  constexpr int k_threads_per_gpu = 3;
+  return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
+}
+
+HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads) {
   if (!context.neighbours.is_any()) return {};
-  const auto* bandwidth = context.parameters.find(processor_of(context.topology, memory) + ".memory_bandwidth");
+  const auto* bandwidth = context.parameters.find(processor_of(context.topology, device) + ".memory_bandwidth");
   return host_contention(context.parameters, context.neighbours, own_threads,
                          bandwidth == nullptr ? Bandwidth{} : Bandwidth{bandwidth->value});
 }
 
-std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId memory, int own_threads,
-                                   const Term& hop, double count) {
+std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId gpu, const Term& hop,
+                                   double count) {
   if (kind != TransportKind::host_memory && kind != TransportKind::socket) return {};
-  const auto host = contention_at(context, memory, own_threads);
+  const auto host = contention_at(context, gpu, socket_threads(context, gpu));
   std::vector<Term> out;
   const auto add = [&](const char* name, double seconds, const char* parameter) {
     if (seconds > 0) out.push_back({name, from_seconds(seconds), parameter, context.parameters.at(parameter).source});
@@ -149,9 +154,9 @@ std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kin
   return out;
 }
 
-std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId memory,
+std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
                                   Duration operation) {
-  const auto tick = contention_at(context, memory, 1).scheduler_wait;
+  const auto tick = contention_at(context, gpu, 1).scheduler_wait;
   if (tick.ps <= 0 || operation.ps <= 0) return {};
   const auto& parameter = context.parameters.at("host.scheduler_tick");
   const auto wait = rounded_to_ticks(operation, workload.iterations, tick) - operation;

@@ -23,16 +23,19 @@ std::vector<GpuClient> clients_of(const GpuSharing& sharing);
 /// Time `operation` (of `workload`, on `gpu`) waits for time slices that others on its GPUs use.
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
 
-/// Neighbours of the host of `memory`; `own_threads` of the workload run there.
-HostContention contention_at(const PlanContext& context, DeviceId memory, int own_threads);
+/// Neighbours of the host of `device`; `own_threads` of the workload run there.
+HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);
+
+/// Threads NCCL keeps busy on a GPU's host when it talks over sockets: launch, proxy and socket thread per GPU.
+int socket_threads(const PlanContext& context, DeviceId gpu);
 
 /// What neighbours of the host add to `hop`, the time of `count` hops over `kind`: a busy memory slows hops through it,
 /// busy cores slow those of sockets.
-std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId memory, int own_threads,
-                                   const Term& hop, double count);
+std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId gpu, const Term& hop,
+                                   double count);
 
 /// Time `operation` waits for a virtual CPU at its end when neighbours leave none free.
-std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId memory,
+std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
                                   Duration operation);
 
 }  // namespace fabricast::models

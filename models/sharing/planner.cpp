@@ -284,16 +284,16 @@ RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, 
   RemotePath path;
   path.is_rdma = !uses_tcp(context, ends.client_hca) && !uses_tcp(context, ends.server_hca);
   path.latency = route.latency + route.adapter_latency;
-  const double by_device = device_value(context, ends.client_hca, "mtu", 4096);
+  const double by_device = device_value_or(context, ends.client_hca, "mtu", 4096);
   const double fabric = static_cast<double>(context.topology.spec().fabric.mtu);
   ends.mtu = asked.mtu.value_or(static_cast<int>(path.is_rdma ? std::min(by_device, fabric) : by_device));
   if (path.is_rdma) {
-    const double header = device_value(context, ends.client_hca, "packet_header", 30);
+    const double header = device_value_or(context, ends.client_hca, "packet_header", 30);
     path.bandwidth = {
-        std::min(rate, device_value(context, ends.client_hca, "rate", rate) * ends.mtu / (ends.mtu + header))};
+        std::min(rate, device_value_or(context, ends.client_hca, "rate", rate) * ends.mtu / (ends.mtu + header))};
   } else {
     path.latency += context.parameters.duration("mpi.tcp.overhead");
-    const Bandwidth link{device_value(context, ends.client_hca, "rate", rate)};
+    const Bandwidth link{device_value_or(context, ends.client_hca, "rate", rate)};
     path.bandwidth = {std::min(rate, tcp_stream_rate(context.parameters, link, Bytes{ends.mtu}).bytes_per_s)};
   }
   double copy = 1e18;
@@ -323,13 +323,14 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
   const auto server_hcas = topology.hcas_by_distance(ends.gpu);
   Route route;
   if (client_hcas.empty() || server_hcas.empty() ||
-      !add_fabric(context, client_hcas.front(), server_hcas.front(), 0, route))
+      !topology.path_between_hcas(client_hcas.front(), server_hcas.front()))
     return tl::unexpected(fault_at(workload.location,
                                    fmt::format("no network path from host '{}' to host '{}'",
                                                topology.host_name(client), topology.host_name(server)),
                                    "give both hosts an adapter and connect them in `fabric`"));
   ends.client_hca = client_hcas.front();
   ends.server_hca = server_hcas.front();
+  add_fabric(context, ends.client_hca, ends.server_hca, 0, route);
   ends.path = remote_path(context, *workload.remote, ends, route);
   const auto* memory = context.parameters.find(topology.device(ends.gpu).type + ".memory");
   if (workload.remote->memory && memory != nullptr &&

@@ -185,7 +185,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
 }  // namespace
 
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                            const SimulateOptions& options) {
+                            const SimulateOptions& options) try {
   Resources resources(topology);
   const models::PlanContext context{topology,
                                     scenario.software,
@@ -241,6 +241,11 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
   }
   if (options.progress) options.progress(1);
   return prediction;
+} catch (const models::NoRoute& fault) {
+  auto diagnostic =
+      make_error(fault.what(), "connect all HCAs that take part by switches, or cable only those of one network");
+  if (!scenario.workloads.empty()) diagnostic.location = scenario.workloads.front().location;
+  return tl::unexpected(Diagnostics{std::move(diagnostic)});
 }
 
 }  // namespace fabricast

@@ -78,6 +78,15 @@ bool DeviceValues::is_first_report(const std::string& type, const std::string& f
   return is_known && reported_.insert(type + "." + field).second;
 }
 
+void DeviceValues::report_missing(const std::string& type, const std::string& field, const char* example,
+                                  const SourceLocation& location) {
+  const auto* known = find_type(type);
+  const auto file = known == nullptr || known->origin.empty() ? std::string{} : fmt::format(" ({})", known->origin);
+  error(location, fmt::format("device type '{}'{} has no '{}', which is needed here", type, file, field),
+        fmt::format("add `{}: {{value: {}, source: data sheet}}` to its values, or set the parameter '{}.{}'", field,
+                    example, type, field));
+}
+
 double DeviceValues::required(const std::string& type, const std::string& field, const SourceLocation& location) {
   const auto value = find(type, field);
   if (value && *value > 0) return *value;
@@ -85,8 +94,7 @@ double DeviceValues::required(const std::string& type, const std::string& field,
     if (value) {
       error(location, fmt::format("'{}.{}' is {}, expected a value above 0", type, field, *value));
     } else {
-      error(location, fmt::format("device type '{}' has no '{}', which is needed here", type, field),
-            fmt::format("add '{}' to the values of '{}', or set the parameter '{}.{}'", field, type, type, field));
+      report_missing(type, field, field == "ports" ? "40" : "100 GB/s", location);
     }
   }
   return 1;
@@ -100,8 +108,7 @@ Duration DeviceValues::required_duration(const std::string& type, const std::str
     if (value) {
       error(location, fmt::format("'{}.{}' is {} s, expected 0 or more", type, field, *value));
     } else {
-      error(location, fmt::format("device type '{}' has no '{}', which is needed here", type, field),
-            fmt::format("add '{}' to the values of '{}', or set the parameter '{}.{}'", field, type, type, field));
+      report_missing(type, field, "100 ns", location);
     }
   }
   return {0};

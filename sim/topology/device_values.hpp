@@ -45,6 +45,8 @@ class DeviceValues {
   [[nodiscard]] bool has_any_value(const std::string& type) const;
   /// True when the missing value `type.field` is to be reported: a known type, and not reported before.
   bool is_first_report(const std::string& type, const std::string& field);
+  void report_missing(const std::string& type, const std::string& field, const char* example,
+                      const SourceLocation& location);
 
   const ParameterSet& parameters_;
   const std::vector<DeviceType>& types_;

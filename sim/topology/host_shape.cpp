@@ -48,6 +48,33 @@ Graph make_graph(const HostShape& shape, int from, bool over_nvlink, bool throug
 
 }  // namespace
 
+int HostShape::add_device(DeviceKind kind, const std::string& name, const std::string& type, int socket,
+                          Duration forwarding) {
+  Device device;
+  device.id = {static_cast<std::int32_t>(devices.size())};
+  device.kind = kind;
+  device.name = name;
+  device.type = type;
+  device.socket = socket;
+  auto& same_kind = by_kind[static_cast<std::size_t>(kind)];
+  device.ordinal = static_cast<int>(same_kind.size());
+  device.forwarding_latency = forwarding;
+  same_kind.push_back(device.id.value);
+  devices.push_back(std::move(device));
+  links_from.emplace_back();
+  return devices.back().id.value;
+}
+
+void HostShape::connect(int a, int b, Link link) {
+  for (const bool is_back : {false, true}) {
+    link.id = {static_cast<std::int32_t>(links.size())};
+    link.from = {is_back ? b : a};
+    link.to = {is_back ? a : b};
+    links_from[static_cast<std::size_t>(link.from.value)].push_back(link.id.value);
+    links.push_back(link);
+  }
+}
+
 std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool through_gpus) const {
   const auto graph = make_graph(*this, from, over_nvlink, through_gpus);
   std::vector<std::size_t> before(devices.size());

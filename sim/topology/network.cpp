@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/connected_components.hpp>
 #include <functional>
 #include <limits>
 
@@ -12,6 +13,7 @@ namespace fabricast::topology {
 namespace {
 
 constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
+constexpr std::size_t k_max_distances = 128U << 20U;  // entries kept before they are found anew: 256 MiB
 
 /// splitmix64: spreads flow numbers evenly over equal-cost links, the same on every machine.
 std::uint64_t mixed(std::uint64_t x) {
@@ -93,8 +95,14 @@ Network::Network(NetworkPlan plan)
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   graph_ = std::make_unique<SwitchGraph>();
   graph_->graph = {boost::edges_are_sorted, pairs.begin(), pairs.end(), static_cast<std::size_t>(plan_.num_switches)};
+  label_parts();
   number_by_port();
   collect_global_cables();
+}
+
+void Network::label_parts() {
+  part_.assign(static_cast<std::size_t>(plan_.num_switches), 0);
+  if (plan_.num_switches > 0) boost::connected_components(graph_->graph, part_.data());
 }
 
 /// Subnet managers deal routes out leaf by leaf: HCAs of one switch get successive numbers, whatever hosts they are in.
@@ -126,16 +134,16 @@ void Network::collect_global_cables() {
 
 /// [switch without the HCAs] -> switches on the way to `target`.
 const std::vector<std::uint16_t>& Network::distances_to(int target) const {
-  const auto [it, is_new] = distances_.try_emplace(target);
-  if (!is_new) return it->second;
+  const auto known = distances_.find(target);
+  if (known != distances_.end()) return known->second;
+  if ((distances_.size() + 1) * static_cast<std::size_t>(plan_.num_switches) > k_max_distances) distances_.clear();
   const auto root = static_cast<std::size_t>(target - plan_.num_hcas);
   std::vector<std::uint16_t> distance(static_cast<std::size_t>(plan_.num_switches), k_unreachable);
   distance[root] = 0;
   boost::breadth_first_search(
       graph_->graph, root,
       boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
-  it->second = std::move(distance);
-  return it->second;
+  return distances_.emplace(target, std::move(distance)).first->second;
 }
 
 Network::Edges Network::direct_edges(int from, int to) const {
@@ -149,6 +157,13 @@ Network::Edges Network::direct_edges(int from, int to) const {
 /// Pairs of first and last switch with the fewest switches between: one pair unless an HCA has several cables.
 std::vector<Network::Ends> Network::nearest_ends(int from, int to) const {
   std::vector<Ends> nearest;
+  if (edges_of(from).size() == 1 && edges_of(to).size() == 1) {
+    const auto& first = edges_of(from).front();
+    const auto& last = edges_of(to).front();
+    if (is_switch(first.to) && is_switch(last.to) && part_of(first.to) == part_of(last.to))
+      nearest.push_back({first, {last.to, last.link ^ 1}});
+    return nearest;
+  }
   auto best = k_unreachable;
   for (const auto& last : edges_of(to)) {
     if (!is_switch(last.to)) continue;

@@ -2,7 +2,7 @@
 // Routes through the network: fewest switches; dimension order on a torus; at most one global cable on a dragonfly.
 // Among equal-cost links Ethernet picks by a hash of the flow, InfiniBand by destination modulo, as its subnet managers
 // do on fat trees: that keeps shifts free of collisions. Distances to a switch are found by breadth-first search when
-// first needed and kept; there is no table of pairs.
+// first needed and kept while they are few; there is no table of pairs.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ class Network {
   explicit Network(NetworkPlan plan);
   ~Network();
 
+  [[nodiscard]] bool has_cable(int node) const { return !edges_of(node).empty(); }
   /// Links from one HCA to another, or an empty list when there is no way (or both are the same).
   [[nodiscard]] std::vector<LinkId> route(int from, int to, std::uint64_t flow) const;
   [[nodiscard]] std::vector<std::vector<LinkId>> all_routes(int from, int to, std::size_t limit) const;
@@ -51,9 +52,11 @@ class Network {
   class Chooser;
 
   [[nodiscard]] bool is_switch(int node) const { return node >= plan_.num_hcas; }
+  [[nodiscard]] int part_of(int node) const { return part_[static_cast<std::size_t>(node - plan_.num_hcas)]; }
   [[nodiscard]] const Edges& edges_of(int node) const { return edges_[static_cast<std::size_t>(node)]; }
   void number_by_port();
   void collect_global_cables();
+  void label_parts();
   [[nodiscard]] const std::vector<std::uint16_t>& distances_to(int target) const;
   [[nodiscard]] Edges direct_edges(int from, int to) const;
   [[nodiscard]] std::vector<Ends> nearest_ends(int from, int to) const;
@@ -66,6 +69,7 @@ class Network {
   NetworkPlan plan_;
   std::vector<Edges> edges_;
   std::vector<int> port_number_;  ///< [HCA] -> number in port order: HCAs of one switch are consecutive
+  std::vector<int> part_;         ///< [switch without the HCAs] -> connected part it belongs to
   struct SwitchGraph;
   std::unique_ptr<SwitchGraph> graph_;  ///< switches only, for the searches
   struct GlobalCable {

@@ -200,8 +200,14 @@ Distance Topology::distance(DeviceId a, DeviceId b, bool with_nvlink) const {
   return path->root_complexes.size() == 1 ? Distance::phb : Distance::node;
 }
 
+bool Topology::is_cabled(DeviceId hca) const {
+  const auto node = impl_->node_of_hca.find(hca.value);
+  return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
+}
+
 std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
   auto hcas = devices(DeviceKind::hca, host_of(device));
+  if (impl_->network) std::erase_if(hcas, [&](DeviceId hca) { return !is_cabled(hca); });
   std::vector<std::pair<Distance, DeviceId>> ranked;
   for (const auto hca : hcas) ranked.emplace_back(distance(device, hca), hca);
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& x, const auto& y) { return x.first < y.first; });

@@ -238,7 +238,9 @@ class Topology {
   /// Distance class between two PCIe devices (or a PCIe device and a socket's memory) of one host, NVLink ignored
   /// unless `with_nvlink`.
   [[nodiscard]] Distance distance(DeviceId a, DeviceId b, bool with_nvlink = false) const;
-  /// HCAs of the device's host, nearest first; ties by ordinal.
+  /// True when a cable ends at the HCA.
+  [[nodiscard]] bool is_cabled(DeviceId hca) const;
+  /// HCAs of the device's host, nearest first; ties by ordinal. Where there is a fabric, only those with a cable.
   [[nodiscard]] std::vector<DeviceId> hcas_by_distance(DeviceId device) const;
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;

@@ -113,6 +113,21 @@ TEST_CASE("torus routes take the dimensions in order, the short way round") {
   }
 }
 
+TEST_CASE("routes are found on the largest torus, and not to what hangs at no switch") {
+  auto spec = fabric(FabricKind::torus, "sw64");
+  spec.dimensions = {100, 100, 10};
+  const auto t = built(cluster(2, hca_host(1), spec));
+  CHECK(t.path_between_hcas(hca_of(t, 0), hca_of(t, 1))->network_switch_hops == 2);
+
+  auto list = fabric(FabricKind::list);
+  list.switches = {{"a", "sw8", {}}, {"b", "sw8", {}}};
+  list.cables = {{"n0.hca0", "a", 1, {}, {}, {}}, {"n1.hca0", "a", 1, {}, {}, {}}, {"n2.hca0", "b", 1, {}, {}, {}}};
+  const auto parted = built(cluster(4, hca_host(1), list));
+  CHECK(parted.path_between_hcas(hca_of(parted, 0), hca_of(parted, 1)));
+  CHECK_FALSE(parted.path_between_hcas(hca_of(parted, 0), hca_of(parted, 2)));
+  CHECK_FALSE(parted.path_between_hcas(hca_of(parted, 0), hca_of(parted, 3)));
+}
+
 TEST_CASE("Ethernet spreads flows evenly over the routes of a fat tree") {
   auto spec = fabric(FabricKind::fat_tree);
   spec.tiers = 3;

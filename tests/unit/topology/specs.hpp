@@ -31,6 +31,7 @@ inline ParameterSet round_values() {
                                                            {"cpu.root_complex_bandwidth", 40e9},
                                                            {"cpu.root_complex_latency", 50e-9},
                                                            {"cpu.pcie_generation", 3},
+                                                           {"cpu.max_payload", 256},
                                                            {"nvs.latency", 200e-9},
                                                            {"sw8.ports", 8},
                                                            {"sw8.rate", 12.5e9},
