@@ -33,6 +33,10 @@ std::string_view to_string(Limit limit) {
       return "translated peer reads of";
     case Limit::translation_write:
       return "translated peer writes of";
+    case Limit::copies:
+      return "device copies with";
+    case Limit::copies_in:
+      return "device copies into";
   }
   return "";
 }

@@ -54,7 +54,7 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto mode = gpu_mode_of(context, gpu);
   if (guest.profile.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
   constexpr double k_gib = 1073741824.0;
-  return profile_gigabytes(guest.profile) >= 0.95 * device_value(context, gpu, "memory") / k_gib;
+  return profile_gigabytes(guest.profile) >= 0.95 * device_value_or(context, gpu, "memory", 0) / k_gib;
 }
 
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
@@ -83,6 +83,36 @@ std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu)
     terms.push_back(parameter_term(
         context.parameters, fmt::format("virtualization: call to the remote GPU over {}", to_string(guest.nic)),
         is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time"));
+  }
+  return terms;
+}
+
+std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  std::vector<Term> terms;
+  const auto& guest = guest_settings(context, gpu);
+  const auto mode = gpu_mode_of(context, gpu);
+  if (mode == GpuMode::bare_metal) return terms;
+  if (mode == GpuMode::remote) {
+    const bool is_tcp = is_tcp_only(guest.nic);
+    const auto* call = is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time";
+    const double calls = context.parameters.number("virtualization.remote_gpu.calls_per_step");
+    terms.push_back(parameter_term(context.parameters,
+                                   fmt::format("virtualization: {:.0f} calls that wait for the remote GPU", calls),
+                                   call, calls));
+    if (guest.gpu_share < 1)
+      terms.push_back({fmt::format("virtualization: {:g} of the remote GPU", guest.gpu_share),
+                       from_seconds(compute.seconds() * (1 / guest.gpu_share - 1)), "virtualization.gpu_share",
+                       "the scenario"});
+    return terms;
+  }
+  const auto& tax = context.parameters.at(fmt::format("virtualization.{}.compute_tax", to_string(mode)));
+  terms.push_back({fmt::format("virtualization: compute through {}", to_string(mode)),
+                   from_seconds(compute.seconds() * tax.value), tax.name, tax.source});
+  if (guest.vms_per_host > 1) {
+    const auto& split = context.parameters.at("virtualization.split_tax");
+    const double others = 1 - 1.0 / guest.vms_per_host;
+    terms.push_back({fmt::format("virtualization: {} VMs instead of one on the host", guest.vms_per_host),
+                     from_seconds(compute.seconds() * split.value * others), split.name, split.source});
   }
   return terms;
 }

@@ -47,6 +47,9 @@ Duration virtual_message_gap(const PlanContext& context, DeviceId hca);
 /// Terms of starting work on a GPU: calls to a remote GPU, waiting for an overcommitted core.
 std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu);
 
+/// What the way a VM gets its GPU adds to a step of `compute` on bare metal: tax, time slices of others, remote calls.
+std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
+
 /// Lines for a result: what the hosts wear, and what follows from it.
 std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::vector<DeviceId>& gpus);
 std::vector<std::string> virtual_assumptions(const PlanContext& context, const std::vector<int>& hosts);

@@ -341,9 +341,12 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
         {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
         {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
-        {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
         {"translated_peer_bandwidth", k_rate,
          "peer traffic the root complexes of one socket translate for VMs, per direction"},
+        {"copy_in_bandwidth", k_rate, "what one memory takes from copying devices, buffers beyond caches"},
+        {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
+        {"copy_both_bandwidth", k_rate, "each way at once"},
+        {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };

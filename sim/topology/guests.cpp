@@ -54,6 +54,15 @@ Distance Topology::distance(DeviceId a, DeviceId b, bool with_nvlink) const {
   return path->root_complexes.size() == 1 ? Distance::phb : Distance::node;
 }
 
+/// A VM that is not aligned with its devices has its memory on the next socket.
+DeviceId Topology::local_memory(DeviceId id) const {
+  const auto one = device(id);
+  const auto& guest = virtualization(one.host);
+  int socket = std::max(0, one.socket);
+  if (guest.is_virtual() && !guest.is_numa_aligned) socket = (socket + 1) % count(DeviceKind::memory, one.host);
+  return device_in_host(one.host, DeviceKind::memory, socket);
+}
+
 std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
   auto hcas = devices(DeviceKind::hca, host_of(device));
   if (impl_->network) std::erase_if(hcas, [&](DeviceId hca) { return !is_cabled(hca); });

@@ -191,11 +191,6 @@ bool Topology::is_cabled(DeviceId hca) const {
   return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
 }
 
-DeviceId Topology::local_memory(DeviceId id) const {
-  const auto one = device(id);
-  return device_in_host(one.host, DeviceKind::memory, std::max(0, one.socket));
-}
-
 Path join(const Path& first, const Path& second) {
   if (first.empty()) return second;
   if (second.empty()) return first;

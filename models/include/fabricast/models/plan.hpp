@@ -76,6 +76,8 @@ enum class Limit {
   virtual_switch,  ///< between VMs of one host
   translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
   translation_write,
+  copies,     ///< what a memory exchanges with copying devices, both directions
+  copies_in,  ///< what it takes from them
 };
 
 std::string_view to_string(Limit limit);
