@@ -206,6 +206,7 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
 
 TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no common switch") {
   check_doubt("{mode: passthrough, acs: redirect}", "ACS redirects peer requests", "passthrough");
+  check_doubt("{mode: bare-metal, acs: redirect}", "ACS redirects peer requests", "bare-metal");
   check_doubt("{mode: passthrough, ats: off}", "without ATS the root complex translates", "passthrough");
   check_doubt("{mode: passthrough, hypervisor: kvm, guest_topology: hidden}", "takes all devices for equally far",
               "{mode: passthrough, hypervisor: kvm, guest_topology: injected}");
