@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models {
 
@@ -108,7 +109,9 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
   if (const auto* bandwidth = context.parameters.find(name)) {
     route.crossings.push_back(
-        {context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
+        {context.resources.extra(Limit::dram, memory,
+                                 2 * bandwidth->value * contention_at(context, memory, 1).memory_share_left, name),
+         to_memory ? 3 : 2});
   }
 }
 

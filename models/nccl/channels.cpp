@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -238,7 +239,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
-    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, limit.value, limit.name), 1});
+    const auto host = contention_at(context, from_memory, socket_threads(context, from));
+    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;

@@ -15,6 +15,7 @@
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -68,6 +69,11 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    auto out = slice_waits(context_, workload_, ranks_[0], time);
+    for (auto& term : scheduler_waits(context_, workload_, ranks_[0], time + sum(out))) out.push_back(std::move(term));
+    return out;
+  }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
     switch (collective_) {
@@ -184,7 +190,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), graph_.graph_channels,
-                         graph_.channels.size(), architecture_});
+                         graph_.channels.size(), architecture_, ranks_[0]});
   plan.rounds.push_back(costs.round(pattern(choice.algorithm, channels), choice, channels, size));
   return plan;
 }
@@ -214,6 +220,10 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
+  if (workload_.sharing) {
+    out.insert("time slices of all GPUs begin together");
+    out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
+  }
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
@@ -248,6 +258,10 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                             "NCCL benchmarks take auto, ll, ll128 or simple");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
+  }
+  if (workload.sharing) {
+    const auto slicing = time_slicing_of(context, *workload.sharing, ranks->front());
+    if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sharing/contention.hpp"
+
 namespace fabricast::models::nccl {
 
 namespace {
@@ -104,10 +106,13 @@ Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   for (auto hops : shape.pattern.hops) {
     if (shape.is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(flow, hop_term(hops, shape));
+    const auto hop = hop_term(hops, shape);
+    add_latency(flow, hop);
+    const double count = hops.count * (shape.is_ring ? shape.loops : 1);
+    for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
     const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
     for (auto term : hops.guest_terms) {
-      term.time = from_seconds(term.time.seconds() * messages * hops.count * (shape.is_ring ? shape.loops : 1));
+      term.time = from_seconds(term.time.seconds() * messages * count);
       add_latency(flow, std::move(term));
     }
   }
@@ -141,6 +146,7 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
   flow.cap_parameter = copy.name;
   if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
+  if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 
 /// Each byte of a rank's own share is also copied to its place, by the thread block that could otherwise send. When

@@ -28,6 +28,7 @@ class StepCosts {
     int graph_channels = 1;    ///< before doubling
     std::size_t channels = 1;  ///< all
     std::string architecture;
+    DeviceId gpu;  ///< of rank 0
   };
 
   StepCosts(const PlanContext& context, Collective collective, Communicator communicator)

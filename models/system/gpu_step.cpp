@@ -60,6 +60,8 @@ Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& contex
   exchange.benchmark = Benchmark::all_reduce_perf;
   auto gpus = nccl::choose_ranks(context, exchange);
   if (!gpus) return tl::unexpected(gpus.error());
+  if (const auto sharing = vgpu_sharing(context, gpus->front(), workload.compute); !sharing)
+    return tl::unexpected(sharing.error());
   auto planner = nccl::make_collective_planner(context, exchange);
   if (!planner) return tl::unexpected(planner.error());
   return std::make_unique<GpuStepPlanner>(context, workload, gpus->front(), std::move(*planner));

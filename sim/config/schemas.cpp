@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "config/schema.hpp"
 #include "config/schema_parts.hpp"
+#include "config/sharing.hpp"
 #include "config/virtualization.hpp"
 #include "fabricast/scenario.hpp"
 
@@ -148,34 +149,35 @@ SchemaPtr workload() {
       any_of({list(size()), mapping("a size range", {{"from", size(), "first size", true},
                                                      {"to", size(), "last size", true},
                                                      {"factor", integer(2, 1024), "step factor; default 2"}})});
-  return mapping(
-      "a workload",
-      {{"name", text(), "default: the benchmark's name"},
-       {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-       {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
-       {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
-       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
-       {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
-       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
-       {"buffers", any_of({place, list(place)}),
-        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
-       {"algorithm",
-        choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
-                "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
-        "default auto: the library's choice"},
-       {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
-       {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
-       {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
-        "how nccl-tests starts operations; default process_per_gpu"},
-       {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
-       {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-       {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
-       {"bidirectional", flag(), "perftest -b; default off"},
-       {"root", integer(0, 1'000'000), "root rank; default 0"},
-       {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
-       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
-       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
-       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
+  std::vector<Field> fields{
+      {"name", text(), "default: the benchmark's name"},
+      {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
+      {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
+      {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
+      {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
+      {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
+      {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
+      {"buffers", any_of({place, list(place)}),
+       "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
+      {"algorithm",
+       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
+               "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
+       "default auto: the library's choice"},
+      {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
+      {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
+      {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
+       "how nccl-tests starts operations; default process_per_gpu"},
+      {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
+      {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
+      {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+      {"bidirectional", flag(), "perftest -b; default off"},
+      {"root", integer(0, 1'000'000), "root rank; default 0"},
+      {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+      {"streams", integer(1, 1024), "iperf3 -P; default 4"},
+      {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
+      {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}};
+  for (auto& field : sharing_fields()) fields.push_back(std::move(field));
+  return mapping("a workload", std::move(fields));
 }
 
 SchemaPtr software() {
@@ -210,6 +212,7 @@ SchemaPtr scenario() {
         "what all hosts wear, instead of what the topology says; compare scenarios that differ in this line"},
        {"software", software(), "versions and switches of the software"},
        {"parameters", list(text()), "parameter files, relative to this file"},
+       {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
        {"workload", one, "the benchmark to forecast"},
        {"workloads", list(one), "several at once"}},
       {{"workload", "workloads"}});

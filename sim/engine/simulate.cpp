@@ -159,6 +159,12 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters};
   builder.set_time(row);
+  for (auto& wait : planner.waits(row.time)) {
+    row.time += wait.time;
+    row.terms.push_back(std::move(wait));
+  }
+  row.label = plan.label;
+  row.figures = plan.figures;
   row.algbw = average_rate(plan.size, row.time);
   row.busbw = row.algbw * planner.bus_factor();
   if (is_bandwidth_test(workload.benchmark) && row.time.ps > 0) row.messages_per_s = 1.0 / row.time.seconds();
@@ -172,6 +178,10 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;
+  if (plan.high.ps > 0) {
+    row.low_time = plan.low;
+    row.high_time = plan.high;
+  }
   return row;
 }
 
@@ -205,7 +215,8 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
                                     resources,
                                     options.seed,
                                     scenario.workloads.size() == 1,
-                                    options.full_expansion};
+                                    options.full_expansion,
+                                    scenario.host_neighbours};
   std::vector<std::unique_ptr<Planner>> planners;
   Diagnostics faults;
   Prediction prediction;

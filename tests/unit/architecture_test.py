@@ -12,7 +12,7 @@ ALLOWED = {
     "sim/virtualization": ["base"],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
-    "models": ["base", "common", "guest", "nccl", "mpi", "system"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine"],
     "sim/check": ["base"],
@@ -53,7 +53,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "system", "readers", "fit"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers", "fit"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -144,6 +144,19 @@ TEST_CASE("all vGPUs of one GPU share a profile, except where sizes may be mixed
              {"a100-pcie-40", 1, 1});
 }
 
+TEST_CASE("profiles exist, and their number and sizes fit one GPU") {
+  const Servers a100{"a100-pcie-40", 1, 1};
+  check_rule("{mode: vgpu, profile: a100-30c}", "a a100-pcie-40 has no profile 'a100-30c'",
+             "{mode: vgpu, profile: a100-20c}", a100);
+  check_rule("{mode: vgpu, profile: a100-20c, vms_per_host: 3}",
+             "3 vGPUs of a100-40.20c on one a100-pcie-40, it holds 2",
+             "{mode: vgpu, profile: a100-20c, vms_per_host: 2}", a100);
+  check_rule("{mode: mig, profile: 3g.20gb, vms_per_host: 3}", "on one a100-pcie-40, it holds 2",
+             "{mode: mig, profile: 3g.20gb, vms_per_host: 2}", a100);
+  check_rule("{mode: vgpu, profile: [a100-20c, a100-20c, a100-10c]}", "profiles of 50 GB together on a a100-pcie-40",
+             "{mode: vgpu, profile: [a100-20c, a100-10c, a100-10c]}", a100);
+}
+
 TEST_CASE("a vGPU release before 9.0 needs ECC off") {
   check_rule("{mode: vgpu, vgpu_release: \"8.1\", ecc: on}", "needs ECC switched off",
              "{mode: vgpu, vgpu_release: \"9.0\", ecc: on}");

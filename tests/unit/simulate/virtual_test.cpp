@@ -233,6 +233,21 @@ TEST_CASE("a remote GPU pays a call over the network before every operation") {
   CHECK(remote.rows.front().time.us() > forecast("passthrough", all_reduce).rows.front().time.us() + 59);
 }
 
+TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says; MIG instances own their part") {
+  const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 100 ms}";
+  const auto beside = [&](const std::string& settings) { return time_of("{mode: vgpu, " + settings + "}", step); };
+  const double alone = time_of("vgpu", step);
+  CHECK(alone == doctest::Approx(104'000));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 1") == doctest::Approx(2 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 3") == doctest::Approx(4 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c") == doctest::Approx(alone).epsilon(0.01));  // best effort gives idle slices away
+  // Fixed share: a quarter of the GPU even alone.
+  CHECK(beside("profile: a100-10c, scheduler: fixed_share") == doctest::Approx(4 * alone).epsilon(0.15));
+  CHECK(has_term(forecast("{mode: vgpu, profile: a100-10c, busy_neighbours: 1}", step), "time slices of others"));
+  // 3g.20gb: 42 of 108 multiprocessors.
+  CHECK(time_of("{mode: mig, profile: 3g.20gb}", step) == doctest::Approx(100'000 * 108 / 42 + 4000).epsilon(0.01));
+}
+
 TEST_CASE("compute pays the tax of its way to the GPU, once") {
   const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 10 ms}";
   CHECK(time_of("bare-metal", step) == doctest::Approx(10'000));

@@ -59,6 +59,9 @@ struct OperationPlan {
   std::string algorithm;
   std::string protocol;
   int channels = 0;
+  Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
+  std::string label;            ///< as Row::label
+  std::vector<Figure> figures;  ///< as Row::figures
 };
 
 /// Limits that are not links. Each belongs to one device.
