@@ -27,6 +27,7 @@ struct Route {
   std::vector<Crossing> crossings;  ///< unsorted; a resource may occur twice
   Duration latency;                 ///< links and switches only
   Duration adapter_latency;         ///< one-way HCA processing, sending and receiving side together
+  std::vector<Term> guest_terms;    ///< one way, what virtual machines on the ends add
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
 };

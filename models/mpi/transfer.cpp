@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -37,7 +38,7 @@ Term computed_term(std::string name, double seconds, std::string parameter, std:
 std::string Transfers::field(const char* name) const { return fmt::format("mpi.{}.{}", profile_.name, name); }
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
-  if (from.host == to.host) return within_host(from, to, size);
+  if (from.host == to.host && is_same_system(context_, from.device(), to.device())) return within_host(from, to, size);
   return over_network(from, to, size, flow);
 }
 
@@ -71,7 +72,9 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
-    const bool is_near = path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
+    const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
+    const bool is_near =
+        gate.is_open && path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
     if (context_.software.nccl_p2p && is_near) {
       out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
       out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
@@ -79,7 +82,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     } else {
       out.terms.push_back(term("copies to and from host memory", "cuda.copy_overhead", 2));
       out.protocol = "staged";
-      out.reason = "no peer-to-peer path between the GPUs";
+      out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
@@ -167,6 +170,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
+  out.gap = std::max(out.gap, virtual_message_gap(context_, from_hca));
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
       0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
@@ -182,6 +186,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto route = network_route(from, to, 0, flow, direct_from, direct_to);
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
   if (size.value > 0 && is_direct) {
     const double ends = (direct_from ? 1 : 0) + (direct_to ? 1 : 0);
     out.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
@@ -189,7 +194,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   if (size > profile_.inline_limit)
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
   if (!is_eager) {
-    const double one_way = hca_latency + route.latency.seconds() + profile_.overhead.seconds();
+    const double one_way =
+        hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       field("rendezvous_messages"),
                                       context_.parameters.at(field("rendezvous_messages")).source));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
@@ -123,7 +124,8 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   const auto& topology = context.topology;
   HostSearch search;
   const int capability = compute_capability(context, gpus[0]);
-  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && context.software.nccl_p2p) {
+  const bool may_use_nvlink = context.software.nccl_p2p && nvlink_gate_of(context, gpus[0]).is_open;
+  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && may_use_nvlink) {
     // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
     search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
     const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
@@ -131,7 +133,7 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     search.is_nvlink = search.has_nvswitch = true;
     return search;
   }
-  if (context.software.nccl_p2p) {
+  if (may_use_nvlink) {
     auto lanes = direct_lanes(topology, gpus);
     while (search.orders.size() < 16) {
       const auto order = hamiltonian(lanes, 0, -1, true);
@@ -190,7 +192,8 @@ std::vector<DeviceId> cabled_hcas(const Topology& topology, int host) {
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const auto& topology = context.topology;
   HostSearch search = search_alone(context, gpus);
-  const auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
+  auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
+  std::erase_if(hcas, [&](DeviceId hca) { return !topology.may_use_hca(topology.guest_of(gpus[0]), hca); });
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
@@ -228,7 +231,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   const auto from_memory = topology.local_memory(from);
   const auto to_memory = topology.local_memory(to);
   add_host_copy(context, from, from_memory, true, route);
-  if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
+  if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
+    add_inside_host(context, from_hca, to_hca, route);
+  } else if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
     add_fabric(context, from_hca, to_hca, flow, route);
     add_host_copy(context, to_hca, to_memory, true, route);
@@ -276,7 +281,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   std::map<int, std::size_t> index;
   for (const auto rank : ranks) {
     const int host = topology.host_of(rank);
-    const auto [it, is_new] = index.try_emplace(host, groups.size());
+    const auto [it, is_new] = index.try_emplace(topology.guest_of(rank), groups.size());
     if (is_new) groups.push_back({host, {}});
     groups[it->second].gpus.push_back(rank);
   }
@@ -332,12 +337,12 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
   Route route;
   if (context.software.nccl_p2p) {
     const auto nvlink = topology.path_in_host(from, to, {.may_use_nvlink = true, .may_forward_through_gpu = true});
-    if (nvlink && nvlink->uses_nvlink) {
+    if (nvlink && nvlink->uses_nvlink && nvlink_gate_of(context, from).is_open) {
       route.kind = TransportKind::nvlink;
       add_dma(context, *nvlink, false, route);
       return route;
     }
-    if (topology.distance(from, to) <= nccl_p2p_level(context, from)) {
+    if (topology.distance(from, to) <= nccl_p2p_level(context, from) && pcie_gate_of(context, from).is_open) {
       const auto path = topology.path_in_host(from, to, {.may_use_nvlink = false});
       if (path) {
         route.kind = TransportKind::pcie;
@@ -360,8 +365,10 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   Route route;
   // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
   DeviceId sender = gpu;
-  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p) {
-    const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p &&
+      nvlink_gate_of(context, gpu).is_open) {
+    auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+    std::erase_if(gpus, [&](DeviceId other) { return !is_same_system(context, gpu, other); });
     const auto neighbour = gpus[static_cast<std::size_t>(nearest_gpus(topology, gpus, hca).front())];
     const auto path = topology.path_in_host(gpu, neighbour);
     if (neighbour != gpu && topology.distance(neighbour, hca) <= Distance::pxb && path && path->uses_nvlink) {

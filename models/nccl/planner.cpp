@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
@@ -139,6 +140,7 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
   const auto& base = parameter_for(context_.parameters, architecture_,
                                    fmt::format("nccl.base_time.{}.{}", to_string(algorithm), to_string(protocol)));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
+  for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
       {processor_of(context_.topology, ranks_[0]) + ".launch_interval", "cuda.launch_interval"});
   double per_thread = 1;
@@ -194,7 +196,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
 }
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
-  std::vector<GivenUsed> settings;
+  auto settings = virtual_settings(context_, ranks_);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                       workload_.algorithm == "auto"
@@ -219,6 +221,9 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
     out.insert("time slices of all GPUs begin together");
     out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
   }
+  std::vector<int> hosts;
+  for (const auto& group : hosts_) hosts.push_back(group.host);
+  for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {

@@ -110,6 +110,11 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     add_latency(flow, hop);
     const double count = hops.count * (shape.is_ring ? shape.loops : 1);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
+    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
+    for (auto term : hops.guest_terms) {
+      term.time = from_seconds(term.time.seconds() * messages * count);
+      add_latency(flow, std::move(term));
+    }
   }
 }
 

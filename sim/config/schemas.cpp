@@ -6,6 +6,7 @@
 #include "config/schema.hpp"
 #include "config/schema_parts.hpp"
 #include "config/sharing.hpp"
+#include "config/virtualization.hpp"
 #include "fabricast/scenario.hpp"
 
 namespace fabricast::config {
@@ -127,7 +128,9 @@ SchemaPtr topology() {
                               {"sockets", integer(1, 8), "replaces the number of sockets"},
                               {"devices", device_list(), "devices to add, or to change by name"},
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
-                              {"remove", list(text()), "names of devices to take out"}},
+                              {"remove", list(text()), "names of devices to take out"},
+                              {"virtualization", virtualization_schema(),
+                               "what the hosts wear, as one word or with all settings; default bare-metal"}},
                              {{"type", "host"}});
   return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true},
                                 {"name", text(), "name of the cluster", true},
@@ -169,6 +172,9 @@ SchemaPtr workload() {
       {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, 1'000'000), "root rank; default 0"},
+      {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+      {"streams", integer(1, 1024), "iperf3 -P; default 4"},
+      {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}};
   for (auto& field : sharing_fields()) fields.push_back(std::move(field));
   return mapping("a workload", std::move(fields));
@@ -193,18 +199,21 @@ SchemaPtr scenario() {
                {"nccl", nccl, "NCCL version and switches"},
                {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
   const auto one = workload();
-  return mapping("a scenario",
-                 {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
-                  {"name", text(), "name of the scenario", true},
-                  {"description", text(), "one line"},
-                  {"topology", any_of({text(), topology()}),
-                   "topology file, relative to this file, or a topology written out", true},
-                  {"software", software, "versions and switches of the software"},
-                  {"parameters", list(text()), "parameter files, relative to this file"},
-                  {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
-                  {"workload", one, "the benchmark to forecast"},
-                  {"workloads", list(one), "several at once"}},
-                 {{"workload", "workloads"}});
+  return mapping(
+      "a scenario",
+      {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
+       {"name", text(), "name of the scenario", true},
+       {"description", text(), "one line"},
+       {"topology", any_of({text(), topology()}), "topology file, relative to this file, or a topology written out",
+        true},
+       {"virtualization", virtualization_schema(),
+        "what all hosts wear, instead of what the topology says; compare scenarios that differ in this line"},
+       {"software", software, "versions and switches of the software"},
+       {"parameters", list(text()), "parameter files, relative to this file"},
+       {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
+       {"workload", one, "the benchmark to forecast"},
+       {"workloads", list(one), "several at once"}},
+      {{"workload", "workloads"}});
 }
 
 // ---- devices and parameters ---------------------------------------------------------------------------------------
@@ -291,6 +300,11 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
         {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
         {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
+        {"translated_peer_bandwidth", k_rate,
+         "peer traffic the root complexes of one socket translate for VMs, per direction"},
+        {"copy_in_bandwidth", k_rate, "what one memory takes from copying devices, buffers beyond caches"},
+        {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
+        {"copy_both_bandwidth", k_rate, "each way at once"},
         {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "engine/fluid.hpp"
 #include "engine/interval.hpp"
@@ -182,6 +183,25 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   return row;
 }
 
+/// Names the unpublished figures of virtualization that a result rests on, with their range.
+void note_assumed(WorkloadPrediction& workload, const ParameterSet& parameters, bool keep_terms) {
+  std::set<std::string> names;
+  for (auto& row : workload.rows) {
+    for (const auto& term : row.terms) {
+      if (term.parameter.rfind("virtualization.", 0) == 0) names.insert(term.parameter);
+    }
+    if (!keep_terms) row.terms.clear();
+  }
+  for (const auto& name : names) {
+    const auto* parameter = parameters.find(name);
+    if (parameter == nullptr || parameter->confidence != Confidence::assumed) continue;
+    workload.assumptions.push_back(
+        fmt::format("assumed, nobody has published it: {} = {:.3g}, between {:.3g} and {:.3g} ({})", name,
+                    parameter->value, parameter->low, parameter->high, parameter->source));
+  }
+  std::sort(workload.assumptions.begin(), workload.assumptions.end());
+}
+
 }  // namespace
 
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
@@ -235,10 +255,10 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
     for (std::size_t w = 0; w < plans.size(); ++w) {
       if (i >= sizes_of(scenario.workloads[w]).size()) continue;
       auto row = make_row(resources, *planners[w], plans[w], timings[w], parameters, scenario.workloads[w]);
-      if (!options.with_terms) row.terms.clear();
       prediction.workloads[w].rows.push_back(std::move(row));
     }
   }
+  for (auto& workload : prediction.workloads) note_assumed(workload, parameters, options.with_terms);
   if (options.progress) options.progress(1);
   return prediction;
 } catch (const models::NoRoute& fault) {

@@ -56,6 +56,10 @@ constexpr std::array k_benchmarks{
     Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{host_copies, "host_copies", F::system, false, true, {4}, {1 << 30}},
+    Entry{gpu_step, "gpu_step", F::system, true, false, {0}, {0}},
+    Entry{iperf3, "iperf3", F::system, false, true, {128 << 10}, {128 << 10}},
+    Entry{sockperf, "sockperf", F::system, false, false, {64}, {64}},
     // Rows of gpu_sharing are clients, of remote_gpu the data of a step, of vgpu_migration framebuffers.
     Entry{gpu_sharing, "gpu_sharing", F::sharing, false, false, {1}, {1}},
     Entry{remote_gpu, "remote_gpu", F::sharing, false, false, k_1_mib, k_1_gib},
@@ -120,6 +124,18 @@ std::string_view to_string(SharePolicy policy) {
       return "equal_share";
     case SharePolicy::fixed_share:
       return "fixed_share";
+  }
+  return "";
+}
+
+std::string_view to_string(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::to_host:
+      return "to_host";
+    case CopyDirection::to_device:
+      return "to_device";
+    case CopyDirection::both:
+      return "both";
   }
   return "";
 }

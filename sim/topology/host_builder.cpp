@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "fabricast/virtualization.hpp"
+
 namespace fabricast::topology {
 
 namespace {
@@ -23,6 +25,7 @@ class ShapeBuilder {
   ShapeBuilder(const HostSpec& spec, const SourceLocation& where, DeviceValues& values)
       : where_(where), values_(values) {
     shape_.spec = spec;
+    if (!shape_.spec.virtualization) shape_.spec.virtualization = std::make_shared<const Virtualization>();
     shape_.by_kind.resize(8);
   }
 

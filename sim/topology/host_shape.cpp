@@ -6,6 +6,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 
+#include "fabricast/virtualization.hpp"
 #include "topology/path.hpp"
 
 namespace fabricast::topology {
@@ -93,22 +94,50 @@ std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool t
     path.push_back({best});
   }
   std::reverse(path.begin(), path.end());
-  auto found = path_over(
-      path, [&](LinkId id) -> const Link& { return links[static_cast<std::size_t>(id.value)]; },
-      [&](DeviceId id) -> const Device& { return devices[static_cast<std::size_t>(id.value)]; });
+  auto found = described(path);
   const auto is_pcie_device = [&](int d) {
     const auto kind = devices[static_cast<std::size_t>(d)].kind;
     return kind == DeviceKind::gpu || kind == DeviceKind::hca;
   };
   if (is_pcie_device(from) && is_pcie_device(to) && !found.root_complexes.empty()) {
-    found.peer_crossings.push_back({found.root_complexes.front(), spec.processor, found.socket_crossings > 0});
+    found.peer_crossings.push_back({found.root_complexes.front(), spec.processor, found.socket_crossings > 0, false});
   }
   found.dma = dma_of(devices[static_cast<std::size_t>(from)].kind, devices[static_cast<std::size_t>(to)].kind);
   return found;
 }
 
+Path HostShape::described(const std::vector<LinkId>& path) const {
+  return path_over(
+      path, [&](LinkId id) -> const Link& { return links[static_cast<std::size_t>(id.value)]; },
+      [&](DeviceId id) -> const Device& { return devices[static_cast<std::size_t>(id.value)]; });
+}
+
+/// Peer requests that a switch below could join go up to the root complex of the sender and down again.
+std::optional<Path> HostShape::redirected(int from, int to, std::optional<Path> cabled) const {
+  if (!cabled) return cabled;
+  if (cabled->root_complexes.empty()) {
+    const int memory = by_kind[static_cast<std::size_t>(DeviceKind::memory)]
+                              [static_cast<std::size_t>(devices[static_cast<std::size_t>(from)].socket)];
+    const auto up = search(from, memory, false, false);
+    if (!up || up->root_complexes.empty()) return cabled;
+    const int turn = up->root_complexes.front().value;
+    const auto first = search(from, turn, false, false);
+    const auto second = search(turn, to, false, false);
+    if (!first || !second) return cabled;
+    auto whole = first->links;
+    whole.insert(whole.end(), second->links.begin(), second->links.end());
+    const auto dma = cabled->dma;
+    cabled = described(whole);
+    cabled->dma = dma;
+    cabled->peer_crossings.push_back({{turn}, spec.processor, false, true});
+  }
+  for (auto& crossing : cabled->peer_crossings) crossing.is_redirected = true;
+  return cabled;
+}
+
 std::optional<Path> HostShape::find_path(int from, int to, const PathOptions& options) const {
-  const auto key = std::make_tuple(from, to, options.may_use_nvlink, options.may_forward_through_gpu);
+  const auto key =
+      std::make_tuple(from, to, options.may_use_nvlink, options.may_forward_through_gpu, options.as_cabled);
   if (const auto it = paths_.find(key); it != paths_.end()) return it->second;
   std::optional<Path> path;
   if (from == to) {
@@ -117,7 +146,12 @@ std::optional<Path> HostShape::find_path(int from, int to, const PathOptions& op
     const auto kind = [&](int d) { return devices[static_cast<std::size_t>(d)].kind; };
     if (options.may_use_nvlink && kind(from) == DeviceKind::gpu && kind(to) == DeviceKind::gpu)
       path = search(from, to, true, options.may_forward_through_gpu);
-    if (!path) path = search(from, to, false, false);
+    if (!path) {
+      path = search(from, to, false, false);
+      const auto is_pcie = [&](int d) { return kind(d) == DeviceKind::gpu || kind(d) == DeviceKind::hca; };
+      if (!options.as_cabled && is_pcie(from) && is_pcie(to) && spec.virtualization->redirects_peers())
+        path = redirected(from, to, std::move(path));
+    }
   }
   return paths_[key] = path;
 }

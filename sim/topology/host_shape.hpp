@@ -29,8 +29,10 @@ struct HostShape {
   [[nodiscard]] std::optional<Path> find_path(int from, int to, const PathOptions& options) const;
 
  private:
-  mutable std::map<std::tuple<int, int, bool, bool>, std::optional<Path>> paths_;
+  mutable std::map<std::tuple<int, int, bool, bool, bool>, std::optional<Path>> paths_;
   [[nodiscard]] std::optional<Path> search(int from, int to, bool over_nvlink, bool through_gpus) const;
+  [[nodiscard]] Path described(const std::vector<LinkId>& links) const;
+  [[nodiscard]] std::optional<Path> redirected(int from, int to, std::optional<Path> cabled) const;
 };
 
 /// Builds the shape; faults are reported at the device that causes them, or at `where`.

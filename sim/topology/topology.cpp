@@ -186,38 +186,9 @@ std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flo
   return join(join(*first, *middle), *last);
 }
 
-Distance Topology::distance(DeviceId a, DeviceId b, bool with_nvlink) const {
-  if (a == b) return Distance::same;
-  if (with_nvlink) {
-    const auto path = path_in_host(a, b);
-    if (path && path->uses_nvlink) return Distance::nvlink;
-  }
-  PathOptions pcie;
-  pcie.may_use_nvlink = false;
-  const auto path = path_in_host(a, b, pcie);
-  if (!path || path->socket_crossings > 0) return Distance::sys;
-  if (path->root_complexes.empty()) return path->pcie_switch_hops <= 1 ? Distance::pix : Distance::pxb;
-  return path->root_complexes.size() == 1 ? Distance::phb : Distance::node;
-}
-
 bool Topology::is_cabled(DeviceId hca) const {
   const auto node = impl_->node_of_hca.find(hca.value);
   return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
-}
-
-std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
-  auto hcas = devices(DeviceKind::hca, host_of(device));
-  if (impl_->network) std::erase_if(hcas, [&](DeviceId hca) { return !is_cabled(hca); });
-  std::vector<std::pair<Distance, DeviceId>> ranked;
-  for (const auto hca : hcas) ranked.emplace_back(distance(device, hca), hca);
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-  for (std::size_t i = 0; i < hcas.size(); ++i) hcas[i] = ranked[i].second;
-  return hcas;
-}
-
-DeviceId Topology::local_memory(DeviceId id) const {
-  const auto one = device(id);
-  return device_in_host(one.host, DeviceKind::memory, std::max(0, one.socket));
 }
 
 Path join(const Path& first, const Path& second) {

@@ -9,9 +9,10 @@ import sys
 # Folder -> folders whose internal headers it may include.
 ALLOWED = {
     "sim/base": [],
+    "sim/virtualization": ["base"],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
-    "models": ["base", "common", "nccl", "mpi", "sharing"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine"],
     "sim/check": ["base"],
@@ -24,6 +25,7 @@ ALLOWED = {
 # Public headers that a folder must not use although they are public.
 FORBIDDEN_PUBLIC = {
     "sim/base": ["topology", "scenario", "result", "simulate", "load"],
+    "sim/virtualization": ["topology", "scenario", "result", "simulate", "load", "models/"],
     "sim/topology": ["scenario", "result", "simulate", "load", "models/"],
     "models": ["load", "simulate", "measurement"],
     "sim/engine": ["load", "measurement"],
@@ -49,7 +51,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "sharing", "readers"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -12,3 +12,4 @@
 #include "fabricast/topology.hpp"
 #include "fabricast/units.hpp"
 #include "fabricast/validation.hpp"
+#include "fabricast/virtualization.hpp"
