@@ -110,6 +110,7 @@ void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
 std::vector<Finding> device_findings(const VirtualHost& host) {
   std::vector<Finding> found;
   check_profiles(host, found);
+  for (auto& finding : profile_findings(host)) found.push_back(std::move(finding));
   check_p2p_settings(host, found);
   check_peer_paths(host, found);
   return found;

@@ -113,10 +113,12 @@ void read_sharing(const Node& node, Workload& workload, Diagnostics& faults) {
   const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
   if (workload.benchmark == Benchmark::gpu_sharing && !workload.sharing)
     faults.push_back(node.error("gpu_sharing needs the key 'sharing'", "list the VMs of the GPU as its clients"));
-  if (workload.sharing && workload.benchmark != Benchmark::gpu_sharing && !is_nccl)
+  const bool is_shared =
+      is_nccl || workload.benchmark == Benchmark::gpu_sharing || workload.benchmark == Benchmark::gpu_step;
+  if (workload.sharing && !is_shared)
     faults.push_back(node.find("sharing")->error(
         fmt::format("{} does not share its GPUs by time slices", to_string(workload.benchmark)),
-        "use 'sharing' with gpu_sharing or an NCCL benchmark"));
+        "use 'sharing' with gpu_sharing, gpu_step or an NCCL benchmark"));
   if (workload.benchmark == Benchmark::gpu_sharing && workload.sharing) {
     workload.sharing->is_whole_workload = true;
     if (const auto* sizes = node.find("sizes"))

@@ -229,3 +229,11 @@ TEST_CASE("the overview says which features remain under each mode, and why othe
   CHECK(vgpu.find("GPU sharing     yes") != std::string::npos);
   CHECK(vgpu.find("GPUDirect RDMA  no  vmxnet3 carries TCP only") != std::string::npos);
 }
+
+TEST_CASE("a vGPU profile must be one of the GPU, and VMs must fit the GPUs of the host") {
+  check_rule("{mode: vgpu, profile: v100-9c}", "has no profile 'v100-9c'", "{mode: vgpu, profile: v100-8c}");
+  check_rule("{mode: vgpu, profile: v100-8c, busy_neighbours: 4}", "5 vGPUs of profile v100-32.8c on one GPU",
+             "{mode: vgpu, profile: v100-8c, busy_neighbours: 3}");
+  check_rule("{mode: vgpu, profile: v100-16c, vms_per_host: 3}", "3 VMs with profile v100-32.16c",
+             "{mode: vgpu, profile: v100-16c, vms_per_host: 2}");
+}
