@@ -56,7 +56,7 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, Route& route
   const double cores =
       context.topology.host_spec(context.topology.host_of(hca)).num_sockets *
       device_value_or(context, context.topology.devices(DeviceKind::socket, context.topology.host_of(hca)).front(),
-                   "cores", 1e9);
+                      "cores", 1e9);
   const double overcommit = guest.vms_per_host * guest.vcpus.value_or(0) / cores;
   if (overcommit > 1 && !is_high)
     route.guest_terms.push_back(

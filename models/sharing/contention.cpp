@@ -40,17 +40,7 @@ Result<TimeSlicing> time_slicing_of(const PlanContext& context, const GpuSharing
 
 std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload& workload, DeviceId gpu) {
   if (workload.sharing) return workload.sharing;
-  const auto& guest = guest_settings(context, gpu);
-  if (gpu_mode_of(context, gpu) != GpuMode::vgpu || guest.busy_neighbours == 0) return std::nullopt;
-  GpuSharing out;
-  out.policy = guest.scheduler == VgpuPolicy::equal_share   ? SharePolicy::equal_share
-               : guest.scheduler == VgpuPolicy::fixed_share ? SharePolicy::fixed_share
-                                                            : SharePolicy::best_effort;
-  out.profile = guest.profile;
-  out.slice = guest.time_slice;
-  out.location = guest.location;
-  out.clients.push_back({"busy neighbour", k_busy_kernel, {}, 0, guest.busy_neighbours});
-  return out;
+  return vgpu_sharing(context, gpu, k_busy_kernel).value_or(std::nullopt);
 }
 
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation) {
@@ -68,24 +58,13 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
            cost.name, cost.source}};
 }
 
-std::vector<Term> shared_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
-  std::vector<Term> out;
-  const auto& guest = guest_settings(context, gpu);
-  const auto family = profile_family(context.topology.device(gpu).type, context.parameters);
-  if (gpu_mode_of(context, gpu) == GpuMode::mig && !guest.profile.empty()) {
-    if (const auto profile = find_gpu_profile(family, guest.profile, context.parameters); profile && profile->is_mig)
-      out.push_back(
-          {fmt::format("virtualization: MIG instance with {:.3f} of the multiprocessors", profile->compute_fraction),
-           from_seconds(compute.seconds() * (1 / profile->compute_fraction - 1)),
-           fmt::format("mig.{}.sms", profile->name), profile->source});
-  }
-  if (const int workers = context.neighbours.knowledge_workers; workers > 0) {
-    const auto& share = context.parameters.at("host.machine_learning_cpu_share");
-    const double slower = knowledge_worker_slowdown(context.parameters, NeighbourVictim::machine_learning, workers);
-    out.push_back({fmt::format("{} knowledge workers on the host", workers), from_seconds(compute.seconds() * slower),
-                   share.name, share.source});
-  }
-  return out;
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute) {
+  const int workers = context.neighbours.knowledge_workers;
+  if (workers == 0) return {};
+  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+  const double slower = knowledge_worker_slowdown(context.parameters, NeighbourVictim::machine_learning, workers);
+  return {{fmt::format("{} knowledge workers on the host", workers), from_seconds(compute.seconds() * slower),
+           share.name, share.source}};
 }
 
 int socket_threads(const PlanContext& context, DeviceId gpu) {

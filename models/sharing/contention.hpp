@@ -26,9 +26,8 @@ std::vector<GpuClient> clients_of(const GpuSharing& sharing);
 /// Time `operation` (of `workload`, on `gpu`) waits for time slices that others on its GPUs use.
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
 
-/// What compute of a step on `gpu` takes longer: a MIG instance has fewer multiprocessors, knowledge workers on the
-/// host keep its cores busy.
-std::vector<Term> shared_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
+/// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
 
 /// Neighbours of the host of `device`; `own_threads` of the workload run there.
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);

@@ -28,16 +28,17 @@ class GpuStepPlanner : public Planner {
     plan.floor = {};
     plan.algorithm = size.value > 0 ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
     auto terms = virtual_compute_terms(context_, gpu_, compute_);
-    for (auto& term : shared_compute_terms(context_, gpu_, compute_)) terms.push_back(std::move(term));
+    for (auto& term : neighbour_compute_terms(context_, compute_)) terms.push_back(std::move(term));
     terms.insert(terms.begin(), {"compute of the step on bare metal", compute_, "workload.compute", "the scenario"});
     plan.before.insert(plan.before.begin(), terms.begin(), terms.end());
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return exchange_->num_ranks(); }
   [[nodiscard]] int num_hosts() const override { return exchange_->num_hosts(); }
-  /// Steps follow one another: `iterations` of them stand for a GPU that never runs out of work.
+  /// Clients the workload names; busy neighbours of a vGPU are part of its compute. Steps follow one another:
+  /// `iterations` of them stand for a GPU that never runs out of work.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return slice_waits(context_, workload_, gpu_, time);
+    return workload_.sharing ? slice_waits(context_, workload_, gpu_, time) : std::vector<Term>{};
   }
   [[nodiscard]] std::vector<std::string> devices() const override { return exchange_->devices(); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override { return virtual_settings(context_, {gpu_}); }
@@ -67,6 +68,8 @@ Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& contex
   exchange.benchmark = Benchmark::all_reduce_perf;
   auto gpus = nccl::choose_ranks(context, exchange);
   if (!gpus) return tl::unexpected(gpus.error());
+  if (const auto sharing = vgpu_sharing(context, gpus->front(), workload.compute); !sharing)
+    return tl::unexpected(sharing.error());
   auto planner = nccl::make_collective_planner(context, exchange);
   if (!planner) return tl::unexpected(planner.error());
   return std::make_unique<GpuStepPlanner>(context, workload, gpus->front(), std::move(*planner));

@@ -41,7 +41,4 @@ Diagnostic report(const VirtualHost& host, const Finding& finding);
 std::vector<Finding> system_findings(const VirtualHost& host);
 /// Rules of GPUs and the PCIe tree: profiles, ECC, peer paths.
 std::vector<Finding> device_findings(const VirtualHost& host);
-/// Rules of vGPU and MIG profiles against the published tables.
-std::vector<Finding> profile_findings(const VirtualHost& host);
-
 }  // namespace fabricast::check

@@ -170,7 +170,7 @@ class VirtualizationReader {
     }
     if (const auto* scheduler = node_.find("scheduler"))
       guest_.scheduler =
-          from_choice(*scheduler, {VgpuPolicy::best_effort, VgpuPolicy::equal_share, VgpuPolicy::fixed_share});
+          from_choice(*scheduler, {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share});
     if (const auto* slice = node_.find("time_slice"))
       guest_.time_slice = from_seconds(as_quantity(*slice, Dimension::time));
     integer("busy_neighbours", guest_.busy_neighbours);

@@ -198,10 +198,10 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return osu_table(workload, asked);
     case BenchmarkFamily::perftest:
       return perftest_table(workload, asked);
-    case BenchmarkFamily::sharing:
-      return sharing_table(workload);
     case BenchmarkFamily::system:
       return system_table(workload);
+    case BenchmarkFamily::sharing:
+      return sharing_table(workload);
   }
   return "";
 }

@@ -109,6 +109,18 @@ std::string_view to_string(LaunchMode mode) {
   return "";
 }
 
+std::string_view to_string(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::to_host:
+      return "to_host";
+    case CopyDirection::to_device:
+      return "to_device";
+    case CopyDirection::both:
+      return "both";
+  }
+  return "";
+}
+
 std::optional<SharePolicy> share_policy_from_name(std::string_view name) {
   for (const auto policy : {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share}) {
     if (to_string(policy) == name) return policy;
@@ -124,18 +136,6 @@ std::string_view to_string(SharePolicy policy) {
       return "equal_share";
     case SharePolicy::fixed_share:
       return "fixed_share";
-  }
-  return "";
-}
-
-std::string_view to_string(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::to_host:
-      return "to_host";
-    case CopyDirection::to_device:
-      return "to_device";
-    case CopyDirection::both:
-      return "both";
   }
   return "";
 }

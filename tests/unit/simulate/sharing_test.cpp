@@ -134,7 +134,7 @@ TEST_CASE("busy neighbours of a vGPU slow a collective, and more of them than th
   CHECK(beside.seconds() > 1.5 * alone.seconds());
   const auto loaded = test::scenario(with("mode: vgpu, profile: a100-20c, busy_neighbours: 2"));
   const auto found = render(check_virtualization(loaded.topology, loaded.parameters));
-  CHECK(found.find("3 vGPUs of profile a100-40.20c on one GPU") != std::string::npos);
+  CHECK(found.find("3 vGPUs of a100-40.20c on one a100-pcie-40") != std::string::npos);
 }
 
 TEST_CASE("host neighbours slow what goes through host memory, not what goes over NVLink") {
