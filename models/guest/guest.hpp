@@ -48,6 +48,10 @@ Duration virtual_message_gap(const PlanContext& context, DeviceId hca);
 /// Terms of starting work on a GPU: calls to a remote GPU, waiting for an overcommitted core.
 std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu);
 
+/// A copy of `size` bytes between the client VM and its remote GPU: one call and the data over the VM's adapter. Empty
+/// for GPUs of the host.
+std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size);
+
 /// How the vGPU scheduler of the host hands out the GPU's time, and the other vGPUs that compute all the time. Empty
 /// when nothing is shared; faults when the profile does not fit.
 Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel);

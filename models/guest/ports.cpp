@@ -76,6 +76,17 @@ double software_port_rate(const PlanContext& context, NicMode nic, int mtu) {
   return 1 / (time("byte_time") + time("packet_time") / (mtu - k_tcp_headers));
 }
 
+std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size) {
+  if (gpu_mode_of(context, gpu) != GpuMode::remote) return {};
+  auto terms = virtual_launch_terms(context, gpu);
+  const auto port = virtual_port(context, hca);
+  const auto* parameter = context.parameters.find(port.parameter);
+  terms.push_back({"virtualization: data to or from the remote GPU",
+                   from_seconds(static_cast<double>(size.value) / port.rate), port.parameter,
+                   parameter == nullptr ? "" : parameter->source});
+  return terms;
+}
+
 Duration virtual_message_gap(const PlanContext& context, DeviceId hca) {
   if (nic_mode_of(context, hca) != NicMode::pvrdma) return {};
   return context.parameters.duration("virtualization.pvrdma.work_request_time");

@@ -274,6 +274,8 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
     copy_seconds += static_cast<double>(chunk.value) / rate;
     crossings.insert(crossings.end(), route.crossings.begin(), route.crossings.end());
     add_bounce_copy(out, end, chunk, is_sender);
+    for (auto& term : remote_copy_terms(context_, end.gpu, end.hcas.front(), size))
+      out.terms.push_back(std::move(term));
   };
   add_end(from, true);
   add_end(to, false);

@@ -20,18 +20,20 @@ int owner(int ordinal, int count, int vms) { return count >= vms ? ordinal * vms
 const Virtualization& Topology::virtualization(int host) const { return *impl_->shape_of(host).spec.virtualization; }
 
 int Topology::guest_of(DeviceId id) const {
+  const int host = host_of(id);
+  const int vms = virtualization(host).vms_per_host;
+  if (vms <= 1) return host * k_most_vms;
   const auto one = device(id);
-  const int vms = virtualization(one.host).vms_per_host;
-  const int count = this->count(one.kind, one.host);
-  const int index = vms <= 1 ? 0 : std::min(vms - 1, one.ordinal * vms / std::max(1, count));
-  return one.host * k_most_vms + index;
+  const int count = this->count(one.kind, host);
+  return host * k_most_vms + std::min(vms - 1, one.ordinal * vms / std::max(1, count));
 }
 
 bool Topology::may_use_hca(int guest, DeviceId hca) const {
-  const auto one = device(hca);
-  if (guest / k_most_vms != one.host) return false;
-  const auto& virtualization = this->virtualization(one.host);
+  const int host = host_of(hca);
+  if (guest / k_most_vms != host) return false;
+  const auto& virtualization = this->virtualization(host);
   if (virtualization.vms_per_host <= 1) return true;
+  const auto one = device(hca);
   const auto name = one.name.substr(host_name(one.host).size() + 1);
   if (is_shareable(virtualization.nic_mode(name))) return true;
   return owner(one.ordinal, count(DeviceKind::hca, one.host), virtualization.vms_per_host) == guest % k_most_vms;

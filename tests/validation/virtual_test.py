@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual machines: published and own measurements against forecasts, each with its largest accepted error, and the
 causes of the differences by name. Arguments: program, source folder. With --table: the lines of docs/VALIDATION.md."""
+import json
 import pathlib
+import subprocess
 import sys
 
 import logs
@@ -58,6 +60,22 @@ def check_causes(program, source, failures):
                 failures.append(f"{gpus} H200{kind}: no term names {word}: {causes[kind]}")
 
 
+def check_what_if(program, source, failures):
+    """One scenario under six ways of virtualization: one table, ratios, and the terms that changed."""
+    names = ["what-if-virtualization" + suffix for suffix in ("", "-passthrough", "-sr-iov", "-vgpu", "-pvrdma", "-tcp")]
+    command = [program, "compare", *(str(source / "scenarios" / f"{name}.yaml") for name in names), "-q"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if "B/A     C/A     D/A     E/A     F/A" not in text or text.count("# terms that changed most") != 5:
+        failures.append("compare does not print one table with five ratios and their terms")
+    rows = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)["workloads"][0]["rows"]
+    for row in rows:
+        ratios = row["ratio"]
+        if min(ratios[1:]) < 1 or not ratios[5] > ratios[4] > max(ratios[1:4]):
+            failures.append(f"what-if at {row['size_bytes']} B: ratios {ratios}")
+        if not all(row["changed_terms"][1:]):
+            failures.append(f"what-if at {row['size_bytes']} B: no term changed")
+
+
 def main() -> int:
     program, source = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     folders = logs.measurement_folders(source)
@@ -88,6 +106,7 @@ def main() -> int:
     if len(errors) != 72 or median > 0.1:
         failures.append(f"{len(errors)} concurrent copies, median error {100 * median:.1f} %, allowed 10 %")
     check_causes(program, source, failures)
+    check_what_if(program, source, failures)
     for failure in failures:
         print("FAILED", failure)
     return 1 if failures else 0

@@ -259,6 +259,15 @@ TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says; MIG
   CHECK(time_of("{mode: mig, profile: 3g.20gb}", step) == doctest::Approx(100'000 * 108 / 42 + 4000).epsilon(0.01));
 }
 
+TEST_CASE("device data of a remote GPU travels to the client first, call and bytes, at both ends") {
+  const std::string megabyte = "{benchmark: osu_latency, buffers: [device, device], sizes: [1 MiB]}";
+  const auto remote = forecast("remote-gpu", megabyte);
+  CHECK(has_term(remote, "data to or from the remote GPU"));
+  // Twice 60 us, twice 1 MiB at 1 / (150 ps + 0.66 us / 8948) = 4.47 GB/s
+  const double more = 2 * 60 + 2 * 1048576 / 4470.0;
+  CHECK(remote.rows.front().time.us() - time_of("tcp", megabyte) == doctest::Approx(more).epsilon(0.02));
+}
+
 TEST_CASE("compute pays the tax of its way to the GPU, once") {
   const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 10 ms}";
   CHECK(time_of("bare-metal", step) == doctest::Approx(10'000));
