@@ -114,6 +114,18 @@ class CollectivePlanner : public Planner {
     return context_.parameters.first_of({fmt::format("{}.{}", name, architecture_), name});
   }
 
+  /// `nccl.<what>.<algorithm>.<last>`; send and receive have values of their own or take the ring's.
+  [[nodiscard]] const Parameter& by_algorithm(const std::string& what, Algorithm algorithm,
+                                              std::string_view last) const {
+    const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
+    std::vector<std::string> names{fmt::format("{}.{}", name, architecture_), name};
+    if (is_peer_to_peer(collective_)) {
+      const auto direct = fmt::format("{}.direct.{}", what, last);
+      names.insert(names.begin(), {fmt::format("{}.{}", direct, architecture_), direct});
+    }
+    return context_.parameters.first_of(names);
+  }
+
   [[nodiscard]] const Pattern& pattern(Algorithm algorithm, std::size_t channels) const {
     const auto [it, is_new] = patterns_.try_emplace({algorithm, channels});
     if (is_new)
@@ -123,9 +135,13 @@ class CollectivePlanner : public Planner {
     return it->second;
   }
 
+  [[nodiscard]] const Parameter& channel_bandwidth(const Pattern& pattern, Protocol protocol) const;
+  [[nodiscard]] double pair_channels(double bytes) const;
   void limit_nvlink_stores(Flow& flow, const Choice& choice) const;
   void add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const;
   [[nodiscard]] Term hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const;
+  [[nodiscard]] Term ramp_term(Protocol protocol, double hops, double chunk) const;
+  [[nodiscard]] Term skew_term(Protocol protocol, double hops, double channels) const;
   void add_steps(OperationPlan& plan, const Choice& choice, std::size_t channels) const;
 
   PlanContext context_;
@@ -140,7 +156,7 @@ class CollectivePlanner : public Planner {
 };
 
 void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
-  const auto& base = parameter(fmt::format("nccl.base_time.{}.{}", to_string(algorithm), to_string(protocol)));
+  const auto& base = by_algorithm("nccl.base_time", algorithm, to_string(protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   const auto& interval = context_.parameters.first_of(
       {processor_of(context_.topology, ranks_[0]) + ".launch_interval", "cuda.launch_interval"});
@@ -155,6 +171,7 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
     return;
   }
   plan.floor = from_seconds(interval.value * per_thread);
+  plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
                      interval.name,
@@ -162,10 +179,8 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
 }
 
 Term CollectivePlanner::hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const {
-  const auto& time = context_.parameters.first_of(
-      {fmt::format("nccl.hop_time.{}.{}.{}.{}", to_string(algorithm), to_string(protocol), to_string(hops.kind),
-                   architecture_),
-       fmt::format("nccl.hop_time.{}.{}.{}", to_string(algorithm), to_string(protocol), to_string(hops.kind))});
+  const auto& time =
+      by_algorithm("nccl.hop_time", algorithm, fmt::format("{}.{}", to_string(protocol), to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
   // often as their latency lies in the way of one hop (receiver's credit, data, completion).
   double one = std::max(time.value, hops.link_latency.seconds());
@@ -177,6 +192,21 @@ Term CollectivePlanner::hop_term(const Hops& hops, Algorithm algorithm, Protocol
   return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind),
                       loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),
           from_seconds(seconds), time.name, time.source};
+}
+
+/// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
+Term CollectivePlanner::ramp_term(Protocol protocol, double hops, double chunk) const {
+  const auto& ramp = parameter("nccl.hop_ramp_time", to_string(protocol));
+  const auto& half = parameter("nccl.hop_ramp_bytes", to_string(protocol));
+  const double seconds = hops * ramp.value * chunk / (chunk + half.value);
+  return {fmt::format("{:.0f} hops with larger chunks", hops), from_seconds(seconds), ramp.name, ramp.source};
+}
+
+/// The slowest of all channels counts in every hop; its delay grows with the logarithm of their number.
+Term CollectivePlanner::skew_term(Protocol protocol, double hops, double channels) const {
+  const auto& skew = parameter("nccl.channel_skew", to_string(protocol));
+  const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
+  return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
 }
 
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
@@ -194,6 +224,35 @@ void CollectivePlanner::limit_nvlink_stores(Flow& flow, const Choice& choice) co
     flow.cap_name = fmt::format("stores over {}", resources.name(crossing.resource));
     flow.cap_parameter = reached.name;
   }
+}
+
+bool has_hop(const Pattern& pattern, TransportKind kind) {
+  return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
+}
+
+/// What the thread block of one channel moves, by the slowest kind of connection it serves.
+const Parameter& CollectivePlanner::channel_bandwidth(const Pattern& pattern, Protocol protocol) const {
+  const auto proto = to_string(protocol);
+  if (hosts_.size() == 1 && has_hop(pattern, TransportKind::socket))
+    return context_.parameters.at("nccl.loopback_channel_bandwidth");
+  const bool is_direct = is_peer_to_peer(collective_) && protocol == Protocol::simple;
+  if (has_hop(pattern, TransportKind::host_memory))
+    return context_.parameters.at(is_direct ? "nccl.shm_channel_bandwidth.direct"
+                                            : fmt::format("nccl.shm_channel_bandwidth.{}", proto));
+  return parameter("nccl.channel_bandwidth", is_direct ? "direct" : proto);
+}
+
+/// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
+/// 32 buffer steps; inside a host the least number shrinks until all ranks together fit the channels there are
+/// (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount).
+double CollectivePlanner::pair_channels(double bytes) const {
+  double all = 1;
+  while (all < static_cast<double>(graph_.channels.size()) && all < 32) all *= 2;
+  double least = all;
+  while (hosts_.size() == 1 && least > 2 && least * num_ranks() > all) least /= 2;
+  const double largest_part = context_.parameters.at("nccl.p2p_largest_part").value;
+  while (2 * least <= all && bytes / least > largest_part) least *= 2;
+  return std::max(1.0, std::min(least, std::ceil(bytes / parameter("nccl.p2p_bytes_per_channel").value)));
 }
 
 /// The pipelined part: hops of the first chunk, network store and forward, and the coupled flow of all channels.
@@ -224,12 +283,21 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   };
   // Trees pay their way up and down once, a ring goes round in every loop. Broadcast and reduce do not wait for the far
   // end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
+  const bool is_ring = choice.algorithm == Algorithm::ring && !is_chain && !is_pairs;
+  // Later loops overlap with earlier ones: they pay a share of their hops.
+  const double paid_loops = is_ring ? 1 + (loops - 1) * parameter("nccl.later_loops", proto).value : 1;
+  double inside_hops = 0;
   for (auto hops : pattern_used.hops) {
     if (is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(hop_term(hops, choice.algorithm, choice.protocol,
-                         choice.algorithm == Algorithm::ring && !is_chain && !is_pairs ? loops : 1));
+    add_latency(hop_term(hops, choice.algorithm, choice.protocol, paid_loops));
+    if (!is_network(hops.kind)) inside_hops += hops.count;
+  }
+  if (choice.algorithm != Algorithm::nvls) {
+    add_latency(ramp_term(choice.protocol, inside_hops * paid_loops, chunk));
+    add_latency(skew_term(choice.protocol, inside_hops * paid_loops, static_cast<double>(channels)));
   }
 
+  const bool is_shm = has_hop(pattern_used, TransportKind::host_memory);
   double bytes_per_crossing = per_channel;  // chain, tree, NVLS share, pairs
   if (is_pairs) bytes_per_crossing = collective_ == Collective::all_to_all ? size / n : size;
   if (choice.algorithm == Algorithm::nvls) {
@@ -241,20 +309,19 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
     const double steps = collective_ == Collective::all_reduce ? 2 * (n - 1) : n - 1;
     const auto which = collective_ == Collective::all_reduce ? "all_reduce" : "all_gather";
     payload_per_crossing = per_step * steps;
-    bytes_per_crossing = per_step * (steps + parameter(fmt::format("nccl.local_work.{}", which), proto).value);
+    const auto work = is_shm ? std::string("nccl.shm_local_work") : fmt::format("nccl.local_work.{}", which);
+    bytes_per_crossing = per_step * (steps + parameter(work, proto).value);
   }
-  const bool is_shm = std::any_of(pattern_used.hops.begin(), pattern_used.hops.end(),
-                                  [](const Hops& h) { return h.kind == TransportKind::host_memory; });
-  const auto& copy = is_shm ? context_.parameters.at(fmt::format("nccl.shm_channel_bandwidth.{}", proto))
-                            : parameter("nccl.channel_bandwidth", proto);
+  // The first chunk is complete before it is passed on.
+  if (!is_pairs && choice.algorithm != Algorithm::nvls)
+    bytes_per_crossing += parameter("nccl.first_chunk", proto).value * chunk;
+  const auto& copy = channel_bandwidth(pattern_used, choice.protocol);
   flow.bytes = bytes_per_crossing / share;
   flow.payload = payload_per_crossing;
   flow.crossings = pattern_used.crossings;
   double parallel = 1;  // channels that share one unit of the flow
   if (is_pairs)
-    parallel =
-        std::max(1.0, std::min<double>(static_cast<double>(graph_.channels.size()),
-                                       std::ceil(bytes_per_crossing / parameter("nccl.p2p_bytes_per_channel").value)));
+    parallel = pair_channels(bytes_per_crossing) * (collective_ == Collective::all_to_all ? num_ranks() - 1 : 1);
   flow.cap_name = fmt::format("one channel's thread block ({})", proto);
   flow.cap_parameter = copy.name;
   if (choice.algorithm != Algorithm::nvls) flow.rate_cap = copy.value * parallel / share;
@@ -262,8 +329,9 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   if (choice.algorithm == Algorithm::tree) {
     double fill_hops = 0;
     for (const auto& hops : pattern_used.hops) fill_hops += hops.count;
-    const double fill = std::max(0.0, fill_hops - 1) * chunk / copy.value;
-    add_latency({"filling the pipeline with the first chunk", from_seconds(fill), copy.name, copy.source});
+    const auto& filling = parameter("nccl.fill_bandwidth", proto);
+    add_latency({"filling the pipeline with the first chunk", from_seconds(fill_hops * chunk / filling.value),
+                 filling.name, filling.source});
   }
   if (is_chain && !is_pairs) {
     const auto& step = parameter("nccl.chunk_overhead", proto);

@@ -27,8 +27,8 @@ struct Planted {
 };
 
 // All differ from the shipped values by 20 to 40 %.
-const std::vector<Planted> k_planted{{"nccl.base_time.ring.simple", 11e-6},
-                                     {"nccl.hop_time.ring.simple.nvlink.hopper", 2.9e-6},
+const std::vector<Planted> k_planted{{"nccl.base_time.ring.simple.hopper", 9e-6},
+                                     {"nccl.hop_time.ring.simple.nvlink.hopper", 2.6e-6},
                                      {"nccl.channel_bandwidth.simple.hopper", 20e9},
                                      {"nccl.nvlink_store_share.simple.hopper", 0.75}};
 
@@ -164,7 +164,7 @@ TEST_CASE("a parameter that no log depends on is named and kept") {
 TEST_CASE("a parameter that the data hardly constrain is named and kept at its prior") {
   // The last local copy is a tenth of a per cent of these times once its bounds are this narrow.
   const auto report =
-      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple: {low: 0.21, high: 0.23, prior: 0.01}\n");
+      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {low: 0.33, high: 0.36, prior: 0.01}\n");
   const auto& weak = fitted(report, "nccl.local_work.all_reduce.simple");
   CHECK(weak.determination == Determination::undetermined);
   CHECK(weak.parameter.value == weak.start);
