@@ -23,6 +23,8 @@ std::string_view to_string(Limit limit) {
       return "packets received by";
     case Limit::loopback:
       return "TCP loopback of";
+    case Limit::gpudirect_read:
+      return "GPU memory read by";
   }
   return "";
 }

@@ -137,6 +137,7 @@ class CollectivePlanner : public Planner {
 
   [[nodiscard]] const Parameter& channel_bandwidth(const Pattern& pattern, Protocol protocol) const;
   [[nodiscard]] double pair_channels(double bytes) const;
+  void limit_network_channels(Flow& flow, const Choice& choice) const;
   void limit_nvlink_stores(Flow& flow, const Choice& choice) const;
   void add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const;
   [[nodiscard]] Term hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const;
@@ -207,6 +208,20 @@ Term CollectivePlanner::skew_term(Protocol protocol, double hops, double channel
   const auto& skew = parameter("nccl.channel_skew", to_string(protocol));
   const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
   return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
+}
+
+/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
+/// trip.
+void CollectivePlanner::limit_network_channels(Flow& flow, const Choice& choice) const {
+  if (hosts_.size() == 1 || choice.algorithm == Algorithm::nvls || is_peer_to_peer(collective_)) return;
+  const auto name =
+      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(choice.algorithm), to_string(choice.protocol));
+  const auto& limit = context_.parameters.at(name);
+  const double rate = limit.value / parameter("nccl.payload_share", to_string(choice.protocol)).value;
+  if (rate >= flow.rate_cap) return;
+  flow.rate_cap = rate;
+  flow.cap_name = fmt::format("one channel's network connection ({})", to_string(choice.protocol));
+  flow.cap_parameter = limit.name;
 }
 
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
@@ -326,6 +341,7 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   flow.cap_parameter = copy.name;
   if (choice.algorithm != Algorithm::nvls) flow.rate_cap = copy.value * parallel / share;
   limit_nvlink_stores(flow, choice);
+  limit_network_channels(flow, choice);
   if (choice.algorithm == Algorithm::tree) {
     double fill_hops = 0;
     for (const auto& hops : pattern_used.hops) fill_hops += hops.count;

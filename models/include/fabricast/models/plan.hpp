@@ -74,6 +74,7 @@ enum class Limit {
   hca_transmit,  ///< payload rate of an HCA port after packet headers
   hca_receive,
   loopback,  ///< TCP inside a host
+  gpudirect_read,  ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
 };
 
 std::string_view to_string(Limit limit);
