@@ -62,11 +62,12 @@ namespace {
 bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
-  if (path.uses_nvlink || !guest.is_virtual()) return false;
-  if (!guest.redirects_peers() && guest.translation == PeerTranslation::cached) return false;
-  route.guest_terms.push_back(parameter_term(context.parameters,
-                                             "virtualization: peer requests translated by the root complex",
-                                             "virtualization.translation_time"));
+  const bool is_translated = guest.is_virtual() && guest.translation == PeerTranslation::shared;
+  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return false;
+  if (guest.is_virtual())
+    route.guest_terms.push_back(parameter_term(context.parameters,
+                                               "virtualization: peer requests translated by the root complex",
+                                               "virtualization.translation_time"));
   const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
   const auto* limit = context.parameters.find(name);
   if (limit == nullptr) return false;

@@ -20,7 +20,9 @@ bool has_tcp_adapters(const PlanContext& context) {
   int group = 0;
   for (const auto& spec : context.topology.spec().hosts) {
     for (const auto hca : context.topology.devices(DeviceKind::hca, group)) {
-      if (is_tcp_only(nic_mode_of(context, hca))) return true;
+      const auto nic = nic_mode_of(context, hca);
+      // PVRDMA falls back to TCP on an adapter without RDMA.
+      if (is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0)) return true;
     }
     group += spec.count;
   }

@@ -218,13 +218,13 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
-  std::vector<int> hosts;
-  for (const auto& group : hosts_) hosts.push_back(group.host);
-  for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
-  if (workload_.sharing) {
+  if (sharing_of(context_, workload_, ranks_[0])) {
     out.insert("time slices of all GPUs begin together");
     out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
   }
+  std::vector<int> hosts;
+  for (const auto& group : hosts_) hosts.push_back(group.host);
+  for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
@@ -260,8 +260,8 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
     fault.location = workload.location;
     faults.push_back(std::move(fault));
   }
-  if (workload.sharing) {
-    const auto slicing = time_slicing_of(context, *workload.sharing, ranks->front());
+  if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
+    const auto slicing = time_slicing_of(context, *sharing, ranks->front());
     if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);

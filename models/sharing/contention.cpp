@@ -4,57 +4,16 @@
 #include <fmt/format.h>
 
 #include "common/transport.hpp"
+#include "guest/guest.hpp"
 
 namespace fabricast::models {
 
+using namespace literals;
+
 namespace {
 
-int num_clients(const GpuSharing& sharing, bool beside_workload) {
-  int count = beside_workload ? 1 : 0;
-  for (const auto& client : sharing.clients) count += client.count;
-  return count;
-}
-
-/// Reads profile names of a family for a message: "40c, 20c, ...".
-std::string known_profiles(const std::string& family, const ParameterSet& parameters) {
-  std::string names;
-  for (const auto& profile : gpu_profiles(family, parameters))
-    names += (names.empty() ? "" : ", ") + profile.name.substr(family.size() + 1);
-  return names;
-}
-
-class Faults {
- public:
-  explicit Faults(const GpuSharing& sharing) : sharing_(sharing) {}
-  void add(std::string message, std::string hint) {
-    auto fault = make_error(std::move(message), std::move(hint));
-    fault.location = sharing_.location;
-    all_.push_back(std::move(fault));
-  }
-  [[nodiscard]] const Diagnostics& all() const { return all_; }
-
- private:
-  const GpuSharing& sharing_;
-  Diagnostics all_;
-};
-
-void check_profile(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu, int clients, Faults& faults) {
-  if (sharing.profile.empty()) return;
-  const auto type = context.topology.device(gpu).type;
-  const auto family = profile_family(type, context.parameters);
-  const auto profile = find_gpu_profile(family, sharing.profile, context.parameters);
-  if (!profile) {
-    const auto names = known_profiles(family, context.parameters);
-    faults.add(fmt::format("a {} has no profile '{}'", type, sharing.profile),
-               names.empty() ? "no profiles of this GPU are known" : "its profiles are " + names);
-    return;
-  }
-  if (clients > profile->max_instances) {
-    faults.add(
-        fmt::format("{} clients of profile {}, one {} holds {}", clients, profile->name, type, profile->max_instances),
-        "take a smaller profile, or put the others on another GPU");
-  }
-}
+/// Kernel of a neighbour that computes all the time: longer than any slice, short enough to simulate.
+constexpr Duration k_busy_kernel = 50_ms;
 
 }  // namespace
 
@@ -76,51 +35,36 @@ std::vector<GpuClient> clients_of(const GpuSharing& sharing) {
 }
 
 Result<TimeSlicing> time_slicing_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu) {
-  Faults faults(sharing);
-  const int clients = num_clients(sharing, !sharing.is_whole_workload);
-  check_profile(context, sharing, gpu, clients, faults);
-  const auto profile = profile_of(context, sharing, gpu);
-  const int most = profile ? profile->max_instances : clients;
-  TimeSlicing out;
-  out.policy = sharing.policy;
-  out.max_clients = most;
-  out.is_strict = sharing.is_strict;
-  out.averaging = sharing.averaging.value_or(out.averaging);
-  out.slice = default_vgpu_slice(most);
-  if (sharing.rm_pvmrl) {
-    auto read = scheduler_from_rm_pvmrl(*sharing.rm_pvmrl, most);
-    if (read) {
-      out = *read;
-    } else {
-      faults.add(read.error().front().message, read.error().front().notes.front().text);
-    }
-  }
-  // Best effort leaves the slice to the hardware; the setting has no effect on it.
-  if (out.policy == SharePolicy::best_effort) out.slice = context.parameters.duration("gpu.time_slice");
-  if (sharing.slice) out.slice = *sharing.slice;
-  out.switch_time = sharing.switch_time.value_or(context.parameters.duration("gpu.context_switch_time"));
-  out.preemption_granularity = sharing.preemption_granularity;
-  if (out.slice <= out.switch_time) {
-    faults.add(fmt::format("a time slice of {} is not longer than a context switch of {}", to_string(out.slice),
-                           to_string(out.switch_time)),
-               "raise 'slice'");
-  }
-  if (!faults.all().empty()) return tl::unexpected(faults.all());
-  return out;
+  return time_slicing(context.parameters, sharing, context.topology.device(gpu).type);
+}
+
+std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload& workload, DeviceId gpu) {
+  if (workload.sharing) return workload.sharing;
+  return vgpu_sharing(context, gpu, k_busy_kernel).value_or(std::nullopt);
 }
 
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation) {
-  if (!workload.sharing || operation.ps <= 0) return {};
-  const auto slicing = time_slicing_of(context, *workload.sharing, gpu);
+  const auto sharing = sharing_of(context, workload, gpu);
+  if (!sharing || operation.ps <= 0) return {};
+  const auto slicing = time_slicing_of(context, *sharing, gpu);
   if (!slicing) return {};
-  if (const auto profile = profile_of(context, *workload.sharing, gpu); profile && profile->is_mig) return {};
+  if (const auto profile = profile_of(context, *sharing, gpu); profile && profile->is_mig) return {};
   const auto queued = std::max(1, workload.iterations);
-  const auto wait = slice_wait(*slicing, queued * operation, clients_of(*workload.sharing));
+  const auto wait = slice_wait(*slicing, queued * operation, clients_of(*sharing));
   const auto per_operation = [&](Duration all) { return from_seconds(all.seconds() / queued); };
   const auto& cost = context.parameters.at("gpu.context_switch_time");
   return {{"waiting for time slices of others on the GPU", per_operation(wait.wait), "workload.sharing", "scenario"},
           {fmt::format("context switches of the GPU ({} operations queued)", queued), per_operation(wait.switching),
            cost.name, cost.source}};
+}
+
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute) {
+  const int workers = context.neighbours.knowledge_workers;
+  if (workers == 0) return {};
+  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+  const double slower = knowledge_worker_slowdown(context.parameters, NeighbourVictim::machine_learning, workers);
+  return {{fmt::format("{} knowledge workers on the host", workers), from_seconds(compute.seconds() * slower),
+           share.name, share.source}};
 }
 
 int socket_threads(const PlanContext& context, DeviceId gpu) {

@@ -10,6 +10,9 @@
 
 namespace fabricast::models {
 
+/// Who shares `gpu` with the workload: its `sharing`, or the busy neighbours of a vGPU as `virtualization` says.
+std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload& workload, DeviceId gpu);
+
 /// The scheduler of `gpu` as `sharing` and the parameters describe it; faults name what does not fit (a profile the GPU
 /// does not have, more clients than the profile allows, a slice shorter than a context switch).
 Result<TimeSlicing> time_slicing_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu);
@@ -22,6 +25,9 @@ std::vector<GpuClient> clients_of(const GpuSharing& sharing);
 
 /// Time `operation` (of `workload`, on `gpu`) waits for time slices that others on its GPUs use.
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
+
+/// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
 
 /// Neighbours of the host of `device`; `own_threads` of the workload run there.
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);

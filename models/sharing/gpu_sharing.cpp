@@ -17,9 +17,11 @@ namespace fabricast::models {
 
 namespace {
 
-constexpr std::int64_t k_warm_up = 20;          // operations of each client before counting
-constexpr std::int64_t k_counted = 400;         // operations of each client to count
-constexpr std::int64_t k_most_turns = 400'000;  // bound on the length of a simulation
+constexpr std::int64_t k_warm_up = 20;        // operations of each client before counting
+constexpr std::int64_t k_most_counted = 400;  // operations of each client to count
+constexpr std::int64_t k_least_counted = 5;   // the same of kernels of very many slices
+constexpr std::int64_t k_slices_wanted = 200'000;
+constexpr std::int64_t k_most_turns = 4'000'000;  // bound on the length of a simulation
 
 /// Pseudo-random numbers in [0, 1) for spread pauses; the same for every run [Steele, Lea, Flood, OOPSLA 2014].
 class SplitMix {
@@ -55,14 +57,19 @@ class GpuSimulation {
  public:
   GpuSimulation(const TimeSlicing& scheduler, const std::vector<GpuClient>& clients)
       : scheduler_(scheduler), clients_(clients), states_(clients.size()), random_(clients.size()) {
+    std::int64_t longest = 0;
     for (std::size_t i = 0; i < clients.size(); ++i) {
       states_[i].requested = clients[i].start.ps;
       states_[i].left = clients[i].kernel.ps;
+      longest = std::max(longest, clients[i].kernel.ps);
+      if ((clients[i].kernel + clients[i].pause) < (clients[marker_].kernel + clients[marker_].pause)) marker_ = i;
     }
+    const auto slices = 1 + longest / (scheduler.slice - scheduler.switch_time).ps;
+    counted_wanted_ = std::clamp(k_slices_wanted / slices, k_least_counted, k_most_counted);
   }
 
   GpuShares run() {
-    for (std::int64_t turns = 0; turns < k_most_turns && !is_finished(); ++turns) {
+    for (; turns_ < k_most_turns && !is_finished(); ++turns_) {
       if (scheduler_.policy == SharePolicy::best_effort) {
         best_effort_turn();
       } else {
@@ -77,7 +84,8 @@ class GpuSimulation {
 
   [[nodiscard]] bool is_finished() const {
     return is_counting_ &&
-           std::all_of(states_.begin(), states_.end(), [&](const ClientState& s) { return s.counted >= k_counted; }) &&
+           std::all_of(states_.begin(), states_.end(),
+                       [&](const ClientState& s) { return s.counted >= counted_wanted_; }) &&
            mark_ > from_;
   }
 
@@ -160,7 +168,7 @@ class GpuSimulation {
     state.requested = now_ + static_cast<std::int64_t>(static_cast<double>(client.pause.ps) * (1 + spread));
     state.left = client.kernel.ps;
     state.is_begun = false;
-    if (i == 0 && scheduler_.policy == SharePolicy::best_effort) mark();
+    if (i == marker_ && scheduler_.policy == SharePolicy::best_effort) mark();
   }
 
   void take_off(std::size_t i) {
@@ -233,8 +241,11 @@ class GpuSimulation {
 
   /// A point that recurs with the pattern: shares are counted between two of them.
   void mark() {
-    if (!is_counting_ &&
-        std::all_of(states_.begin(), states_.end(), [](const ClientState& s) { return s.completed >= k_warm_up; })) {
+    const bool is_warm =
+        turns_ >= k_most_turns / 8 || std::all_of(states_.begin(), states_.end(), [&](const ClientState& s) {
+          return s.completed >= std::min(k_warm_up, counted_wanted_);
+        });
+    if (!is_counting_ && is_warm) {
       is_counting_ = true;
       from_ = now_;
       for (auto& state : states_) state.kernel_ps = state.switch_ps = state.switches = state.longest_off = 0;
@@ -252,6 +263,9 @@ class GpuSimulation {
       GpuClientShare one;
       one.name = clients_[i].name;
       one.operations = state.counted;
+      // A client that hardly ever computes is not waited for: its period is its own.
+      one.period = clients_[i].kernel + clients_[i].pause;
+      one.service_time = clients_[i].kernel;
       if (state.counted > 0) {
         one.period = {(state.last_completion - state.first_completion) / state.counted};
         one.service_time = {state.service_ps / state.counted};
@@ -284,6 +298,9 @@ class GpuSimulation {
   const std::vector<GpuClient>& clients_;
   std::vector<ClientState> states_;
   SplitMix random_;
+  std::size_t marker_ = 0;  ///< the client with the shortest period of its own
+  std::int64_t counted_wanted_ = k_most_counted;
+  std::int64_t turns_ = 0;
   std::int64_t now_ = 0;
   int loaded_ = -1;  ///< whose context is on the GPU
   int last_ = -1;

@@ -193,7 +193,7 @@ class RemoteGpuPlanner : public DevicePlanner {
     const auto& asked = *workload_.remote;
     return {{"transport", context_.software.transport, ends_.path.is_rdma ? "rdma" : "tcp", ""},
             {"mtu", asked.mtu ? std::to_string(*asked.mtu) : "default", std::to_string(ends_.mtu),
-             fmt::format("{} of payload per second", to_string(ends_.path.bandwidth))}};
+             fmt::format("{} of payload", to_string(ends_.path.bandwidth))}};
   }
 
   [[nodiscard]] std::vector<std::string> assumptions() const override {

@@ -100,11 +100,7 @@ void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
   const bool has_peers = guest.gpu == GpuMode::passthrough && !host.gpus().empty() && !host.hcas().empty() &&
                          (guest.nic == NicMode::passthrough || guest.nic == NicMode::sr_iov);
   if (!has_peers) return;
-  if (guest.acs == AcsMode::redirect)
-    found.push_back({Severity::warning, "acs",
-                     "ACS redirects peer requests up to the root complex, where they share the uplink of the switch",
-                     "set DirectTrans+ on the switch ports (acs: direct_translated, RelaxACSforP2P) and ATS on",
-                     "nccl issues 700 and 949; " + std::string(k_p2p_guide)});
+  if (guest.acs == AcsMode::redirect) found.push_back(redirect_finding());
   if (guest.acs == AcsMode::direct_translated && !guest.has_ats)
     found.push_back({Severity::warning, "ats",
                      "without ATS the root complex translates every peer request: none passes the switch directly",
@@ -140,6 +136,14 @@ void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
 }
 
 }  // namespace
+
+Finding redirect_finding() {
+  return {Severity::warning, "acs",
+          "ACS redirects peer requests up to the root complex, where they share the uplink of the switch",
+          "switch ACS off (bare metal), or set DirectTrans+ on the switch ports (acs: direct_translated, "
+          "RelaxACSforP2P) and ATS on",
+          "nccl issues 700 and 949; " + std::string(k_p2p_guide)};
+}
 
 std::vector<Finding> device_findings(const VirtualHost& host) {
   std::vector<Finding> found;

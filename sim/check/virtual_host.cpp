@@ -85,6 +85,9 @@ Diagnostics check_virtualization(const Topology& topology, const ParameterSet& p
       const check::VirtualHost host{topology, parameters, group, guest, first};
       for (const auto& finding : check::system_findings(host)) found.push_back(check::report(host, finding));
       for (const auto& finding : check::device_findings(host)) found.push_back(check::report(host, finding));
+    } else if (guest.redirects_peers()) {
+      const check::VirtualHost host{topology, parameters, group, guest, first};
+      found.push_back(check::report(host, check::redirect_finding()));
     }
     first += group.count;
   }

@@ -12,6 +12,9 @@ namespace {
 Duration time_of(const Node& node) { return from_seconds(as_quantity(node, Dimension::time)); }
 Bytes size_of(const Node& node) { return {static_cast<std::int64_t>(as_quantity(node, Dimension::bytes))}; }
 
+constexpr Duration k_longest_kernel{10'000'000'000'000};
+constexpr Duration k_longest_pause{1'000'000'000'000'000};
+
 GpuSharer read_client(const Node& node, Diagnostics& faults) {
   GpuSharer client;
   client.name = node.find("name")->scalar;
@@ -19,6 +22,11 @@ GpuSharer read_client(const Node& node, Diagnostics& faults) {
   if (client.kernel.ps <= 0)
     faults.push_back(node.find("kernel")->error("'kernel' must be longer than 0 s", "an idle client has a long pause"));
   if (const auto* pause = node.find("pause")) client.pause = time_of(*pause);
+  if (client.kernel > k_longest_kernel)
+    faults.push_back(node.find("kernel")->error("'kernel' must be at most 10 s", "give the time of one operation"));
+  if (client.pause > k_longest_pause)
+    faults.push_back(
+        node.find("pause")->error("'pause' must be at most 1000 s", "leave a client out that never computes"));
   if (const auto* variation = node.find("variation")) client.variation = as_quantity(*variation, Dimension::number);
   if (const auto* count = node.find("count")) client.count = static_cast<int>(as_integer(*count));
   return client;
@@ -113,10 +121,12 @@ void read_sharing(const Node& node, Workload& workload, Diagnostics& faults) {
   const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
   if (workload.benchmark == Benchmark::gpu_sharing && !workload.sharing)
     faults.push_back(node.error("gpu_sharing needs the key 'sharing'", "list the VMs of the GPU as its clients"));
-  if (workload.sharing && workload.benchmark != Benchmark::gpu_sharing && !is_nccl)
+  const bool is_shared =
+      is_nccl || workload.benchmark == Benchmark::gpu_sharing || workload.benchmark == Benchmark::gpu_step;
+  if (workload.sharing && !is_shared)
     faults.push_back(node.find("sharing")->error(
         fmt::format("{} does not share its GPUs by time slices", to_string(workload.benchmark)),
-        "use 'sharing' with gpu_sharing or an NCCL benchmark"));
+        "use 'sharing' with gpu_sharing, gpu_step or an NCCL benchmark"));
   if (workload.benchmark == Benchmark::gpu_sharing && workload.sharing) {
     workload.sharing->is_whole_workload = true;
     if (const auto* sizes = node.find("sizes"))

@@ -36,8 +36,12 @@ class VirtualizationReader {
     guest_ = virtualization_of(mode, hypervisor);
     guest_.location = node_.location();
     for (const auto& entry : node_.entries) guest_.locations[entry.key.scalar] = entry.key.location();
-    if (!guest_.is_virtual() && node_.entries.size() > 1)
-      faults_.push_back(node_.error("bare metal has no settings of a VM", "leave out all keys but `mode`"));
+    for (const auto& entry : node_.entries) {
+      const auto& key = entry.key.scalar;
+      if (!guest_.is_virtual() && key != "mode" && key != "acs")
+        faults_.push_back(
+            entry.key.error(fmt::format("bare metal has no '{}'", key), "beside `mode` it takes only `acs`"));
+    }
     read_system();
     read_devices();
     read_pcie();

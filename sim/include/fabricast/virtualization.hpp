@@ -101,7 +101,8 @@ struct Virtualization {
   [[nodiscard]] bool is_virtual() const { return mode != VirtualMode::bare_metal; }
   [[nodiscard]] GpuMode gpu_mode(const std::string& device) const;
   [[nodiscard]] NicMode nic_mode(const std::string& device) const;
-  /// Peer requests between PCIe devices go up to the root complex although a switch below could join them.
+  /// Peer requests between PCIe devices go up to the root complex although a switch below could join them. On bare
+  /// metal only when `acs` says so.
   [[nodiscard]] bool redirects_peers() const;
 };
 

@@ -206,6 +206,7 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
 
 TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no common switch") {
   check_doubt("{mode: passthrough, acs: redirect}", "ACS redirects peer requests", "passthrough");
+  check_doubt("{mode: bare-metal, acs: redirect}", "ACS redirects peer requests", "bare-metal");
   check_doubt("{mode: passthrough, ats: off}", "without ATS the root complex translates", "passthrough");
   check_doubt("{mode: passthrough, hypervisor: kvm, guest_topology: hidden}", "takes all devices for equally far",
               "{mode: passthrough, hypervisor: kvm, guest_topology: injected}");
@@ -220,11 +221,21 @@ TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no commo
 
 TEST_CASE("small pages, unaligned memory, overcommitted cores and a small MTU are doubted") {
   check_doubt("{mode: passthrough, huge_pages: off}", "4 KiB pages", "passthrough");
+  check_doubt("{mode: passthrough, pinning: off}", "latencies vary with the load", "passthrough");
   check_doubt("{mode: passthrough, numa: off}", "copies cross the sockets", "passthrough");
   check_doubt("{mode: tcp, gpu: vgpu, vms_per_host: 8, vcpus: 32}", "vCPUs wait for a core",
               "{mode: tcp, gpu: vgpu, vms_per_host: 2, vcpus: 8}");
   check_doubt("{mode: tcp, mtu: 1500}", "each packet costs processor time", "tcp");
   check_doubt("{mode: remote-gpu, mtu: 4096}", "below 4 KB on servers and 8 KB on clients", "remote-gpu");
+}
+
+TEST_CASE("a client of remote GPUs needs as much memory as it uses on them, and no more than they have") {
+  check_rule("{mode: remote-gpu, memory: 16 GiB}", "a VM of 16 GiB shadows 32 GiB of remote GPU memory",
+             "{mode: remote-gpu, memory: 48 GiB}");
+  check_rule("{mode: remote-gpu, memory: 8 GiB, gpu_share: 0.5}", "shadows 16 GiB",
+             "{mode: remote-gpu, memory: 16 GiB, gpu_share: 0.5}");
+  check_rule("{mode: remote-gpu, gpu_memory: 64 GiB}", "64 GiB asked of a v100-pcie-32 with 32 GiB",
+             "{mode: remote-gpu, gpu_memory: 8 GiB}");
 }
 
 TEST_CASE("the overview says which features remain under each mode, and why others do not") {

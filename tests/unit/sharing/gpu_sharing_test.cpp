@@ -139,6 +139,21 @@ TEST_CASE("a kernel longer than a slice pays one switch per slice") {
   }
 }
 
+TEST_CASE("a client that hardly ever computes changes nothing for the others, and keeps its own period") {
+  auto clients = busy(2, 300_us);
+  clients.insert(clients.begin(), {"rare", 1_ms, 900'000_ms, {}, 0});
+  const auto shares = share_gpu(scheduler(SharePolicy::best_effort), clients);
+  CHECK(shares.clients[0].period.seconds() == doctest::Approx(900.001));
+  CHECK(shares.clients[1].slot_share == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(shares.clients[2].period.seconds() > 0);
+}
+
+TEST_CASE("kernels of thousands of slices still give their period") {
+  const auto shares = share_gpu(scheduler(SharePolicy::best_effort), busy(2, 9'500_ms));
+  // 1.9 ms of kernel in each slice of 2 ms, half of the slices.
+  CHECK(shares.clients[0].period.seconds() == doctest::Approx(9.5 * 2 * 2 / 1.9).epsilon(0.001));
+}
+
 TEST_CASE("longer slices waste less on switches and make others wait longer") {
   auto fine = scheduler(SharePolicy::equal_share);
   auto coarse = fine;

@@ -126,7 +126,8 @@ TEST_CASE("redirected peer requests climb the switch's uplink and come down agai
     CHECK(path.links.size() == 2);  // GPU to switch, switch to adapter
     CHECK(path.root_complexes.empty());
   }
-  for (const auto* up : {"{mode: passthrough, acs: redirect}", "{mode: passthrough, ats: off}"}) {
+  for (const auto* up :
+       {"{mode: passthrough, acs: redirect}", "{mode: passthrough, ats: off}", "{mode: bare-metal, acs: redirect}"}) {
     CAPTURE(up);
     const auto path = path_of(up);
     CHECK(path.links.size() == 4);
@@ -199,6 +200,16 @@ TEST_CASE("VMs of one host meet in the adapter, in the hypervisor's switch, or b
   CHECK(has_term(pvrdma, "exchange between VMs in n0.memory0"));
   CHECK(tcp.rows.front().time > pvrdma.rows.front().time);
   CHECK(pvrdma.rows.front().time > sr_iov.rows.front().time);
+}
+
+TEST_CASE("VMs of one host without an adapter cannot reach each other by message passing, and are told so") {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+      "{name: n, type: h200-2gpu-vm}\nvirtualization: {mode: passthrough, vms_per_host: 2}\nworkload: {benchmark: "
+      "osu_latency, buffers: [device, device], sizes: [8 B]}\n");
+  const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(render(refused.error()).find("no network path from host 'n' to host 'n'") != std::string::npos);
 }
 
 TEST_CASE("copies of a VM that is not aligned with its devices cross the sockets") {

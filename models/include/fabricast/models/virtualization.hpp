@@ -110,6 +110,11 @@ std::vector<std::string> profile_families(const ParameterSet& parameters);
 std::optional<GpuProfile> find_gpu_profile(const std::string& family, std::string_view name,
                                            const ParameterSet& parameters);
 
+/// The scheduler `sharing` and the parameters describe for a GPU of `gpu_type`. Faults name what does not fit: a profile
+/// the GPU does not have, more clients than the profile allows, a slice shorter than a context switch.
+Result<TimeSlicing> time_slicing(const ParameterSet& parameters, const GpuSharing& sharing,
+                                 const std::string& gpu_type);
+
 // ---- remote GPUs ----------------------------------------------------------------------------------------------------
 
 /// One step of an application whose GPU calls travel to another host.
