@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small networks and traffic patterns for the tests of the packet engine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "packet/headroom.hpp"
+#include "packet/network.hpp"
+#include "packet/simulation.hpp"
+
+namespace fabricast::packet::testing {
+
+using namespace fabricast::literals;
+
+/// A network under construction: all links alike, hosts with one port.
+struct Cluster {
+  Network network;
+  std::vector<PortId> hosts;  ///< their ports
+  std::vector<NodeId> switches;
+  Bandwidth rate = 100_Gbps;
+  Duration delay = 1_us;
+
+  Cluster(const std::string& switch_preset_name, const std::string& transport_preset_name) {
+    network.switch_configs.push_back(*switch_preset(switch_preset_name));
+    network.hca_configs.push_back({});
+    network.hca_configs.back().transport = *transport_preset(transport_preset_name);
+  }
+  SwitchConfig& config() { return network.switch_configs.front(); }
+  HcaConfig& hca() { return network.hca_configs.front(); }
+  TransportConfig& transport() { return network.hca_configs.front().transport; }
+
+  NodeId add_switch() {
+    switches.push_back(network.add_switch("s" + std::to_string(switches.size())));
+    return switches.back();
+  }
+  PortId add_host(NodeId leaf) {
+    const auto host = network.add_host("h" + std::to_string(hosts.size()));
+    hosts.push_back(network.connect(host, leaf, rate, delay).first);
+    return hosts.back();
+  }
+  std::pair<PortId, PortId> join(NodeId a, NodeId b) { return network.connect(a, b, rate, delay); }
+  void route() { network.routing = route_by_shortest_paths(network); }
+};
+
+/// `num_hosts` hosts on one switch.
+inline Cluster star(int num_hosts, const std::string& switch_name, const std::string& transport_name,
+                    Duration delay = 1_us) {
+  Cluster cluster(switch_name, transport_name);
+  cluster.delay = delay;
+  const auto leaf = cluster.add_switch();
+  for (int i = 0; i < num_hosts; ++i) cluster.add_host(leaf);
+  cluster.route();
+  return cluster;
+}
+
+/// Payload rate that data packets of this transport reach on `rate`.
+inline Bandwidth goodput_capacity(const TransportConfig& transport, Bandwidth rate) {
+  const auto payload = static_cast<double>(transport.mtu.value);
+  return rate * (payload / (payload + static_cast<double>((transport.header + transport.wire_gap).value)));
+}
+
+/// Payload that a flow delivered between two times, as a share of `capacity`.
+class GoodputMeter {
+ public:
+  explicit GoodputMeter(Simulation& simulation) : simulation_(simulation) {}
+
+  std::vector<double> shares(Duration from, Duration to, Bandwidth capacity) {
+    simulation_.run(from);
+    const auto before = simulation_.results().queue_pairs;
+    simulation_.run(to);
+    const auto after = simulation_.results().queue_pairs;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      out.push_back(static_cast<double>((after[i].delivered - before[i].delivered).value) / (to - from).seconds() /
+                    capacity.bytes_per_s);
+    return out;
+  }
+
+ private:
+  Simulation& simulation_;
+};
+
+/// Posts a message that does not end within a test.
+inline QueuePairId greedy(Simulation& simulation, PortId from, PortId to, int traffic_class = 3, Duration start = {}) {
+  const auto queue_pair = simulation.add_queue_pair({from, to, traffic_class, {}, {}});
+  simulation.post({queue_pair, 4_GiB, Verb::write, start, 0});
+  return queue_pair;
+}
+
+}  // namespace fabricast::packet::testing
