@@ -116,7 +116,8 @@ void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
   if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
   state.last_delivered = now;
   if (packet.is_last) finish_message(port, packet.message);
-  if (packet.asks_ack) answer(port, packet.queue_pair, PacketKind::ack);
+  // The data of a READ answer its request.
+  if (packet.asks_ack && packet.kind == PacketKind::data) answer(port, packet.queue_pair, PacketKind::ack);
 }
 
 // Any new packet; a message is done when all its packets are here. `arrived` has a bit per packet from `expected` on.
@@ -214,6 +215,7 @@ void Simulation::Engine::on_message_done(std::uint32_t number) {
   const std::uint32_t owner = messages[parent].queue_pair;
   --queue_pairs[owner].reads_outstanding;
   complete(parent);
+  on_ack(owner, messages[parent].first_packet + 1);
   update_readiness(owner);
 }
 

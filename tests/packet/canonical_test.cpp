@@ -15,25 +15,6 @@ using namespace fabricast::packet::testing;
 
 namespace {
 
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-double deviation(double value, double law) { return std::abs(value / law - 1); }
-
-double jain(const std::vector<double>& values) {
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return sum(values) * sum(values) / (static_cast<double>(values.size()) * squares);
-}
-
-struct Preset {
-  const char* switch_name;
-  const char* transport_name;
-};
-constexpr Preset k_htsim{"htsim-like", "htsim-like"};
-constexpr Preset k_ns3{"hpcc-ns3-like", "hpcc-ns3-like"};
-constexpr Preset k_spectrum{"spectrum", "rocev2"};
-constexpr Preset k_infiniband{"infiniband", "infiniband"};
-
 Cluster without_dcqcn(Cluster cluster) {
   cluster.transport().dcqcn.enabled = false;
   return cluster;
@@ -130,23 +111,6 @@ TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and half 
   }
 }
 
-// Three-tier chain: receiver h0 and h1 on one leaf, h4 in the same pod, h8 and h12 in the other pod, one uplink per
-// level.
-Cluster parking_lot(const Preset& preset) {
-  Cluster cluster(preset.switch_name, preset.transport_name);
-  for (int i = 0; i < 7; ++i) cluster.add_switch();
-  const auto& s = cluster.switches;  // leaves 0-3, aggregation 4 and 5, core 6
-  cluster.join(s[0], s[4]);
-  cluster.join(s[1], s[4]);
-  cluster.join(s[2], s[5]);
-  cluster.join(s[3], s[5]);
-  cluster.join(s[4], s[6]);
-  cluster.join(s[5], s[6]);
-  for (const int leaf : {0, 0, 1, 2, 3}) cluster.add_host(s[static_cast<std::size_t>(leaf)]);
-  cluster.route();
-  return cluster;
-}
-
 TEST_CASE("a parking lot without congestion control gives 1/2, 1/4, 1/8, 1/8") {
   for (const auto& preset : {k_htsim, k_ns3, k_spectrum, k_infiniband}) {
     CAPTURE(preset.switch_name);
@@ -173,20 +137,9 @@ void check_victim(const Results& results, PortId root) {
   CHECK(std::ranges::any_of(results.pause_tree, is_at_root));
 }
 
-// Leaf-spine with one trunk: nA senders on leaf 0 and k on leaf 1 send to R on leaf 1; the victim goes from leaf 0 to
-// an idle host on leaf 1 and shares only the trunk. Gives the shares of the victim, the far and the local senders.
-std::vector<double> victim_flow(Cluster cluster, int far, int local, Duration jitter) {
-  const auto leaf0 = cluster.add_switch();
-  const auto spine = cluster.add_switch();
-  const auto leaf1 = cluster.add_switch();
-  cluster.join(leaf0, spine);
-  cluster.join(spine, leaf1);
-  const auto receiver = cluster.add_host(leaf1);
-  const auto idle = cluster.add_host(leaf1);
-  std::vector<PortId> senders;
-  for (int i = 0; i <= far; ++i) senders.push_back(cluster.add_host(leaf0));
-  for (int i = 0; i < local; ++i) senders.push_back(cluster.add_host(leaf1));
-  cluster.route();
+// Shares of the victim, the far and the local senders.
+std::vector<double> victim_flow(const Cluster& base, int far, int local, Duration jitter) {
+  const auto [cluster, receiver, idle, senders] = victim_network(base, far, local);
   Simulation simulation(cluster.network);
   for (std::size_t i = 0; i < senders.size(); ++i)
     greedy(simulation, senders[i], i == 0 ? idle : receiver, 3, jitter * static_cast<std::int64_t>(i));
@@ -194,7 +147,7 @@ std::vector<double> victim_flow(Cluster cluster, int far, int local, Duration ji
   auto shares = GoodputMeter(simulation).shares(2_ms, 7_ms, capacity);
   const auto results = simulation.results();
   CHECK(results.lossless_drops == 0);
-  if (cluster.config().flow_control == FlowControl::pfc)
+  if (cluster.network.switch_configs[0].flow_control == FlowControl::pfc)
     check_victim(results, cluster.network.ports[index(receiver)].peer);
   return shares;
 }

@@ -2,6 +2,8 @@
 // Small networks and traffic patterns for the tests of the packet engine.
 #pragma once
 
+#include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,27 @@
 namespace fabricast::packet::testing {
 
 using namespace fabricast::literals;
+
+/// A switch and a transport by name.
+struct Preset {
+  const char* switch_name;
+  const char* transport_name;
+};
+inline constexpr Preset k_htsim{"htsim-like", "htsim-like"};
+inline constexpr Preset k_ns3{"hpcc-ns3-like", "hpcc-ns3-like"};
+inline constexpr Preset k_spectrum{"spectrum", "rocev2"};
+inline constexpr Preset k_infiniband{"infiniband", "infiniband"};
+
+inline double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+inline double deviation(double value, double law) { return std::abs(value / law - 1); }
+
+/// Fairness: 1 = all equal.
+inline double jain(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return sum(values) * sum(values) / (static_cast<double>(values.size()) * squares);
+}
 
 /// A network under construction: all links alike, hosts with one port.
 struct Cluster {
@@ -86,6 +109,48 @@ inline QueuePairId greedy(Simulation& simulation, PortId from, PortId to, int tr
   const auto queue_pair = simulation.add_queue_pair({from, to, traffic_class, {}, {}});
   simulation.post({queue_pair, 4_GiB, Verb::write, start, 0});
   return queue_pair;
+}
+
+/// Three-tier chain: receiver h0 and h1 on one leaf, h4 in the same pod, h8 and h12 in the other pod, one uplink
+/// per level.
+inline Cluster parking_lot(const Preset& preset) {
+  Cluster cluster(preset.switch_name, preset.transport_name);
+  for (int i = 0; i < 7; ++i) cluster.add_switch();
+  const auto& s = cluster.switches;  // leaves 0-3, aggregation 4 and 5, core 6
+  cluster.join(s[0], s[4]);
+  cluster.join(s[1], s[4]);
+  cluster.join(s[2], s[5]);
+  cluster.join(s[3], s[5]);
+  cluster.join(s[4], s[6]);
+  cluster.join(s[5], s[6]);
+  for (const int leaf : {0, 0, 1, 2, 3}) cluster.add_host(s[static_cast<std::size_t>(leaf)]);
+  cluster.route();
+  return cluster;
+}
+
+struct VictimNetwork {
+  Cluster cluster;
+  PortId receiver{};
+  PortId idle{};
+  std::vector<PortId> senders;  ///< the victim, then the far ones, then the local ones
+};
+
+/// Leaf-spine with one trunk: `far` senders on leaf 0 and `local` ones on leaf 1 send to the receiver on leaf 1; the
+/// victim goes from leaf 0 to an idle host on leaf 1 and shares only the trunk.
+inline VictimNetwork victim_network(const Cluster& base, int far, int local) {
+  VictimNetwork out{base, {}, {}, {}};
+  auto& cluster = out.cluster;
+  const auto leaf0 = cluster.add_switch();
+  const auto spine = cluster.add_switch();
+  const auto leaf1 = cluster.add_switch();
+  cluster.join(leaf0, spine);
+  cluster.join(spine, leaf1);
+  out.receiver = cluster.add_host(leaf1);
+  out.idle = cluster.add_host(leaf1);
+  for (int i = 0; i <= far; ++i) out.senders.push_back(cluster.add_host(leaf0));
+  for (int i = 0; i < local; ++i) out.senders.push_back(cluster.add_host(leaf1));
+  cluster.route();
+  return out;
 }
 
 }  // namespace fabricast::packet::testing
