@@ -5,20 +5,9 @@
 #include <bit>
 
 #include "packet/engine.hpp"
+#include "packet/random.hpp"
 
 namespace fabricast::packet {
-
-namespace {
-
-// Uniform in [0, 1), a function of its arguments alone [splitmix64].
-double uniform(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + a * 0xbf58476d1ce4e5b9ULL + b * 0x94d049bb133111ebULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
-}
-
-}  // namespace
 
 void Simulation::Engine::wake_at(std::uint32_t port, Time time) {
   if (ports[port].wake_at <= time) return;

@@ -187,7 +187,7 @@ struct QueuePairState {
   // Statistics.
   std::int64_t delivered = 0;
   std::int64_t sampled = 0;
-  std::uint64_t packets = 0, retransmitted = 0, marked = 0, cnps = 0;
+  std::uint64_t packets = 0, retransmitted = 0, marked = 0, cnps = 0, timeouts = 0;
   Time first_sent = k_never, last_delivered = -1;
 };
 
