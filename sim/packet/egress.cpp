@@ -26,7 +26,7 @@ void Simulation::Engine::kick(std::uint32_t port) {
 
 void Simulation::Engine::send_next(std::uint32_t port) {
   auto& state = ports[port];
-  if (state.pause_due != 0 || state.control.head != k_none) {
+  if (state.pause_due != 0 || state.has_control) {
     send_control(port);
   } else {
     if (((state.queued | state.ready) & ~state.paused) == 0) return;
@@ -46,7 +46,7 @@ void Simulation::Engine::send_next(std::uint32_t port) {
     }
   }
   const bool has_more =
-      ((state.queued | state.ready) & ~state.paused) != 0 || state.pause_due != 0 || state.control.head != k_none;
+      ((state.queued | state.ready) & ~state.paused) != 0 || state.pause_due != 0 || state.has_control;
   if (has_more || !options.shortcuts) wake_at(port, state.free_at);
 }
 
@@ -160,7 +160,11 @@ void Simulation::Engine::hand_to_wire(std::uint32_t port, std::uint32_t id, Time
   packets[id].time = arrival;
   packets[id].ingress = peer;
   auto& wire = ports[peer].wire;
-  if (wire.head == k_none) events.push(arrival, EventKind::packet_arrival, peer);
+  if (wire.head == k_none) {
+    events.push(arrival, EventKind::packet_arrival, peer);
+  } else {
+    packets[wire.tail].next_time = arrival;
+  }
   append(wire, id);
 }
 
@@ -169,6 +173,7 @@ void Simulation::Engine::send_control(std::uint32_t port) {
   auto& state = ports[port];
   const bool is_pause = state.pause_due != 0;
   const std::uint32_t id = is_pause ? make_pause_frame(port) : take_first(state.control);
+  state.has_control = state.control.head != k_none;
   const Time duration = wire_time(state, is_pause ? k_pause_wire_bytes : k_credit_wire_bytes);
   state.free_at = now + duration;
   auto& packet = packets[id];

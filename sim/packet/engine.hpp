@@ -40,6 +40,7 @@ struct Simulation::Engine {
   // engine.cpp
   void set_up_port(std::uint32_t port);
   void set_up_buffers();
+  void fetch_ahead() const;
   void handle(Event event);
   void handle_rare(Event event);
   void on_timer(std::uint32_t timer);
