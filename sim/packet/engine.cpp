@@ -50,11 +50,9 @@ void Simulation::Engine::set_up_port(std::uint32_t port) {
     const double doublings = std::log2(given.rate.bytes_per_s / config.pfc.alpha_reference_rate.bytes_per_s);
     state.alpha = std::min(1.0, config.pfc.alpha * std::exp2(std::max(0.0, std::floor(doublings + 1e-9))));
   }
-  double fastest = 0;
-  for (const auto sibling : node.ports) fastest = std::max(fastest, network.ports[index(sibling)].rate.bytes_per_s);
   for (std::uint32_t local = 0; local < node.ports.size(); ++local)
     if (index(node.ports[local]) == port) state.local = local;
-  state.cuts_through = !state.is_host && config.cut_through && given.rate.bytes_per_s >= fastest;
+  state.cuts_through = !state.is_host && config.cut_through;
 }
 
 void Simulation::Engine::set_up_buffers() {
@@ -105,7 +103,10 @@ StopReason Simulation::Engine::run(Time until) {
       return stop_reason = StopReason::time_limit;
     }
     const Event event = events.pop();
-    now = event.time;
+    // What is left when all is done (timers, watches, credits) happens without moving the clock.
+    if (unfinished_messages > 0 || event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
+        event.kind() == EventKind::timer)
+      now = event.time;
     fetch_ahead();
     handle(event);
     if (++num_events < look) continue;
@@ -212,6 +213,8 @@ void Simulation::Engine::on_timer(std::uint32_t timer) {
 }
 
 void Simulation::Engine::take_sample() {
+  is_sampling = false;
+  if (!is_anything_under_way()) return;
   const double span_s = static_cast<double>(now - last_sample) * 1e-12;
   last_sample = now;
   const auto rate = [&](auto bytes) { return Bandwidth{span_s > 0 ? static_cast<double>(bytes) / span_s : 0}; };
@@ -229,7 +232,7 @@ void Simulation::Engine::take_sample() {
         {Duration{now}, QueuePairId{id}, rate(state.delivered - state.sampled), Bandwidth{state.machine.rate}});
     state.sampled = state.delivered;
   }
-  is_sampling = is_anything_under_way() && events.size() > idle_events;
+  is_sampling = events.size() > idle_events;
   if (!is_sampling) return;
   ++idle_events;
   events.push(now + options.sample_interval.ps, EventKind::sample, 0);

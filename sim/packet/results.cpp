@@ -48,20 +48,22 @@ std::vector<PauseEdge> Simulation::Engine::pause_tree() const {
     const auto [root, paused, because, number] = key;
     tree.push_back({port_class(paused, number), port_class(because, number), port_class(root, number), 0, times});
   }
-  // Depth: 1 next to the root, one more than the edge that paused `because` elsewhere; 0 while unknown.
+  // Depth: 1 next to the root, one more than the edge that paused `because` elsewhere.
+  std::map<std::pair<PortId, PortId>, int> depth_of;  // {root, paused}
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     for (auto& edge : tree) {
-      int depth = edge.because == edge.root ? 1 : 0;
-      for (const auto& other : tree)
-        if (other.root == edge.root && other.paused == edge.because && other.depth > 0 &&
-            (depth == 0 || other.depth + 1 < depth))
-          depth = other.depth + 1;
-      if (depth == 0 || depth == edge.depth) continue;
-      edge.depth = depth;
+      if (edge.depth > 0) continue;
+      const auto above = depth_of.find({edge.root.port, edge.because.port});
+      if (edge.because == edge.root) edge.depth = 1;
+      if (edge.depth == 0 && above != depth_of.end()) edge.depth = above->second + 1;
+      if (edge.depth == 0) continue;
+      auto& least = depth_of.try_emplace({edge.root.port, edge.paused.port}, edge.depth).first->second;
+      least = std::min(least, edge.depth);
       has_changed = true;
     }
   }
+  for (auto& edge : tree) edge.depth = std::max(edge.depth, 1);
   std::ranges::stable_sort(tree, [](const auto& a, const auto& b) {
     return std::pair{a.root.port, a.depth} < std::pair{b.root.port, b.depth};
   });

@@ -110,6 +110,7 @@ TEST_CASE("a long computation between messages is no deadlock") {
   simulation.post({queue_pair, 4_KiB, Verb::write, 500_ms});
   CHECK(simulation.run() == StopReason::finished);
   CHECK(simulation.results().messages.back().delivered > 1000_ms);
+  CHECK(simulation.now() == simulation.results().messages.back().completed);
 }
 
 TEST_CASE("an interrupted run has partial results, and goes on to the same end") {
@@ -224,6 +225,10 @@ TEST_CASE("time series sample queues and flows at the interval asked for") {
 TEST_CASE("faults of a network are told, all of them") {
   auto cluster = star(2, "spectrum", "rocev2");
   CHECK(validate(cluster.network).empty());
+  Cluster apart("spectrum", "rocev2");
+  for (int i = 0; i < 2; ++i) apart.add_host(apart.add_switch());
+  apart.route();
+  CHECK(validate(apart.network).size() == 2);  // one way and the other
   cluster.config().cell = {0};
   cluster.transport().mtu = {0};
   CHECK(validate(cluster.network).size() == 2);

@@ -48,6 +48,22 @@ TEST_CASE("cut-through saves the second transmission but for the header") {
   CHECK(run_one(cluster, Bytes{10'000}).messages[0].delivered == Duration{3'185'760});
 }
 
+TEST_CASE("cut-through waits for the end of a packet before a faster egress") {
+  auto cluster = Cluster("htsim-like", "htsim-like");
+  cluster.transport().mtu = {1000};
+  cluster.transport().header = {100};
+  cluster.config().cut_through = true;
+  const auto leaf = cluster.add_switch();
+  cluster.add_host(leaf);
+  cluster.rate = 200_Gbps;
+  cluster.add_host(leaf);
+  cluster.route();
+  // 88 ns, 44 ns and two cables; back, the slower egress begins with the header (72 B at 200 Gb/s).
+  CHECK(run_one(cluster, Bytes{1000}).messages[0].delivered == 2132_ns);
+  std::swap(cluster.hosts[0], cluster.hosts[1]);
+  CHECK(run_one(cluster, Bytes{1000}).messages[0].delivered == Duration{2'090'880});
+}
+
 TEST_CASE("a message of zero bytes is one packet") {
   const auto results = run_one(pair(), Bytes{0});
   CHECK(results.delivered_packets == 1);
