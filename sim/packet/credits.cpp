@@ -17,7 +17,7 @@ std::uint32_t blocks_of(std::uint32_t bytes) { return (bytes + k_credit_block - 
 
 bool Simulation::Engine::has_credit(std::uint32_t port, int traffic_class, std::uint32_t frame) {
   if ((ports[port].lossless >> traffic_class & 1) == 0) return true;
-  const auto& lane = credits[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+  const auto& lane = lane_of(port, traffic_class);
   const bool has = static_cast<std::int32_t>(lane.limit - lane.sent - blocks_of(frame)) >= 0;
   if (!has) {
     auto& seldom = count(port, traffic_class);
@@ -28,7 +28,7 @@ bool Simulation::Engine::has_credit(std::uint32_t port, int traffic_class, std::
 
 void Simulation::Engine::take_credit(std::uint32_t port, int traffic_class, std::uint32_t frame) {
   if ((ports[port].lossless >> traffic_class & 1) == 0) return;
-  credits[static_cast<std::size_t>(traffic_class) * ports.size() + port].sent += blocks_of(frame);
+  lane_of(port, traffic_class).sent += blocks_of(frame);
   auto& seldom = count(port, traffic_class);
   if (seldom.starved_since == k_never) return;
   seldom.starved += now - seldom.starved_since;
@@ -43,7 +43,7 @@ void Simulation::Engine::receive_credited(std::uint32_t port, std::uint32_t id) 
   entry.ingress += packet.counted;
   entry.max_ingress = std::max(entry.max_ingress, entry.ingress);
   if ((ports[port].lossless >> packet.traffic_class & 1) != 0)
-    credits[static_cast<std::size_t>(packet.traffic_class) * ports.size() + port].received += blocks_of(packet.frame);
+    lane_of(port, packet.traffic_class).received += blocks_of(packet.frame);
   if (ports[port].is_host) return;
   auto& memory = switches[ports[port].node];
   memory.used += packet.counted;
@@ -59,7 +59,7 @@ void Simulation::Engine::release_credited(std::uint32_t port, int traffic_class,
 
 // An update goes out when the limit changed and the interval since the last one has passed.
 void Simulation::Engine::consider_credit_update(std::uint32_t port, int traffic_class) {
-  auto& lane = credits[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+  auto& lane = lane_of(port, traffic_class);
   if (lane.is_due) return;
   const Time due = std::max(lane.next_update, now + config_of(port).credits.turnaround.ps);
   if (due <= now) {
@@ -71,7 +71,7 @@ void Simulation::Engine::consider_credit_update(std::uint32_t port, int traffic_
 }
 
 void Simulation::Engine::send_credit(std::uint32_t port, int traffic_class) {
-  auto& lane = credits[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+  auto& lane = lane_of(port, traffic_class);
   lane.is_due = false;
   const auto& rules = config_of(port).credits;
   const auto used = static_cast<std::uint32_t>(at(port, traffic_class).ingress / k_credit_block);
@@ -92,7 +92,7 @@ void Simulation::Engine::send_credit(std::uint32_t port, int traffic_class) {
 }
 
 void Simulation::Engine::on_credit_arrival(std::uint32_t port, const Packet& packet) {
-  credits[static_cast<std::size_t>(packet.traffic_class) * ports.size() + port].limit = packet.number;
+  lane_of(port, packet.traffic_class).limit = packet.number;
   if (((ports[port].queued | ports[port].ready) >> packet.traffic_class & 1) != 0) kick(port);
 }
 
@@ -102,7 +102,7 @@ void Simulation::Engine::enqueue_at_input(std::uint32_t egress, std::uint32_t id
   packet.egress = egress;
   const auto& memory = switches[ports[egress].node];
   if (!memory.config->credits.has_virtual_output_queues) {
-    auto& lane = credits[static_cast<std::size_t>(packet.traffic_class) * ports.size() + packet.ingress];
+    auto& lane = lane_of(packet.ingress, packet.traffic_class);
     if (lane.has_head) {
       append(lane.behind, id);
       return;
@@ -179,7 +179,7 @@ void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class
   events.push(ports[egress].free_at, EventKind::input_free, egress);
   release_credited(ingress, traffic_class, frame);
   if (memory.config->credits.has_virtual_output_queues) return;
-  auto& lane = credits[static_cast<std::size_t>(traffic_class) * ports.size() + ingress];
+  auto& lane = lane_of(ingress, traffic_class);
   lane.has_head = lane.behind.head != k_none;
   if (!lane.has_head) return;
   const std::uint32_t next = take_first(lane.behind);

@@ -40,6 +40,7 @@ struct Simulation::Engine {
   // engine.cpp
   void set_up_port(std::uint32_t port);
   void set_up_buffers();
+  void use_class(int traffic_class);
   void fetch_ahead() const;
   void handle(Event event);
   void handle_rare(Event event);
@@ -149,16 +150,22 @@ struct Simulation::Engine {
 
   // Small helpers of the hot path.
   ClassState& at(std::uint32_t port, int traffic_class) {
-    return classes[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return classes[static_cast<std::size_t>(traffic_class)][port];
   }
   [[nodiscard]] const ClassState& at(std::uint32_t port, int traffic_class) const {
-    return classes[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return classes[static_cast<std::size_t>(traffic_class)][port];
   }
   ClassCounters& count(std::uint32_t port, int traffic_class) {
-    return counters[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return counters[static_cast<std::size_t>(traffic_class)][port];
   }
   [[nodiscard]] const ClassCounters& count(std::uint32_t port, int traffic_class) const {
-    return counters[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return counters[static_cast<std::size_t>(traffic_class)][port];
+  }
+  LaneCredits& lane_of(std::uint32_t port, int traffic_class) {
+    return credits[static_cast<std::size_t>(traffic_class)][port];
+  }
+  [[nodiscard]] bool is_used(int traffic_class) const {
+    return !classes[static_cast<std::size_t>(traffic_class)].empty();
   }
   const TransportConfig& transport_of(std::uint32_t host_port) const {
     return network.hca_configs[network.nodes[ports[host_port].node].config].transport;
@@ -208,9 +215,10 @@ struct Simulation::Engine {
   std::vector<Packet> packets;
   std::uint32_t free_packet = k_none;
   std::vector<PortState> ports;
-  std::vector<ClassState> classes;                ///< [class][port]
-  std::vector<ClassCounters> counters;            ///< [class][port]
-  std::vector<LaneCredits> credits;               ///< [class][port]; empty without credit links
+  // By class, then port; empty for classes that no queue pair uses, so that they cost nothing.
+  std::array<std::vector<ClassState>, k_num_classes> classes;
+  std::array<std::vector<ClassCounters>, k_num_classes> counters;
+  std::array<std::vector<LaneCredits>, k_num_classes> credits;
   std::vector<SwitchState> switches;              ///< [node]
   std::vector<const SwitchConfig*> link_configs;  ///< [port]
   SwitchConfig direct_link;                       ///< rules links between two hosts
@@ -226,6 +234,7 @@ struct Simulation::Engine {
   std::map<std::array<std::uint32_t, 4>, std::uint64_t> pause_causes;  ///< {root, paused, because, class} -> times
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;
+  std::vector<PauseInterval> pause_intervals;
   std::vector<std::uint64_t> sampled_bytes;  ///< [sampled queue]
   Time last_sample = 0;
   bool is_sampling = false;  ///< a sample event is pending

@@ -20,9 +20,11 @@ void Simulation::Engine::count_pause_cause(std::uint32_t paused, int traffic_cla
 }
 
 PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
+  PortStatistics out;
+  out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
+  if (!is_used(traffic_class)) return out;
   const auto& entry = at(port, traffic_class);
   const auto& seldom = count(port, traffic_class);
-  PortStatistics out;
   out.sent_packets = entry.sent_packets;
   out.sent = {static_cast<std::int64_t>(entry.sent_bytes)};
   out.max_queue = {entry.max_queue};
@@ -38,7 +40,6 @@ PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic
   out.headroom = {entry.headroom};
   out.dropped_packets = seldom.dropped;
   out.dropped = {seldom.dropped_bytes};
-  out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
   return out;
 }
 
@@ -135,6 +136,7 @@ Results Simulation::Engine::results() const {
   out.victims = victims();
   out.queue_samples = queue_samples;
   out.flow_samples = flow_samples;
+  out.pause_intervals = pause_intervals;
   out.deadlock = deadlock;
   return out;
 }

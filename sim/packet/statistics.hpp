@@ -103,6 +103,14 @@ struct FlowSample {
   Bandwidth allowed;
 };
 
+/// One pause of an egress class, for traces; recorded when it ends.
+struct PauseInterval {
+  PortClass paused;
+  PortId root{};  ///< congested egress port it came from
+  Duration begin;
+  Duration end;
+};
+
 /// Why nothing more happened. `cycle` lists egress queues that wait for each other, each for the next, the last for the
 /// first; empty when flows are stuck for another reason, which `reason` tells.
 struct Deadlock {
@@ -136,6 +144,7 @@ struct Results {
   std::vector<Victim> victims;
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;
+  std::vector<PauseInterval> pause_intervals;  ///< in the order of their ends, with Options::record_pauses
   std::optional<Deadlock> deadlock;
 };
 
