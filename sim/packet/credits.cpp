@@ -4,6 +4,7 @@
 // egress that ends a packet chooses among the inputs that are free at that moment; inputs that end at the same moment
 // come too late.
 #include <algorithm>
+#include <bit>
 
 #include "packet/engine.hpp"
 
@@ -121,12 +122,18 @@ void Simulation::Engine::offer(std::uint32_t id) {
   if (lists.empty()) {
     lists.resize(std::size_t{memory.num_ports} * memory.num_ports);
     memory.last_served[packet.traffic_class].resize(memory.num_ports);
+    memory.words = (memory.num_ports + 63) / 64;
+    memory.waiting[packet.traffic_class].resize(std::size_t{memory.num_ports} * memory.words);
   }
   auto& queue = at(egress, packet.traffic_class);
   queue.queue_bytes += packet.frame;
   queue.max_queue = std::max(queue.max_queue, queue.queue_bytes);
   ports[egress].queued = static_cast<std::uint8_t>(ports[egress].queued | 1U << packet.traffic_class);
-  append(lists[std::size_t{ports[egress].local} * memory.num_ports + ports[packet.ingress].local], id);
+  const std::uint32_t input = ports[packet.ingress].local;
+  const std::uint32_t local = ports[egress].local;
+  memory.waiting[packet.traffic_class][std::size_t{local} * memory.words + input / 64] |= std::uint64_t{1}
+                                                                                          << input % 64;
+  append(lists[std::size_t{local} * memory.num_ports + input], id);
 }
 
 /// The next input to serve, as a position among the ports of the switch; none when no packet can go now.
@@ -135,21 +142,32 @@ std::uint32_t Simulation::Engine::arbitrate(std::uint32_t egress, int traffic_cl
   const auto& node = network.nodes[ports[egress].node];
   const std::uint32_t local = ports[egress].local;
   const auto* lists = &memory.inputs[traffic_class][std::size_t{local} * memory.num_ports];
-  std::uint32_t input = memory.last_served[traffic_class][local];
-  for (std::uint32_t tried = 0; tried < memory.num_ports; ++tried) {
-    if (++input >= memory.num_ports) input = 0;
-    const std::uint32_t head = lists[input].head;
-    if (head == k_none) continue;
-    if (packets[head].time > now) {
-      earliest = std::min(earliest, packets[head].time);
-      continue;
+  const auto* waiting = &memory.waiting[traffic_class][std::size_t{local} * memory.words];
+  const std::uint32_t first = memory.last_served[traffic_class][local] + 1;
+  // Inputs from `first` on, then from 0 on: one word more than there are, the first one twice.
+  for (std::uint32_t i = 0; i <= memory.words; ++i) {
+    const std::uint32_t word = (first / 64 + i) % memory.words;
+    std::uint64_t bits = waiting[word];
+    if (word == first / 64 && i == 0) bits &= ~std::uint64_t{0} << first % 64;
+    if (word == first / 64 % memory.words && i == memory.words) bits &= (std::uint64_t{1} << first % 64) - 1;
+    for (; bits != 0; bits &= bits - 1) {
+      const auto input = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      if (may_serve(egress, traffic_class, index(node.ports[input]), lists[input].head, earliest)) return input;
     }
-    const std::uint32_t port = index(node.ports[input]);
-    const std::uint32_t others = ports[port].in_service - (port == ports[egress].serving ? 1 : 0);
-    if (others >= memory.config->credits.input_speedup) continue;
-    if (has_credit(egress, traffic_class, packets[head].frame)) return input;
   }
   return k_none;
+}
+
+// Whether the first packet of an input for `egress` can go now; `earliest` = when time alone would let it.
+bool Simulation::Engine::may_serve(std::uint32_t egress, int traffic_class, std::uint32_t port, std::uint32_t head,
+                                   Time& earliest) {
+  if (packets[head].time > now) {
+    earliest = std::min(earliest, packets[head].time);
+    return false;
+  }
+  const std::uint32_t others = ports[port].in_service - (port == ports[egress].serving ? 1 : 0);
+  if (others >= config_of(egress).credits.input_speedup) return false;
+  return has_credit(egress, traffic_class, packets[head].frame);
 }
 
 void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class) {
@@ -158,7 +176,10 @@ void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class
   const std::uint32_t local = ports[egress].local;
   const std::uint32_t input = arbitrate(egress, traffic_class, earliest);
   memory.last_served[traffic_class][local] = input;
-  const std::uint32_t id = take_first(memory.inputs[traffic_class][std::size_t{local} * memory.num_ports + input]);
+  auto& list = memory.inputs[traffic_class][std::size_t{local} * memory.num_ports + input];
+  const std::uint32_t id = take_first(list);
+  if (list.head == k_none)
+    memory.waiting[traffic_class][std::size_t{local} * memory.words + input / 64] &= ~(std::uint64_t{1} << input % 64);
   auto& packet = packets[id];
   auto& queue = at(egress, traffic_class);
   charge_class(egress, traffic_class, packet.frame);
@@ -187,18 +208,27 @@ void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class
   kick(packets[next].egress);
 }
 
-// Other egress ports may have waited for the input that `egress` served.
+// Other egress ports may have waited for the input that `egress` served, when it could serve no more.
 void Simulation::Engine::on_input_free(std::uint32_t egress) {
   auto& state = ports[egress];
+  const std::uint32_t input = state.served != k_none ? state.served : state.serving;
   if (state.served != k_none) {
     state.served = k_none;
   } else {
-    --ports[state.serving].in_service;
+    --ports[input].in_service;
     state.serving = k_none;
   }
-  const auto& node = network.nodes[state.node];
-  for (const auto sibling : node.ports)
-    if (ports[index(sibling)].queued != 0) kick(index(sibling));
+  const auto& memory = switches[state.node];
+  const std::uint32_t local = ports[input].local;
+  for (const auto sibling : network.nodes[state.node].ports) {
+    const auto& other = ports[index(sibling)];
+    for (unsigned rest = other.queued; rest != 0; rest &= rest - 1) {
+      const auto& waiting = memory.waiting[std::countr_zero(rest)];
+      if ((waiting[std::size_t{other.local} * memory.words + local / 64] >> local % 64 & 1) == 0) continue;
+      kick(index(sibling));
+      break;
+    }
+  }
 }
 
 }  // namespace fabricast::packet

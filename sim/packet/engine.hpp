@@ -96,6 +96,7 @@ struct Simulation::Engine {
   void enqueue_at_input(std::uint32_t egress, std::uint32_t packet);
   void offer(std::uint32_t packet);
   std::uint32_t arbitrate(std::uint32_t egress, int traffic_class, Time& earliest);
+  bool may_serve(std::uint32_t egress, int traffic_class, std::uint32_t port, std::uint32_t head, Time& earliest);
   void send_arbitrated(std::uint32_t egress, int traffic_class);
   void on_input_free(std::uint32_t egress);
 
