@@ -5,6 +5,7 @@
 
 #include "config/readers.hpp"
 #include "config/schema.hpp"
+#include "config/sharing.hpp"
 
 namespace fabricast::config {
 
@@ -24,6 +25,8 @@ class ScenarioReader {
     if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar)
       scenario.topology_file = resolved(folder, topology->scalar);
     if (const auto* software = document.find("software")) scenario.software = read_software(*software);
+    if (const auto* neighbours = document.find("host_neighbours"))
+      scenario.host_neighbours = read_host_neighbours(*neighbours);
     if (const auto* files = document.find("parameters")) {
       for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
     }
@@ -100,6 +103,14 @@ class ScenarioReader {
     integer("pairs", workload.pairs);
     integer("queue_pairs", workload.queue_pairs);
     integer("root", workload.root);
+    integer("streams", workload.streams);
+    if (const auto* compute = node.find("compute"))
+      workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
+    if (const auto* direction = node.find("direction")) {
+      for (const auto one : {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both}) {
+        if (to_string(one) == direction->scalar) workload.direction = one;
+      }
+    }
     if (const auto* devices = node.find("devices")) {
       for (const auto& device : devices->items) workload.devices.push_back(device.scalar);
     }
@@ -110,6 +121,7 @@ class ScenarioReader {
     read_launch(node, workload);
     read_buffers(node, workload);
     read_sizes(node, workload);
+    read_sharing(node, workload, faults_);
     return workload;
   }
 
