@@ -19,21 +19,79 @@ std::uint32_t blocks_of(std::uint32_t bytes) { return (bytes + k_credit_block - 
 bool Simulation::Engine::has_credit(std::uint32_t port, int traffic_class, std::uint32_t frame) {
   if ((ports[port].lossless >> traffic_class & 1) == 0) return true;
   const auto& lane = lane_of(port, traffic_class);
-  const bool has = static_cast<std::int32_t>(lane.limit - lane.sent - blocks_of(frame)) >= 0;
-  if (!has) {
-    auto& seldom = count(port, traffic_class);
-    seldom.starved_since = std::min(seldom.starved_since, now);
-  }
-  return has;
+  if (static_cast<std::int32_t>(lane.limit - lane.sent - blocks_of(frame)) >= 0) return true;
+  if (count(port, traffic_class).starved_since == k_never) begin_starvation(port, traffic_class);
+  return false;
 }
 
 void Simulation::Engine::take_credit(std::uint32_t port, int traffic_class, std::uint32_t frame) {
   if ((ports[port].lossless >> traffic_class & 1) == 0) return;
   lane_of(port, traffic_class).sent += blocks_of(frame);
+  if (count(port, traffic_class).starved_since != k_never) end_starvation(port, traffic_class);
+}
+
+// A packet waits for credits: blames the egress queue that fills the peer's input, and what blocks that queue.
+void Simulation::Engine::begin_starvation(std::uint32_t port, int traffic_class) {
   auto& seldom = count(port, traffic_class);
-  if (seldom.starved_since == k_never) return;
+  seldom.starved_since = now;
+  seldom.first_paused = std::min(seldom.first_paused, now);
+  auto& root = at(port, traffic_class).root;
+  const std::uint32_t because = blocking_egress(ports[port].peer, traffic_class);
+  root = because;
+  if (because == k_none) return;
+  const std::uint32_t above = at(because, traffic_class).root;
+  if (count(because, traffic_class).starved_since != k_never && above != k_none) root = above;
+  count_pause_cause(port, traffic_class, because, root);
+}
+
+void Simulation::Engine::end_starvation(std::uint32_t port, int traffic_class) {
+  auto& seldom = count(port, traffic_class);
+  const std::uint32_t root = at(port, traffic_class).root;
   seldom.starved += now - seldom.starved_since;
+  seldom.last_paused = now;
+  if (root != k_none) record_pause(port, traffic_class, root, seldom.starved_since);
   seldom.starved_since = k_never;
+}
+
+// Packets from input `port` for `egress`; looks at the first ones behind the head only.
+std::uint32_t Simulation::Engine::packets_between(std::uint32_t port, std::uint32_t egress, int traffic_class) const {
+  constexpr int k_packets_looked_at = 16;
+  const auto& memory = switches[ports[port].node];
+  const auto& list =
+      memory.inputs[traffic_class][std::size_t{ports[egress].local} * memory.num_ports + ports[port].local];
+  std::uint32_t found = 0;
+  for (auto id = list.head; id != k_none; id = packets[id].next) ++found;
+  int looked_at = 0;
+  for (auto id = credits[static_cast<std::size_t>(traffic_class)][port].behind.head;
+       id != k_none && looked_at < k_packets_looked_at; id = packets[id].next, ++looked_at)
+    if (packets[id].egress == egress) ++found;
+  return found;
+}
+
+/// The egress that keeps packets of input `port` waiting: of those that they want, the one that most other inputs want
+/// too or that has no credits itself, then the one with most of the packets. A slow host blames itself; none when the
+/// input is empty.
+std::uint32_t Simulation::Engine::blocking_egress(std::uint32_t port, int traffic_class) const {
+  const auto& state = ports[port];
+  if (state.is_host) return at(port, traffic_class).ingress > 0 ? port : k_none;
+  const auto& memory = switches[state.node];
+  if (memory.inputs[traffic_class].empty()) return k_none;
+  std::pair<int, std::uint32_t> most{-1, 0};
+  std::uint32_t egress = k_none;
+  for (const auto sibling : network.nodes[state.node].ports) {
+    const std::uint32_t packets_here = packets_between(port, index(sibling), traffic_class);
+    if (packets_here == 0) continue;
+    int rivals = count(index(sibling), traffic_class).starved_since != k_never ? 1 : 0;
+    for (std::uint32_t word = 0; word < memory.words; ++word) {
+      auto bits = memory.waiting[traffic_class][std::size_t{ports[index(sibling)].local} * memory.words + word];
+      if (word == state.local / 64) bits &= ~(std::uint64_t{1} << state.local % 64);
+      rivals += std::popcount(bits);
+    }
+    if (std::pair{rivals, packets_here} <= most) continue;
+    most = {rivals, packets_here};
+    egress = index(sibling);
+  }
+  return egress;
 }
 
 // Counts a packet in the input buffer of its lane.

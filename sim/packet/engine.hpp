@@ -87,6 +87,10 @@ struct Simulation::Engine {
 
   // credits.cpp
   bool has_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
+  void begin_starvation(std::uint32_t port, int traffic_class);
+  void end_starvation(std::uint32_t port, int traffic_class);
+  [[nodiscard]] std::uint32_t packets_between(std::uint32_t port, std::uint32_t egress, int traffic_class) const;
+  [[nodiscard]] std::uint32_t blocking_egress(std::uint32_t port, int traffic_class) const;
   void take_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
   void receive_credited(std::uint32_t port, std::uint32_t packet);
   void release_credited(std::uint32_t port, int traffic_class, std::uint32_t bytes);
@@ -144,6 +148,7 @@ struct Simulation::Engine {
 
   // results.cpp
   void count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because, std::uint32_t root);
+  void record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since);
   [[nodiscard]] PortStatistics statistics_of(std::uint32_t port, int traffic_class) const;
   [[nodiscard]] std::vector<PauseEdge> pause_tree() const;
   [[nodiscard]] std::vector<Victim> victims() const;

@@ -146,11 +146,7 @@ void Simulation::Engine::resume_class(std::uint32_t port, int traffic_class) {
   auto& seldom = count(port, traffic_class);
   seldom.paused += now - entry.paused_since;
   seldom.last_paused = now;
-  if (options.record_pauses && pause_intervals.size() < options.max_samples)
-    pause_intervals.push_back({{PortId{port}, static_cast<std::uint8_t>(traffic_class)},
-                               PortId{entry.root},
-                               Duration{entry.paused_since},
-                               Duration{now}});
+  record_pause(port, traffic_class, entry.root, entry.paused_since);
   entry.paused_since = k_never;
   if (((state.queued | state.ready) >> traffic_class & 1) != 0) kick(port);
 }

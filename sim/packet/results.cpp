@@ -19,6 +19,12 @@ void Simulation::Engine::count_pause_cause(std::uint32_t paused, int traffic_cla
   ++pause_causes[{root, paused, because, static_cast<std::uint32_t>(traffic_class)}];
 }
 
+void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since) {
+  if (!options.record_pauses || pause_intervals.size() >= options.max_samples) return;
+  const auto where = port_class(port, static_cast<std::uint32_t>(traffic_class));
+  pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
+}
+
 PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
   PortStatistics out;
   out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
@@ -90,10 +96,12 @@ std::vector<Victim> Simulation::Engine::victims() const {
     Victim victim{QueuePairId{id}, {}, {}, Duration{0}};
     for (const auto port : path) {
       const auto& seldom = count(port, state.traffic_class);
-      const Time paused = statistics_of(port, state.traffic_class).paused.ps;
+      const auto statistics = statistics_of(port, state.traffic_class);
+      const Time paused = (statistics.paused + statistics.starved).ps;
       const bool is_over = state.oldest == k_none;
       const bool overlaps = seldom.first_paused < (is_over ? state.last_delivered : now) &&
-                            (seldom.last_paused > state.first_sent || at(port, state.traffic_class).paused_since < now);
+                            (seldom.last_paused > state.first_sent || seldom.starved_since < now ||
+                             at(port, state.traffic_class).paused_since < now);
       const auto roots = roots_of.find({port, state.traffic_class});
       if (!overlaps || roots == roots_of.end() || paused <= victim.paused.ps) continue;
       const auto main_root =

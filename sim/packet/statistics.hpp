@@ -68,7 +68,7 @@ struct QueuePairResult {
   Bandwidth rate;            ///< current DCQCN rate; the link's without DCQCN
 };
 
-/// A flow that was paused although it crosses none of the queues that were the roots of those pauses.
+/// A flow that was paused, or waited for credits, although it crosses none of the queues that were the roots of that.
 struct Victim {
   QueuePairId queue_pair{};
   PortClass paused_at;  ///< egress on its path with the longest pause during its life
@@ -103,7 +103,7 @@ struct FlowSample {
   Bandwidth allowed;
 };
 
-/// One pause of an egress class, for traces; recorded when it ends.
+/// One pause of an egress class, or wait for credits with a known cause, for traces; recorded when it ends.
 struct PauseInterval {
   PortClass paused;
   PortId root{};  ///< congested egress port it came from

@@ -179,8 +179,7 @@ std::vector<double> victim_flow(const Cluster& base, int far, int local, Duratio
   auto shares = GoodputMeter(simulation).shares(2_ms, 7_ms, capacity);
   const auto results = simulation.results();
   CHECK(results.lossless_drops == 0);
-  if (cluster.network.switch_configs[0].flow_control == FlowControl::pfc)
-    check_victim(results, cluster.network.ports[index(receiver)].peer);
+  check_victim(results, cluster.network.ports[index(receiver)].peer);
   return shares;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In steady state the engine allocates nothing: memory is bounded by what is in flight, not by the length of a run. A program
-// of its own, because it replaces operator new.
+// In steady state the engine allocates nothing: memory is bounded by what is in flight, not by the length of a run. A
+// program of its own, because it replaces operator new.
 #include <doctest/doctest.h>
 
 #include <atomic>
