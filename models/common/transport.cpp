@@ -98,6 +98,14 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   }
 }
 
+void add_gpudirect(const PlanContext& context, DeviceId hca, const Path& path, bool is_read, Route& route) {
+  add_dma(context, path, is_read, route);
+  const auto name = context.topology.device(hca).type + ".gpudirect_read_bandwidth";
+  const auto* limit = context.parameters.find(name);
+  if (is_read && limit != nullptr)
+    route.crossings.push_back({context.resources.extra(Limit::gpudirect_read, hca, limit->value, name), 1});
+}
+
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {
   const auto path =
       to_memory ? context.topology.path_in_host(device, memory) : context.topology.path_in_host(memory, device);

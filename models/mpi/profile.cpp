@@ -46,6 +46,16 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
   profile.device_eager_limit = software.eager_limit.value_or(p.bytes(name("device_eager_limit")));
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
+  const auto if_known = [&](const char* field) {
+    const auto* parameter = p.find(name(field));
+    return parameter == nullptr ? 0.0 : parameter->value;
+  };
+  profile.device_eager_copy = {if_known("device_eager_copy_bandwidth")};
+  profile.eager_gap_copy = {if_known("eager_gap_bandwidth")};
+  profile.bounce_gap = from_seconds(if_known("bounce_gap"));
+  const auto* copied = p.find(name("device_copy_limit"));
+  profile.device_copy_limit =
+      copied == nullptr ? profile.device_eager_limit : Bytes{static_cast<std::int64_t>(copied->value)};
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
   profile.device_message_gap = p.duration(name("device_message_gap"));

@@ -260,7 +260,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
   pcie_only.may_use_nvlink = false;
   const auto path = is_sender ? topology.path_in_host(gpu, hca, pcie_only) : topology.path_in_host(hca, gpu, pcie_only);
   if (allowed && path) {
-    add_dma(context, *path, is_sender, route);
+    add_gpudirect(context, hca, *path, is_sender, route);
     return true;
   }
   const auto memory = topology.local_memory(hca);

@@ -137,8 +137,8 @@ class CollectivePlanner : public Planner {
 };
 
 void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
-  const auto& base = parameter_for(context_.parameters, architecture_,
-                                   fmt::format("nccl.base_time.{}.{}", to_string(algorithm), to_string(protocol)));
+  const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
+                                            algorithm, to_string(protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
@@ -154,6 +154,7 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
     return;
   }
   plan.floor = from_seconds(interval.value * per_thread);
+  plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
                      interval.name,

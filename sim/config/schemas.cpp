@@ -244,17 +244,17 @@ SchemaPtr parameters() {
 
 SchemaPtr calibration() {
   const auto value = make({.type = T::number_or_quantity});
-  const auto log =
-      mapping("a log",
-              {{"file", text(), "measured log, relative to this file", true},
-               {"scenario", text(), "scenario it was measured under, relative to this file; or `workload`"},
-               {"workload", workload(), "benchmark it is of, with the topology and software of this file"},
-               {"software", software(), "versions and switches, instead of those of this file"},
-               {"set", free_mapping(text()), "changes to the scenario, as with --set: path: value"},
-               {"hold_out", flag(), "compare, but do not fit; default off"},
-               {"optional", flag(), "skip the log when the file is absent; default off"},
-               {"weight", number(1e-6, 1e6), "counts like this many logs; default 1"}},
-              {{"scenario", "workload"}});
+  const auto log = mapping(
+      "a log",
+      {{"file", text(), "measured log, relative to this file; $NAME/... begins with an environment variable", true},
+       {"scenario", text(), "scenario it was measured under, relative to this file; or `workload`"},
+       {"workload", workload(), "benchmark it is of, with the topology and software of this file"},
+       {"software", software(), "versions and switches, instead of those of this file"},
+       {"set", free_mapping(text()), "changes to the scenario, as with --set: path: value"},
+       {"hold_out", flag(), "compare, but do not fit; default off"},
+       {"optional", flag(), "skip the log when the file is absent; default off"},
+       {"weight", number(1e-6, 1e6), "counts like this many logs; default 1"}},
+      {{"scenario", "workload"}});
   const auto fitted = mapping("a parameter to fit", {{"start", value, "default: the shipped value"},
                                                      {"low", value, "lower bound; default: a tenth of the start"},
                                                      {"high", value, "upper bound; default: ten times the start"},
@@ -317,6 +317,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"pcie_width", k_number, "lanes", "16", nullptr, 1, 32},
         {"latency", k_time, "one way, sending and receiving side together", "0.6 us"},
         {"message_rate", k_number, "messages per second"},
+        {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
         {"mtu", k_number, "largest payload of a packet, bytes", "4096", nullptr, 64, 65536},
         {"packet_header", k_number, "bytes around the payload", "30", nullptr, 0, 65536},
         {"payload_efficiency", k_number,

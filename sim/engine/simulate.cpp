@@ -124,6 +124,14 @@ struct RowBuilder {
     return name;
   }
 
+  [[nodiscard]] Duration not_below_floor(Duration time) const {
+    const double t = time.seconds();
+    const double floor = plan.floor.seconds();
+    const double scatter = 2 * plan.floor_jitter * floor;
+    if (scatter <= 0) return std::max(time, plan.floor);
+    return from_seconds((t + floor + std::hypot(t - floor, scatter)) / 2);
+  }
+
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
   void set_time(Row& row) const {
     auto terms = total_terms();
@@ -132,11 +140,11 @@ struct RowBuilder {
       total.ps = (total.ps + plan.operations - 1) / plan.operations;
       for (auto& term : terms) term.time.ps /= plan.operations;
     }
-    if (plan.floor > total) {
+    if (const auto least = not_below_floor(total); least > total) {
       auto wait = plan.floor_term;
-      wait.time = plan.floor - total;
+      wait.time = least - total;
       terms.push_back(std::move(wait));
-      total = plan.floor;
+      total = least;
     }
     row.time = total;
     const auto rest = total - models::sum(terms);

@@ -86,7 +86,7 @@ TEST_CASE("peer-to-peer traffic does not notice memory streams while a vCPU is f
   const auto host = host_contention(parameters(), streams(24, 188e9), 2, vm_memory());
   CHECK(host.scheduler_wait == 0_us);
   CHECK(beside("p2p", 1_MiB, 15_us, streams(24, 188e9)) == 15_us);
-  CHECK(host.memory_share_left < 0.4);
+  CHECK(host.memory_share_left < 0.5);
 }
 
 TEST_CASE("without neighbours nothing changes, and more of them never help") {
