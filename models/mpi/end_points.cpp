@@ -49,7 +49,7 @@ Result<EndPoint> named_end_point(const PlanContext& context, const Workload& wor
 
 }  // namespace
 
-EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu) {
+EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, bool rotates_hcas) {
   EndPoint end;
   end.host = host;
   if (needs_gpu) {
@@ -60,7 +60,7 @@ EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu
   }
   const int memories = topology.count(DeviceKind::memory, host);
   end.memory = topology.device_in_host(host, DeviceKind::memory, index % memories);
-  end.hcas = rotated_hcas(topology, end.memory, index / memories);
+  end.hcas = rotated_hcas(topology, end.memory, rotates_hcas ? index / memories : 0);
   return end;
 }
 
@@ -81,7 +81,7 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
 
 }  // namespace
 
-Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload) {
+Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
   const auto& topology = context.topology;
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
@@ -117,7 +117,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   }
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
-    out.push_back({end_point(topology, 0, i, first_gpu), end_point(topology, host_b, i + offset, second_gpu)});
+    out.push_back({end_point(topology, 0, i, first_gpu, rotates_hcas),
+                   end_point(topology, host_b, i + offset, second_gpu, rotates_hcas)});
   }
   for (const auto& pair : out) {
     if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
@@ -126,7 +127,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   return out;
 }
 
-Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload) {
+Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
   const auto& topology = context.topology;
   const bool needs_gpu = workload.send_buffer == BufferPlace::device;
   const auto capacity = [&](int host) {
@@ -142,7 +143,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
     std::vector<EndPoint> spread;
     const int hosts = topology.num_hosts();
     const int each = (wanted + hosts - 1) / hosts;
-    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false));
+    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false, rotates_hcas));
     return spread;
   }
   if (wanted > most) {
@@ -154,7 +155,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
     const int here = capacity(h);
     for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
-      ranks.push_back(end_point(topology, h, i, needs_gpu));
+      ranks.push_back(end_point(topology, h, i, needs_gpu, rotates_hcas));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (auto faults = unreachable(context, workload, ranks[r - 1], ranks[r]); !faults.empty())

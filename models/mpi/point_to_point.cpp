@@ -17,7 +17,12 @@ class PointToPointPlanner : public Planner {
  public:
   PointToPointPlanner(const PlanContext& context, const Workload& workload, std::vector<Pair> pairs)
       : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {
-    if (is_bandwidth_test(workload.benchmark)) transfers_.assume_window();
+    if (is_bandwidth_test(workload.benchmark)) {
+      transfers_.assume_window();
+    } else {
+      transfers_.assume_blocking();
+    }
+    if (is_read()) transfers_.assume_reads();
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -105,7 +110,7 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
       auto message = transfers_.message(from, to, size, p);
       plan.protocol = message.protocol;
       gap = std::max(gap, message.gap);
-      message.flow.bytes *= static_cast<double>(window);
+      transfers_.repeat(message, window, workload_.queue_pairs);
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       round.flows.push_back(std::move(message.flow));
@@ -207,7 +212,7 @@ Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, c
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_point_to_point_planner(const PlanContext& context, const Workload& workload) {
-  auto pairs = make_pairs(context, workload);
+  auto pairs = make_pairs(context, workload, make_profile(context, workload).rotates_hcas);
   if (!pairs) return tl::unexpected(pairs.error());
   if (auto faults = verbs_faults(context, workload, pairs->front()); !faults.empty()) return tl::unexpected(faults);
   return std::make_unique<PointToPointPlanner>(context, workload, std::move(*pairs));

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "guest/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -29,6 +31,14 @@ bool has_tcp_adapters(const PlanContext& context) {
   return false;
 }
 
+/// `version` is older than major.minor; a version that is not given is the newest.
+bool is_before(const std::string& version, int major, int minor) {
+  int given_major = 0;
+  int given_minor = 0;
+  if (std::sscanf(version.c_str(), "%d.%d", &given_major, &given_minor) < 1) return false;
+  return given_major < major || (given_major == major && given_minor < minor);
+}
+
 }  // namespace
 
 Profile make_profile(const PlanContext& context, const Workload& workload) {
@@ -44,18 +54,18 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_overhead = p.duration(name("device_overhead"));
   profile.inline_limit = p.bytes(name("inline_limit"));
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
-  profile.device_eager_limit = software.eager_limit.value_or(p.bytes(name("device_eager_limit")));
+  const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
+  profile.device_eager_limit = device_limit.value_or(p.bytes(name("device_eager_limit")));
+  profile.blocking_eager_limit = software.eager_limit.value_or(p.bytes(name("blocking_eager_limit")));
+  profile.blocking_device_eager_limit = device_limit.value_or(p.bytes(name("blocking_device_eager_limit")));
+  profile.eager_segment = p.bytes(name("eager_segment"));
+  profile.eager_bandwidth = p.bandwidth(name("eager_bandwidth"));
+  profile.fetch_gap = p.duration(name("fetch_gap"));
+  profile.gap_copy = p.bandwidth(name("gap_copy_bandwidth"));
+  profile.wire_gap = p.duration(name("wire_gap"));
+  profile.message_bandwidth = p.bandwidth(name("message_bandwidth"));
+  profile.staging_bandwidth = p.bandwidth(name("staging_bandwidth"));
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
-  const auto if_known = [&](const char* field) {
-    const auto* parameter = p.find(name(field));
-    return parameter == nullptr ? 0.0 : parameter->value;
-  };
-  profile.device_eager_copy = {if_known("device_eager_copy_bandwidth")};
-  profile.eager_gap_copy = {if_known("eager_gap_bandwidth")};
-  profile.bounce_gap = from_seconds(if_known("bounce_gap"));
-  const auto* copied = p.find(name("device_copy_limit"));
-  profile.device_copy_limit =
-      copied == nullptr ? profile.device_eager_limit : Bytes{static_cast<std::int64_t>(copied->value)};
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
   profile.device_message_gap = p.duration(name("device_message_gap"));
@@ -67,6 +77,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
+  profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_before(software.ucx_version, 1, 8);
+  profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
   profile.is_tcp = profile.name == "tcp";
   return profile;
 }

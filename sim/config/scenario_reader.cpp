@@ -55,6 +55,7 @@ class ScenarioReader {
     if (const auto* mpi = node.find("mpi")) software.mpi = mpi->scalar;
     size(node, "gpudirect_limit", software.gpudirect_limit);
     size(node, "eager_limit", software.eager_limit);
+    size(node, "device_eager_limit", software.device_eager_limit);
     size(node, "staging_chunk", software.staging_chunk);
     if (software.staging_chunk && software.staging_chunk->value < 1)
       faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
@@ -62,8 +63,9 @@ class ScenarioReader {
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     flag(node, "gdrcopy", software.gdrcopy);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
+    if (const auto* ucx = node.find("ucx")) read_version(*ucx, "a UCX version", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
-      if (const auto* version = nccl->find("version")) read_version(*version, software);
+      if (const auto* version = nccl->find("version")) read_version(*version, "an NCCL version", software.nccl_version);
       flag(*nccl, "p2p", software.nccl_p2p);
       flag(*nccl, "shm", software.nccl_shm);
       flag(*nccl, "nvls", software.nccl_nvls);
@@ -71,16 +73,16 @@ class ScenarioReader {
     return software;
   }
 
-  void read_version(const Node& node, Software& software) {
+  void read_version(const Node& node, const char* what, std::string& into) {
     int major = 0;
     int minor = 0;
     if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 ||
         minor > 99) {
-      faults_.push_back(node.error(fmt::format("'version' must be an NCCL version, found '{}'", node.scalar),
+      faults_.push_back(node.error(fmt::format("'version' must be {}, found '{}'", what, node.scalar),
                                    "write e.g. \"2.18\" in quotes"));
       return;
     }
-    software.nccl_version = node.scalar;
+    into = node.scalar;
   }
 
   Workload read_workload(const Node& node) {

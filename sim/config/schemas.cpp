@@ -186,17 +186,20 @@ SchemaPtr software() {
                                     {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
                                     {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
                                     {"nvls", flag(), "NVLink SHARP; default off"}});
-  return mapping("the software",
-                 {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
-                   "MPI profile; default open-mpi-ucx"},
-                  {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
-                  {"eager_limit", size(), "default: the profile's"},
-                  {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
-                  {"gpudirect_rdma", flag(), "default on"},
-                  {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
-                  {"gdrcopy", flag(), "default on"},
-                  {"nccl", nccl, "NCCL version and switches"},
-                  {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
+  return mapping(
+      "the software",
+      {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
+        "MPI profile; default open-mpi-ucx"},
+       {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
+       {"eager_limit", size(), "default: the profile's"},
+       {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
+       {"ucx", text(), "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy"},
+       {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
+       {"gpudirect_rdma", flag(), "default on"},
+       {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
+       {"gdrcopy", flag(), "default on"},
+       {"nccl", nccl, "NCCL version and switches"},
+       {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }
 
 SchemaPtr scenario() {
@@ -322,6 +325,11 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"packet_header", k_number, "bytes around the payload", "30", nullptr, 0, 65536},
         {"payload_efficiency", k_number,
          "share of the data rate that large messages were seen to reach; default: packet headers only"},
+        {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
+        {"connection_bandwidth", k_rate,
+         "what one connection reaches, when the adapter or its network limits it; default: the stack's own limit"},
+        {"post_gap", k_time,
+         "least time between two messages that perftest posts to one queue pair; default: the stack's"},
         {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
       {"network_switch",
        {{"ports", k_number, "ports", "40", nullptr, 1, 65536},
