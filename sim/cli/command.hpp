@@ -40,6 +40,7 @@ void add_output_options(CLI::App& app, CommonOptions& options, const std::vector
 void add_run(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
+void add_calibrate(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_show(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);

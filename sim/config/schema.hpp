@@ -53,7 +53,7 @@ struct Schema {
 /// Reports everything that does not fit: wrong kinds, unknown and missing keys, bad values.
 void check_node(const Node& node, const Schema& schema, Diagnostics& faults);
 
-/// Schema of a file kind: topology, scenario, parameters, device.
+/// Schema of a file kind: topology, scenario, parameters, device, calibration.
 const Schema& schema_of(const std::string& file_kind);
 
 /// Fields of one kind of device entry (gpu, hca, network_switch, nvswitch, processor) with their dimension. A field

@@ -180,24 +180,26 @@ SchemaPtr workload() {
   return mapping("a workload", std::move(fields));
 }
 
-SchemaPtr scenario() {
+SchemaPtr software() {
   const auto nccl =
       mapping("the NCCL settings", {{"version", text(), "major.minor[.patch]; default 2.28"},
                                     {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
                                     {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
                                     {"nvls", flag(), "NVLink SHARP; default off"}});
-  const auto software =
-      mapping("the software",
-              {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
-                "MPI profile; default open-mpi-ucx"},
-               {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
-               {"eager_limit", size(), "default: the profile's"},
-               {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
-               {"gpudirect_rdma", flag(), "default on"},
-               {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
-               {"gdrcopy", flag(), "default on"},
-               {"nccl", nccl, "NCCL version and switches"},
-               {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
+  return mapping("the software",
+                 {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
+                   "MPI profile; default open-mpi-ucx"},
+                  {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
+                  {"eager_limit", size(), "default: the profile's"},
+                  {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
+                  {"gpudirect_rdma", flag(), "default on"},
+                  {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
+                  {"gdrcopy", flag(), "default on"},
+                  {"nccl", nccl, "NCCL version and switches"},
+                  {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
+}
+
+SchemaPtr scenario() {
   const auto one = workload();
   return mapping(
       "a scenario",
@@ -208,7 +210,7 @@ SchemaPtr scenario() {
         true},
        {"virtualization", virtualization_schema(),
         "what all hosts wear, instead of what the topology says; compare scenarios that differ in this line"},
-       {"software", software, "versions and switches of the software"},
+       {"software", software(), "versions and switches of the software"},
        {"parameters", list(text()), "parameter files, relative to this file"},
        {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
        {"workload", one, "the benchmark to forecast"},
@@ -236,6 +238,48 @@ SchemaPtr parameters() {
                                       {"name", text(), "name of the set"},
                                       {"description", text(), "one line"},
                                       {"parameters", parameter_map(), "values by name", true}});
+}
+
+// ---- calibration --------------------------------------------------------------------------------------------------
+
+SchemaPtr calibration() {
+  const auto value = make({.type = T::number_or_quantity});
+  const auto log =
+      mapping("a log",
+              {{"file", text(), "measured log, relative to this file", true},
+               {"scenario", text(), "scenario it was measured under, relative to this file; or `workload`"},
+               {"workload", workload(), "benchmark it is of, with the topology and software of this file"},
+               {"software", software(), "versions and switches, instead of those of this file"},
+               {"set", free_mapping(text()), "changes to the scenario, as with --set: path: value"},
+               {"hold_out", flag(), "compare, but do not fit; default off"},
+               {"optional", flag(), "skip the log when the file is absent; default off"},
+               {"weight", number(1e-6, 1e6), "counts like this many logs; default 1"}},
+              {{"scenario", "workload"}});
+  const auto fitted = mapping("a parameter to fit", {{"start", value, "default: the shipped value"},
+                                                     {"low", value, "lower bound; default: a tenth of the start"},
+                                                     {"high", value, "upper bound; default: ten times the start"},
+                                                     {"prior", number(0, 100),
+                                                      "relative standard deviation before the fit; 0 = none; default "
+                                                      "by the interval or confidence of the value"}});
+  const auto hold_out = mapping("the held-out part", {{"every", integer(2, 1000), "every n-th size of each log"},
+                                                      {"sizes", list(size()), "these sizes"},
+                                                      {"ranks", list(integer(1, 1'000'000)), "logs of so many ranks"},
+                                                      {"hosts", list(integer(1, 1'000'000)), "logs of so many hosts"}});
+  return mapping("a calibration file",
+                 {{"schema", choice({"fabricast/calibration/1"}), "file kind and version", true},
+                  {"name", text(), "name of the calibration", true},
+                  {"description", text(), "one line"},
+                  {"topology", text(), "topology of logs that have a workload, relative to this file"},
+                  {"software", software(), "versions and switches of logs that have a workload"},
+                  {"parameters_before", list(text()), "parameter files read before the fit, relative to this file"},
+                  {"logs", list(log), "measured logs", true},
+                  {"fit", free_mapping(fitted), "parameters by name; * stands for any characters", true},
+                  {"hold_out", hold_out, "points that are compared, but not fitted"},
+                  {"noise", number(1e-4, 1), "relative standard deviation of one measured time; default 0.02"},
+                  {"loss", choice({"squared", "soft_l1"}), "soft_l1 (default) keeps outliers from steering the fit"},
+                  {"starts", integer(1, 100), "starting points; default 1"},
+                  {"intervals", choice({"covariance", "bootstrap"}), "default covariance"},
+                  {"bootstrap_samples", integer(10, 10000), "default 40"}});
 }
 
 constexpr auto k_bytes = Dimension::bytes;
@@ -320,8 +364,11 @@ const std::vector<std::string>& device_kinds() {
 }
 
 const Schema& schema_of(const std::string& file_kind) {
-  static const std::map<std::string, SchemaPtr> all{
-      {"topology", topology()}, {"scenario", scenario()}, {"device", device()}, {"parameters", parameters()}};
+  static const std::map<std::string, SchemaPtr> all{{"topology", topology()},
+                                                    {"scenario", scenario()},
+                                                    {"device", device()},
+                                                    {"parameters", parameters()},
+                                                    {"calibration", calibration()}};
   const auto it = all.find(file_kind);
   FABRICAST_ASSERT(it != all.end(), "file kind '{}'", file_kind);
   return *it->second;

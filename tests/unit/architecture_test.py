@@ -20,6 +20,7 @@ ALLOWED = {
     "sim/exchange": ["base", "exchange"],
     "calibration/readers": ["base", "readers"],
     "calibration/validate": ["base", "readers"],
+    "calibration/fit": ["base", "fit"],
     "sim/cli": ["base", "cli", "report"],
 }
 # Public headers that a folder must not use although they are public.
@@ -37,6 +38,7 @@ THIRD_PARTY = {
     "boost/": ["sim/topology"],
     "yaml-cpp/": ["sim/config/tree.cpp"],
     "CLI/": ["sim/cli"],
+    "Eigen/": ["calibration/fit"],
     "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
@@ -51,7 +53,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers", "fit"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -184,7 +184,8 @@ TEST_CASE("the schema files for editors are those the readers' tables give") {
   const std::pair<const char*, const char*> files[] = {{"topology", "topologies/topology.schema.json"},
                                                        {"scenario", "scenarios/scenario.schema.json"},
                                                        {"device", "models/device.schema.json"},
-                                                       {"parameters", "models/parameters.schema.json"}};
+                                                       {"parameters", "models/parameters.schema.json"},
+                                                       {"calibration", "calibration/calibration.schema.json"}};
   for (const auto& [kind, name] : files) {
     CAPTURE(name);
     const auto path = std::string(FABRICAST_SOURCE_DIR) + "/" + name;
