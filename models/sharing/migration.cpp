@@ -4,8 +4,8 @@
 //   stun = fixed + gpu_memory x max(time_per_gpu_gb, 1 / link) [+ memory x time_per_vm_gb]
 //
 // Fixed and per-GB times are fits to the published tables of each release (docs/MODELS.md). GB are 2^30 bytes here, as
-// profile names count them. The VM's own memory is copied before while it runs, and counts only in `total`, except in
-// the published table of worst cases.
+// profile names count them. A PVRDMA adapter adds a fixed time, and the registration of the VM's RDMA memory. The VM's
+// own memory is copied before while it runs, and counts only in `total`, except in the published table of worst cases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +67,9 @@ MigrationEstimate migration_estimate(const ParameterSet& parameters, const std::
   }
   if (vm.has_pvrdma)
     add(out, parameters.at("migration.pvrdma.fixed_time"), 1, "RDMA objects made anew on the other host");
+  const double registered_gb = vm.has_pvrdma ? static_cast<double>(vm.registered.value) / k_gib : 0;
+  add(out, parameters.at("migration.pvrdma.registration_time_per_gb"), registered_gb,
+      fmt::format("{:g} GB registered anew for RDMA", registered_gb));
   out.total = out.stun + transfer_time(vm.memory, link);
   out.limit = parameters.duration("migration.limit");
   out.exceeds_limit = out.stun > out.limit;

@@ -219,8 +219,8 @@ class MigrationPlanner : public DevicePlanner {
   /// `size` is the framebuffer of the VM's vGPUs.
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     const auto& asked = *workload_.migration;
-    const auto one =
-        migration_estimate(context_.parameters, asked.release, {size, asked.memory, asked.has_pvrdma}, asked.link);
+    const auto one = migration_estimate(context_.parameters, asked.release,
+                                        {size, asked.memory, asked.has_pvrdma, asked.registered}, asked.link);
     OperationPlan plan;
     plan.size = size;
     plan.algorithm = asked.release;
@@ -244,8 +244,9 @@ class MigrationPlanner : public DevicePlanner {
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"the VM changes little memory while it is copied",
                                  "unified memory, debuggers and profilers are off: they block migration"};
-    if (workload_.migration->has_pvrdma)
-      out.push_back(assumed_line(context_.parameters, "migration.pvrdma.fixed_time"));
+    for (const auto* name : {"migration.pvrdma.fixed_time", "migration.pvrdma.registration_time_per_gb"}) {
+      if (workload_.migration->has_pvrdma) out.push_back(assumed_line(context_.parameters, name));
+    }
     std::sort(out.begin(), out.end());
     return out;
   }

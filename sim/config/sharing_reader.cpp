@@ -94,6 +94,11 @@ MigrationSettings read_migration(const Node& node, Diagnostics& faults) {
     if (migration.link.bytes_per_s <= 0) faults.push_back(link->error("'link' must be above 0 B/s"));
   }
   if (const auto* pvrdma = node.find("pvrdma")) migration.has_pvrdma = as_flag(*pvrdma);
+  if (const auto* registered = node.find("registered")) {
+    migration.registered = size_of(*registered);
+    if (!migration.has_pvrdma)
+      faults.push_back(registered->error("'registered' needs a PVRDMA adapter", "add `pvrdma: on`"));
+  }
   return migration;
 }
 

@@ -46,7 +46,8 @@ std::vector<Field> sharing_fields() {
                                "published stun table; default esxi-7.0"},
                               {"memory", size(), "of the VM", true},
                               {"link", quantity(Dimension::bandwidth), "migration network; default 10 Gb/s"},
-                              {"pvrdma", flag(), "the VM has a PVRDMA adapter; default off"}});
+                              {"pvrdma", flag(), "the VM has a PVRDMA adapter; default off"},
+                              {"registered", size(), "memory registered with it; default 0 B"}});
   return {{"sharing", sharing(), "who computes on the workload's GPUs, and how their time is handed out"},
           {"iterations", integer(1, 1'000'000), "operations queued before the host waits; default 20, as nccl-tests"},
           {"remote", remote, "remote_gpu: one step of the application"},

@@ -59,6 +59,7 @@ struct MigrationSettings {
   Bytes memory;            ///< of the VM
   Bandwidth link{1.25e9};  ///< migration network
   bool has_pvrdma = false;
+  Bytes registered;  ///< memory registered for RDMA through the PVRDMA adapter
   SourceLocation location;
 };
 

@@ -179,6 +179,23 @@ TEST_CASE("strict round robin takes an overrun back from later turns, the other 
   CHECK(std::abs(with.clients[0].slot_share - 0.5) < std::abs(without.clients[0].slot_share - 0.5) / 2);
 }
 
+TEST_CASE("more kernel time never ends sooner, whatever shares the GPU") {
+  for (const auto policy : {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share}) {
+    for (const auto pause : {10_us, 500_us, 3_ms}) {
+      CAPTURE(to_string(policy));
+      CAPTURE(pause.ps);
+      Duration before;
+      for (Duration operation = 20_us; operation < 20_ms; operation = from_seconds(operation.seconds() * 1.1)) {
+        const auto wait = slice_wait(scheduler(policy, 4), operation, {{"neighbour", 1_ms, pause, {}, 0.5}});
+        const auto now = operation + wait.wait + wait.switching;
+        CHECK(now >= before);
+        CHECK(now >= operation);
+        before = now;
+      }
+    }
+  }
+}
+
 TEST_CASE("one slice and one switch cost reproduce the log of 1 and 2 processes on one H200 within 5 %") {
   const auto rows = test::read_table("h200-8gpu-nvswitch-passthrough-vm/gpu-time-slicing.tsv");
   REQUIRE(rows.size() == 12);

@@ -88,4 +88,8 @@ TEST_CASE("a PVRDMA VM without vGPU stops for seconds, not for its memory") {
   const auto one = migration_estimate(parameters(), "esxi-7.0", {{0}, 256_GiB, true}, 10_Gbps);
   CHECK(one.stun.seconds() < 5);
   CHECK(one.total.seconds() > 200);
+  // Memory registered for RDMA is registered anew: up to half a second per GB.
+  const auto registered = migration_estimate(parameters(), "esxi-7.0", {{0}, 256_GiB, true, 64_GiB}, 10_Gbps);
+  CHECK(registered.stun.seconds() == doctest::Approx(one.stun.seconds() + 64 * 0.25));
+  CHECK(registered.high.seconds() == doctest::Approx(one.high.seconds() + 64 * 0.5));
 }

@@ -110,8 +110,8 @@ std::vector<std::string> profile_families(const ParameterSet& parameters);
 std::optional<GpuProfile> find_gpu_profile(const std::string& family, std::string_view name,
                                            const ParameterSet& parameters);
 
-/// The scheduler `sharing` and the parameters describe for a GPU of `gpu_type`. Faults name what does not fit: a profile
-/// the GPU does not have, more clients than the profile allows, a slice shorter than a context switch.
+/// The scheduler `sharing` and the parameters describe for a GPU of `gpu_type`. Faults name what does not fit: a
+/// profile the GPU does not have, more clients than the profile allows, a slice shorter than a context switch.
 Result<TimeSlicing> time_slicing(const ParameterSet& parameters, const GpuSharing& sharing,
                                  const std::string& gpu_type);
 
@@ -172,6 +172,7 @@ struct MigrationVm {
   Bytes gpu_memory;  ///< framebuffer of all vGPUs; 0 for PVRDMA VMs without one
   Bytes memory;      ///< of the VM
   bool has_pvrdma = false;
+  Bytes registered;  ///< memory registered with the PVRDMA adapter
 };
 
 struct MigrationEstimate {
