@@ -34,7 +34,8 @@ void add_source_lines(Diagnostics& found) {
 }
 
 /// Faults and doubts of one file; errors when it cannot be used.
-Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings) {
+/// `lossless` gets the table of a lossless fabric, for the lines below "ok".
+Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& lossless) {
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
   if (*kind == "parameters") {
@@ -48,11 +49,15 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
     if (!loaded) return loaded.error();
-    return joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters));
+    lossless = describe_lossless(loaded->topology, loaded->parameters);
+    return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                  check_lossless(loaded->topology, loaded->parameters));
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
-  return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+  lossless = describe_lossless(loaded->topology, loaded->parameters);
+  return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                       check_lossless(loaded->topology, loaded->parameters)),
                 check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 
@@ -61,14 +66,16 @@ int check(const CheckOptions& options) {
   int errors = 0;
   int warnings = 0;
   for (const auto& file : options.files) {
-    auto found = check_file(file, settings);
+    std::string lossless;
+    auto found = check_file(file, settings, lossless);
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
     if (!has_errors(found))
       std::fputs(
-          fmt::format("{}: ok{}\n", file,
-                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s"))
+          fmt::format("{}: ok{}\n{}", file,
+                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s"),
+                      lossless)
               .c_str(),
           stdout);
   }

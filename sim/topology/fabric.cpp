@@ -68,12 +68,14 @@ class Generator {
   }
 
   int add_switch(std::string name, std::vector<int> coordinates = {}) {
-    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates)});
+    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates), -1});
     return num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
   }
 
   void cable(int a, int b) {
-    fabric_.cables.push_back({a, b, spec_.rate ? spec_.rate->bytes_per_s : 0, spec_.cable_length_m});
+    const bool has_hca = a < num_hcas() || b < num_hcas();
+    const double length = has_hca ? spec_.cable_length_m : spec_.switch_cable_length_m.value_or(spec_.cable_length_m);
+    fabric_.cables.push_back({a, b, spec_.rate ? spec_.rate->bytes_per_s : 0, length});
   }
 
   void single_switch() {
@@ -192,7 +194,10 @@ class Generator {
     }
     std::vector<int> made;
     for (int g = 0; g < groups; ++g) {
-      for (int r = 0; r < routers; ++r) made.push_back(add_switch(fmt::format("group{}-router{}", g, r)));
+      for (int r = 0; r < routers; ++r) {
+        made.push_back(add_switch(fmt::format("group{}-router{}", g, r)));
+        fabric_.switches.back().group = g;
+      }
     }
     for (int h = 0; h < num_hcas(); ++h) cable(h, made[static_cast<std::size_t>(h / per_router)]);
     const auto router = [&](int g, int r) { return made[static_cast<std::size_t>(g * routers + r % routers)]; };
@@ -253,7 +258,7 @@ class Generator {
     for (const auto& one : spec_.switches) {
       if (ends.count(one.name) > 0)
         fault(fmt::format("two switches are called '{}'", one.name), "give every switch its own name", one.location);
-      fabric_.switches.push_back({one.name, one.type, {}});
+      fabric_.switches.push_back({one.name, one.type, {}, -1});
       ends[one.name] = num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
     }
     for (const auto& one : spec_.cables) {

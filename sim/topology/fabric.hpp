@@ -22,6 +22,7 @@ struct FabricSwitch {
   std::string name;
   std::string type;
   std::vector<int> coordinates;  ///< torus only
+  int group = -1;                ///< dragonfly only
 };
 
 /// Ends are indices: HCAs from 0, then switches.

@@ -33,6 +33,7 @@ struct Topology::Impl {
   std::vector<Link> network_links;
   std::vector<DeviceId> hcas;               ///< network node -> device
   std::map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  bool is_infiniband = false;
   std::unique_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 
@@ -168,15 +169,21 @@ struct Builder {
         impl.network_links.push_back(std::move(link));
       }
     }
-    std::vector<std::vector<int>> coordinates(static_cast<std::size_t>(num_hcas));
-    std::vector<bool> is_switch(static_cast<std::size_t>(num_hcas), false);
+    topology::Network::Options options;
+    options.coordinates.resize(static_cast<std::size_t>(num_hcas));
+    options.groups.resize(static_cast<std::size_t>(num_hcas), -1);
+    options.is_switch.resize(static_cast<std::size_t>(num_hcas), false);
     for (const auto& one : fabric.switches) {
-      coordinates.push_back(one.coordinates);
-      is_switch.push_back(true);
+      options.coordinates.push_back(one.coordinates);
+      options.groups.push_back(one.group);
+      options.is_switch.push_back(true);
     }
-    impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()), pairs,
-                                                       impl.num_host_links, std::move(coordinates), spec.dimensions,
-                                                       std::move(is_switch), is_infiniband(fabric, types));
+    impl.is_infiniband = is_infiniband(fabric, types);
+    options.dimensions = spec.dimensions;
+    options.is_routed_by_destination = impl.is_infiniband;
+    options.routing = spec.routing;
+    impl.network = std::make_unique<topology::Network>(num_hcas + static_cast<int>(fabric.switches.size()),
+                                                       std::move(pairs), impl.num_host_links, std::move(options));
   }
 };
 
@@ -204,6 +211,7 @@ const TopologySpec& Topology::spec() const { return impl_->spec; }
 int Topology::num_hosts() const { return static_cast<int>(impl_->hosts.size()); }
 int Topology::num_devices() const { return impl_->num_host_devices + static_cast<int>(impl_->switches.size()); }
 int Topology::num_links() const { return impl_->num_host_links + static_cast<int>(impl_->network_links.size()); }
+int Topology::first_network_link() const { return impl_->num_host_links; }
 const std::string& Topology::host_name(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].name; }
 int Topology::host_shape(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].shape; }
 const HostSpec& Topology::host_spec(int host) const { return impl_->shape_of(host).spec; }
@@ -357,6 +365,24 @@ std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, Devi
   return impl_->network->all_routes(a->second, b->second, limit);
 }
 
+std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) const {
+  const auto target = impl_->node_of_hca.find(to.value);
+  if (!impl_->network || target == impl_->node_of_hca.end()) return {};
+  return impl_->network->next_links(arrived, target->second);
+}
+
+int Topology::next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const {
+  return impl_->network ? impl_->network->next_lane(arrived, lane, next, num_lanes) : 0;
+}
+
+LinkId Topology::uplink(DeviceId hca) const {
+  const auto node = impl_->node_of_hca.find(hca.value);
+  if (!impl_->network || node == impl_->node_of_hca.end()) return {-1};
+  return impl_->network->uplink(node->second);
+}
+
+bool Topology::is_infiniband() const { return impl_->is_infiniband; }
+
 std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flow) const {
   if (host_of(from) == host_of(to)) return path_in_host(from, to);
   const auto out = hcas_by_distance(from);
@@ -476,6 +502,32 @@ std::string_view to_string(FabricKind kind) {
       return "torus";
     case FabricKind::list:
       return "list";
+  }
+  return "";
+}
+
+std::string_view to_string(FlowControl control) {
+  switch (control) {
+    case FlowControl::pfc:
+      return "pfc";
+    case FlowControl::credits:
+      return "credits";
+    case FlowControl::drop:
+      return "drop";
+  }
+  return "";
+}
+
+std::string_view to_string(Routing routing) {
+  switch (routing) {
+    case Routing::automatic:
+      return "automatic";
+    case Routing::minimal:
+      return "minimal";
+    case Routing::dimension_order:
+      return "dimension_order";
+    case Routing::up_down:
+      return "up_down";
   }
   return "";
 }

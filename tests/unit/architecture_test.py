@@ -11,6 +11,7 @@ ALLOWED = {
     "sim/base": [],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
+    "sim/lossless": ["base"],
     "models": ["base", "common", "nccl", "mpi"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine"],

@@ -3,6 +3,8 @@
 // is a warning with what was found, why it matters, and the fix. One entry per host group and kind, not per host.
 #pragma once
 
+#include <string>
+
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/scenario.hpp"
@@ -12,5 +14,11 @@ namespace fabricast {
 
 Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
 Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
+/// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock.
+Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters);
+
+/// The settings a lossless fabric ends up with and the headroom of each kind of port, as a table for people. Empty
+/// without a `lossless:` block.
+std::string describe_lossless(const Topology& topology, const ParameterSet& parameters);
 
 }  // namespace fabricast
