@@ -18,6 +18,7 @@ ALLOWED = {
     "sim/check": ["base"],
     "sim/report": ["base", "report"],
     "sim/exchange": ["base", "exchange"],
+    "sim/packet": ["base", "packet"],
     "calibration/readers": ["base", "readers"],
     "calibration/validate": ["base", "readers"],
     "sim/cli": ["base", "cli", "report"],
@@ -28,6 +29,7 @@ FORBIDDEN_PUBLIC = {
     "sim/topology": ["scenario", "result", "simulate", "load", "models/"],
     "models": ["load", "simulate", "measurement"],
     "sim/engine": ["load", "measurement"],
+    "sim/packet": ["topology", "scenario", "result", "simulate", "load", "measurement", "models/"],
     "sim/exchange": ["load", "simulate", "models/"],
     "calibration/readers": ["load", "simulate", "models/"],
 }
@@ -50,7 +52,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "readers"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "readers", "packet"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")
