@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/assert.hpp"
 
@@ -48,6 +50,28 @@ void append(Route& route, const Route& next) {
   route.pcie_switch_hops += next.pcie_switch_hops;
   route.socket_crossings += next.socket_crossings;
   if (next.kind == TransportKind::network_staged) route.kind = TransportKind::network_staged;
+  add_legs(next, 1, route.legs);
+}
+
+void add_legs(const Route& route, int times, std::vector<Leg>& legs) {
+  for (auto leg : route.legs) {
+    leg.times *= times;
+    legs.push_back(leg);
+  }
+}
+
+std::vector<Leg> merged_legs(std::vector<Leg> legs) {
+  const auto place = [](const Leg& leg) { return std::tuple(leg.from, leg.to, leg.flow); };
+  std::sort(legs.begin(), legs.end());
+  std::vector<Leg> out;
+  for (const auto& leg : legs) {
+    if (!out.empty() && place(out.back()) == place(leg)) {
+      out.back().times += leg.times;
+    } else {
+      out.push_back(leg);
+    }
+  }
+  return out;
 }
 
 void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route) {
@@ -86,6 +110,7 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
 bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
   if (!path) return false;
+  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1});
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
   const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency", 1e-6); };

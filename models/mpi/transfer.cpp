@@ -214,9 +214,11 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                     "verbs.store_and_forward", "first packet crosses each PCIe link and wire in turn"));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
+  out.flow.legs = route.legs;
   for (int rail = 1; rail < rails; ++rail) {
     const auto more = network_route(from, to, static_cast<std::size_t>(rail), flow, direct_from, direct_to);
     all.insert(all.end(), more.crossings.begin(), more.crossings.end());
+    add_legs(more, 1, out.flow.legs);
   }
   out.flow.crossings = merged(std::move(all));
   if (profile_.flow_bandwidth.bytes_per_s > 0) {

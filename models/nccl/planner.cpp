@@ -250,6 +250,7 @@ void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std
   flow.bytes = bytes_per_crossing / share;
   flow.payload = payload_per_crossing;
   flow.crossings = pattern_used.crossings;
+  flow.legs = pattern_used.legs;
   double parallel = 1;  // channels that share one unit of the flow
   if (is_pairs)
     parallel =

@@ -220,7 +220,9 @@ std::string describe_lossless(const Topology& topology, const ParameterSet& para
   const auto ports = port_headrooms(topology, parameters);
   if (!ports.empty()) {
     out += fmt::format("  headroom per port and lossless priority ({}), bytes:\n",
-                       settings.is_headroom_auto ? "derived by the vendor's formula" : "given");
+                       settings.headroom_delays > 0 ? fmt::format("{:g} x rate x delay", settings.headroom_delays)
+                       : settings.is_headroom_auto  ? "derived by the vendor's formula"
+                                                    : "given");
     out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", "rate", "cable", "ports", "in use",
                        "xoff", "xon", "size", "needed", "example");
     for (const auto& port : ports)

@@ -38,6 +38,7 @@ DcqcnSpec read_dcqcn(const Node& node) {
   time(node, "cnp_interval", dcqcn.cnp_interval);
   size(node, "byte_counter", dcqcn.byte_counter);
   if (const auto* found = node.find("fast_recovery")) dcqcn.fast_recovery = static_cast<int>(as_integer(*found));
+  if (const auto* clamp = node.find("clamp_target")) dcqcn.clamp_target = as_flag(*clamp);
   rate(node, "additive_increase", dcqcn.additive_increase);
   rate(node, "hyper_increase", dcqcn.hyper_increase);
   rate(node, "minimum_rate", dcqcn.minimum_rate);

@@ -94,6 +94,7 @@ SchemaPtr dcqcn() {
        {"increase_interval", quantity(Dimension::time), "timer of rate increases"},
        {"byte_counter", size(), "bytes sent per byte-counter increase"},
        {"fast_recovery", integer(1, 1000), "increases before additive increase starts"},
+       {"clamp_target", flag(), "every cut lowers the target rate too; default: only the first of a series"},
        {"additive_increase", quantity(Dimension::bandwidth), "rate step of additive increase"},
        {"hyper_increase", quantity(Dimension::bandwidth), "rate step of hyper increase"},
        {"minimum_rate", quantity(Dimension::bandwidth), "a flow is never slower"},
@@ -213,6 +214,26 @@ SchemaPtr topology() {
 
 // ---- scenario -----------------------------------------------------------------------------------------------------
 
+SchemaPtr flow_list() {
+  return list(mapping("a flow", {{"name", text(), "default: from -> to"},
+                                 {"from", text(), "a host, or host.hcaN", true},
+                                 {"to", text(), "a host, or host.hcaN", true},
+                                 {"bytes", size(), "default: the size of the row"},
+                                 {"start", quantity(Dimension::time), "default 0 s"},
+                                 {"priority", integer(0, 7), "default: the workload's"}}));
+}
+
+SchemaPtr transport() {
+  return mapping(
+      "the transport",
+      {{"verb", choice({"write", "send", "read"}), "RDMA operation; default write"},
+       {"congestion_control", choice({"auto", "none", "dcqcn"}), "default auto: dcqcn where PFC switches mark"},
+       {"routing", choice({"ecmp", "spray", "adaptive"}),
+        "per flow by hash, per packet in turn, or per packet to the shortest queue; default ecmp"},
+       {"priority", integer(0, 7), "default: the fabric's first lossless priority, lane 0 with credits"},
+       {"window", size(), "unacknowledged bytes per queue pair; default: no limit"}});
+}
+
 SchemaPtr workload() {
   const auto place = choice({"host", "device"});
   const auto sizes =
@@ -240,10 +261,17 @@ SchemaPtr workload() {
         "how nccl-tests starts operations; default process_per_gpu"},
        {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
        {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-       {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
        {"bidirectional", flag(), "perftest -b; default off"},
        {"root", integer(0, 1'000'000), "root rank; default 0"},
-       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
+       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"},
+       {"pattern", choice({"flows", "incast", "permutation", "parking_lot", "victim", "ring_all_reduce"}),
+        "traffic: which hosts send to which; default flows"},
+       {"senders", integer(1, 1'000'000), "traffic: senders of incast (default all) and behind the victim's trunk"},
+       {"local_senders", integer(1, 1'000'000),
+        "traffic: senders of the victim pattern beside the receiver; default 1"},
+       {"flows", flow_list(), "traffic: flows one by one"},
+       {"transport", transport(), "verb, congestion control, routing and priority; packet engine only"}});
 }
 
 SchemaPtr scenario() {
@@ -347,6 +375,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"dcqcn_increase_interval", k_time, "timer of rate increases"},
         {"dcqcn_byte_counter", k_bytes, "bytes sent per byte-counter increase"},
         {"dcqcn_fast_recovery", k_number, "increases before additive increase starts"},
+        {"dcqcn_clamp_target", k_number, "1: every cut lowers the target rate too"},
         {"dcqcn_additive_increase", k_rate, "rate step of additive increase"},
         {"dcqcn_hyper_increase", k_rate, "rate step of hyper increase"},
         {"dcqcn_minimum_rate", k_rate, "a flow is never slower"},
@@ -368,6 +397,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"xoff", k_bytes, "static threshold instead of alpha; 0 = none"},
         {"xon", k_bytes, "resume below it, static thresholds"},
         {"headroom", k_bytes, "per port and lossless priority; 0 = the vendor's formula"},
+        {"headroom_delays", k_number, "headroom = this x rate x cable delay; 0 = not so"},
         {"port_mtu", k_bytes, "largest frame of any class"},
         {"lossless_mtu", k_bytes, "largest lossless frame in the headroom formula"},
         {"mac_phy", k_bytes, "data inside MAC and PHY of both ends"},
@@ -385,6 +415,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"dcqcn_increase_interval", k_time, "timer of rate increases"},
         {"dcqcn_byte_counter", k_bytes, "bytes sent per byte-counter increase"},
         {"dcqcn_fast_recovery", k_number, "increases before additive increase starts"},
+        {"dcqcn_clamp_target", k_number, "1: every cut lowers the target rate too"},
         {"dcqcn_additive_increase", k_rate, "rate step of additive increase"},
         {"dcqcn_hyper_increase", k_rate, "rate step of hyper increase"},
         {"dcqcn_minimum_rate", k_rate, "a flow is never slower"},

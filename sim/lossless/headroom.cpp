@@ -51,6 +51,8 @@ Bytes least_headroom(const HeadroomInput& input, Bytes packet) {
 }
 
 Bytes headroom_of(const LosslessSettings& settings, const Link& link) {
+  if (settings.headroom_delays > 0)
+    return {static_cast<std::int64_t>(settings.headroom_delays * link.bandwidth.bytes_per_s * link.latency.seconds())};
   if (!settings.is_headroom_auto) return settings.headroom;
   return vendor_headroom(input_of(settings, link.bandwidth, length_of(link))).xoff;
 }
@@ -76,7 +78,7 @@ std::vector<PortHeadroom> port_headrooms(const Topology& topology, const Paramet
       port.rate = link.bandwidth;
       port.cable_m = input.cable_m;
       port.vendor = vendor_headroom(input);
-      port.configured = settings.is_headroom_auto ? port.vendor.xoff : settings.headroom;
+      port.configured = headroom_of(settings, link);
       port.needed = least_headroom(input, packet);
       port.example = fmt::format("{} <- {}", topology.device(link.to).name, topology.device(link.from).name);
     }

@@ -75,6 +75,7 @@ void set_memory(const Resolver& resolver, LosslessSettings& out) {
   out.is_static = given.xoff || (out.xoff.value > 0 && !given.alpha);
   out.headroom = resolver.bytes(given.headroom, "headroom");
   out.is_headroom_auto = out.headroom.value == 0;
+  out.headroom_delays = given.headroom ? 0 : resolver.value("headroom_delays");
 }
 
 }  // namespace
@@ -128,6 +129,7 @@ DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& param
   out.cnp_interval = time(given.cnp_interval, "cnp_interval");
   out.byte_counter = given.byte_counter.value_or(Bytes{std::llround(value("byte_counter"))});
   out.fast_recovery = given.fast_recovery.value_or(static_cast<int>(std::lround(value("fast_recovery"))));
+  out.clamp_target = given.clamp_target.value_or(value("clamp_target") != 0);
   out.additive_increase = rate(given.additive_increase, "additive_increase");
   out.hyper_increase = rate(given.hyper_increase, "hyper_increase");
   out.minimum_rate = rate(given.minimum_rate, "minimum_rate");

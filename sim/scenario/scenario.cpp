@@ -54,6 +54,7 @@ constexpr std::array k_benchmarks{
     Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{traffic, "traffic", F::traffic, false, false, {2'000'000}, {2'000'000}},
 };
 
 const Entry& entry_of(Benchmark benchmark) {
@@ -84,6 +85,24 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name) {
 BenchmarkFamily family_of(Benchmark benchmark) { return entry_of(benchmark).family; }
 bool is_collective(Benchmark benchmark) { return entry_of(benchmark).is_collective; }
 bool is_bandwidth_test(Benchmark benchmark) { return entry_of(benchmark).is_bandwidth; }
+
+std::string_view to_string(TrafficPattern pattern) {
+  switch (pattern) {
+    case TrafficPattern::flows:
+      return "flows";
+    case TrafficPattern::incast:
+      return "incast";
+    case TrafficPattern::permutation:
+      return "permutation";
+    case TrafficPattern::parking_lot:
+      return "parking_lot";
+    case TrafficPattern::victim:
+      return "victim";
+    case TrafficPattern::ring_all_reduce:
+      return "ring_all_reduce";
+  }
+  return "";
+}
 
 std::string_view to_string(LaunchMode mode) {
   switch (mode) {

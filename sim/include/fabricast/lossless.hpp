@@ -53,6 +53,7 @@ struct DcqcnSettings {
   Duration alpha_interval, decrease_interval, increase_interval, cnp_interval;
   Bytes byte_counter;
   int fast_recovery = 5;
+  bool clamp_target = false;
   Bandwidth additive_increase, hyper_increase, minimum_rate;
 };
 
@@ -65,8 +66,9 @@ struct LosslessSettings {
   Bytes buffer;          ///< packet memory of a switch
   Bytes shared_buffer;   ///< of it, for lossless classes before headroom and reserved
   bool is_headroom_auto = true;
-  Bytes headroom;          ///< when not auto
-  bool is_static = false;  ///< thresholds xoff and xon instead of alpha
+  Bytes headroom;              ///< when not auto
+  double headroom_delays = 0;  ///< headroom = this x rate x cable delay, where above 0
+  bool is_static = false;      ///< thresholds xoff and xon instead of alpha
   Bytes xoff, xon;
   double alpha = 1;
   Bytes resume_offset;

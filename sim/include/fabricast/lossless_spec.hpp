@@ -34,6 +34,7 @@ struct DcqcnSpec {
   std::optional<Duration> increase_interval;  ///< timer of rate increases
   std::optional<Bytes> byte_counter;          ///< bytes sent per byte-counter increase
   std::optional<int> fast_recovery;           ///< increases before additive increase starts
+  std::optional<bool> clamp_target;           ///< every cut lowers the target rate too; else the first of a series
   std::optional<Bandwidth> additive_increase;
   std::optional<Bandwidth> hyper_increase;
   std::optional<Bandwidth> minimum_rate;

@@ -2,10 +2,12 @@
 // What a simulation answers: one row per message size, the terms each time is made of, and what it rests on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fabricast/fabric_report.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/units.hpp"
 
@@ -33,6 +35,8 @@ struct Row {
   Duration physical_bound;       ///< bytes over the narrowest link plus path latency: no prediction is below it
   bool is_extrapolated = false;  ///< outside the range the parameters were fitted on
   std::vector<Term> terms;
+  std::vector<FlowTime> flows;                 ///< traffic: completion of every flow
+  std::shared_ptr<const FabricReport> fabric;  ///< packet engine only
 };
 
 /// What was asked of one setting and what the simulation used.
@@ -58,6 +62,7 @@ struct Prediction {
   std::string scenario;
   std::string topology;
   std::vector<WorkloadPrediction> workloads;
+  bool is_interrupted = false;  ///< ended early: later sizes, or the end of the last, are missing
 };
 
 }  // namespace fabricast

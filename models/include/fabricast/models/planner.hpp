@@ -24,6 +24,7 @@ struct PlanContext {
   std::uint64_t seed = 1;
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
+  bool with_legs = false;  ///< flows list their network transfers
 };
 
 class Planner {
