@@ -65,10 +65,11 @@ struct PfcConfig {
 };
 
 struct CreditConfig {
-  Bytes lane_buffer{16 * 1024};       ///< input buffer per port and lane
-  Duration credit_interval{256'000};  ///< least time between two updates of one lane
-  std::uint32_t input_speedup = 1;    ///< packets one input may send at the same time
-  Duration turnaround{};              ///< from a freed block to the update, at least
+  Bytes lane_buffer{16 * 1024};           ///< input buffer per port and lane
+  Duration credit_interval{256'000};      ///< least time between two updates of one lane
+  bool has_virtual_output_queues = true;  ///< else a packet whose egress is busy stops all behind it in its lane
+  std::uint32_t input_speedup = 1;        ///< packets one input may send at the same time
+  Duration turnaround{};                  ///< from a freed block to the update, at least
 };
 
 struct SwitchConfig {

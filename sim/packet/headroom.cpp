@@ -73,7 +73,8 @@ Bytes worst_case_headroom(const Network& network, PortId port, Bytes frame) {
       node.kind == NodeKind::packet_switch && network.switch_configs[node.config].pfc.is_pause_out_of_band;
   const auto response = pause_response_of(network, here.peer);
   const double in_flight = (2 * here.delay.seconds() + response.seconds()) * here.rate.bytes_per_s;
-  const double frames = static_cast<double>(frame.value) * (is_out_of_band ? 1 : 2);
+  // Finishing at the peer, found the pool used up, and before PAUSE.
+  const double frames = static_cast<double>(frame.value) * (is_out_of_band ? 2 : 3);
   const double bytes = std::ceil(in_flight) + frames + (is_out_of_band ? 0 : static_cast<double>(k_pause_wire));
   if (node.kind == NodeKind::host) return {static_cast<std::int64_t>(bytes)};
   // Whole cells: every frame wastes less than one.

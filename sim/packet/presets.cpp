@@ -116,6 +116,7 @@ DcqcnConfig connectx_dcqcn() {
   dcqcn.additive = {5e6 / 8};
   dcqcn.hyper = {50e6 / 8};
   dcqcn.minimum = {1e6 / 8};
+  dcqcn.clamp_target = false;  // clamp_tgt_rate 0, clamp_tgt_rate_after_time_inc 1
   return dcqcn;
 }
 

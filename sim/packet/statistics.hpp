@@ -49,6 +49,7 @@ struct PortStatistics {
 
 /// One message. Times are negative until they happened.
 struct MessageResult {
+  MessageId message{};
   QueuePairId queue_pair{};
   std::uint64_t tag = 0;
   Bytes bytes;
@@ -129,9 +130,9 @@ struct Results {
   std::uint64_t lossy_drops = 0;
   std::vector<std::array<PortStatistics, k_num_classes>> ports;  ///< [port][class]
   std::vector<Bytes> max_switch_buffer;                          ///< [node]
-  std::vector<MessageResult> messages;
-  std::vector<QueuePairResult> queue_pairs;
-  std::vector<PauseEdge> pause_tree;  ///< by root, then depth
+  std::vector<MessageResult> messages;                           ///< in the order posted
+  std::vector<QueuePairResult> queue_pairs;  ///< [queue pair]; the data of READs have further entries of their own
+  std::vector<PauseEdge> pause_tree;         ///< by root, then depth
   std::vector<Victim> victims;
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;

@@ -43,11 +43,11 @@ struct TransportConfig {
   Bytes read_request{78};  ///< headers + RETH 16
   int ack_class = -1;      ///< -1 = the class of the data
   int cnp_class = 6;
-  std::uint32_t ack_every = 16;   ///< packets per acknowledgement; the last of a message always asks for one
-  Bytes window{};                 ///< unacknowledged payload per queue pair; 0 = no limit
-  std::uint32_t max_reads = 16;   ///< READ requests outstanding per queue pair
-  Duration timeout{500'000'000};  ///< go-back-N without acknowledgement for this long; 0 = never
-  bool out_of_order = false;      ///< receiver places packets as they come (spraying, adaptive routing)
+  std::uint32_t ack_every = 16;      ///< packets per acknowledgement; the last of a message always asks for one
+  Bytes window{};                    ///< unacknowledged payload per queue pair; 0 = no limit
+  std::uint32_t max_reads = 16;      ///< READ requests outstanding per queue pair
+  Duration timeout{67'108'864'000};  ///< go-back-N without acknowledgement for this long (4.096 us x 2^14); 0 = never
+  bool out_of_order = false;         ///< receiver places packets as they come (spraying, adaptive routing)
   DcqcnConfig dcqcn;
 };
 
