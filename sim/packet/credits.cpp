@@ -86,6 +86,7 @@ void Simulation::Engine::send_credit(std::uint32_t port, int traffic_class) {
   packet.traffic_class = static_cast<std::uint8_t>(traffic_class);
   packet.number = limit;
   append(ports[port].control, id);
+  ports[port].has_control = true;
   ++count(port, traffic_class).pause_frames;
   kick(port);
 }

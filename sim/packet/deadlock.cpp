@@ -13,6 +13,9 @@ namespace fabricast::packet {
 
 namespace {
 
+// So many watches in a row with traffic and without a packet accepted are a livelock of retransmissions.
+constexpr int k_futile_watches = 200;
+
 // Follows the first queue that each one waits for until one comes again.
 std::vector<PortClass> cycle_in(const std::map<std::uint32_t, std::vector<std::uint32_t>>& stuck) {
   std::vector<std::uint32_t> path{stuck.begin()->first};
@@ -59,7 +62,11 @@ void Simulation::Engine::watch() {
   is_watching = false;
   if (!is_anything_under_way()) return;
   const bool is_idle = events.size() <= idle_events;
-  find_deadlock(is_idle);
+  const bool is_futile = packet_hops > hops_at_watch && accepted_packets == accepted_at_watch;
+  futile_watches = is_futile ? futile_watches + 1 : packet_hops > hops_at_watch ? 0 : futile_watches;
+  hops_at_watch = packet_hops;
+  accepted_at_watch = accepted_packets;
+  find_deadlock(is_idle || futile_watches >= k_futile_watches);
   if (deadlock) return;
   is_watching = true;
   ++idle_events;
@@ -91,7 +98,8 @@ void Simulation::Engine::find_deadlock(bool is_stalled) {
   if (!stuck.empty()) found.cycle = cycle_in(stuck);
   for (std::uint32_t id = 0; id < queue_pairs.size(); ++id)
     if (queue_pairs[id].oldest != k_none) found.stuck.push_back(QueuePairId{id});
-  found.reason = "no packet can move and nothing is planned";
+  found.reason = futile_watches >= k_futile_watches ? "packets move, but all are lost or out of order"
+                                                    : "no packet can move and nothing is planned";
   for (std::size_t i = 0; i < found.cycle.size(); ++i)
     found.reason = (i == 0 ? std::string() : found.reason + ", waits for ") + network.link_name(found.cycle[i].port);
   if (!found.cycle.empty()) found.reason += fmt::format(", waits for {}", network.link_name(found.cycle[0].port));

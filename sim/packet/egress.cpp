@@ -5,20 +5,9 @@
 #include <bit>
 
 #include "packet/engine.hpp"
+#include "packet/random.hpp"
 
 namespace fabricast::packet {
-
-namespace {
-
-// Uniform in [0, 1), a function of its arguments alone [splitmix64].
-double uniform(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + a * 0xbf58476d1ce4e5b9ULL + b * 0x94d049bb133111ebULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
-}
-
-}  // namespace
 
 void Simulation::Engine::wake_at(std::uint32_t port, Time time) {
   if (ports[port].wake_at <= time) return;
@@ -37,7 +26,7 @@ void Simulation::Engine::kick(std::uint32_t port) {
 
 void Simulation::Engine::send_next(std::uint32_t port) {
   auto& state = ports[port];
-  if (state.pause_due != 0 || state.control.head != k_none) {
+  if (state.pause_due != 0 || state.has_control) {
     send_control(port);
   } else {
     if (((state.queued | state.ready) & ~state.paused) == 0) return;
@@ -57,7 +46,7 @@ void Simulation::Engine::send_next(std::uint32_t port) {
     }
   }
   const bool has_more =
-      ((state.queued | state.ready) & ~state.paused) != 0 || state.pause_due != 0 || state.control.head != k_none;
+      ((state.queued | state.ready) & ~state.paused) != 0 || state.pause_due != 0 || state.has_control;
   if (has_more || !options.shortcuts) wake_at(port, state.free_at);
 }
 
@@ -171,7 +160,11 @@ void Simulation::Engine::hand_to_wire(std::uint32_t port, std::uint32_t id, Time
   packets[id].time = arrival;
   packets[id].ingress = peer;
   auto& wire = ports[peer].wire;
-  if (wire.head == k_none) events.push(arrival, EventKind::packet_arrival, peer);
+  if (wire.head == k_none) {
+    events.push(arrival, EventKind::packet_arrival, peer);
+  } else {
+    packets[wire.tail].next_time = arrival;
+  }
   append(wire, id);
 }
 
@@ -180,6 +173,7 @@ void Simulation::Engine::send_control(std::uint32_t port) {
   auto& state = ports[port];
   const bool is_pause = state.pause_due != 0;
   const std::uint32_t id = is_pause ? make_pause_frame(port) : take_first(state.control);
+  state.has_control = state.control.head != k_none;
   const Time duration = wire_time(state, is_pause ? k_pause_wire_bytes : k_credit_wire_bytes);
   state.free_at = now + duration;
   auto& packet = packets[id];

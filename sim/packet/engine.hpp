@@ -40,6 +40,7 @@ struct Simulation::Engine {
   // engine.cpp
   void set_up_port(std::uint32_t port);
   void set_up_buffers();
+  void fetch_ahead() const;
   void handle(Event event);
   void handle_rare(Event event);
   void on_timer(std::uint32_t timer);
@@ -118,6 +119,7 @@ struct Simulation::Engine {
   void process(std::uint32_t port, std::uint32_t packet);
   void on_data(std::uint32_t port, const Packet& packet);
   void accept(std::uint32_t port, const Packet& packet);
+  static bool note_arrival(QueuePairState& state, std::uint32_t number);
   void accept_out_of_order(std::uint32_t port, const Packet& packet);
   void finish_message(std::uint32_t port, std::uint32_t message);
   void start_read_response(std::uint32_t queue_pair, std::uint32_t message);
@@ -228,7 +230,10 @@ struct Simulation::Engine {
   bool is_sampling = false;  ///< a sample event is pending
   bool is_watching = false;
   std::uint64_t num_events = 0, packet_hops = 0, delivered_packets = 0, lossless_drops = 0, lossy_drops = 0;
-  std::size_t idle_events = 0;  ///< pending events that move nothing: samples, watches, refreshes
+  std::size_t idle_events = 0;         ///< pending events that move nothing: samples, watches, refreshes
+  std::uint64_t accepted_packets = 0;  ///< in order, or new
+  std::uint64_t hops_at_watch = 0, accepted_at_watch = 0;
+  int futile_watches = 0;  ///< in a row: packets moved, none was accepted
   std::uint64_t unfinished_messages = 0, finished_messages = 0;
   std::optional<Deadlock> deadlock;
   StopReason stop_reason = StopReason::finished;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace fabricast::packet {
@@ -33,79 +34,106 @@ enum class EventKind : std::uint32_t {
 
 struct Event {
   Time time;
-  std::uint32_t code;
+  std::uint64_t code;
 
-  [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(code >> 28); }
-  [[nodiscard]] std::uint32_t id() const { return code & 0x0fff'ffff; }
+  [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(code >> 32); }
+  [[nodiscard]] std::uint32_t id() const { return static_cast<std::uint32_t>(code); }
+};
+
+/// Memory that begins at a cache line.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <typename U>
+  explicit LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* memory, std::size_t) { ::operator delete (memory, std::align_val_t{64}); }
+  bool operator==(const LineAllocator&) const = default;
 };
 
 class EventQueue {
  public:
-  [[nodiscard]] bool empty() const { return heap_.size() <= (has_hole_ ? 1U : 0U); }
-  [[nodiscard]] std::size_t size() const { return heap_.size() - (has_hole_ ? 1U : 0U); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] std::size_t size() const { return size_ - (has_hole_ ? 1U : 0U); }
 
   void push(Time time, EventKind kind, std::uint32_t id) {
-    const Event event{time, static_cast<std::uint32_t>(kind) << 28 | id};
+    const Event event{time, static_cast<std::uint64_t>(kind) << 32 | id};
     if (has_hole_) {
       has_hole_ = false;
       sink(event);
       return;
     }
-    heap_.push_back(event);
-    std::size_t at = heap_.size() - 1;
+    std::size_t at = size_++;
+    if (heap_.size() < k_root + size_ + 4) heap_.resize(2 * heap_.size(), k_last);
     while (at > 0) {
       const std::size_t parent = (at - 1) / 4;
-      if (!before(event, heap_[parent])) break;
-      heap_[at] = heap_[parent];
+      if (!before(event, heap_[k_root + parent])) break;
+      heap_[k_root + at] = heap_[k_root + parent];
       at = parent;
     }
-    heap_[at] = event;
+    heap_[k_root + at] = event;
   }
 
   [[nodiscard]] const Event& next() {
     close_hole();
-    return heap_.front();
+    return heap_[k_root];
   }
 
   /// Takes the next event. Its place is kept open for the first event pushed while it is handled.
   Event pop() {
     close_hole();
     has_hole_ = true;
-    return heap_.front();
+    return heap_[k_root];
   }
 
+  /// The four events of which one is the next after the one just popped; behind the last one they are k_last.
+  [[nodiscard]] const Event* soon() const { return &heap_[k_root + 1]; }
+
+  /// Position of the earliest of four events; compiles to no branch, because none could be foretold.
+  static std::size_t earliest(const Event* four) {
+    const std::size_t left = before(four[1], four[0]) ? 1 : 0;
+    const std::size_t right = before(four[3], four[2]) ? 3 : 2;
+    return before(four[right], four[left]) ? right : left;
+  }
+
+  static constexpr Event k_last{k_never, UINT64_MAX};
+
  private:
+  // The root's place makes every four siblings share a cache line.
+  static constexpr std::size_t k_root = 3;
+
   static bool before(const Event& a, const Event& b) {
-    return a.time < b.time || (a.time == b.time && a.code < b.code);
+    return (static_cast<Key>(a.time) << 64 | a.code) < (static_cast<Key>(b.time) << 64 | b.code);
   }
 
   void close_hole() {
     if (!has_hole_) return;
     has_hole_ = false;
-    const Event last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(last);
+    --size_;
+    const Event last = heap_[k_root + size_];
+    heap_[k_root + size_] = k_last;
+    if (size_ > 0) sink(last);
   }
 
-  // Puts `event` at the root and lets it sink to its place.
+  // Puts `event` at the root and lets it sink to its place. Places behind the end hold k_last.
   void sink(const Event event) {
-    const std::size_t size = heap_.size();
     std::size_t at = 0;
     for (;;) {
       const std::size_t first = 4 * at + 1;
-      if (first >= size) break;
-      std::size_t least = first;
-      const std::size_t end = first + 4 < size ? first + 4 : size;
-      for (std::size_t child = first + 1; child < end; ++child)
-        if (before(heap_[child], heap_[least])) least = child;
-      if (!before(heap_[least], event)) break;
-      heap_[at] = heap_[least];
+      if (first >= size_) break;
+      const std::size_t least = first + earliest(&heap_[k_root + first]);
+      if (!before(heap_[k_root + least], event)) break;
+      heap_[k_root + at] = heap_[k_root + least];
       at = least;
     }
-    heap_[at] = event;
+    heap_[k_root + at] = event;
   }
 
-  std::vector<Event> heap_;
+  __extension__ using Key = unsigned __int128;
+
+  std::vector<Event, LineAllocator<Event>> heap_ = std::vector<Event, LineAllocator<Event>>(64, k_last);
+  std::size_t size_ = 0;
   bool has_hole_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace fabricast::packet {
 void Simulation::Engine::on_packet_arrival(std::uint32_t port) {
   auto& wire = ports[port].wire;
   const std::uint32_t packet = take_first(wire);
-  if (wire.head != k_none) events.push(packets[wire.head].time, EventKind::packet_arrival, port);
+  if (wire.head != k_none) events.push(packets[packet].next_time, EventKind::packet_arrival, port);
   if (ports[port].is_host) {
     arrive_at_host(port, packet);
   } else {

@@ -15,14 +15,14 @@ std::uint8_t without(std::uint8_t mask, int bit) { return static_cast<std::uint8
 
 }  // namespace
 
-// The egress queue with the most bytes that came in by `port`; `egress`, where the packet that tripped the threshold
-// goes, when that is the longest queue anyway. Looks at the first packets of each queue only.
+// The egress queue with the most bytes that came in by `port`: `egress`, where the packet that tripped the threshold
+// goes, when that is at least half as long as the longest, else by the first packets of each queue.
 std::uint32_t Simulation::Engine::congested_egress(std::uint32_t port, int traffic_class, std::uint32_t egress) const {
-  constexpr int k_packets_looked_at = 128;
+  constexpr int k_packets_looked_at = 32;
   const auto& siblings = network.nodes[ports[port].node].ports;
-  const auto queue_bytes = [&](std::uint32_t sibling) { return at(sibling, traffic_class).queue_bytes; };
-  if (std::ranges::none_of(siblings, [&](PortId id) { return queue_bytes(index(id)) > queue_bytes(egress); }))
-    return egress;
+  const std::int64_t enough = 2 * at(egress, traffic_class).queue_bytes;
+  const auto is_longer = [&](PortId id) { return at(index(id), traffic_class).queue_bytes > enough; };
+  if (std::ranges::none_of(siblings, is_longer)) return egress;
   std::int64_t most = 0;
   for (const auto sibling : siblings) {
     std::int64_t bytes = 0;
@@ -131,10 +131,11 @@ void Simulation::Engine::pause_class(std::uint32_t port, int traffic_class) {
     count_pause_cause(port, traffic_class, peer.cause, peer.cause_root);
   }
   if (config_of(port).pfc.pause_quanta == 0) return;
-  entry.paused_until = now + pause_time(port);
+  count(port, traffic_class).paused_until = now + pause_time(port);
   if ((state.expiring >> traffic_class & 1) != 0) return;
   state.expiring = with(state.expiring, traffic_class);
-  events.push(entry.paused_until, EventKind::pause_expiry, port * k_num_classes + static_cast<unsigned>(traffic_class));
+  events.push(now + pause_time(port), EventKind::pause_expiry,
+              port * k_num_classes + static_cast<unsigned>(traffic_class));
 }
 
 void Simulation::Engine::resume_class(std::uint32_t port, int traffic_class) {
@@ -153,7 +154,7 @@ void Simulation::Engine::on_pause_expiry(std::uint32_t port, int traffic_class) 
   auto& state = ports[port];
   state.expiring = without(state.expiring, traffic_class);
   if ((state.paused >> traffic_class & 1) == 0) return;
-  const Time until = at(port, traffic_class).paused_until;
+  const Time until = count(port, traffic_class).paused_until;
   if (now >= until) {
     resume_class(port, traffic_class);
     return;

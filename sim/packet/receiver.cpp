@@ -95,10 +95,10 @@ void Simulation::Engine::on_data(std::uint32_t port, const Packet& packet) {
     ++state.marked;
     notify_congestion(port, packet.queue_pair);
   }
-  if (packet.number == state.expected && state.arrived.empty()) {
-    accept(port, packet);
-  } else if (transport_of(port).out_of_order) {
+  if (transport_of(port).out_of_order) {
     accept_out_of_order(port, packet);
+  } else if (packet.number == state.expected) {
+    accept(port, packet);
   } else if (packet.number < state.expected) {
     answer(port, packet.queue_pair, PacketKind::ack);
   } else if (!state.has_sent_nak) {
@@ -112,6 +112,7 @@ void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
   auto& state = queue_pairs[packet.queue_pair];
   ++state.expected;
   ++state.packets;
+  ++accepted_packets;
   state.has_sent_nak = false;
   if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
   state.last_delivered = now;
@@ -120,32 +121,42 @@ void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
   if (packet.asks_ack && packet.kind == PacketKind::data) answer(port, packet.queue_pair, PacketKind::ack);
 }
 
-// Any new packet; a message is done when all its packets are here. `arrived` has a bit per packet from `expected` on.
-void Simulation::Engine::accept_out_of_order(std::uint32_t port, const Packet& packet) {
-  auto& state = queue_pairs[packet.queue_pair];
-  if (packet.number < state.expected) {
-    answer(port, packet.queue_pair, PacketKind::ack);
-    return;
+// Marks packet `number` as arrived and moves `expected` past all that are here; false when it was here before.
+bool Simulation::Engine::note_arrival(QueuePairState& state, std::uint32_t number) {
+  if (number == state.expected && state.arrived.empty()) {
+    ++state.expected;
+    return true;
   }
-  const std::uint32_t distance = packet.number - state.expected;
+  const std::uint32_t distance = number - state.expected;
   if (state.arrived.size() <= distance / 64) state.arrived.resize(distance / 64 + 1);
   auto& word = state.arrived[distance / 64];
-  if ((word >> distance % 64 & 1) != 0) return;
+  if ((word >> distance % 64 & 1) != 0) return false;
   word |= std::uint64_t{1} << distance % 64;
-  ++state.packets;
-  if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
-  state.last_delivered = now;
-  const std::uint32_t before = state.expected;
   while (!state.arrived.empty() && (state.arrived.front() & 1) != 0) {
     ++state.expected;
     std::uint64_t carry = 0;
-    for (auto word_at = state.arrived.rbegin(); word_at != state.arrived.rend(); ++word_at) {
-      const std::uint64_t low = *word_at & 1;
-      *word_at = *word_at >> 1 | carry << 63;
+    for (auto bits = state.arrived.rbegin(); bits != state.arrived.rend(); ++bits) {
+      const std::uint64_t low = *bits & 1;
+      *bits = *bits >> 1 | carry << 63;
       carry = low;
     }
     while (!state.arrived.empty() && state.arrived.back() == 0) state.arrived.pop_back();
   }
+  return true;
+}
+
+// Any new packet; a message is done when all its packets are here.
+void Simulation::Engine::accept_out_of_order(std::uint32_t port, const Packet& packet) {
+  auto& state = queue_pairs[packet.queue_pair];
+  const std::uint32_t before = state.expected;
+  if (packet.number < before || !note_arrival(state, packet.number)) {
+    answer(port, packet.queue_pair, PacketKind::ack);
+    return;
+  }
+  ++state.packets;
+  ++accepted_packets;
+  if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
+  state.last_delivered = now;
   const bool is_ack_due = state.expected / state.ack_every != before / state.ack_every || packet.asks_ack ||
                           (state.arrived.empty() && state.expected == state.end_packet);
   auto& message = messages[packet.message];

@@ -3,18 +3,9 @@
 #include <algorithm>
 
 #include "packet/engine.hpp"
+#include "packet/random.hpp"
 
 namespace fabricast::packet {
-
-namespace {
-
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 void Simulation::Engine::set_routes(QueuePairState& state, const QueuePair& given) {
   const std::uint64_t flow = queue_pairs.size();

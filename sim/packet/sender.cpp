@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "packet/engine.hpp"
+#include "packet/random.hpp"
 
 namespace fabricast::packet {
 
@@ -189,14 +190,18 @@ void Simulation::Engine::on_timeout(std::uint32_t id) {
   auto& state = queue_pairs[id];
   state.has_timeout = false;
   if (state.acknowledged >= state.furthest) return;
-  const Time due = state.last_progress + transport_of(state.source).timeout.ps;
+  const Time timeout = transport_of(state.source).timeout.ps;
+  const Time due = state.last_progress + timeout;
   state.has_timeout = true;
   if (due > now) {
     events.push(due, EventKind::timeout, id);
     return;
   }
   state.last_progress = now;
-  events.push(now + transport_of(state.source).timeout.ps, EventKind::timeout, id);
+  // Timers of adapters are coarse (InfiniBand allows up to four times the value); equal ones would lose the same
+  // packets again.
+  const double stretch = 1 + uniform(options.seed, id, state.timeouts++);
+  events.push(now + static_cast<Time>(static_cast<double>(timeout) * stretch), EventKind::timeout, id);
   rewind(id, state.acknowledged);
   update_readiness(id);
 }

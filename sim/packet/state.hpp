@@ -16,8 +16,9 @@ inline constexpr std::uint32_t k_none = 0xffff'ffff;
 
 enum class PacketKind : std::uint8_t { data, read_request, ack, nak, cnp, pause, credit };
 
-struct Packet {
+struct alignas(64) Packet {
   Time time = 0;                 ///< on a wire: when it arrives; in a queue: when it may leave
+  Time next_time = 0;            ///< on a wire: `time` of the packet behind, so that taking one touches one
   std::uint32_t next = k_none;   ///< in the list it is in
   std::uint32_t queue_pair = 0;  ///< PAUSE: the classes it speaks of
   std::uint32_t number = 0;      ///< packet sequence number; ACK: next expected; PAUSE: classes to pause; credit: FCCL
@@ -41,28 +42,30 @@ struct PacketList {
   std::uint32_t tail = k_none;
 };
 
-/// Both directions of one port.
-struct PortState {
+/// Both directions of one port; what every packet touches is in the first cache line.
+struct alignas(64) PortState {
   Time free_at = 0;        ///< end of the transmission under way
   Time wake_at = k_never;  ///< earliest pending port_ready event
   Time delay = 0;
   double ps_per_byte = 0;
-  PacketList wire;        ///< packets on their way to this port
-  PacketList pause_wire;  ///< PAUSE and credit frames on their way to this port
-  PacketList control;     ///< PAUSE and credit frames that this port will send next
+  PacketList wire;  ///< packets on their way to this port
   std::uint32_t node = 0;
   std::uint32_t peer = 0;
-  std::uint8_t paused = 0;      ///< egress classes stopped by PAUSE
-  std::uint8_t queued = 0;      ///< egress classes with packets in queues
-  std::uint8_t ready = 0;       ///< host: egress classes with queue pairs that may send
-  std::uint8_t xoff = 0;        ///< ingress classes that were told to stop
-  std::uint8_t pause_due = 0;   ///< ingress classes whose state should be told
-  std::uint8_t expiring = 0;    ///< egress classes with a pending pause_expiry event
-  std::uint8_t refreshing = 0;  ///< ingress classes with a pending pause_refresh event
-  std::uint8_t lossless = 0;    ///< classes
-  bool is_host = false;
-  bool cuts_through = false;       ///< packets that come in here leave before their end has arrived
-  bool has_credits = false;        ///< the link works with credits
+  std::uint8_t paused = 0;     ///< egress classes stopped by PAUSE
+  std::uint8_t queued = 0;     ///< egress classes with packets in queues
+  std::uint8_t ready = 0;      ///< host: egress classes with queue pairs that may send
+  std::uint8_t xoff = 0;       ///< ingress classes that were told to stop
+  std::uint8_t pause_due = 0;  ///< ingress classes whose state should be told
+  std::uint8_t lossless = 0;   ///< classes
+  bool is_host : 1 = false;
+  bool cuts_through : 1 = false;  ///< packets that come in here leave before their end has arrived
+  bool has_credits : 1 = false;   ///< the link works with credits
+  bool has_control : 1 = false;   ///< `control` is not empty
+
+  std::uint8_t expiring = 0;       ///< egress classes with a pending pause_expiry event
+  std::uint8_t refreshing = 0;     ///< ingress classes with a pending pause_refresh event
+  PacketList pause_wire;           ///< PAUSE and credit frames on their way to this port
+  PacketList control;              ///< credit frames that this port will send next
   std::uint32_t in_service = 0;    ///< credits: packets of this input being sent
   std::uint32_t serving = k_none;  ///< credits, egress: input of the packet being sent
   std::uint32_t served = k_none;   ///< the input before, when the next packet began before its input_free event
@@ -70,6 +73,7 @@ struct PortState {
   double alpha = 0;                ///< PFC threshold of this port
   std::uint64_t schedule_tag = 0;  ///< of the class sent last, for weighted sharing
 };
+static_assert(sizeof(PortState) == 128);
 
 /// One class of one port, both directions; exactly two cache lines.
 struct alignas(64) ClassState {
@@ -78,21 +82,20 @@ struct alignas(64) ClassState {
   std::uint32_t ring = k_none;  ///< host: last queue pair of the round-robin ring
   std::uint32_t root = k_none;  ///< paused: congested egress port that caused it
   std::int64_t queue_bytes = 0;
+  std::int64_t max_queue = 0;
   std::uint64_t tag = 0;  ///< of weighted sharing
-  Time paused_since = k_never;
-  Time paused_until = 0;  ///< by the timer of the last PAUSE frame
   std::uint64_t sent_packets = 0;
   std::uint64_t sent_bytes = 0;
-  std::int64_t max_queue = 0;
+  Time paused_since = k_never;
   // Ingress.
   std::int64_t ingress = 0;      ///< bytes counted
   std::int64_t shared = 0;       ///< of these in the shared pool
   std::int64_t in_headroom = 0;  ///< of these in the headroom
   std::int64_t headroom = 0;     ///< size
-  std::int64_t at_xoff = 0;      ///< count when XOFF was decided
-  std::uint32_t cause = k_none;  ///< egress port of the packet that tripped XOFF
-  std::uint32_t cause_root = k_none;
   std::int64_t max_ingress = 0;
+  std::int64_t at_xoff = 0;           ///< count when XOFF was decided
+  std::uint32_t cause = k_none;       ///< egress queue that holds most of the count then
+  std::uint32_t cause_root = k_none;  ///< where the pauses that block it come from; itself when nothing does
 };
 static_assert(sizeof(ClassState) == 128);
 
@@ -103,6 +106,7 @@ struct ClassCounters {
   Time paused = 0;
   Time first_paused = k_never;
   Time last_paused = -1;
+  Time paused_until = 0;  ///< by the timer of the last PAUSE frame
   Time starved = 0;
   Time starved_since = k_never;
   std::uint64_t pauses_sent = 0;
@@ -187,7 +191,7 @@ struct QueuePairState {
   // Statistics.
   std::int64_t delivered = 0;
   std::int64_t sampled = 0;
-  std::uint64_t packets = 0, retransmitted = 0, marked = 0, cnps = 0;
+  std::uint64_t packets = 0, retransmitted = 0, marked = 0, cnps = 0, timeouts = 0;
   Time first_sent = k_never, last_delivered = -1;
 };
 

@@ -128,6 +128,28 @@ inline Cluster parking_lot(const Preset& preset) {
   return cluster;
 }
 
+/// Three-tier fat tree of switches with k ports: k^3/4 hosts, full bisection.
+inline Cluster fat_tree(int k, const Preset& preset) {
+  Cluster cluster(preset.switch_name, preset.transport_name);
+  const int half = k / 2;
+  std::vector<NodeId> core;
+  for (int i = 0; i < half * half; ++i) core.push_back(cluster.add_switch());
+  for (int pod = 0; pod < k; ++pod) {
+    std::vector<NodeId> aggregation;
+    for (int i = 0; i < half; ++i) {
+      aggregation.push_back(cluster.add_switch());
+      for (int j = 0; j < half; ++j) cluster.join(aggregation.back(), core[static_cast<std::size_t>(i * half + j)]);
+    }
+    for (int i = 0; i < half; ++i) {
+      const auto leaf = cluster.add_switch();
+      for (const auto above : aggregation) cluster.join(leaf, above);
+      for (int j = 0; j < half; ++j) cluster.add_host(leaf);
+    }
+  }
+  cluster.route();
+  return cluster;
+}
+
 struct VictimNetwork {
   Cluster cluster;
   PortId receiver{};
