@@ -86,17 +86,24 @@ void Simulation::Engine::set_up_buffers() {
   }
 }
 
-StopReason Simulation::Engine::run(Time until) {
-  if (!is_sampling && is_anything_under_way() && options.sample_interval.ps > 0) {
+// Sampling and the search for deadlocks end with the last message and begin again with the next one.
+void Simulation::Engine::start_watching() {
+  if (!is_anything_under_way()) return;
+  if (!is_sampling && options.sample_interval.ps > 0) {
     is_sampling = true;
+    last_sample = now;
     ++idle_events;
     events.push(now + options.sample_interval.ps, EventKind::sample, 0);
   }
-  if (!is_watching && is_anything_under_way() && options.deadlock_interval.ps > 0) {
+  if (!is_watching && options.deadlock_interval.ps > 0) {
     is_watching = true;
     ++idle_events;
     events.push(now + options.deadlock_interval.ps, EventKind::watch, 0);
   }
+}
+
+StopReason Simulation::Engine::run(Time until) {
+  start_watching();
   stop_reason = StopReason::finished;
   std::uint64_t look = num_events + options.progress_events;
   while (!events.empty() && !deadlock) {

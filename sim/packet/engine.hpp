@@ -135,6 +135,7 @@ struct Simulation::Engine {
   std::uint32_t choose_port(std::uint32_t node, const QueuePairState& state, int traffic_class);
 
   // deadlock.cpp
+  void start_watching();
   void watch();
   void find_deadlock(bool is_stalled);
   std::vector<std::uint32_t> waits_for(std::uint32_t port, int traffic_class) const;

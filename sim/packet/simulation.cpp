@@ -58,6 +58,7 @@ MessageId Simulation::Engine::post(const Message& message) {
   const std::uint32_t number = append_message(id, message);
   ++unfinished_messages;
   update_readiness(id);
+  start_watching();
   return MessageId{number};
 }
 
