@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "guest/guest.hpp"
+
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
@@ -11,11 +13,27 @@ const std::vector<std::string>& profile_names() {
   return names;
 }
 
+namespace {
+
+/// Adapters of some host carry TCP only, so message passing between hosts runs over TCP.
+bool has_tcp_adapters(const PlanContext& context) {
+  int group = 0;
+  for (const auto& spec : context.topology.spec().hosts) {
+    for (const auto hca : context.topology.devices(DeviceKind::hca, group)) {
+      if (is_tcp_only(nic_mode_of(context, hca))) return true;
+    }
+    group += spec.count;
+  }
+  return false;
+}
+
+}  // namespace
+
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto& software = context.software;
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
-                 : software.transport == "tcp"                              ? "tcp"
+                 : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"
                  : software.mpi.empty()                                     ? "open-mpi-ucx"
                                                                             : software.mpi;
   const auto& p = context.parameters;

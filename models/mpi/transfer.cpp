@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -37,7 +38,7 @@ Term computed_term(std::string name, double seconds, std::string parameter, std:
 std::string Transfers::field(const char* name) const { return fmt::format("mpi.{}.{}", profile_.name, name); }
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
-  if (from.host == to.host) return within_host(from, to, size);
+  if (from.host == to.host && is_same_system(context_, from.device(), to.device())) return within_host(from, to, size);
   return over_network(from, to, size, flow);
 }
 
@@ -61,7 +62,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
     out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
     out.protocol = "cuda ipc, same GPU";
-    const double memory = device_value(context_, from.gpu, "memory_bandwidth", 3e11);
+    const double memory = device_value(context_, from.gpu, "memory_bandwidth");
     out.flow.rate_cap = memory / 2;  // read and written in the same memory
     out.flow.cap_name = "GPU memory, read and write";
     out.flow.cap_parameter = topology.device(from.gpu).type + ".memory_bandwidth";
@@ -71,7 +72,9 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
-    const bool is_near = path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
+    const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
+    const bool is_near =
+        gate.is_open && path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
     if (context_.software.nccl_p2p && is_near) {
       out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
       out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
@@ -79,7 +82,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     } else {
       out.terms.push_back(term("copies to and from host memory", "cuda.copy_overhead", 2));
       out.protocol = "staged";
-      out.reason = "no peer-to-peer path between the GPUs";
+      out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
@@ -136,7 +139,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   } else {
     add_host_copy(context_, from_hca, from.memory, false, route);
   }
-  FABRICAST_ASSERT(add_fabric(context_, from_hca, to_hca, flow, route), "no route between two HCAs");
+  add_fabric(context_, from_hca, to_hca, flow, route);
   if (direct_to) {
     const auto path = context_.topology.path_in_host(to_hca, to.gpu, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from an HCA to its GPU");
@@ -167,9 +170,10 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
+  out.gap = std::max(out.gap, virtual_message_gap(context_, from_hca));
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
-      0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
+      0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
   const auto hca_name = context_.topology.device(from_hca).type + ".latency";
   const auto* hca_parameter = context_.parameters.find(hca_name);
   out.terms.push_back(
@@ -182,6 +186,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto route = network_route(from, to, 0, flow, direct_from, direct_to);
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
   if (size.value > 0 && is_direct) {
     const double ends = (direct_from ? 1 : 0) + (direct_to ? 1 : 0);
     out.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
@@ -189,7 +194,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   if (size > profile_.inline_limit)
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
   if (!is_eager) {
-    const double one_way = hca_latency + route.latency.seconds() + profile_.overhead.seconds();
+    const double one_way =
+        hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       field("rendezvous_messages"),
                                       context_.parameters.at(field("rendezvous_messages")).source));
@@ -200,7 +206,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
-      std::min(device_value(context_, from_hca, "mtu", 4096), static_cast<double>(context_.topology.spec().fabric.mtu));
+      std::min(device_value(context_, from_hca, "mtu"), static_cast<double>(context_.topology.spec().fabric.mtu));
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;

@@ -23,6 +23,8 @@ struct EndPoint {
   std::vector<DeviceId> hcas;  ///< nearest first, already rotated for the rank
 
   [[nodiscard]] bool is_device() const { return gpu.value >= 0; }
+  /// What the end is known by: its GPU, else its memory.
+  [[nodiscard]] DeviceId device() const { return is_device() ? gpu : memory; }
 };
 
 struct Message {

@@ -27,7 +27,7 @@ class PatternMaker {
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       if (topology_.count(DeviceKind::hca, host) == 0) continue;
       const auto hca = topology_.device_in_host(host, DeviceKind::hca, 0);
-      if (topology_.uplink(hca).value >= 0) hcas_.push_back(hca);
+      if (!topology_.uplinks(hca).empty()) hcas_.push_back(hca);
     }
   }
 
@@ -79,7 +79,7 @@ class PatternMaker {
   }
 
   [[nodiscard]] const std::string& host_name(DeviceId hca) const { return topology_.host_name(topology_.host_of(hca)); }
-  [[nodiscard]] DeviceId leaf_of(DeviceId hca) const { return topology_.link(topology_.uplink(hca)).to; }
+  [[nodiscard]] DeviceId leaf_of(DeviceId hca) const { return topology_.link(topology_.uplinks(hca).front()).to; }
 
   /// Of the fault "N asked for, M are there".
   bool enough(const char* what, int asked, std::size_t there) {
@@ -145,7 +145,7 @@ class PatternMaker {
   std::optional<DeviceId> end(const TrafficFlow& flow, const std::string& name) {
     const auto full = name.find('.') == std::string::npos ? name + ".hca0" : name;
     const auto device = topology_.find_device(full);
-    if (device && topology_.kind(*device) == DeviceKind::hca && topology_.uplink(*device).value >= 0) return device;
+    if (device && topology_.kind(*device) == DeviceKind::hca && !topology_.uplinks(*device).empty()) return device;
     std::vector<std::string> known;
     for (const auto hca : hcas_) known.push_back(host_name(hca));
     const auto near = nearest_name(name, known);

@@ -87,12 +87,12 @@ class TrafficPlanner final : public Planner {
   std::vector<Route> routes_;
 };
 
-/// Host memory to HCA, the fabric, HCA to host memory. Nothing when the fabric has no way.
-std::optional<Route> route_of(const PlanContext& context, const FlowSpec& flow, std::uint64_t number) {
+/// Host memory to HCA, the fabric, HCA to host memory.
+Route route_of(const PlanContext& context, const FlowSpec& flow, std::uint64_t number) {
   Route route;
   route.kind = TransportKind::network;
   add_host_copy(context, flow.from, context.topology.local_memory(flow.from), false, route);
-  if (!add_fabric(context, flow.from, flow.to, number, route)) return std::nullopt;
+  add_fabric(context, flow.from, flow.to, number, route);
   add_host_copy(context, flow.to, context.topology.local_memory(flow.to), true, route);
   return route;
 }
@@ -103,19 +103,7 @@ Result<std::unique_ptr<Planner>> make_traffic_planner(const PlanContext& context
   auto flows = make_flows(context, workload);
   if (!flows) return tl::unexpected(flows.error());
   std::vector<Route> routes;
-  Diagnostics faults;
-  for (std::size_t f = 0; f < flows->size(); ++f) {
-    auto route = route_of(context, (*flows)[f], f);
-    if (route) {
-      routes.push_back(std::move(*route));
-      continue;
-    }
-    auto fault = make_error(fmt::format("no way through the fabric for the flow '{}'", (*flows)[f].name),
-                            "cable both ends to it");
-    fault.location = workload.location;
-    faults.push_back(std::move(fault));
-  }
-  if (!faults.empty()) return tl::unexpected(faults);
+  for (std::size_t f = 0; f < flows->size(); ++f) routes.push_back(route_of(context, (*flows)[f], f));
   return std::make_unique<TrafficPlanner>(context, workload, std::move(*flows), std::move(routes));
 }
 

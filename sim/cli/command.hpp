@@ -41,6 +41,7 @@ void add_output_options(CLI::App& app, CommonOptions& options, const std::vector
 void add_run(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
+void add_calibrate(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_show(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
@@ -71,6 +72,9 @@ bool write_output(const std::string& path, const std::string& text, int& exit_co
 
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);
+
+/// Adds the text of the line to findings that know their place only.
+void add_source_lines(Diagnostics& found);
 
 /// Text as given on the command line, to bytes: our grammar, and nccl-tests' `128M` with a warning.
 std::optional<Bytes> parse_size(const std::string& text);

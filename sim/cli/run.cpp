@@ -46,7 +46,9 @@ int run(RunOptions options) {
   if (options.fidelity == "packet" && !options.trace.empty() && options.sample_interval.empty())
     options.sample_interval = "10 us";
   std::optional<Bytes> explained;
-  if (!options.explain.empty()) explained = parse_size(options.explain);
+  // The table prints plain bytes: what is copied from it needs no unit.
+  const bool is_plain = options.explain.find_first_not_of("0123456789") == std::string::npos;
+  if (!options.explain.empty()) explained = parse_size(is_plain ? options.explain + "B" : options.explain);
   const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
   if (!result) return exit_code;
   const report::Document document{result->prediction, result->loaded.scenario, result->provenance};

@@ -12,6 +12,7 @@
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/settings.hpp"
+#include "config/virtualization.hpp"
 
 namespace fabricast {
 
@@ -35,9 +36,13 @@ class Loader {
       faults.insert(faults.end(), text.error().begin(), text.error().end());
       return std::nullopt;
     }
-    inputs.push_back({path, sha256(*text)});
+    return parse_text(path, *text);
+  }
+
+  std::optional<Node> parse_text(const std::string& path, const std::string& text) {
+    inputs.push_back({path, sha256(text)});
     const auto before = faults.size();
-    auto node = config::parse_yaml(path, *text, faults);
+    auto node = config::parse_yaml(path, text, faults);
     // A duplicate key leaves a usable tree: go on, so that other faults show too.
     if (faults.size() > before && node.kind != Node::Kind::mapping) return std::nullopt;
     if (node.kind != Node::Kind::mapping) {
@@ -156,10 +161,11 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
   return LoadedTopology{read->spec, *topology, std::move(parameters), read->types, loader.inputs, loader.faults};
 }
 
-Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files,
-                                     const std::vector<Setting>& settings) {
-  Loader loader;
-  auto node = loader.parse(path);
+namespace {
+
+Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, const std::string& path,
+                                   const std::vector<std::string>& parameter_files,
+                                   const std::vector<Setting>& settings) {
   if (!node) return tl::unexpected(loader.distinct());
   config::apply_settings(*node, settings, SettingScope::scenario, loader.faults);
   std::optional<Scenario> scenario;
@@ -179,6 +185,7 @@ Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<
   std::optional<config::ReadTopology> read;
   if (topology_node) {
     config::apply_settings(*topology_node, settings, SettingScope::topology_of_scenario, loader.faults);
+    config::override_virtualization(*node, *topology_node);
     read = loader.topology(*topology_node, topology_file);
   }
   if (!scenario || !read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());
@@ -192,7 +199,34 @@ Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<
     loader.faults.insert(loader.faults.end(), built.begin(), built.end());
   }
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
-  return LoadedScenario{std::move(*scenario), *topology, std::move(parameters), loader.inputs, loader.faults};
+  return LoadedScenario{std::move(*scenario), *topology,     std::move(parameters),
+                        loader.inputs,        loader.faults, read->types};
+}
+
+}  // namespace
+
+Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files,
+                                     const std::vector<Setting>& settings) {
+  Loader loader;
+  auto node = loader.parse(path);
+  return load_parsed(loader, std::move(node), path, parameter_files, settings);
+}
+
+Result<LoadedScenario> load_scenario_text(const std::string& name, const std::string& text,
+                                          const std::vector<std::string>& parameter_files,
+                                          const std::vector<Setting>& settings) {
+  Loader loader;
+  auto node = loader.parse_text(name, text);
+  return load_parsed(loader, std::move(node), name, parameter_files, settings);
+}
+
+Result<Calibration> load_calibration(const std::string& path) {
+  Loader loader;
+  const auto node = loader.parse(path);
+  if (!node || !loader.check(*node, "calibration")) return tl::unexpected(loader.distinct());
+  auto calibration = config::read_calibration(*node, folder_of(path), loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
+  return calibration;
 }
 
 Result<ParameterSet> load_parameters(const std::string& path) {
@@ -238,14 +272,14 @@ Result<std::string> file_kind(const std::string& path) {
   const auto node = loader.parse(path);
   if (!node) return tl::unexpected(loader.distinct());
   const auto* schema = node->find("schema");
-  for (const auto* kind : {"topology", "scenario", "parameters", "device"}) {
+  for (const auto* kind : {"topology", "scenario", "parameters", "device", "calibration"}) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
   }
   const auto& where = schema == nullptr ? *node : *schema;
   loader.faults.push_back(
       where.error(schema == nullptr ? std::string("the file does not say what it is")
                                     : fmt::format("unknown schema '{}'", schema->scalar),
-                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device)"));
+                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device, calibration)"));
   return tl::unexpected(loader.distinct());
 }
 

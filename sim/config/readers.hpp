@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/devices.hpp"
+#include "fabricast/calibration.hpp"
 #include "fabricast/load.hpp"
 
 namespace fabricast::config {
@@ -17,6 +18,9 @@ ReadTopology read_topology(const Node& document, DeviceLibrary& library, Diagnos
 
 /// A scenario document (already checked) to values; file names are resolved against `folder`.
 Scenario read_scenario(const Node& document, const std::string& folder, Diagnostics& faults);
+
+/// A calibration document (already checked) to values.
+Calibration read_calibration(const Node& document, const std::string& folder, Diagnostics& faults);
 
 /// `file` relative to `folder`, unless absolute.
 std::string resolved(const std::string& folder, const std::string& file);

@@ -100,6 +100,14 @@ class ScenarioReader {
     integer("pairs", workload.pairs);
     integer("queue_pairs", workload.queue_pairs);
     integer("root", workload.root);
+    integer("streams", workload.streams);
+    if (const auto* compute = node.find("compute"))
+      workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
+    if (const auto* direction = node.find("direction")) {
+      for (const auto one : {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both}) {
+        if (to_string(one) == direction->scalar) workload.direction = one;
+      }
+    }
     if (const auto* devices = node.find("devices")) {
       for (const auto& device : devices->items) workload.devices.push_back(device.scalar);
     }

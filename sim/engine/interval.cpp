@@ -25,9 +25,44 @@ double relative_half_width(Confidence confidence) {
   return 0.10;
 }
 
+constexpr double k_unfitted_share = 0.5;  ///< of the time, from values the fit did not touch, that makes a row foreign
+constexpr double k_size_weight = 0.25;    ///< doublings of the size count less: curves are smooth beyond their ends
+
+/// Doublings by which `value` is above the parameter's; 0 when it is not, or the parameter does not exist.
+double doublings_above(const ParameterSet& parameters, const char* name, double value) {
+  const auto* largest = parameters.find(name);
+  if (largest == nullptr || largest->value <= 0 || value <= largest->value) return 0;
+  return std::log2(value / largest->value);
+}
+
+/// Share of the time that follows from uncertain values nobody fitted.
+double unfitted_share(const Row& row, const ParameterSet& parameters) {
+  double unfitted = 0;
+  for (const auto& term : row.terms) {
+    const auto* parameter = parameters.find(term.parameter);
+    if (parameter == nullptr || parameter->confidence == Confidence::high ||
+        parameter->confidence == Confidence::fitted)
+      continue;
+    unfitted += term.time.seconds();
+  }
+  return row.time.ps > 0 ? unfitted / row.time.seconds() : 0;
+}
+
 }  // namespace
 
-Interval interval(const Row& row, const ParameterSet& parameters) {
+Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters) {
+  if (!parameters.contains("model.fitted_ranks")) return {};
+  const double count = std::max(doublings_above(parameters, "model.fitted_ranks", num_ranks),
+                                doublings_above(parameters, "model.fitted_hosts", num_hosts));
+  const auto size = static_cast<double>(row.size.value);
+  double sizes = doublings_above(parameters, "model.fitted_size_high", size);
+  if (const auto* low = parameters.find("model.fitted_size_low"); low != nullptr && size < low->value)
+    sizes = std::log2(low->value / std::max(1.0, size));
+  const bool is_foreign = unfitted_share(row, parameters) > k_unfitted_share;
+  return {count > 0 || sizes > 0 || is_foreign, count + k_size_weight * sizes};
+}
+
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside) {
   const double time = row.time.seconds();
   double below = 0;
   double above = 0;
@@ -46,7 +81,9 @@ Interval interval(const Row& row, const ParameterSet& parameters) {
     above += std::pow(high * term.time.seconds(), 2);
   }
   const auto* model = parameters.find("model.relative_error");
-  const double own = model == nullptr ? 0 : model->value * time;
+  const auto* further = parameters.find("model.extrapolation_error");
+  const double own = time * std::hypot(model == nullptr ? 0 : model->value,
+                                       further == nullptr ? 0 : further->value * outside.doublings);
   below = std::sqrt(below + own * own);
   above = std::sqrt(above + own * own);
   return {from_seconds(std::max(0.0, time - below)), from_seconds(time + above)};

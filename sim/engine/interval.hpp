@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 80 % band of a predicted time: every term varies with its parameter's interval, independently; what the model
-// itself leaves out is one more relative error, `model.relative_error`.
+// itself leaves out is one more relative error, `model.relative_error`. With fitted parameters a forecast outside the
+// range they were fitted on (`model.fitted_*`) is an extrapolation and gets a wider band: `model.extrapolation_error`
+// per doubling of ranks or hosts beyond the largest fitted, a quarter of it per doubling of the size.
 #pragma once
 
 #include "fabricast/parameters.hpp"
@@ -13,6 +15,13 @@ struct Interval {
   Duration high;
 };
 
-Interval interval(const Row& row, const ParameterSet& parameters);
+/// How far outside the fitted range a row is; nothing is outside when no range is known.
+struct Extrapolation {
+  bool is_outside = false;
+  double doublings = 0;  ///< of ranks or hosts, and a quarter of those of the size
+};
+Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters);
+
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {});
 
 }  // namespace fabricast::engine

@@ -53,10 +53,10 @@ std::map<LinkId, Demand> demands_of(const models::Resources& resources, const st
   std::map<LinkId, Demand> demands;
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (const auto& leg : flows[f].legs) {
-      const auto up = topology.uplink(leg.from);
       const auto path = topology.path_between_hcas(leg.from, leg.to, leg.flow);
-      if (up.value < 0 || !path) continue;
-      const double port = topology.link_bandwidth(up).bytes_per_s * leg.times / legs_of_source[leg.from];
+      if (!path || path->links.empty()) continue;
+      const double uplink = topology.link_bandwidth(path->links.front()).bytes_per_s;
+      const double port = uplink * leg.times / legs_of_source[leg.from];
       for (std::size_t i = 1; i < path->links.size(); ++i) {
         auto& demand = demands[path->links[i]];
         demand.rate += std::min(port, limits.host_rates[f] * leg.times);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "base/assert.hpp"
@@ -14,6 +15,7 @@ namespace fabricast::engine {
 namespace {
 
 constexpr std::uint32_t k_most_quanta = 65'535;
+constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-through switch reads before it forwards
 constexpr double k_quantum_bytes = 64;  ///< 512 bit times
 /// Presets of simulators rather than ASICs: what no number of theirs says (store and forward, PAUSE out of band) comes
 /// with the packet engine's preset of the same name.
@@ -48,7 +50,10 @@ class Maker {
         config_of_latency_.try_emplace(device.forwarding_latency.ps, static_cast<std::uint32_t>(configs.size()));
     if (is_new) {
       configs.push_back(switch_config());
-      configs.back().latency = device.forwarding_latency;
+      // Data sheets count from the first bit in to the first bit out, the packet engine from the end of the header.
+      const auto header = transfer_time(Bytes{k_header_bytes}, Bandwidth{fastest_});
+      configs.back().latency = configs.back().cut_through ? std::max(Duration{}, device.forwarding_latency - header)
+                                                          : device.forwarding_latency;
     }
     node_of_[device.id.value] = out_.network.add_switch(device.name, it->second);
   }
@@ -117,7 +122,13 @@ class Maker {
     const auto [it, is_new] =
         config_of_hca_.try_emplace({device.type, receive}, static_cast<std::uint32_t>(configs.size()));
     if (is_new) configs.push_back(hca_config(device.type, receive));
-    node_of_[hca.value] = out_.network.add_host(device.name, it->second);
+    // Every cabled port of an HCA is an end point of its own.
+    int port = 0;
+    for (const auto up : input_.topology.uplinks(hca)) {
+      const auto name = port == 0 ? device.name : fmt::format("{} port {}", device.name, port);
+      host_of_cable_[up.value / 2] = out_.network.add_host(name, it->second);
+      ++port;
+    }
   }
 
   [[nodiscard]] packet::HcaConfig hca_config(const std::string& type, double receive_rate) const {
@@ -172,10 +183,10 @@ class Maker {
     out_.port_of_link.resize(static_cast<std::size_t>(topology.num_links() - out_.first_link));
     for (int l = out_.first_link; l < topology.num_links(); l += 2) {
       const auto link = topology.link(LinkId{l});
-      const auto from = node_of_.find(link.from.value);
-      const auto to = node_of_.find(link.to.value);
-      if (from == node_of_.end() || to == node_of_.end() || !is_used(link)) continue;
-      const auto [there, back] = out_.network.connect(from->second, to->second, link.bandwidth, link.latency);
+      const auto from = node_at(link.from, link.id);
+      const auto to = node_at(link.to, link.id);
+      if (!from || !to) continue;
+      const auto [there, back] = out_.network.connect(*from, *to, link.bandwidth, link.latency);
       const auto index = static_cast<std::size_t>(l - out_.first_link);
       out_.port_of_link[index] = there;
       out_.port_of_link[index + 1] = back;
@@ -184,22 +195,15 @@ class Maker {
       for (const auto port : {there, back}) {
         if (is_derived) out_.network.ports[packet::index(port)].headroom = headroom_of(settings_, link);
       }
-      note_hca(link.from, there);
-      note_hca(link.to, back);
     }
   }
 
-  /// An HCA sends over its uplink only; further cables of it are left out.
-  [[nodiscard]] bool is_used(const Link& link) const {
-    const auto& topology = input_.topology;
-    for (const auto end : {link.from, link.to}) {
-      if (topology.kind(end) == DeviceKind::hca && topology.uplink(end).value / 2 != link.id.value / 2) return false;
-    }
-    return true;
-  }
-
-  void note_hca(DeviceId device, packet::PortId port) {
-    if (input_.topology.kind(device) == DeviceKind::hca) out_.port_of_hca[device.value] = port;
+  /// The node a cable ends at; nothing for HCAs that take no part and for cables from HCA to HCA.
+  [[nodiscard]] std::optional<packet::NodeId> node_at(DeviceId device, LinkId link) const {
+    const bool is_switch = input_.topology.kind(device) == DeviceKind::network_switch;
+    const auto& nodes = is_switch ? node_of_ : host_of_cable_;
+    const auto it = nodes.find(is_switch ? device.value : link.value / 2);
+    return it == nodes.end() ? std::nullopt : std::optional(it->second);
   }
 
   /// Ports every switch may use towards every switch with HCAs. Queue pairs with a route of their own do not look here.
@@ -211,11 +215,13 @@ class Maker {
       return;
     }
     std::map<std::int32_t, DeviceId> destinations;
-    for (const auto hca : input_.hcas) destinations.try_emplace(topology.link(topology.uplink(hca)).to.value, hca);
+    for (const auto hca : input_.hcas) {
+      for (const auto up : topology.uplinks(hca)) destinations.try_emplace(topology.link(up).to.value, hca);
+    }
     for (const auto& [leaf, hca] : destinations) {
       for (int l = out_.first_link; l < topology.num_links(); ++l) {
         const auto link = topology.link(LinkId{l});
-        if (node_of_.count(link.from.value) == 0 || topology.kind(link.to) != DeviceKind::network_switch ||
+        if (!node_at(link.from, link.id) || topology.kind(link.to) != DeviceKind::network_switch ||
             link.to.value == leaf)
           continue;
         std::vector<packet::PortId> egress;
@@ -229,7 +235,8 @@ class Maker {
   LosslessSettings settings_;
   double fastest_ = 0;  ///< bytes/s of the fastest network link
   PacketFabric out_;
-  std::map<std::int32_t, packet::NodeId> node_of_;
+  std::map<std::int32_t, packet::NodeId> node_of_;        ///< switches
+  std::map<std::int32_t, packet::NodeId> host_of_cable_;  ///< [link / 2] of an HCA's cable
   std::map<std::int64_t, std::uint32_t> config_of_latency_;
   std::map<std::pair<std::string, double>, std::uint32_t> config_of_hca_;
 };

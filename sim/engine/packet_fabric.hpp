@@ -15,7 +15,6 @@ namespace fabricast::engine {
 
 struct PacketFabric {
   packet::Network network;
-  std::map<std::int32_t, packet::PortId> port_of_hca;
   std::vector<packet::PortId> port_of_link;  ///< [link - first network link]: the port that sends over it
   int first_link = 0;
 

@@ -93,9 +93,9 @@ class PacketRun {
 
   /// All ends hang at a switch. Flows over a cable from HCA to HCA meet nobody and stay with the fluid rule.
   [[nodiscard]] bool is_on_fabric(const Flow& flow) const {
-    const auto has_switch = [&](DeviceId hca) { return topology_.uplink(hca).value >= 0; };
     return !flow.legs.empty() && std::all_of(flow.legs.begin(), flow.legs.end(), [&](const Leg& leg) {
-      return has_switch(leg.from) && has_switch(leg.to);
+      const auto path = topology_.path_between_hcas(leg.from, leg.to, leg.flow);
+      return path && path->links.size() > 1;
     });
   }
 
@@ -132,8 +132,8 @@ class PacketRun {
       return found == nullptr ? fallback : found->value;
     };
     const double mtu = std::min(value("mtu", 4096), static_cast<double>(topology_.spec().fabric.mtu));
-    const auto up = topology_.uplink(hca);
-    const double rate = up.value < 0 ? 0 : topology_.link_bandwidth(up).bytes_per_s;
+    const auto ups = topology_.uplinks(hca);
+    const double rate = ups.empty() ? 0 : topology_.link_bandwidth(ups.front()).bytes_per_s;
     return rate * mtu / (mtu + value("packet_header", 30));
   }
 
@@ -226,7 +226,8 @@ class PacketRun {
     }
     const auto id = transfers_.size();
     transfers_.push_back({j, f, 0});
-    const auto begin = simulation_->now() + std::max(Duration{}, flow.latency - fabric_latency(flow) - drain_time(flow));
+    const auto begin =
+        simulation_->now() + std::max(Duration{}, flow.latency - fabric_latency(flow) - drain_time(flow));
     for (const auto& leg : flow.legs) post_leg(id, flow, leg, begin, rate);
   }
 
@@ -298,12 +299,17 @@ class PacketRun {
     if (!pairs.empty()) return pairs;
     const bool is_read = workloads_[j]->transport.verb == "read";
     packet::QueuePair pair;
-    pair.source = fabric_.port_of_hca.at((is_read ? leg.to : leg.from).value);
-    pair.destination = fabric_.port_of_hca.at((is_read ? leg.from : leg.to).value);
+    const auto there = route_of(leg.from, leg.to, leg.flow);
+    pair.source = fabric_.sender(there.front());
+    pair.destination = fabric_.sender(topology_.reverse(there.back()));
     pair.traffic_class = priority;
     if (workloads_[0]->transport.routing == "ecmp") {
-      pair.route = ports_of(is_read ? leg.to : leg.from, is_read ? leg.from : leg.to, leg.flow);
-      pair.reverse_route = ports_of(is_read ? leg.from : leg.to, is_read ? leg.to : leg.from, leg.flow);
+      pair.route = ports_of(there);
+      pair.reverse_route = ports_of(way_back(there, route_of(leg.to, leg.from, leg.flow)));
+    }
+    if (is_read) {
+      std::swap(pair.source, pair.destination);
+      std::swap(pair.route, pair.reverse_route);
     }
     auto name = flow.name;
     if (name.empty()) name = fmt::format("{} -> {}", topology_.device(leg.from).name, topology_.device(leg.to).name);
@@ -314,12 +320,24 @@ class PacketRun {
     return pairs;
   }
 
-  /// Egress ports behind the first switch, by the topology's own route.
-  [[nodiscard]] std::vector<packet::PortId> ports_of(DeviceId from, DeviceId to, std::uint64_t flow) const {
+  [[nodiscard]] std::vector<LinkId> route_of(DeviceId from, DeviceId to, std::uint64_t flow) const {
     const auto path = topology_.path_between_hcas(from, to, flow);
     FABRICAST_ASSERT(path.has_value(), "no route for a leg of a flow");
+    return path->links;
+  }
+
+  /// Acknowledgements take the fabric's own route back, where that joins the same two ports; else the same cables.
+  [[nodiscard]] std::vector<LinkId> way_back(const std::vector<LinkId>& there, std::vector<LinkId> back) const {
+    if (back.front() == topology_.reverse(there.back()) && back.back() == topology_.reverse(there.front())) return back;
+    back.clear();
+    for (auto link = there.rbegin(); link != there.rend(); ++link) back.push_back(topology_.reverse(*link));
+    return back;
+  }
+
+  /// Egress ports from the first switch on.
+  [[nodiscard]] std::vector<packet::PortId> ports_of(const std::vector<LinkId>& links) const {
     std::vector<packet::PortId> ports;
-    for (std::size_t i = 1; i < path->links.size(); ++i) ports.push_back(fabric_.sender(path->links[i]));
+    for (std::size_t i = 1; i < links.size(); ++i) ports.push_back(fabric_.sender(links[i]));
     return ports;
   }
 

@@ -176,7 +176,9 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.channels = plan.channels;
   row.bottleneck = builder.bottleneck();
   row.physical_bound = physical_bound(resources, plan);
-  const auto band = interval(row, parameters);
+  const auto outside = extrapolation(row, planner.num_ranks(), planner.num_hosts(), parameters);
+  const auto band = interval(row, parameters, outside);
+  row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;
   row.flows = flow_times(builder);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "engine/fluid.hpp"
 #include "engine/packet_doubt.hpp"
@@ -25,6 +26,25 @@ using models::Resources;
 
 std::vector<Bytes> sizes_of(const Workload& workload) {
   return workload.sizes.empty() ? default_sizes(workload.benchmark) : workload.sizes;
+}
+
+/// Names the unpublished figures of virtualization that a result rests on, with their range.
+void note_assumed(WorkloadPrediction& workload, const ParameterSet& parameters, bool keep_terms) {
+  std::set<std::string> names;
+  for (auto& row : workload.rows) {
+    for (const auto& term : row.terms) {
+      if (term.parameter.rfind("virtualization.", 0) == 0) names.insert(term.parameter);
+    }
+    if (!keep_terms) row.terms.clear();
+  }
+  for (const auto& name : names) {
+    const auto* parameter = parameters.find(name);
+    if (parameter == nullptr || parameter->confidence != Confidence::assumed) continue;
+    workload.assumptions.push_back(
+        fmt::format("assumed, nobody has published it: {} = {:.3g}, between {:.3g} and {:.3g} ({})", name,
+                    parameter->value, parameter->low, parameter->high, parameter->source));
+  }
+  std::sort(workload.assumptions.begin(), workload.assumptions.end());
 }
 
 /// One scenario on its way through planners, an engine and rows.
@@ -103,7 +123,6 @@ class Simulator {
       if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet);
-      if (!options_.with_terms) row.terms.clear();
       row.fabric = report;
       prediction_.workloads[w].rows.push_back(std::move(row));
     }
@@ -143,6 +162,7 @@ class Simulator {
 
   void add_assumptions() {
     for (std::size_t w = 0; w < prediction_.workloads.size(); ++w) {
+      note_assumed(prediction_.workloads[w], parameters_, options_.with_terms);
       auto& out = prediction_.workloads[w].assumptions;
       if (!doubt_.empty()) out.push_back(doubt_);
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
@@ -170,8 +190,13 @@ class Simulator {
 }  // namespace
 
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                            const SimulateOptions& options) {
+                            const SimulateOptions& options) try {
   return Simulator(topology, scenario, parameters, options).run();
+} catch (const models::NoRoute& fault) {
+  auto diagnostic =
+      make_error(fault.what(), "connect all HCAs that take part by switches, or cable only those of one network");
+  if (!scenario.workloads.empty()) diagnostic.location = scenario.workloads.front().location;
+  return tl::unexpected(Diagnostics{std::move(diagnostic)});
 }
 
 }  // namespace fabricast

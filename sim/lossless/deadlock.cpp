@@ -41,10 +41,10 @@ class DependencyGraph {
     const auto first = topology.first_network_link();
     edges_.resize(static_cast<std::size_t>(topology.num_links() - first) * static_cast<std::size_t>(num_lanes));
     for (const auto hca : topology.devices(DeviceKind::hca)) {
-      const auto up = topology.uplink(hca);
-      if (up.value < 0) continue;
       // One HCA stands for all of its switch: routes between switches depend on nothing else.
-      if (by_switch_.try_emplace(topology.link(up).to.value, hca).second) uplinks_.push_back(up);
+      for (const auto up : topology.uplinks(hca)) {
+        if (by_switch_.try_emplace(topology.link(up).to.value, hca).second) uplinks_.push_back(up);
+      }
     }
   }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fabricast/calibration.hpp"
 #include "fabricast/load.hpp"
 #include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
@@ -72,5 +73,9 @@ struct Validated {
 std::string validation_text(const Validated& validated);
 std::string validation_json(const Validated& validated, const Provenance& provenance);
 std::string validation_csv(const Validated& validated);
+
+/// What a fit found (schema fabricast/calibration_report/1).
+std::string calibration_text(const CalibrationReport& report);
+std::string calibration_json(const CalibrationReport& report);
 
 }  // namespace fabricast::report

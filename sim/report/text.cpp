@@ -162,6 +162,18 @@ std::string perftest_table(const WorkloadPrediction& workload, const Workload& a
   return out;
 }
 
+/// Copies, compute steps and TCP: no table of a known tool fits all, so time and rate side by side.
+std::string system_table(const WorkloadPrediction& workload) {
+  std::string out = "#       size          time       rate       low      high  what\n";
+  out += "#        (B)          (us)     (GB/s)      (us)      (us)\n";
+  for (const auto& row : workload.rows) {
+    out += fmt::format("{:>12}  {:>12}  {:>9.3f}  {:>8}  {:>8}  {}\n", row.size.value, short_number(row.time.us()),
+                       row.algbw.bytes_per_s * 1e-9, short_number(row.low_time.us()), short_number(row.high_time.us()),
+                       row.algorithm);
+  }
+  return out;
+}
+
 /// Runs of sizes with the same bottleneck: "1 KiB .. 64 KiB: one TCP stream".
 std::string bottlenecks(const WorkloadPrediction& workload) {
   std::string out;
@@ -187,6 +199,8 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return osu_table(workload, asked);
     case BenchmarkFamily::perftest:
       return perftest_table(workload, asked);
+    case BenchmarkFamily::system:
+      return system_table(workload);
     case BenchmarkFamily::traffic:
       return traffic_table(workload);
   }

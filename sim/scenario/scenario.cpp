@@ -54,6 +54,10 @@ constexpr std::array k_benchmarks{
     Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{host_copies, "host_copies", F::system, false, true, {4}, {1 << 30}},
+    Entry{gpu_step, "gpu_step", F::system, true, false, {0}, {0}},
+    Entry{iperf3, "iperf3", F::system, false, true, {128 << 10}, {128 << 10}},
+    Entry{sockperf, "sockperf", F::system, false, false, {64}, {64}},
     Entry{traffic, "traffic", F::traffic, false, false, {2'000'000}, {2'000'000}},
 };
 
@@ -114,6 +118,18 @@ std::string_view to_string(LaunchMode mode) {
       return "process_per_gpu";
     case LaunchMode::graph:
       return "graph";
+  }
+  return "";
+}
+
+std::string_view to_string(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::to_host:
+      return "to_host";
+    case CopyDirection::to_device:
+      return "to_device";
+    case CopyDirection::both:
+      return "both";
   }
   return "";
 }

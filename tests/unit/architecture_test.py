@@ -9,10 +9,11 @@ import sys
 # Folder -> folders whose internal headers it may include.
 ALLOWED = {
     "sim/base": [],
+    "sim/virtualization": ["base"],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
     "sim/lossless": ["base"],
-    "models": ["base", "common", "nccl", "mpi", "traffic"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "system", "traffic"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine", "packet"],
     "sim/check": ["base"],
@@ -21,11 +22,13 @@ ALLOWED = {
     "sim/packet": ["base", "packet"],
     "calibration/readers": ["base", "readers"],
     "calibration/validate": ["base", "readers"],
+    "calibration/fit": ["base", "fit"],
     "sim/cli": ["base", "cli", "report"],
 }
 # Public headers that a folder must not use although they are public.
 FORBIDDEN_PUBLIC = {
     "sim/base": ["topology", "scenario", "result", "simulate", "load"],
+    "sim/virtualization": ["topology", "scenario", "result", "simulate", "load", "models/"],
     "sim/topology": ["scenario", "result", "simulate", "load", "models/"],
     "models": ["load", "simulate", "measurement"],
     "sim/engine": ["load", "measurement"],
@@ -38,6 +41,7 @@ THIRD_PARTY = {
     "boost/": ["sim/topology"],
     "yaml-cpp/": ["sim/config/tree.cpp"],
     "CLI/": ["sim/cli"],
+    "Eigen/": ["calibration/fit"],
     "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
@@ -52,7 +56,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "readers", "packet"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "system", "traffic", "readers", "fit", "packet"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -2,6 +2,7 @@
 // Everything a program needs to load scenarios, simulate them and compare with logs.
 #pragma once
 
+#include "fabricast/calibration.hpp"
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/load.hpp"
 #include "fabricast/measurement.hpp"
@@ -12,3 +13,4 @@
 #include "fabricast/topology.hpp"
 #include "fabricast/units.hpp"
 #include "fabricast/validation.hpp"
+#include "fabricast/virtualization.hpp"

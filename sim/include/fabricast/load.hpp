@@ -33,11 +33,17 @@ struct LoadedScenario {
   ParameterSet parameters;  ///< shipped defaults, then the scenario's files, then `parameter_files`
   std::vector<InputFile> inputs;
   Diagnostics warnings;
+  std::vector<DeviceType> device_types;  ///< to build the topology again with other parameter values
 };
 
 /// Reads a scenario, its topology and the parameter files, and builds the graph.
 Result<LoadedScenario> load_scenario(const std::string& path, const std::vector<std::string>& parameter_files = {},
                                      const std::vector<Setting>& settings = {});
+
+/// The same from text; `name` stands for the file in messages, and file names are resolved against its folder.
+Result<LoadedScenario> load_scenario_text(const std::string& name, const std::string& text,
+                                          const std::vector<std::string>& parameter_files = {},
+                                          const std::vector<Setting>& settings = {});
 
 struct LoadedTopology {
   TopologySpec spec;
@@ -69,8 +75,8 @@ Result<DeviceType> load_device(const std::string& path);
 /// What a file says it is: topology, scenario, parameters or device.
 Result<std::string> file_kind(const std::string& path);
 
-/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device. Made from the readers' own key
-/// tables.
+/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device, calibration. Made from the readers'
+/// own key tables.
 std::string json_schema(const std::string& file_kind);
 
 }  // namespace fabricast

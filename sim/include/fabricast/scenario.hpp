@@ -43,6 +43,12 @@ enum class Benchmark {
   reduce_perf,
   alltoall_perf,
   sendrecv_perf,
+  // one host's own: pinned copies on several GPUs at once, compute steps with an exchange, TCP streams and UDP round
+  // trips
+  host_copies,
+  gpu_step,
+  iperf3,
+  sockperf,
   // flows between hosts, for network engineers
   traffic,
 };
@@ -53,7 +59,9 @@ const std::vector<std::string>& benchmark_names();
 std::optional<Benchmark> benchmark_from_name(std::string_view name);
 
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
-enum class BenchmarkFamily { osu, perftest, nccl_tests, traffic };
+/// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate. `traffic`: a
+/// table of completion times.
+enum class BenchmarkFamily { osu, perftest, nccl_tests, system, traffic };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -66,6 +74,10 @@ enum class BufferPlace { host, device };
 /// thread_per_gpu (`-t N -g 1`); process_per_gpu (one MPI rank per GPU); graph: captured in a CUDA graph (`-G`).
 enum class LaunchMode { one_thread, thread_per_gpu, process_per_gpu, graph };
 std::string_view to_string(LaunchMode mode);
+
+/// Direction of host_copies.
+enum class CopyDirection { to_host, to_device, both };
+std::string_view to_string(CopyDirection direction);
 
 struct SizeRange {
   Bytes from;
@@ -130,8 +142,11 @@ struct Workload {
   int queue_pairs = 1;            ///< perftest -q
   bool is_bidirectional = false;  ///< perftest -b
   int root = 0;                   ///< broadcast and reduce
-  Duration start;                 ///< when this job starts, for several workloads at once
-  TrafficSpec traffic;            ///< of the `traffic` benchmark
+  CopyDirection direction = CopyDirection::to_host;  ///< host_copies
+  int streams = 4;                                   ///< iperf3 -P
+  Duration compute;                                  ///< gpu_step: GPU time of one step on bare metal
+  Duration start;                                    ///< when this job starts, for several workloads at once
+  TrafficSpec traffic;                               ///< of the `traffic` benchmark
   TransportSpec transport;
   SourceLocation location;
 };

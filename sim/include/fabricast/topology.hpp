@@ -22,6 +22,8 @@
 
 namespace fabricast {
 
+struct Virtualization;
+
 struct DeviceId {
   std::int32_t value = -1;
   constexpr auto operator<=>(const DeviceId&) const = default;
@@ -70,6 +72,7 @@ struct HostSpec {
   int num_sockets = 2;
   std::vector<DeviceSpec> devices;
   std::vector<NvlinkSpec> nvlinks;
+  std::shared_ptr<const Virtualization> virtualization;  ///< never null in a topology; see virtualization.hpp
 };
 
 struct HostGroupSpec {
@@ -161,6 +164,7 @@ struct PeerCrossing {
   DeviceId root_complex;  ///< where the traffic enters the processor
   std::string processor;  ///< catalogue name; the limits are its p2p_* parameters
   bool is_cross_socket = false;
+  bool is_redirected = false;  ///< sent up by access control or for translation, not by the wiring
 };
 
 /// Who moves the bytes of a path by direct memory access: the PCIe device at its end reads, or the one at its start
@@ -188,6 +192,8 @@ struct PathOptions {
   bool may_use_nvlink = true;
   /// NVLink paths may pass through another GPU (NCCL's NVB). Off for plain peer copies.
   bool may_forward_through_gpu = false;
+  /// The wiring alone, without access control redirecting peer traffic of a VM.
+  bool as_cabled = false;
 };
 
 /// NCCL's and nvidia-smi's distance classes, near to far.
@@ -212,6 +218,12 @@ class Topology {
   /// Hosts with equal shape numbers have equal devices and links in equal order.
   [[nodiscard]] int host_shape(int host) const;
   [[nodiscard]] const HostSpec& host_spec(int host) const;
+  /// What the host wears (bare metal by default).
+  [[nodiscard]] const Virtualization& virtualization(int host) const;
+  /// Number of the system (VM, or host on bare metal) a GPU or memory belongs to: GPUs are dealt out in order.
+  [[nodiscard]] int guest_of(DeviceId id) const;
+  /// HCAs a system may use: its own, or all of the host when they are shared.
+  [[nodiscard]] bool may_use_hca(int guest, DeviceId hca) const;
 
   [[nodiscard]] Device device(DeviceId id) const;
   [[nodiscard]] DeviceKind kind(DeviceId id) const;
@@ -246,17 +258,19 @@ class Topology {
   /// on a torus lane 1 after the wrap-around of a ring, lane 0 again in the next dimension; on a dragonfly one lane
   /// higher behind a link between groups; elsewhere the lane stays.
   [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
-  /// The network link from an HCA to its switch; value -1 when it is not cabled.
-  [[nodiscard]] LinkId uplink(DeviceId hca) const;
+  /// The network links from an HCA to switches.
+  [[nodiscard]] std::vector<LinkId> uplinks(DeviceId hca) const;
   /// True when every switch is an InfiniBand switch.
   [[nodiscard]] bool is_infiniband() const;
   /// Path between any two memories, through the nearest HCAs when they are in different hosts.
   [[nodiscard]] std::optional<Path> path(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 
   /// Distance class between two PCIe devices (or a PCIe device and a socket's memory) of one host, NVLink ignored
-  /// unless `with_nvlink`.
+  /// unless `with_nvlink`. As the software sees it: in a VM that hides the PCIe tree every pair is PHB.
   [[nodiscard]] Distance distance(DeviceId a, DeviceId b, bool with_nvlink = false) const;
-  /// HCAs of the device's host, nearest first; ties by ordinal.
+  /// True when a cable ends at the HCA.
+  [[nodiscard]] bool is_cabled(DeviceId hca) const;
+  /// HCAs of the device's host, nearest first; ties by ordinal. Where there is a fabric, only those with a cable.
   [[nodiscard]] std::vector<DeviceId> hcas_by_distance(DeviceId device) const;
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;

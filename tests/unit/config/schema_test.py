@@ -15,11 +15,11 @@ except ImportError as missing:
 
 def main() -> int:
     source = pathlib.Path(sys.argv[1])
-    files = {"topology": "topologies/topology.schema.json", "scenario": "scenarios/scenario.schema.json", "device": "models/device.schema.json", "parameters": "models/parameters.schema.json"}
+    files = {"topology": "topologies/topology.schema.json", "scenario": "scenarios/scenario.schema.json", "device": "models/device.schema.json", "parameters": "models/parameters.schema.json", "calibration": "calibration/calibration.schema.json"}
     validators = {kind: jsonschema.Draft7Validator(json.loads((source / name).read_text())) for kind, name in files.items()}
     failures = 0
     count = 0
-    for path in sorted([*source.glob("topologies/*.yaml"), *source.glob("scenarios/**/*.yaml"), *source.glob("models/catalogue/**/*.yaml"), *source.glob("models/params/*.yaml")]):
+    for path in sorted([*source.glob("topologies/*.yaml"), *source.glob("scenarios/**/*.yaml"), *source.glob("models/catalogue/**/*.yaml"), *source.glob("models/params/*.yaml"), *source.glob("calibration/*.yaml")]):
         document = yaml.safe_load(path.read_text())
         kind = document["schema"].split("/")[1]
         for error in validators[kind].iter_errors(document):

@@ -111,7 +111,7 @@ TEST_CASE("next links lead along a route, with the lane rule of the torus") {
   const auto& topology = loaded.topology;
   const auto hcas = topology.devices(DeviceKind::hca);
   // From router 6 to router 1: 7, 0 (wraps around), 1.
-  auto link = topology.uplink(hcas[6]);
+  auto link = topology.uplinks(hcas[6]).front();
   int lane = 0;
   std::vector<int> lanes;
   while (topology.link(link).to != hcas[1]) {

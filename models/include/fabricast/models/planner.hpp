@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct PlanContext {
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
   bool with_legs = false;  ///< flows list their network transfers
+};
+
+/// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
+class NoRoute : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 class Planner {

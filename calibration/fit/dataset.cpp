@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fit/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/assert.hpp"
+#include "fabricast/simulate.hpp"
+
+namespace fabricast::fit {
+
+namespace {
+
+constexpr std::size_t k_tables_kept = 6;  ///< per log; a difference quotient needs the middle and its two sides
+
+/// Relative standard deviation of a shipped value before the fit. Intervals hold 80 %: 1.28 deviations each side.
+double prior_of(const Parameter& parameter) {
+  if (parameter.has_interval() && parameter.confidence != Confidence::high) {
+    const double low = std::max(parameter.low, parameter.value / 20);
+    return std::max(0.2, std::log(parameter.high / low) / 2 / 1.28);
+  }
+  switch (parameter.confidence) {
+    case Confidence::high:
+      return 0.05;
+    case Confidence::medium:
+      return 0.4;
+    case Confidence::low:
+      return 0.8;
+    case Confidence::assumed:
+      return 1.0;
+    case Confidence::fitted:
+      return 0.3;
+  }
+  return 0.4;
+}
+
+/// Ratios named share or efficiency never exceed one.
+bool is_share(const Parameter& parameter) {
+  const auto& name = parameter.name;
+  return parameter.dimension == Dimension::number &&
+         (name.find("_share") != std::string::npos || name.find("_efficiency") != std::string::npos);
+}
+
+/// The topology is built from device values and from the bus; all other layers act in the planners.
+bool builds_topology(const std::string& name) {
+  static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs.", "model."};
+  return std::none_of(layers.begin(), layers.end(), [&](const auto& layer) { return name.rfind(layer, 0) == 0; });
+}
+
+/// Median time by size, ascending; rows of size 0 of nccl-tests time nothing.
+std::map<Bytes, std::vector<double>> times_by_size(const MeasuredLog& log) {
+  std::map<Bytes, std::vector<double>> out;
+  const bool is_nccl = log.format == LogFormat::nccl_tests || log.format == LogFormat::nccl_tests_json;
+  for (const auto& row : log.rows) {
+    if (row.time.ps > 0 && (row.size.value > 0 || !is_nccl)) out[row.size].push_back(row.time.seconds());
+  }
+  return out;
+}
+
+Diagnostic fault_at(const SourceLocation& location, std::string message, std::string hint = {}) {
+  auto fault = make_error(std::move(message), std::move(hint));
+  fault.location = location;
+  return fault;
+}
+
+double value_of(const std::string& text, const Parameter& parameter, const SourceLocation& where, Diagnostics& faults) {
+  const auto parsed = parse_quantity(text, parameter.dimension);
+  if (!parsed.ok) {
+    faults.push_back(fault_at(where,
+                              fmt::format("'{}' is not a {} for '{}': {}", text, to_string(parameter.dimension),
+                                          parameter.name, parsed.error),
+                              parsed.hint));
+  } else if (parsed.value <= 0) {
+    faults.push_back(fault_at(where, fmt::format("'{}' of '{}' must be above zero", text, parameter.name)));
+  }
+  return parsed.value;
+}
+
+}  // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern.front() == '*') {
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+      if (matches_pattern(pattern.substr(1), text.substr(i))) return true;
+    }
+    return false;
+  }
+  return !text.empty() && text.front() == pattern.front() && matches_pattern(pattern.substr(1), text.substr(1));
+}
+
+void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
+  if (log.is_optional && !std::filesystem::exists(log.file)) {
+    auto warning = fault_at(log.location, fmt::format("'{}' is absent, left out", log.file));
+    warning.severity = Severity::warning;
+    warnings_.push_back(std::move(warning));
+    return;
+  }
+  auto tables = read_logs(log.file);
+  if (!tables) faults.insert(faults.end(), tables.error().begin(), tables.error().end());
+  auto loaded = log.scenario_file.empty()
+                    ? load_scenario_text(calibration.file, log.scenario_text, calibration.parameter_files, log.settings)
+                    : load_scenario(log.scenario_file, calibration.parameter_files, log.settings);
+  if (!loaded) faults.insert(faults.end(), loaded.error().begin(), loaded.error().end());
+  if (!tables || !loaded) return;
+  auto& workload = loaded->scenario.workloads.front();
+  const MeasuredLog* best = nullptr;
+  for (const auto& table : *tables) {
+    if (table.rows.empty()) continue;
+    const bool fits = table.benchmark == workload.benchmark;
+    if (best == nullptr || (fits && best->benchmark != workload.benchmark)) best = &table;
+  }
+  if (best == nullptr) {
+    faults.push_back(fault_at(log.location, fmt::format("'{}' has no benchmark row", log.file)));
+    return;
+  }
+  Experiment experiment{log, std::move(*loaded), {}, {}, {}, {}, {}, 0, 0};
+  experiment.current = experiment.loaded.parameters;
+  for (auto& [size, times] : times_by_size(*best)) {
+    experiment.sizes.push_back(size);
+    experiment.seconds.push_back(percentile(times, 0.5));
+  }
+  experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
+  auto one_size = experiment.loaded.scenario;
+  one_size.workloads.front().sizes.resize(1);
+  const auto probe = simulate(experiment.loaded.topology, one_size, experiment.loaded.parameters);
+  if (!probe) {
+    faults.insert(faults.end(), probe.error().begin(), probe.error().end());
+    return;
+  }
+  experiment.num_ranks = probe->workloads.front().num_ranks;
+  experiment.num_hosts = probe->workloads.front().num_hosts;
+  experiments_.push_back(std::move(experiment));
+}
+
+void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
+  std::map<std::string, Parameter> all;
+  for (const auto& experiment : experiments_) {
+    for (const auto& [name, parameter] : experiment.loaded.parameters.all()) all.emplace(name, parameter);
+  }
+  std::map<std::string, FreeParameter> chosen;  // a later, more exact entry replaces an earlier one
+  for (const auto& entry : calibration.parameters) {
+    std::vector<std::pair<Parameter, std::string>> found;
+    const bool is_glob = entry.pattern.find('*') != std::string::npos;
+    for (const auto& [name, parameter] : all) {
+      if (matches_pattern(entry.pattern, name) && (!is_glob || parameter.value > 0)) found.emplace_back(parameter, "");
+    }
+    if (found.empty() && !is_glob) {
+      const auto parent = all.find(entry.pattern.substr(0, entry.pattern.rfind('.')));
+      if (parent != all.end()) {
+        found.emplace_back(parent->second, parent->first);
+        found.back().first.name = entry.pattern;
+      }
+    }
+    if (found.empty()) {
+      std::vector<std::string> names;
+      for (const auto& [name, parameter] : all) names.push_back(name);
+      const auto near = nearest_name(entry.pattern, names);
+      faults.push_back(
+          fault_at(entry.location, fmt::format("no parameter '{}' in these scenarios", entry.pattern),
+                   near.empty() ? "`fabricast list parameters` prints all" : fmt::format("did you mean '{}'?", near)));
+    }
+    for (auto& [parameter, inherits] : found) {
+      FreeParameter free;
+      free.inherits = inherits;
+      free.prior_deviation = entry.prior.value_or(prior_of(parameter));
+      if (entry.start) parameter.value = value_of(*entry.start, parameter, entry.location, faults);
+      if (parameter.value <= 0) {
+        faults.push_back(fault_at(
+            entry.location, fmt::format("'{}' is {} and cannot be fitted by ratio", parameter.name, parameter.value),
+            "give a start above zero"));
+        continue;
+      }
+      free.low = entry.low ? value_of(*entry.low, parameter, entry.location, faults) : parameter.value / 10;
+      free.high = entry.high ? value_of(*entry.high, parameter, entry.location, faults) : parameter.value * 10;
+      if (!entry.high && is_share(parameter)) free.high = 1;
+      if (free.low > parameter.value || free.high < parameter.value)
+        faults.push_back(fault_at(entry.location,
+                                  fmt::format("the start of '{}' is outside its bounds", parameter.name),
+                                  "low <= start <= high"));
+      free.parameter = parameter;
+      free.is_of_device = builds_topology(parameter.name);
+      chosen[parameter.name] = std::move(free);
+    }
+  }
+  for (auto& [name, free] : chosen) parameters_.push_back(std::move(free));
+}
+
+void Dataset::hold_out(const Calibration& calibration) {
+  const auto listed = [](const auto& list, const auto& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  for (auto& experiment : experiments_) {
+    const bool is_whole = experiment.spec.is_held_out || listed(calibration.hold_out_ranks, experiment.num_ranks) ||
+                          listed(calibration.hold_out_hosts, experiment.num_hosts);
+    experiment.spec.is_held_out = is_whole;
+    for (std::size_t i = 0; i < experiment.sizes.size(); ++i) {
+      const bool is_nth = calibration.hold_out_every > 1 &&
+                          static_cast<int>(i) % calibration.hold_out_every == calibration.hold_out_every - 1;
+      experiment.is_fitted.push_back(!is_whole && !is_nth && !listed(calibration.hold_out_sizes, experiment.sizes[i]));
+    }
+  }
+}
+
+Result<Dataset> Dataset::load(const Calibration& calibration) {
+  Dataset out;
+  Diagnostics faults;
+  for (const auto& log : calibration.logs) out.load_log(calibration, log, faults);
+  if (faults.empty() && out.experiments_.empty())
+    faults.push_back(make_error("every log of the calibration is absent", "check the paths under 'logs'"));
+  if (!out.experiments_.empty()) out.resolve(calibration, faults);
+  if (!faults.empty()) return tl::unexpected(faults);
+  out.hold_out(calibration);
+  out.known_.resize(out.experiments_.size());
+  Values x;
+  for (const auto& free : out.parameters_) x.push_back(std::log(free.parameter.value));
+  for (auto& experiment : out.experiments_) {
+    for (std::size_t i = 0; i < x.size(); ++i) experiment.uses.push_back(static_cast<int>(i));
+  }
+  out.find_uses(x);
+  return out;
+}
+
+void Dataset::set_parameters(Experiment& experiment, const Values& x) const {
+  for (const int use : experiment.uses) {
+    const auto i = static_cast<std::size_t>(use);
+    // A log without the device keeps its set free of the device's values.
+    if (parameters_[i].is_of_device && !experiment.loaded.parameters.contains(parameters_[i].parameter.name)) continue;
+    auto parameter = parameters_[i].parameter;
+    parameter.value = parameter.low = parameter.high = std::exp(x[i]);
+    experiment.current.set(std::move(parameter));
+  }
+}
+
+WorkloadPrediction Dataset::predict_table(std::size_t index, const Values& x, const ParameterSet& extra,
+                                          bool with_terms) {
+  auto& experiment = experiments_[index];
+  set_parameters(experiment, x);
+  ParameterSet merged;
+  if (!extra.all().empty()) {
+    merged = experiment.current;
+    merged.merge(extra);
+  }
+  const auto& set = extra.all().empty() ? experiment.current : merged;
+  ++evaluations_;
+  const bool is_rebuilt = std::any_of(experiment.uses.begin(), experiment.uses.end(),
+                                      [&](int i) { return parameters_[static_cast<std::size_t>(i)].is_of_device; });
+  SimulateOptions options;
+  options.with_terms = with_terms;
+  const auto run = [&](const Topology& topology) {
+    auto prediction = simulate(topology, experiment.loaded.scenario, set, options);
+    FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
+    return std::move(prediction->workloads.front());
+  };
+  if (!is_rebuilt) return run(experiment.loaded.topology);
+  const auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
+  FABRICAST_ASSERT(topology.has_value(), "a topology that was built fails with other parameter values");
+  return run(*topology);
+}
+
+const Values& Dataset::predict(std::size_t index, const Values& x) {
+  auto& known = known_[index];
+  Values key;
+  for (const int i : experiments_[index].uses) key.push_back(x[static_cast<std::size_t>(i)]);
+  for (auto it = known.begin(); it != known.end(); ++it) {
+    if (it->key != key) continue;
+    known.splice(known.begin(), known, it);
+    return known.front().seconds;
+  }
+  Known fresh{std::move(key), {}};
+  for (const auto& row : predict_table(index, x, {}, false).rows) fresh.seconds.push_back(row.time.seconds());
+  known.push_front(std::move(fresh));
+  if (known.size() > k_tables_kept) known.pop_back();
+  return known.front().seconds;
+}
+
+bool Dataset::find_uses(const Values& x) {
+  bool has_changed = false;
+  for (std::size_t e = 0; e < experiments_.size(); ++e) {
+    auto& experiment = experiments_[e];
+    const auto before = experiment.uses;
+    experiment.uses.resize(parameters_.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) experiment.uses[i] = static_cast<int>(i);
+    const auto seconds_at = [&](const Values& at) {
+      Values out;
+      for (const auto& row : predict_table(e, at, {}, false).rows) out.push_back(row.time.seconds());
+      return out;
+    };
+    const auto base = seconds_at(x);
+    std::vector<int> uses;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      bool is_used = std::find(before.begin(), before.end(), static_cast<int>(i)) != before.end() &&
+                     before.size() < parameters_.size();
+      for (const double ratio : {0.4, 2.5}) {
+        if (is_used) break;
+        auto moved = x;
+        moved[i] = std::clamp(x[i] + std::log(ratio), std::log(parameters_[i].low), std::log(parameters_[i].high));
+        is_used = seconds_at(moved) != base;
+      }
+      if (is_used) uses.push_back(static_cast<int>(i));
+    }
+    has_changed = has_changed || uses != before;
+    experiment.uses = std::move(uses);
+    known_[e].clear();
+  }
+  return has_changed;
+}
+
+}  // namespace fabricast::fit

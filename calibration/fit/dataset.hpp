@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured logs with the scenario of each, loaded once, and what simulate() answers for other parameter values. A table
+// is simulated again only when a parameter that it depends on has changed; a topology is built again only when a
+// device's parameter has changed.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "fabricast/calibration.hpp"
+#include "fabricast/result.hpp"
+#include "fit/least_squares.hpp"
+
+namespace fabricast::fit {
+
+/// A parameter that is fitted, by the logarithm of its value.
+struct FreeParameter {
+  Parameter parameter;         ///< value = start
+  std::string inherits;        ///< name the value was taken from, when the parameter is not shipped
+  double low = 0, high = 0;    ///< bounds of the value, > 0
+  double prior_deviation = 0;  ///< of the logarithm; 0 = none
+  bool is_of_device = false;   ///< the topology is built from it
+};
+
+/// One log: its rows by size, and its simulation.
+struct Experiment {
+  CalibrationLog spec;
+  LoadedScenario loaded;
+  ParameterSet current;  ///< of `loaded`, with the values simulated last
+  std::vector<Bytes> sizes;
+  std::vector<double> seconds;  ///< measured, median of the rows of a size
+  std::vector<bool> is_fitted;
+  std::vector<int> uses;  ///< free parameters that the predictions depend on
+  int num_ranks = 0, num_hosts = 0;
+};
+
+class Dataset {
+ public:
+  /// Loads every log, scenario and parameter; reports all faults.
+  static Result<Dataset> load(const Calibration& calibration);
+
+  [[nodiscard]] const std::vector<Experiment>& experiments() const { return experiments_; }
+  [[nodiscard]] const std::vector<FreeParameter>& parameters() const { return parameters_; }
+  [[nodiscard]] const Diagnostics& warnings() const { return warnings_; }
+  [[nodiscard]] int evaluations() const { return evaluations_; }
+
+  /// Predicted seconds of every size of a log; `x` = logarithms of all free parameters.
+  const Values& predict(std::size_t experiment, const Values& x);
+  /// The whole table, with `extra` parameters set last.
+  WorkloadPrediction predict_table(std::size_t experiment, const Values& x, const ParameterSet& extra,
+                                   bool with_terms = true);
+  /// Finds out which log depends on which parameter, around `x`. Returns true when that has changed.
+  bool find_uses(const Values& x);
+
+ private:
+  struct Known {
+    Values key;
+    Values seconds;
+  };
+
+  void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
+  void resolve(const Calibration& calibration, Diagnostics& faults);
+  void hold_out(const Calibration& calibration);
+  void set_parameters(Experiment& experiment, const Values& x) const;
+
+  std::vector<Experiment> experiments_;
+  std::vector<FreeParameter> parameters_;
+  std::vector<std::list<Known>> known_;  ///< per experiment, most recent first
+  Diagnostics warnings_;
+  int evaluations_ = 0;
+};
+
+/// True when `text` matches `pattern`, in which `*` stands for any characters.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+}  // namespace fabricast::fit

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fit of a dataset: maximum a posteriori values, their covariance, and the fit with some points left out.
+//
+//   r_i = ln(predicted_i / measured_i) / noise          measured points, robust loss
+//   r_k = (x_k - x_k0) / prior deviation of x_k         parameters, x = ln(value)
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "fit/dataset.hpp"
+
+namespace fabricast::fit {
+
+/// Place of one measured point.
+struct PointRef {
+  std::size_t experiment = 0;
+  std::size_t row = 0;
+};
+
+struct FitResult {
+  Values x;                                  ///< logarithms of all free parameters
+  std::vector<double> deviation;             ///< of x; 0 for parameters that were not fitted
+  std::vector<double> data_deviation_ratio;  ///< deviation / prior deviation; 1 = the data say nothing
+  std::vector<int> entangled;                ///< parameter correlated above 0.95 with this one, or -1
+  std::vector<bool> is_free;                 ///< was fitted
+  Solution solution;                         ///< over the fitted parameters
+  std::vector<std::size_t> free_indices;     ///< free parameter of each column of `solution`
+  std::vector<PointRef> points;              ///< of each robust residual
+};
+
+using UsesPoint = std::function<bool(const Experiment& experiment, std::size_t row)>;
+
+class Fitter {
+ public:
+  Fitter(Dataset& data, const Calibration& calibration) : data_(data), calibration_(calibration) {}
+
+  /// Fits the points that `uses` accepts, from the parameters' starts (several when the calibration asks for it).
+  FitResult fit(const UsesPoint& uses);
+  /// Fits again from `near` with other points, few iterations.
+  FitResult refit(const FitResult& near, const UsesPoint& uses, int max_iterations);
+  /// The values after one Gauss-Newton step from `at` without the points of an experiment.
+  Values without_experiment(const FitResult& at, std::size_t experiment) const;
+  /// Deviations of x from resampled points, one Gauss-Newton step each.
+  std::vector<double> bootstrap(const FitResult& at, int samples) const;
+
+ private:
+  Problem problem(const Values& fixed, const std::vector<std::size_t>& free, const std::vector<PointRef>& points) const;
+  FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations);
+  void judge(FitResult& result) const;
+  std::optional<Values> gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const;
+
+  Dataset& data_;
+  const Calibration& calibration_;
+};
+
+}  // namespace fabricast::fit

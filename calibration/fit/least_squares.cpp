@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fit/least_squares.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
+
+namespace fabricast::fit {
+
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+double rho(double r, bool is_robust) { return is_robust ? 2 * (std::sqrt(1 + r * r) - 1) : r * r; }
+/// Derivative of rho by r^2: the weight of the residual in the next step.
+double weight(double r, bool is_robust) { return is_robust ? 1 / std::sqrt(1 + r * r) : 1; }
+
+double clamp_to(const Problem& problem, std::size_t i, double value) {
+  if (!problem.low.empty()) value = std::max(value, problem.low[i]);
+  if (!problem.high.empty()) value = std::min(value, problem.high[i]);
+  return value;
+}
+
+class Solver {
+ public:
+  Solver(const Problem& problem, const SolveOptions& options) : problem_(problem), options_(options) {}
+
+  Solution run(Values start) {
+    for (std::size_t i = 0; i < start.size(); ++i) start[i] = clamp_to(problem_, i, start[i]);
+    out_.x = std::move(start);
+    out_.residuals = evaluate(out_.x);
+    out_.cost = cost(out_.residuals);
+    scale_ = VectorXd::Zero(size());
+    linearise();
+    double lambda = 1;
+    double growth = 2;
+    int stalled = 0;
+    for (; out_.iterations < options_.max_iterations && stalled < 3; ++out_.iterations) {
+      const auto trial = step(lambda);
+      const auto residuals = evaluate(trial);
+      const double trial_cost = cost(residuals);
+      const double moved = largest_move(trial);
+      if (std::isfinite(trial_cost) && trial_cost <= out_.cost) {
+        const double gain = out_.cost - trial_cost;
+        stalled = gain <= options_.tolerance * (out_.cost + 1e-300) || moved < options_.tolerance ? stalled + 1 : 0;
+        out_.x = trial;
+        out_.residuals = residuals;
+        out_.cost = trial_cost;
+        linearise();
+        lambda = std::max(lambda / 5, 1e-15);
+        growth = 2;
+      } else {
+        if (moved < options_.tolerance) break;
+        lambda *= growth;
+        growth = std::min(growth * 2, 64.0);
+        if (lambda > 1e20) break;
+      }
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] Index size() const { return static_cast<Index>(out_.x.size()); }
+
+  Values evaluate(const Values& x) {
+    ++out_.evaluations;
+    return problem_.residuals(x);
+  }
+
+  [[nodiscard]] bool is_robust(std::size_t i) const {
+    return problem_.loss == Loss::soft_l1 && i < problem_.num_robust;
+  }
+
+  [[nodiscard]] double cost(const Values& residuals) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < residuals.size(); ++i) sum += rho(residuals[i], is_robust(i));
+    return sum;
+  }
+
+  void linearise() {
+    out_.jacobian = jacobian(problem_, out_.x, out_.residuals);
+    out_.evaluations += static_cast<int>(out_.x.size()) * (problem_.is_central ? 2 : 1);
+    const auto n = size();
+    normal_ = MatrixXd::Zero(n, n);
+    gradient_ = VectorXd::Zero(n);
+    for (std::size_t k = 0; k < out_.residuals.size(); ++k) {
+      const double w = weight(out_.residuals[k], is_robust(k));
+      for (Index i = 0; i < n; ++i) {
+        const double a = out_.jacobian[static_cast<std::size_t>(i)][k];
+        if (a == 0) continue;
+        gradient_(i) += w * a * out_.residuals[k];
+        for (Index j = 0; j <= i; ++j) normal_(i, j) += w * a * out_.jacobian[static_cast<std::size_t>(j)][k];
+      }
+    }
+    normal_ = normal_.selfadjointView<Eigen::Lower>();
+    for (Index i = 0; i < n; ++i) scale_(i) = std::max(scale_(i), normal_(i, i));
+  }
+
+  /// Parameters at a bound that the gradient pushes outwards stay there.
+  [[nodiscard]] bool is_blocked(Index i) const {
+    const auto p = static_cast<std::size_t>(i);
+    if (!problem_.low.empty() && out_.x[p] <= problem_.low[p] && gradient_(i) > 0) return true;
+    return !problem_.high.empty() && out_.x[p] >= problem_.high[p] && gradient_(i) < 0;
+  }
+
+  [[nodiscard]] Values step(double lambda) const {
+    const auto n = size();
+    MatrixXd a = normal_;
+    VectorXd b = -gradient_;
+    for (Index i = 0; i < n; ++i) {
+      if (is_blocked(i) || scale_(i) == 0) {
+        a.row(i).setZero();
+        a.col(i).setZero();
+        b(i) = 0;
+        a(i, i) = 1;
+      } else {
+        a(i, i) += lambda * scale_(i);
+      }
+    }
+    // Scaled to a unit diagonal: the columns of an ill-conditioned problem differ by many orders of magnitude.
+    const VectorXd d = a.diagonal().cwiseSqrt().cwiseInverse();
+    const MatrixXd scaled = d.asDiagonal() * a * d.asDiagonal();
+    const VectorXd move = d.cwiseProduct(scaled.ldlt().solve(d.cwiseProduct(b)));
+    Values x = out_.x;
+    for (Index i = 0; i < n; ++i) {
+      const auto p = static_cast<std::size_t>(i);
+      x[p] = clamp_to(problem_, p, x[p] + (std::isfinite(move(i)) ? move(i) : 0));
+    }
+    return x;
+  }
+
+  [[nodiscard]] double largest_move(const Values& trial) const {
+    double largest = 0;
+    for (std::size_t i = 0; i < trial.size(); ++i)
+      largest = std::max(largest, std::abs(trial[i] - out_.x[i]) / (std::abs(out_.x[i]) + 1e-30));
+    return largest;
+  }
+
+  void finish() {
+    const auto n = size();
+    MatrixXd a = normal_;
+    for (Index i = 0; i < n; ++i) {
+      if (a(i, i) == 0) a(i, i) = 1e-300;
+    }
+    const VectorXd d = a.diagonal().cwiseSqrt().cwiseInverse();
+    const MatrixXd scaled = d.asDiagonal() * a * d.asDiagonal();
+    const MatrixXd inverse = scaled.completeOrthogonalDecomposition().pseudoInverse();
+    const MatrixXd covariance = d.asDiagonal() * inverse * d.asDiagonal();
+    out_.covariance.assign(out_.x.size(), Values(out_.x.size()));
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j < n; ++j)
+        out_.covariance[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = covariance(i, j);
+    }
+  }
+
+  const Problem& problem_;
+  SolveOptions options_;
+  Solution out_;
+  MatrixXd normal_;
+  VectorXd gradient_, scale_;
+};
+
+}  // namespace
+
+std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x) {
+  std::vector<Values> out(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double step = std::max(std::abs(x[i]) * problem.relative_step, problem.absolute_step);
+    auto up = x;
+    auto down = x;
+    up[i] = clamp_to(problem, i, x[i] + step);
+    if (problem.is_central || up[i] <= x[i]) down[i] = clamp_to(problem, i, x[i] - step);
+    const auto above = up[i] > x[i] ? problem.residuals(up) : residuals_at_x;
+    const auto below = down[i] < x[i] ? problem.residuals(down) : residuals_at_x;
+    FABRICAST_ASSERT(above.size() == below.size(), "residuals change their number");
+    out[i].assign(above.size(), 0);
+    const double width = up[i] - down[i];
+    for (std::size_t k = 0; k < above.size() && width > 0; ++k) out[i][k] = (above[k] - below[k]) / width;
+  }
+  return out;
+}
+
+Solution minimise(const Problem& problem, Values start, const SolveOptions& options) {
+  return Solver(problem, options).run(std::move(start));
+}
+
+}  // namespace fabricast::fit

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nonlinear least squares: Levenberg-Marquardt with Marquardt's scaling, box bounds and a robust loss.
+//
+//   minimise sum over i of w_i rho(r_i(x)^2),  low <= x <= high
+//   (J'WJ + lambda D) step = -J'W r,  D = diag of the largest J'WJ seen; lambda by Nielsen's gain rule
+//
+// rho(s) = s (squared) or 2 (sqrt(1 + s) - 1) (soft_l1, applied to residuals in units of their noise). Sources: Madsen,
+// Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fabricast/calibration.hpp"
+
+namespace fabricast::fit {
+
+using Values = std::vector<double>;
+
+struct Problem {
+  std::function<Values(const Values& x)> residuals;
+  Values low, high;            ///< empty = unbounded
+  std::size_t num_robust = 0;  ///< the first so many residuals get the robust loss, the rest (priors) are squared
+  Loss loss = Loss::squared;
+  double relative_step = 6e-6;  ///< of the difference quotients
+  double absolute_step = 1e-12;
+  bool is_central = true;  ///< two evaluations per derivative
+};
+
+struct SolveOptions {
+  int max_iterations = 400;
+  double tolerance = 1e-14;  ///< relative change of the cost and of x
+};
+
+struct Solution {
+  Values x;
+  Values residuals;
+  double cost = 0;                 ///< sum of rho
+  std::vector<Values> jacobian;    ///< jacobian[parameter][residual] at x
+  std::vector<Values> covariance;  ///< inverse of J'WJ, not scaled
+  int iterations = 0;
+  int evaluations = 0;
+};
+
+/// Derivatives at `x` by difference quotients that stay inside the bounds.
+std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x);
+
+Solution minimise(const Problem& problem, Values start, const SolveOptions& options = {});
+
+}  // namespace fabricast::fit

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast calibrate CALIBRATION.yaml -o PARAMETERS.yaml; fabricast calibrate --suggest TOPOLOGY LOG...
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "fabricast/calibration.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct CalibrateCommand {
+  std::vector<std::string> files;
+  bool is_suggestion = false;
+  std::string output;
+  std::string report;
+  std::string format = "text";
+  std::string max_median;
+  bool is_quick = false;
+};
+
+int suggest(const CalibrateCommand& command) {
+  int exit_code = exit_ok;
+  if (command.files.size() < 2) {
+    std::fputs("fabricast: --suggest needs a topology file and at least one log\n", stderr);
+    return exit_usage;
+  }
+  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()});
+  if (!text) {
+    print_faults(text.error());
+    return exit_input;
+  }
+  write_output(command.output.empty() ? "-" : command.output, *text, exit_code);
+  return exit_code;
+}
+
+int fit(const CalibrateCommand& command) {
+  int exit_code = exit_ok;
+  const double max_median = command.max_median.empty() ? 1e300 : parse_share(command.max_median).value_or(1e300);
+  if (command.files.size() != 1) {
+    std::fputs("fabricast: calibrate takes one calibration file (or --suggest TOPOLOGY LOG...)\n", stderr);
+    return exit_usage;
+  }
+  const auto calibration = load_calibration(command.files[0]);
+  if (!calibration) {
+    print_faults(calibration.error());
+    return exit_input;
+  }
+  CalibrateOptions options;
+  options.with_leave_out = !command.is_quick;
+  const auto report = calibrate(*calibration, options);
+  if (!report) {
+    print_faults(report.error());
+    return exit_input;
+  }
+  print_faults(report->warnings);
+  const auto text = command.format == "json" ? report::calibration_json(*report) : report::calibration_text(*report);
+  if (!write_output(command.report.empty() ? "-" : command.report, text, exit_code)) return exit_code;
+  if (!command.output.empty() && !write_output(command.output, parameters_yaml(*report), exit_code)) return exit_code;
+  // The honest figure: the class the fit did not see, when there is one.
+  const auto& judged = report->errors.size() > 1 ? report->errors[1] : report->errors.front();
+  if (judged.summary.median_abs_error > max_median) {
+    std::fputs(fmt::format("fabricast: median error ({}) {:.1f}% is above the limit of {:.1f}%\n", judged.name,
+                           100 * judged.summary.median_abs_error, 100 * max_median)
+                   .c_str(),
+               stderr);
+    exit_code = exit_limit_missed;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CalibrateCommand>();
+  auto* command = app.add_subcommand("calibrate", "fit parameters to measured logs, with honest error");
+  command->footer(
+      "Examples:\n"
+      "  fabricast calibrate --suggest topology.yaml run1.log run2.log -o calibration.yaml\n"
+      "  fabricast calibrate calibration.yaml -o parameters.yaml --max-median-error 5%");
+  command->add_option("FILE", options->files, "a calibration file; with --suggest a topology and its logs")->required();
+  command->add_flag("--suggest", options->is_suggestion, "write a first calibration file from the logs' headers");
+  command->add_option("-o,--output", options->output, "parameter file to write (with --suggest: calibration file)")
+      ->type_name("FILE");
+  command->add_option("--report", options->report, "where the report goes; default standard output")->type_name("FILE");
+  command->add_option("--format", options->format, "of the report; default text")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("text|json");
+  command->add_flag("--quick", options->is_quick, "do not fit again without each log and count");
+  command
+      ->add_option("--max-median-error", options->max_median,
+                   "exit 1 when the median error of unseen points is above, e.g. 5%")
+      ->type_name("SHARE");
+  command->callback([options, &exit_code] { exit_code = options->is_suggestion ? suggest(*options) : fit(*options); });
+}
+
+}  // namespace fabricast::cli

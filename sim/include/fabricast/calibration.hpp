@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fitting parameters to measured logs: what a calibration file says, and what a fit answers. The fit runs simulate()
+// with other parameter values and compares times; it knows nothing of GPUs or MPI. Parameters keep their owner (a
+// device or a software layer), so that the outcome is an ordinary parameter file for bigger clusters too.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/load.hpp"
+#include "fabricast/measurement.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/validation.hpp"
+
+namespace fabricast {
+
+/// One measured log and what it was measured under.
+struct CalibrationLog {
+  std::string file;
+  std::string scenario_file;  ///< or `scenario_text`, a scenario document made from the keys of the entry
+  std::string scenario_text;
+  std::vector<Setting> settings;  ///< what differs from the scenario file, as with --set
+  bool is_held_out = false;       ///< never fitted, only compared
+  bool is_optional = false;       ///< skipped with a warning when the file is absent
+  double weight = 1;              ///< counts like this many logs; > 0
+  SourceLocation location;
+};
+
+/// A parameter to fit, or a pattern with `*` for several. Values not given come from the shipped parameters; a name
+/// that is not shipped takes those of the name without its last part (`nccl.base_time.ring.ll` for
+/// `nccl.base_time.ring.ll.hopper`).
+struct CalibrationParameter {
+  std::string pattern;
+  std::optional<std::string> start, low, high;  ///< quantities
+  std::optional<double> prior;  ///< relative standard deviation; 0 = none; default by the confidence of the value
+  SourceLocation location;
+};
+
+enum class Loss { squared, soft_l1 };
+enum class IntervalMethod { covariance, bootstrap };
+
+/// A calibration file, as the YAML said.
+struct Calibration {
+  std::string name;
+  std::string file;
+  std::string description;
+  std::vector<CalibrationLog> logs;
+  std::vector<CalibrationParameter> parameters;
+  std::vector<std::string> parameter_files;  ///< read before the fit, e.g. an earlier fit
+  int hold_out_every = 0;                    ///< every n-th size of a log is not fitted; 0 = none
+  std::vector<Bytes> hold_out_sizes;
+  std::vector<int> hold_out_ranks;  ///< logs with these numbers of ranks are not fitted
+  std::vector<int> hold_out_hosts;
+  double noise = 0.02;  ///< relative standard deviation of one measured time
+  Loss loss = Loss::soft_l1;
+  int starts = 1;  ///< further ones are drawn around the first
+  IntervalMethod intervals = IntervalMethod::covariance;
+  int bootstrap_samples = 40;
+};
+
+/// Reads a calibration file (schema fabricast/calibration/1); file names are resolved against its folder.
+Result<Calibration> load_calibration(const std::string& path);
+
+/// What the data say of one parameter.
+enum class Determination {
+  determined,    ///< the data, not the prior, set the value
+  undetermined,  ///< the data hardly narrow the prior: kept at its start
+  unused,        ///< no prediction depends on it
+  at_bound,      ///< the best value lies at a bound of the calibration file
+};
+std::string_view to_string(Determination determination);
+
+struct FittedParameter {
+  Parameter parameter;  ///< fitted value with its 80 % interval
+  double start = 0;
+  double prior_deviation = 0;  ///< relative; 0 = none
+  double deviation = 0;        ///< relative standard deviation after the fit
+  Determination determination = Determination::determined;
+  std::string entangled_with;  ///< another parameter that the data cannot tell apart from it; may be empty
+};
+
+/// One measured point with its prediction.
+struct CalibrationPoint {
+  std::size_t log = 0;  ///< index into CalibrationReport::logs
+  Bytes size;
+  Duration measured, predicted, low, high;
+  double relative_error = 0;  ///< (predicted - measured) / measured
+  bool is_fitted = false;     ///< false = held out
+  bool is_outlier = false;    ///< far from its neighbours' error: a bad run or a regime the model lacks
+  std::string regime;         ///< algorithm, protocol and channels used
+};
+
+struct CalibrationLogReport {
+  std::string file;
+  std::string name;
+  int num_ranks = 0;
+  int num_hosts = 0;
+  bool is_held_out = false;
+  double noise_floor = 0;     ///< scatter of the measured curve about its own smooth line, relative
+  ValidationSummary summary;  ///< over all points of the log
+  double error_without = 0;   ///< median error when the fit does not see this log; -1 = not computed
+};
+
+/// Errors of several points that belong together.
+struct ErrorClass {
+  std::string name;  ///< "in sample", "held-out sizes", "leave one log out", "leave out 8 ranks"
+  ValidationSummary summary;
+};
+
+/// Neighbouring sizes whose errors jump where the regime of prediction or measurement changes.
+struct RegimeChange {
+  std::size_t log = 0;
+  Bytes size;             ///< first size of the new regime
+  double error_jump = 0;  ///< change of the signed relative error
+  std::string description;
+};
+
+struct CalibrationReport {
+  std::string name;
+  std::vector<FittedParameter> parameters;
+  std::vector<CalibrationLogReport> logs;
+  std::vector<CalibrationPoint> points;
+  std::vector<ErrorClass> errors;
+  std::vector<RegimeChange> regimes;
+  double noise_floor = 0;    ///< median over logs
+  double model_error = 0;    ///< fitted model.relative_error, half width of the 80 % band
+  double extrapolation = 0;  ///< further relative error per doubling of ranks or hosts
+  ParameterSet fitted;       ///< what a parameter file needs, the band and the fitted range included
+  int evaluations = 0;       ///< simulated tables
+  Diagnostics warnings;
+};
+
+struct CalibrateOptions {
+  bool with_leave_out = true;  ///< fit again without each log and each count
+  std::function<void(double share_done)> progress;
+};
+
+Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options = {});
+
+/// A calibration file for these logs on this topology, from their headers: one scenario each, and every parameter that
+/// the predictions depend on.
+Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs);
+
+/// A parameter file (schema fabricast/parameters/1) with the report's fitted values.
+std::string parameters_yaml(const CalibrationReport& report);
+
+}  // namespace fabricast

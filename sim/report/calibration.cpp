@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fit found: parameters with unit and interval, errors seen and unseen, outliers and regime changes.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/json_parts.hpp"
+#include "report/report.hpp"
+
+namespace fabricast::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shown(double value, Dimension dimension) {
+  switch (dimension) {
+    case Dimension::bytes:
+      return to_string(Bytes{static_cast<std::int64_t>(value)});
+    case Dimension::time:
+      return to_string(from_seconds(value));
+    case Dimension::bandwidth:
+      return to_string(Bandwidth{value});
+    case Dimension::number:
+      return fmt::format("{:.3g}", value);
+  }
+  return "";
+}
+
+std::string parameter_lines(const CalibrationReport& report) {
+  std::size_t widest = 9;
+  for (const auto& p : report.parameters) widest = std::max(widest, p.parameter.name.size());
+  std::string out =
+      fmt::format("# {:<{}}{:>12}{:>12}  {:<26}{}\n", "parameter", widest, "start", "fitted", "80 % interval", "data");
+  for (const auto& p : report.parameters) {
+    const auto d = p.parameter.dimension;
+    const bool is_fitted = p.determination == Determination::determined || p.determination == Determination::at_bound;
+    const auto interval = is_fitted ? fmt::format("{} .. {}", shown(p.parameter.low, d), shown(p.parameter.high, d))
+                                    : std::string("kept at its prior");
+    out += fmt::format("  {:<{}}{:>12}{:>12}  {:<26}{}{}\n", p.parameter.name, widest, shown(p.start, d),
+                       shown(p.parameter.value, d), interval, to_string(p.determination),
+                       p.entangled_with.empty() ? "" : fmt::format(", entangled with {}", p.entangled_with));
+  }
+  return out;
+}
+
+std::string error_line(const std::string& name, const ValidationSummary& s) {
+  return fmt::format("  {:<24}{:>7}{:>9.1f}%{:>9.1f}%{:>9.1f}%{:>+9.1f}%\n", name, s.num_points,
+                     100 * s.median_abs_error, 100 * s.p90_abs_error, 100 * s.max_abs_error, 100 * s.bias);
+}
+
+Json summary(const ValidationSummary& s) {
+  return {{"num_points", s.num_points},
+          {"median_abs_error", s.median_abs_error},
+          {"p90_abs_error", s.p90_abs_error},
+          {"max_abs_error", s.max_abs_error},
+          {"bias", s.bias},
+          {"interval_coverage", s.interval_coverage}};
+}
+
+}  // namespace
+
+std::string calibration_text(const CalibrationReport& report) {
+  std::string out = fmt::format("# calibration '{}'\n", report.name) + parameter_lines(report);
+  out += fmt::format("# {:<24}{:>7}{:>10}{:>10}{:>10}{:>10}\n", "error", "points", "median", "90th", "max", "bias");
+  for (const auto& one : report.errors) out += error_line(one.name, one.summary);
+  out += fmt::format("# noise floor of the logs {:.1f}%, band +-{:.1f}%, {:.1f}% more per doubling of ranks or hosts\n",
+                     100 * report.noise_floor, 100 * report.model_error, 100 * report.extrapolation);
+  std::size_t widest = 4;
+  for (const auto& log : report.logs) widest = std::max(widest, log.name.size());
+  out += fmt::format("# {:<{}}{:>7}{:>7}{:>10}{:>10}{:>9}{:>9}{:>11}\n", "log", widest, "ranks", "hosts", "median",
+                     "90th", "in band", "noise", "without it");
+  for (const auto& log : report.logs) {
+    out += fmt::format("  {:<{}}{:>7}{:>7}{:>9.1f}%{:>9.1f}%{:>8.0f}%{:>8.1f}%{:>11}{}\n", log.name, widest,
+                       log.num_ranks, log.num_hosts, 100 * log.summary.median_abs_error,
+                       100 * log.summary.p90_abs_error, 100 * log.summary.interval_coverage, 100 * log.noise_floor,
+                       log.error_without < 0 ? "-" : fmt::format("{:.1f}%", 100 * log.error_without),
+                       log.is_held_out ? "  held out" : "");
+  }
+  for (const auto& p : report.points) {
+    if (p.is_outlier)
+      out += fmt::format("# outlier: {} at {} B: measured {}, {:+.0f}% off, its neighbours are not\n",
+                         report.logs[p.log].name, p.size.value, to_string(p.measured), 100 * p.relative_error);
+  }
+  for (const auto& change : report.regimes) {
+    out += fmt::format("# regime: {} from {} B: error steps by {:+.0f}%; {}\n", report.logs[change.log].name,
+                       change.size.value, 100 * change.error_jump, change.description);
+  }
+  return out;
+}
+
+std::string calibration_json(const CalibrationReport& report) {
+  Json out{{"schema", "fabricast/calibration_report/1"}, {"name", report.name}};
+  out["noise_floor"] = report.noise_floor;
+  out["model_error"] = report.model_error;
+  out["extrapolation_error"] = report.extrapolation;
+  out["evaluations"] = report.evaluations;
+  out["parameters"] = Json::array();
+  for (const auto& p : report.parameters) {
+    out["parameters"].push_back({{"name", p.parameter.name},
+                                 {"unit", to_string(p.parameter.dimension)},
+                                 {"start", p.start},
+                                 {"value", p.parameter.value},
+                                 {"low", p.parameter.low},
+                                 {"high", p.parameter.high},
+                                 {"determination", to_string(p.determination)},
+                                 {"entangled_with", p.entangled_with}});
+  }
+  out["errors"] = Json::array();
+  for (const auto& one : report.errors) {
+    auto item = summary(one.summary);
+    item["name"] = one.name;
+    out["errors"].push_back(std::move(item));
+  }
+  out["logs"] = Json::array();
+  for (const auto& log : report.logs) {
+    auto item = summary(log.summary);
+    item.update({{"file", log.file},
+                 {"num_ranks", log.num_ranks},
+                 {"num_hosts", log.num_hosts},
+                 {"is_held_out", log.is_held_out},
+                 {"noise_floor", log.noise_floor},
+                 {"error_without", log.error_without}});
+    out["logs"].push_back(std::move(item));
+  }
+  out["points"] = Json::array();
+  for (const auto& p : report.points) {
+    out["points"].push_back({{"log", p.log},
+                             {"size_bytes", p.size.value},
+                             {"measured_time_ps", p.measured.ps},
+                             {"predicted_time_ps", p.predicted.ps},
+                             {"low_time_ps", p.low.ps},
+                             {"high_time_ps", p.high.ps},
+                             {"relative_error", p.relative_error},
+                             {"is_fitted", p.is_fitted},
+                             {"is_outlier", p.is_outlier},
+                             {"regime", p.regime}});
+  }
+  out["regimes"] = Json::array();
+  for (const auto& change : report.regimes) {
+    out["regimes"].push_back({{"log", change.log},
+                              {"size_bytes", change.size.value},
+                              {"error_jump", change.error_jump},
+                              {"description", change.description}});
+  }
+  return out.dump(1) + "\n";
+}
+
+}  // namespace fabricast::report

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planted parameters come back: tables are simulated with known values and noise, written as nccl-tests logs, and
+// fitted from other starting values.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "fabricast/calibration.hpp"
+#include "fabricast/simulate.hpp"
+#include "fit/dataset.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Planted {
+  std::string name;
+  double value;
+};
+
+// All differ from the shipped values by 20 to 40 %.
+const std::vector<Planted> k_planted{{"nccl.base_time.ring.simple.hopper", 11e-6},
+                                     {"nccl.hop_time.ring.simple.nvlink.hopper", 2.9e-6},
+                                     {"nccl.channel_bandwidth.simple.hopper", 20e9},
+                                     {"nccl.nvlink_store_share.simple.hopper", 0.75}};
+
+/// A folder of this test alone, removed at its end.
+struct Folder {
+  fs::path path;
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / fmt::format("fabricast-{}-{}", name, getpid())) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
+};
+
+std::string workload(int gpus, int channels) {
+  return fmt::format(
+      "{{benchmark: all_reduce_perf, gpus: {}, algorithm: ring, protocol: simple, launch: thread_per_gpu{}}}", gpus,
+      channels > 0 ? fmt::format(", channels: {}", channels) : "");
+}
+
+std::string header(const std::string& topology) {
+  return fmt::format("schema: fabricast/calibration/1\nname: planted\ntopology: {}\nnoise: 0.02\n", topology);
+}
+
+/// Measures the scenario with the planted values and relative normal noise, in the layout of nccl-tests.
+std::string measured(const Folder& folder, int gpus, int channels, double noise, std::mt19937_64& random) {
+  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
+  const auto loaded =
+      load_scenario_text((folder.path / "x.yaml").string(),
+                         fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\nworkload: {}\n",
+                                     topology.string(), workload(gpus, channels)));
+  REQUIRE(loaded.has_value());
+  auto parameters = loaded->parameters;
+  for (const auto& planted : k_planted) {
+    auto parameter = parameters.at(planted.name);
+    parameter.value = planted.value;
+    parameters.set(parameter);
+  }
+  auto scenario = loaded->scenario;
+  for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2) scenario.workloads[0].sizes.push_back({size});
+  const auto prediction = simulate(loaded->topology, scenario, parameters);
+  REQUIRE(prediction.has_value());
+  std::string text = "# nccl-tests version 2.13.8\n";
+  std::normal_distribution<double> around(0, noise);
+  for (const auto& row : prediction->workloads[0].rows) {
+    const double us = row.time.us() * std::exp(around(random));
+    const double algbw = static_cast<double>(row.size.value) / us * 1e-3;
+    const auto half = fmt::format("{:.3f} {:.2f} {:.2f} 0", us, algbw, algbw * 2 * (gpus - 1) / gpus);
+    text += fmt::format("{:>12} {:>12} float sum -1 {} {}\n", row.size.value, row.size.value / 4, half, half);
+  }
+  return text;
+}
+
+/// Logs of 2, 4 and 8 GPUs and of one channel, and the calibration file that fits them.
+CalibrationReport fit_planted(std::uint64_t seed, double noise, const std::string& further = {}) {
+  const Folder folder(fmt::format("recovery-{}", seed));
+  std::mt19937_64 random(seed);
+  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
+  std::string text = header(topology.string()) + "logs:\n";
+  const std::pair<int, int> runs[] = {{2, 0}, {4, 0}, {8, 0}, {8, 1}};
+  for (const auto& [gpus, channels] : runs) {
+    const auto name = fmt::format("{}-{}.txt", gpus, channels);
+    folder.write(name, measured(folder, gpus, channels, noise, random));
+    text += fmt::format("  - {{file: {}, workload: {}}}\n", name, workload(gpus, channels));
+  }
+  text += "fit:\n";
+  for (const auto& planted : k_planted) text += fmt::format("  {}: {{}}\n", planted.name);
+  folder.write("calibration.yaml", text + further);
+  const auto calibration = load_calibration((folder.path / "calibration.yaml").string());
+  if (!calibration) MESSAGE(render(calibration.error()));
+  REQUIRE(calibration.has_value());
+  const auto report = calibrate(*calibration);
+  if (!report) MESSAGE(render(report.error()));
+  REQUIRE(report.has_value());
+  return *report;
+}
+
+const FittedParameter& fitted(const CalibrationReport& report, const std::string& name) {
+  const auto it = std::find_if(report.parameters.begin(), report.parameters.end(),
+                               [&](const FittedParameter& p) { return p.parameter.name == name; });
+  REQUIRE(it != report.parameters.end());
+  return *it;
+}
+
+}  // namespace
+
+TEST_CASE("parameters planted without noise come back to 0.2 %") {
+  const auto report = fit_planted(1, 0);
+  for (const auto& planted : k_planted) {
+    CAPTURE(planted.name);
+    CHECK(fitted(report, planted.name).parameter.value == doctest::Approx(planted.value).epsilon(0.002));
+  }
+  CHECK(report.errors.front().summary.max_abs_error < 0.005);
+}
+
+TEST_CASE("planted parameters lie inside their 80 % intervals about eight times in ten") {
+  int inside = 0;
+  int all = 0;
+  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+    const auto report = fit_planted(seed, 0.02);
+    for (const auto& planted : k_planted) {
+      const auto& found = fitted(report, planted.name);
+      CAPTURE(planted.name);
+      CHECK(std::abs(std::log(found.parameter.value / planted.value)) < 4 * found.deviation + 0.002);
+      inside += found.parameter.low <= planted.value && planted.value <= found.parameter.high ? 1 : 0;
+      ++all;
+    }
+  }
+  CHECK(inside >= 0.65 * all);
+  CHECK(inside <= 0.97 * all);
+}
+
+TEST_CASE("the band of a fit holds 75 to 95 % of points measured again") {
+  double covered = 0;
+  const int fits = 4;
+  for (std::uint64_t seed = 1; seed <= fits; ++seed) {
+    const auto report = fit_planted(seed, 0.03, "hold_out: {every: 2}\n");
+    const auto held_out = std::find_if(report.errors.begin(), report.errors.end(),
+                                       [](const ErrorClass& one) { return one.name == "held-out sizes"; });
+    REQUIRE(held_out != report.errors.end());
+    CHECK(held_out->summary.median_abs_error < 0.04);
+    covered += held_out->summary.interval_coverage / fits;
+  }
+  CHECK(covered >= 0.75);
+  CHECK(covered <= 0.95);
+}
+
+TEST_CASE("a parameter that no log depends on is named and kept") {
+  const auto report = fit_planted(4, 0.02, "  nccl.hop_time.tree.ll.nvlink.hopper: {}\n");
+  const auto& idle = fitted(report, "nccl.hop_time.tree.ll.nvlink.hopper");
+  CHECK(idle.determination == Determination::unused);
+  CHECK(idle.parameter.value == idle.start);
+  CHECK(report.fitted.find("nccl.hop_time.tree.ll.nvlink.hopper") == nullptr);
+}
+
+TEST_CASE("a parameter that the data hardly constrain is named and kept at its prior") {
+  // The last local copy is a tenth of a per cent of these times once its bounds are this narrow.
+  const auto report =
+      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {low: 1.4, high: 1.6, prior: 0.01}\n");
+  const auto& weak = fitted(report, "nccl.local_work.all_reduce.simple.hopper");
+  CHECK(weak.determination == Determination::undetermined);
+  CHECK(weak.parameter.value == weak.start);
+}
+
+TEST_CASE("leaving out the largest count still forecasts it when the parameters belong to devices") {
+  const auto report = fit_planted(6, 0.01);
+  const auto left_out = std::find_if(report.errors.begin(), report.errors.end(),
+                                     [](const ErrorClass& one) { return one.name == "leave out 8 ranks"; });
+  REQUIRE(left_out != report.errors.end());
+  CHECK(left_out->summary.num_points > 30);
+  CHECK(left_out->summary.median_abs_error < 0.06);
+}
+
+TEST_CASE("patterns match names with any characters for a star") {
+  CHECK(fit::matches_pattern("nccl.*.nvlink", "nccl.hop_time.ring.ll.nvlink"));
+  CHECK(fit::matches_pattern("*", ""));
+  CHECK_FALSE(fit::matches_pattern("nccl.*.nvlink", "nccl.hop_time.ring.ll.nvlink.hopper"));
+}
+
+TEST_CASE("a misspelt parameter is a fault with the nearest name") {
+  const Folder folder("misspelt");
+  std::mt19937_64 random(1);
+  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
+  folder.write("a.txt", measured(folder, 2, 0, 0, random));
+  folder.write("c.yaml", header(topology.string()) + fmt::format("logs:\n  - {{file: a.txt, workload: {}}}\nfit:\n"
+                                                                 "  nccl.base_tyme.ring.simple: {{}}\n",
+                                                                 workload(2, 0)));
+  const auto calibration = load_calibration((folder.path / "c.yaml").string());
+  REQUIRE(calibration.has_value());
+  const auto report = calibrate(*calibration);
+  REQUIRE_FALSE(report.has_value());
+  CHECK(render(report.error()).find("did you mean 'nccl.base_time.ring.simple'?") != std::string::npos);
+  CHECK(report.error()[0].location.line == 8);
+}
+
+TEST_CASE("fitted parameters, written and read again, are the same to six digits") {
+  const auto report = fit_planted(7, 0.02);
+  const Folder folder("written");
+  folder.write("p.yaml", parameters_yaml(report));
+  const auto read = load_parameters((folder.path / "p.yaml").string());
+  if (!read) MESSAGE(render(read.error()));
+  REQUIRE(read.has_value());
+  for (const auto& [name, parameter] : report.fitted.all()) {
+    CAPTURE(name);
+    CHECK(read->at(name).value == doctest::Approx(parameter.value).epsilon(1e-5));
+    CHECK(read->at(name).low <= read->at(name).value);
+  }
+}
+
+TEST_CASE("a forecast for more ranks than were fitted says so and has a wider band") {
+  const auto report = fit_planted(8, 0.02);
+  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
+  const auto loaded = load_scenario_text("x.yaml", fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\n"
+                                                               "workload: {}\n",
+                                                               topology.string(), workload(8, 0)));
+  REQUIRE(loaded.has_value());
+  const auto relative_width = [&](double fitted_ranks, bool expected) {
+    auto parameters = loaded->parameters;
+    parameters.merge(report.fitted);
+    auto ranks = parameters.at("model.fitted_ranks");
+    ranks.value = fitted_ranks;
+    parameters.set(ranks);
+    const auto prediction = simulate(loaded->topology, loaded->scenario, parameters);
+    REQUIRE(prediction.has_value());
+    const auto& row = prediction->workloads[0].rows[10];
+    CHECK(row.is_extrapolated == expected);
+    return (row.high_time.seconds() - row.low_time.seconds()) / row.time.seconds();
+  };
+  CHECK(relative_width(4, true) > 1.01 * relative_width(8, false));
+  CHECK(relative_width(2, true) > 1.01 * relative_width(4, true));
+}
