@@ -47,6 +47,10 @@ class Calibrator {
   CalibrationReport run() {
     report_.name = calibration_.name;
     report_.warnings = data_.warnings();
+    // What the fit rests on goes along with it.
+    for (const auto& file : calibration_.parameter_files) {
+      if (const auto before = load_parameters(file)) report_.fitted.merge(*before);
+    }
     result_ = fitter_.fit([](const Experiment& e, std::size_t row) { return e.is_fitted[row]; });
     if (calibration_.intervals == IntervalMethod::bootstrap)
       result_.deviation = fitter_.bootstrap(result_, calibration_.bootstrap_samples);

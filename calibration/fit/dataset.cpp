@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/assert.hpp"
 #include "fabricast/simulate.hpp"
@@ -160,6 +161,12 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       std::vector<std::string> names;
       for (const auto& [name, parameter] : all) names.push_back(name);
       const auto near = nearest_name(entry.pattern, names);
+      if (is_glob) {
+        auto warning = fault_at(entry.location, fmt::format("no parameter matches '{}'", entry.pattern));
+        warning.severity = Severity::warning;
+        warnings_.push_back(std::move(warning));
+        continue;
+      }
       faults.push_back(
           fault_at(entry.location, fmt::format("no parameter '{}' in these scenarios", entry.pattern),
                    near.empty() ? "`fabricast list parameters` prints all" : fmt::format("did you mean '{}'?", near)));
@@ -290,9 +297,13 @@ bool Dataset::find_uses(const Values& x) {
       for (const auto& row : predict_table(e, at, {}, false).rows) out.push_back(row.time.seconds());
       return out;
     };
+    std::set<std::string, std::less<>> reads;
+    experiment.current.collect_reads(&reads);
     const auto base = seconds_at(x);
+    experiment.current.collect_reads(nullptr);
     std::vector<int> uses;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!reads.contains(parameters_[i].parameter.name)) continue;
       bool is_used = std::find(before.begin(), before.end(), static_cast<int>(i)) != before.end() &&
                      before.size() < parameters_.size();
       for (const double ratio : {0.4, 2.5}) {

@@ -14,6 +14,7 @@ using Eigen::Index;
 
 constexpr double k_undetermined = 0.8;  ///< deviation after / before the fit above which the data say too little
 constexpr double k_entangled = 0.95;    ///< correlation
+constexpr double k_clearly_worse = 6;   ///< of the cost, in squared deviations
 constexpr int k_iterations = 60;
 
 Values starts_of(const Dataset& data) {
@@ -121,6 +122,17 @@ void Fitter::judge(FitResult& result) const {
   }
 }
 
+/// True when putting the parameter back to `value` fits clearly worse. A limit that another one hides has no derivative
+/// at the solution, but the data speak against a lower one all the same.
+bool Fitter::rules_out(const FitResult& at, std::size_t parameter, double value) const {
+  auto values = at.solution.x;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (at.free_indices[k] == parameter) values[k] = value;
+  }
+  const auto moved = problem(at.x, at.free_indices, at.points);
+  return cost_of(moved, moved.residuals(values)) > at.solution.cost + k_clearly_worse;
+}
+
 FitResult Fitter::fit(const UsesPoint& uses) {
   const auto start = starts_of(data_);
   auto best = solve(start, used_parameters(data_, uses), uses, k_iterations);
@@ -141,7 +153,7 @@ FitResult Fitter::fit(const UsesPoint& uses) {
   std::vector<std::size_t> kept;
   auto x = best.x;
   for (const auto i : best.free_indices) {
-    if (best.data_deviation_ratio[i] <= k_undetermined) {
+    if (best.data_deviation_ratio[i] <= k_undetermined || rules_out(best, i, start[i])) {
       kept.push_back(i);
     } else {
       x[i] = start[i];

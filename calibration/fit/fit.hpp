@@ -48,6 +48,7 @@ class Fitter {
   Problem problem(const Values& fixed, const std::vector<std::size_t>& free, const std::vector<PointRef>& points) const;
   FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations);
   void judge(FitResult& result) const;
+  bool rules_out(const FitResult& at, std::size_t parameter, double value) const;
   std::optional<Values> gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const;
 
   Dataset& data_;

@@ -76,11 +76,7 @@ class Solver {
     return problem_.loss == Loss::soft_l1 && i < problem_.num_robust;
   }
 
-  [[nodiscard]] double cost(const Values& residuals) const {
-    double sum = 0;
-    for (std::size_t i = 0; i < residuals.size(); ++i) sum += rho(residuals[i], is_robust(i));
-    return sum;
-  }
+  [[nodiscard]] double cost(const Values& residuals) const { return cost_of(problem_, residuals); }
 
   void linearise() {
     out_.jacobian = jacobian(problem_, out_.x, out_.residuals);
@@ -166,6 +162,13 @@ class Solver {
 };
 
 }  // namespace
+
+double cost_of(const Problem& problem, const Values& residuals) {
+  double sum = 0;
+  for (std::size_t i = 0; i < residuals.size(); ++i)
+    sum += rho(residuals[i], problem.loss == Loss::soft_l1 && i < problem.num_robust);
+  return sum;
+}
 
 std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x) {
   std::vector<Values> out(x.size());

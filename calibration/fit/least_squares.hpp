@@ -42,6 +42,9 @@ struct Solution {
   int evaluations = 0;
 };
 
+/// Sum of rho over the residuals.
+double cost_of(const Problem& problem, const Values& residuals);
+
 /// Derivatives at `x` by difference quotients that stay inside the bounds.
 std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x);
 

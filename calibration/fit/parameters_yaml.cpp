@@ -45,8 +45,8 @@ std::string parameters_yaml(const CalibrationReport& report) {
     const auto interval = p.has_interval() && text(p.low) != text(p.value) && text(p.high) != text(p.value)
                               ? fmt::format("low: {}, high: {}, ", text(p.low), text(p.high))
                               : std::string();
-    out += fmt::format("  {}: {{value: {}, {}source: {}, confidence: fitted}}\n", name, text(p.value), interval,
-                       quoted(p.source));
+    out += fmt::format("  {}: {{value: {}, {}source: {}, confidence: {}}}\n", name, text(p.value), interval,
+                       quoted(p.source), to_string(p.confidence));
   }
   return out;
 }

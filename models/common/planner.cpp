@@ -4,12 +4,14 @@
 #include "mpi/collective.hpp"
 #include "mpi/point_to_point.hpp"
 #include "nccl/planner.hpp"
+#include "sharing/planner.hpp"
 #include "system/planners.hpp"
 #include "traffic/planner.hpp"
 
 namespace fabricast::models {
 
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
+  if (family_of(workload.benchmark) == BenchmarkFamily::sharing) return make_sharing_planner(context, workload);
   if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
     return nccl::make_collective_planner(context, workload);
   if (workload.benchmark == Benchmark::host_copies) return system::make_host_copies_planner(context, workload);

@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models {
 
@@ -86,11 +87,12 @@ namespace {
 bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
-  if (path.uses_nvlink || !guest.is_virtual()) return false;
-  if (!guest.redirects_peers() && guest.translation == PeerTranslation::cached) return false;
-  route.guest_terms.push_back(parameter_term(context.parameters,
-                                             "virtualization: peer requests translated by the root complex",
-                                             "virtualization.translation_time"));
+  const bool is_translated = guest.is_virtual() && guest.translation == PeerTranslation::shared;
+  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return false;
+  if (guest.is_virtual())
+    route.guest_terms.push_back(parameter_term(context.parameters,
+                                               "virtualization: peer requests translated by the root complex",
+                                               "virtualization.translation_time"));
   const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
   const auto* limit = context.parameters.find(name);
   if (limit == nullptr) return false;
@@ -121,6 +123,14 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   }
 }
 
+void add_gpudirect(const PlanContext& context, DeviceId hca, const Path& path, bool is_read, Route& route) {
+  add_dma(context, path, is_read, route);
+  const auto name = context.topology.device(hca).type + ".gpudirect_read_bandwidth";
+  const auto* limit = context.parameters.find(name);
+  if (is_read && limit != nullptr)
+    route.crossings.push_back({context.resources.extra(Limit::gpudirect_read, hca, limit->value, name), 1});
+}
+
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {
   const auto path =
       to_memory ? context.topology.path_in_host(device, memory) : context.topology.path_in_host(memory, device);
@@ -133,7 +143,9 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
   if (const auto* bandwidth = context.parameters.find(name)) {
     route.crossings.push_back(
-        {context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
+        {context.resources.extra(Limit::dram, memory,
+                                 2 * bandwidth->value * contention_at(context, memory, 1).memory_share_left, name),
+         to_memory ? 3 : 2});
   }
 }
 

@@ -43,6 +43,9 @@ void append(Route& route, const Route& next);
 
 /// Adds a DMA by `initiator_is_reader` (reads from the far memory) along `path`: links, and the processor's peer limits
 /// when the path turns around in a root complex.
+/// add_dma between a GPU and an HCA; what the HCA reads from GPU memory may be limited
+/// (`<hca>.gpudirect_read_bandwidth`).
+void add_gpudirect(const PlanContext& context, DeviceId hca, const Path& path, bool is_read, Route& route);
 void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route);
 
 /// Adds a copy between a PCIe device and host memory; `to_memory` says which way. Counts the memory's DRAM limit.

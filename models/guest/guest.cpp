@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <set>
+
+#include "sharing/contention.hpp"
 
 namespace fabricast::models {
 
@@ -22,11 +22,11 @@ int compute_capability_of(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
-/// Framebuffer of a profile in GB: a100-20c -> 20, 2g.10gb -> 10, 4q -> 4; 0 when the name has none.
-double profile_gigabytes(const std::string& profile) {
-  const auto dash = profile.find_last_of("-.");
-  const char* from = profile.c_str() + (dash == std::string::npos ? 0 : dash + 1);
-  return std::strtod(from, nullptr);
+std::optional<GpuProfile> profile_of_guest(const PlanContext& context, DeviceId gpu) {
+  const auto& name = guest_settings(context, gpu).profile;
+  if (name.empty()) return std::nullopt;
+  return find_gpu_profile(profile_family(context.topology.device(gpu).type, context.parameters), name,
+                          context.parameters);
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);
   if (guest.profile.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
-  constexpr double k_gib = 1073741824.0;
-  return profile_gigabytes(guest.profile) >= 0.95 * device_value_or(context, gpu, "memory", 0) / k_gib;
+  const auto profile = profile_of_guest(context, gpu);
+  return profile && profile->max_instances == 1 && profile->memory_fraction >= 1;
 }
 
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
@@ -87,6 +87,37 @@ std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu)
   return terms;
 }
 
+Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel) {
+  const auto& guest = guest_settings(context, gpu);
+  const bool is_time_sliced = gpu_mode_of(context, gpu) == GpuMode::vgpu;
+  if (!is_time_sliced || (guest.busy_neighbours == 0 && has_whole_gpu(context, gpu))) return std::nullopt;
+  GpuSharing sharing;
+  sharing.policy = guest.scheduler;
+  sharing.profile = guest.profile;
+  sharing.slice = guest.time_slice;
+  sharing.location = guest.location;
+  if (guest.busy_neighbours > 0) sharing.clients.push_back({"neighbour", kernel, {}, 0, guest.busy_neighbours});
+  if (const auto scheduler = time_slicing_of(context, sharing, gpu); !scheduler)
+    return tl::unexpected(scheduler.error());
+  return sharing;
+}
+
+namespace {
+
+/// Time slices of others on the GPU, simulated event by event.
+std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  const auto sharing = vgpu_sharing(context, gpu, compute);
+  if (!sharing || !*sharing) return {};
+  const auto scheduler = time_slicing_of(context, **sharing, gpu);
+  const auto wait = slice_wait(*scheduler, compute, clients_of(**sharing));
+  const auto& switching = context.parameters.at("gpu.context_switch_time");
+  return {{fmt::format("virtualization: time slices of others ({})", to_string(scheduler->policy)), wait.wait,
+           "gpu.time_slice", context.parameters.at("gpu.time_slice").source},
+          {"virtualization: context switches of the GPU", wait.switching, switching.name, switching.source}};
+}
+
+}  // namespace
+
 std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   std::vector<Term> terms;
   const auto& guest = guest_settings(context, gpu);
@@ -105,6 +136,12 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
                        "the scenario"});
     return terms;
   }
+  if (const auto profile = profile_of_guest(context, gpu); profile && profile->compute_fraction < 1)
+    terms.push_back(
+        {fmt::format("virtualization: {} has {:.3g} of the multiprocessors", profile->name, profile->compute_fraction),
+         from_seconds(compute.seconds() * (1 / profile->compute_fraction - 1)), "virtualization.profile",
+         profile->source});
+  for (auto& term : slice_terms(context, gpu, compute)) terms.push_back(std::move(term));
   const auto& tax = context.parameters.at(fmt::format("virtualization.{}.compute_tax", to_string(mode)));
   terms.push_back({fmt::format("virtualization: compute through {}", to_string(mode)),
                    from_seconds(compute.seconds() * tax.value), tax.name, tax.source});

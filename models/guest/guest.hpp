@@ -9,6 +9,7 @@
 
 #include "common/transport.hpp"
 #include "fabricast/models/planner.hpp"
+#include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
 
 namespace fabricast::models {
@@ -46,6 +47,10 @@ Duration virtual_message_gap(const PlanContext& context, DeviceId hca);
 
 /// Terms of starting work on a GPU: calls to a remote GPU, waiting for an overcommitted core.
 std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu);
+
+/// How the vGPU scheduler of the host hands out the GPU's time, and the other vGPUs that compute all the time. Empty
+/// when nothing is shared; faults when the profile does not fit.
+Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel);
 
 /// What the way a VM gets its GPU adds to a step of `compute` on bare metal: tax, time slices of others, remote calls.
 std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);

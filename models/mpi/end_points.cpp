@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "guest/guest.hpp"
+
 namespace fabricast::models::mpi {
 
 namespace {
@@ -62,6 +64,23 @@ EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu
   return end;
 }
 
+namespace {
+
+/// Why two ends cannot talk; empty when they can. Ends of one system need no network.
+Diagnostics unreachable(const PlanContext& context, const Workload& workload, const EndPoint& a, const EndPoint& b) {
+  if (is_same_system(context, a.device(), b.device())) return {};
+  const bool has_path = !a.hcas.empty() && !b.hcas.empty() &&
+                        (can_stay_inside_host(context, a.hcas.front(), b.hcas.front()) ||
+                         context.topology.path_between_hcas(a.hcas.front(), b.hcas.front()));
+  if (has_path) return {};
+  return fault(workload,
+               fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(a.host),
+                           context.topology.host_name(b.host)),
+               "give both hosts an HCA and connect them in `fabric`");
+}
+
+}  // namespace
+
 Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
@@ -74,6 +93,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     auto second = named_end_point(context, workload, workload.devices[1], second_gpu);
     if (!first) return tl::unexpected(first.error());
     if (!second) return tl::unexpected(second.error());
+    if (auto faults = unreachable(context, workload, *first, *second); !faults.empty()) return tl::unexpected(faults);
     return std::vector<Pair>{{*first, *second}};
   }
   const int pairs = workload.pairs;
@@ -99,12 +119,9 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   for (int i = 0; i < pairs; ++i) {
     out.push_back({end_point(topology, 0, i, first_gpu), end_point(topology, host_b, i + offset, second_gpu)});
   }
-  if (is_remote && (out[0].first.hcas.empty() || out[0].second.hcas.empty() ||
-                    !topology.path_between_hcas(out[0].first.hcas.front(), out[0].second.hcas.front()))) {
-    return tl::unexpected(
-        fault(workload,
-              fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
-              "give both hosts an HCA and connect them in `fabric`"));
+  for (const auto& pair : out) {
+    if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
+      return tl::unexpected(faults);
   }
   return out;
 }
@@ -140,15 +157,8 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
       ranks.push_back(end_point(topology, h, i, needs_gpu));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
-    if (ranks[r].host == ranks[r - 1].host) continue;
-    const auto& a = ranks[r - 1].hcas;
-    const auto& b = ranks[r].hcas;
-    if (a.empty() || b.empty() || !topology.path_between_hcas(a.front(), b.front())) {
-      return tl::unexpected(fault(workload,
-                                  fmt::format("no network path from host '{}' to host '{}'",
-                                              topology.host_name(ranks[r - 1].host), topology.host_name(ranks[r].host)),
-                                  "give both hosts an HCA and connect them in `fabric`"));
-    }
+    if (auto faults = unreachable(context, workload, ranks[r - 1], ranks[r]); !faults.empty())
+      return tl::unexpected(faults);
   }
   return ranks;
 }

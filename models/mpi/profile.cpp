@@ -20,7 +20,9 @@ bool has_tcp_adapters(const PlanContext& context) {
   int group = 0;
   for (const auto& spec : context.topology.spec().hosts) {
     for (const auto hca : context.topology.devices(DeviceKind::hca, group)) {
-      if (is_tcp_only(nic_mode_of(context, hca))) return true;
+      const auto nic = nic_mode_of(context, hca);
+      // PVRDMA falls back to TCP on an adapter without RDMA.
+      if (is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0)) return true;
     }
     group += spec.count;
   }
@@ -44,6 +46,16 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
   profile.device_eager_limit = software.eager_limit.value_or(p.bytes(name("device_eager_limit")));
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
+  const auto if_known = [&](const char* field) {
+    const auto* parameter = p.find(name(field));
+    return parameter == nullptr ? 0.0 : parameter->value;
+  };
+  profile.device_eager_copy = {if_known("device_eager_copy_bandwidth")};
+  profile.eager_gap_copy = {if_known("eager_gap_bandwidth")};
+  profile.bounce_gap = from_seconds(if_known("bounce_gap"));
+  const auto* copied = p.find(name("device_copy_limit"));
+  profile.device_copy_limit =
+      copied == nullptr ? profile.device_eager_limit : Bytes{static_cast<std::int64_t>(copied->value)};
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
   profile.device_message_gap = p.duration(name("device_message_gap"));

@@ -18,6 +18,10 @@ struct Profile {
   Bytes eager_limit;         ///< larger messages make a rendezvous first
   Bytes device_eager_limit;
   Bandwidth eager_copy;            ///< copies into and out of bounce buffers; 0 = none
+  Bandwidth device_eager_copy;     ///< bounce copy of eager device messages; 0 = none
+  Bandwidth eager_gap_copy;        ///< copy of the sender alone between two eager host messages; 0 = none
+  Duration bounce_gap;             ///< added to the gap of messages that do not travel inline
+  Bytes device_copy_limit;         ///< device messages up to this size are eager in a ping-pong
   double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
   Duration message_gap;            ///< least time between two messages of one sender
   Duration rendezvous_gap;         ///< the same for rendezvous messages

@@ -135,7 +135,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   if (direct_from) {
     const auto path = context_.topology.path_in_host(from.gpu, from_hca, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from a GPU to its HCA");
-    add_dma(context_, *path, true, route);
+    add_gpudirect(context_, from_hca, *path, true, route);
   } else {
     add_host_copy(context_, from_hca, from.memory, false, route);
   }
@@ -143,7 +143,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   if (direct_to) {
     const auto path = context_.topology.path_in_host(to_hca, to.gpu, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from an HCA to its GPU");
-    add_dma(context_, *path, false, route);
+    add_gpudirect(context_, to_hca, *path, false, route);
   } else {
     add_host_copy(context_, to_hca, to.memory, true, route);
   }
@@ -164,12 +164,17 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                   bool direct_from, bool direct_to) const {
   Message out;
   const bool is_direct = direct_from || direct_to;
-  const auto limit = is_direct ? profile_.device_eager_limit : profile_.eager_limit;
+  const auto limit = is_direct ? profile_.device_copy_limit : profile_.eager_limit;
   const bool is_eager = size <= limit;
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
+  // Bounce buffers: the sender copies one message while the HCA sends the one before.
+  const double bytes = static_cast<double>(size.value);
+  const auto sender_copy = is_direct ? profile_.device_eager_copy : profile_.eager_gap_copy;
+  if (is_eager && sender_copy.bytes_per_s > 0) out.gap += from_seconds(bytes / sender_copy.bytes_per_s);
+  if (is_eager && size > profile_.inline_limit) out.gap += profile_.bounce_gap;
   out.gap = std::max(out.gap, virtual_message_gap(context_, from_hca));
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
@@ -203,6 +208,11 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     out.terms.push_back(computed_term(
         "copies through bounce buffers", 2 * static_cast<double>(size.value) / profile_.eager_copy.bytes_per_s,
         field("eager_copy_bandwidth"), context_.parameters.at(field("eager_copy_bandwidth")).source));
+  }
+  if (is_eager && is_direct && profile_.device_eager_copy.bytes_per_s > 0) {
+    const auto& copy = context_.parameters.at(field("device_eager_copy_bandwidth"));
+    out.terms.push_back(
+        computed_term("copy of the device buffer into a bounce buffer", bytes / copy.value, copy.name, copy.source));
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =

@@ -43,7 +43,10 @@ class Transfers {
   [[nodiscard]] Message message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow = 0) const;
 
   /// From now on messages are part of a window: several in flight may use several HCAs.
-  void assume_window() { profile_.rail_minimum = profile_.window_rail_minimum; }
+  void assume_window() {
+    profile_.rail_minimum = profile_.window_rail_minimum;
+    profile_.device_copy_limit = profile_.device_eager_limit;
+  }
 
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;

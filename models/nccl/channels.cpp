@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -238,7 +239,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
-    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, limit.value, limit.name), 1});
+    const auto host = contention_at(context, from_memory, socket_threads(context, from));
+    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;
@@ -257,7 +260,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
   pcie_only.may_use_nvlink = false;
   const auto path = is_sender ? topology.path_in_host(gpu, hca, pcie_only) : topology.path_in_host(hca, gpu, pcie_only);
   if (allowed && path) {
-    add_dma(context, *path, is_sender, route);
+    add_gpudirect(context, hca, *path, is_sender, route);
     return true;
   }
   const auto memory = topology.local_memory(hca);

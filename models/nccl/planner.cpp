@@ -15,6 +15,7 @@
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -68,6 +69,11 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    auto out = slice_waits(context_, workload_, ranks_[0], time);
+    for (auto& term : scheduler_waits(context_, workload_, ranks_[0], time + sum(out))) out.push_back(std::move(term));
+    return out;
+  }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
     switch (collective_) {
@@ -131,8 +137,8 @@ class CollectivePlanner : public Planner {
 };
 
 void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
-  const auto& base = parameter_for(context_.parameters, architecture_,
-                                   fmt::format("nccl.base_time.{}.{}", to_string(algorithm), to_string(protocol)));
+  const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
+                                            algorithm, to_string(protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
@@ -148,6 +154,7 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
     return;
   }
   plan.floor = from_seconds(interval.value * per_thread);
+  plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
                      interval.name,
@@ -184,7 +191,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), graph_.graph_channels,
-                         graph_.channels.size(), architecture_});
+                         graph_.channels.size(), architecture_, ranks_[0]});
   plan.rounds.push_back(costs.round(pattern(choice.algorithm, channels), choice, channels, size));
   return plan;
 }
@@ -211,6 +218,10 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
+  if (sharing_of(context_, workload_, ranks_[0])) {
+    out.insert("time slices of all GPUs begin together");
+    out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
+  }
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
@@ -248,6 +259,10 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                             "NCCL benchmarks take auto, ll, ll128 or simple");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
+  }
+  if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
+    const auto slicing = time_slicing_of(context, *sharing, ranks->front());
+    if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));

@@ -18,6 +18,11 @@ std::string architecture_of(int compute_capability);
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
                                std::string_view last = {});
 
+/// Parameter `<what>.<algorithm>.<last>`; send and receive have values of their own (`direct`) or take the ring's.
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        std::string_view last);
+
 /// Costs of the steps of one communicator's operations.
 class StepCosts {
  public:
@@ -28,6 +33,7 @@ class StepCosts {
     int graph_channels = 1;    ///< before doubling
     std::size_t channels = 1;  ///< all
     std::string architecture;
+    DeviceId gpu;  ///< of rank 0
   };
 
   StepCosts(const PlanContext& context, Collective collective, Communicator communicator)
@@ -46,13 +52,15 @@ class StepCosts {
   [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
   [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
+  [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
+  [[nodiscard]] double pair_channels(double bytes) const;
   void add_hops(Flow& flow, const Shape& shape) const;
   void add_bytes(Flow& flow, const Shape& shape) const;
-  /// `block`: payload rate of one thread block that no link slows down.
-  void add_local_copies(Flow& flow, const Shape& shape, double block) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
   void add_chunk_overhead(Flow& flow, const Shape& shape) const;
   void add_store_and_forward(Flow& flow, const Shape& shape) const;
+  void limit_network_channels(Flow& flow, const Shape& shape) const;
   void limit_nvlink_stores(Flow& flow, const Shape& shape) const;
 
   const PlanContext& context_;

@@ -34,7 +34,9 @@ void ParameterSet::merge(const ParameterSet& other) {
 
 const Parameter* ParameterSet::find(std::string_view name) const {
   const auto it = parameters_.find(name);
-  return it == parameters_.end() ? nullptr : &it->second;
+  if (it == parameters_.end()) return nullptr;
+  if (reads_ != nullptr) reads_->insert(it->first);
+  return &it->second;
 }
 
 const Parameter& ParameterSet::at(std::string_view name) const {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "check/virtual_host.hpp"
+#include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::check {
 
@@ -17,6 +18,39 @@ constexpr const char* k_p2p_guide = "VMware, GPUDirect RDMA in vSphere 6.7; NVID
 
 bool is_shared_gpu(const VirtualHost& host) {
   return host.guest.gpu == GpuMode::vgpu || host.guest.gpu == GpuMode::mig;
+}
+
+/// Profiles exist, and their number and sizes fit one GPU.
+void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  if (guest.profile.empty() || host.gpus().empty() || !is_shared_gpu(host)) return;
+  const auto family = models::profile_family(host.gpu_type(), host.parameters);
+  if (models::gpu_profiles(family, host.parameters).empty()) return;
+  const auto names = guest.profiles.empty() ? std::vector<std::string>{guest.profile} : guest.profiles;
+  double framebuffers = 0;
+  for (const auto& name : names) {
+    const auto profile = models::find_gpu_profile(family, name, host.parameters);
+    if (!profile) {
+      found.push_back({Severity::error, "profile", fmt::format("a {} has no profile '{}'", host.gpu_type(), name),
+                       "fabricast list profiles prints those of every GPU", k_vgpu_guide});
+      return;
+    }
+    framebuffers += profile->framebuffer_gb;
+    const auto gpus = static_cast<int>(host.gpus().size());
+    const int vms = (guest.vms_per_host + gpus - 1) / gpus;
+    const int wanted = std::max(guest.profiles.empty() ? vms : 1, 1 + guest.busy_neighbours);
+    if (wanted > profile->max_instances)
+      found.push_back({Severity::error, "vms_per_host",
+                       fmt::format("{} vGPUs of {} on one {}, it holds {}", wanted, profile->name, host.gpu_type(),
+                                   profile->max_instances),
+                       "take a smaller profile, or fewer VMs per host", k_vgpu_guide});
+  }
+  const double memory = host.value(host.gpu_type(), "memory", 0) / 1073741824.0;
+  if (guest.profiles.size() > 1 && framebuffers > 1.01 * memory)
+    found.push_back(
+        {Severity::error, "profile",
+         fmt::format("profiles of {:g} GB together on a {} with {:g} GB", framebuffers, host.gpu_type(), memory),
+         "take smaller profiles", k_vgpu_guide});
 }
 
 void check_profiles(const VirtualHost& host, std::vector<Finding>& found) {
@@ -33,7 +67,7 @@ void check_profiles(const VirtualHost& host, std::vector<Finding>& found) {
                      fmt::format("{} different profiles on one {}: all vGPUs of a GPU share one profile",
                                  distinct.size(), host.gpu_type()),
                      "take one profile for all VMs", k_vgpu_guide});
-  if (distinct.size() > 1 && guest.gpu == GpuMode::vgpu && guest.scheduler == VgpuPolicy::fixed_share)
+  if (distinct.size() > 1 && guest.gpu == GpuMode::vgpu && guest.scheduler == SharePolicy::fixed_share)
     found.push_back({Severity::error, "scheduler", "mixed vGPU sizes do not work with the fixed share scheduler",
                      "take one profile, or scheduler: equal_share", k_vgpu_guide});
   if (guest.gpu == GpuMode::vgpu && guest.has_ecc && guest.vgpu_release && *guest.vgpu_release < k_ecc_release)
@@ -66,11 +100,7 @@ void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
   const bool has_peers = guest.gpu == GpuMode::passthrough && !host.gpus().empty() && !host.hcas().empty() &&
                          (guest.nic == NicMode::passthrough || guest.nic == NicMode::sr_iov);
   if (!has_peers) return;
-  if (guest.acs == AcsMode::redirect)
-    found.push_back({Severity::warning, "acs",
-                     "ACS redirects peer requests up to the root complex, where they share the uplink of the switch",
-                     "set DirectTrans+ on the switch ports (acs: direct_translated, RelaxACSforP2P) and ATS on",
-                     "nccl issues 700 and 949; " + std::string(k_p2p_guide)});
+  if (guest.acs == AcsMode::redirect) found.push_back(redirect_finding());
   if (guest.acs == AcsMode::direct_translated && !guest.has_ats)
     found.push_back({Severity::warning, "ats",
                      "without ATS the root complex translates every peer request: none passes the switch directly",
@@ -107,8 +137,17 @@ void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
 
 }  // namespace
 
+Finding redirect_finding() {
+  return {Severity::warning, "acs",
+          "ACS redirects peer requests up to the root complex, where they share the uplink of the switch",
+          "switch ACS off (bare metal), or set DirectTrans+ on the switch ports (acs: direct_translated, "
+          "RelaxACSforP2P) and ATS on",
+          "nccl issues 700 and 949; " + std::string(k_p2p_guide)};
+}
+
 std::vector<Finding> device_findings(const VirtualHost& host) {
   std::vector<Finding> found;
+  check_profile_sums(host, found);
   check_profiles(host, found);
   check_p2p_settings(host, found);
   check_peer_paths(host, found);

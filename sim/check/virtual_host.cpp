@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include "fabricast/models/virtualization.hpp"
 
 namespace fabricast {
 
@@ -27,10 +27,9 @@ bool VirtualHost::is_passed_through() const {
 
 bool VirtualHost::is_whole_gpu() const {
   if (guest.profile.empty()) return true;
-  constexpr double k_gib = 1073741824.0;
-  const auto mark = guest.profile.find_last_of("-.");
-  const double gigabytes = std::strtod(guest.profile.c_str() + (mark == std::string::npos ? 0 : mark + 1), nullptr);
-  return gigabytes >= 0.95 * value(gpu_type(), "memory", 0) / k_gib;
+  const auto profile =
+      models::find_gpu_profile(models::profile_family(gpu_type(), parameters), guest.profile, parameters);
+  return profile && profile->max_instances == 1 && profile->memory_fraction >= 1;
 }
 
 int VirtualHost::compute_capability() const { return static_cast<int>(value(gpu_type(), "compute_capability", 70)); }
@@ -86,6 +85,9 @@ Diagnostics check_virtualization(const Topology& topology, const ParameterSet& p
       const check::VirtualHost host{topology, parameters, group, guest, first};
       for (const auto& finding : check::system_findings(host)) found.push_back(check::report(host, finding));
       for (const auto& finding : check::device_findings(host)) found.push_back(check::report(host, finding));
+    } else if (guest.redirects_peers()) {
+      const check::VirtualHost host{topology, parameters, group, guest, first};
+      found.push_back(check::report(host, check::redirect_finding()));
     }
     first += group.count;
   }

@@ -41,5 +41,7 @@ Diagnostic report(const VirtualHost& host, const Finding& finding);
 std::vector<Finding> system_findings(const VirtualHost& host);
 /// Rules of GPUs and the PCIe tree: profiles, ECC, peer paths.
 std::vector<Finding> device_findings(const VirtualHost& host);
+/// ACS redirects peer requests; a doubt on bare metal too.
+Finding redirect_finding();
 
 }  // namespace fabricast::check

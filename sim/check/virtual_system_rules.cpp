@@ -68,10 +68,29 @@ void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
     found.push_back({Severity::warning, "huge_pages",
                      "guest memory in 4 KiB pages: address translation limits each adapter to 20 GB/s",
                      "back the VM with huge pages", "Farshin et al., PeerJ Computer Science 2023"});
+  if (!guest.is_pinned && guest.latency_sensitivity == LatencySensitivity::normal && host.is_passed_through())
+    found.push_back({Severity::warning, "pinning", "vCPUs without cores of their own: latencies vary with the load",
+                     "pin the vCPUs (pinning: on)", "NVIDIA AI Enterprise guide"});
   if (guest.is_numa_aligned || host.group.host.num_sockets < 2) return;
   found.push_back({Severity::warning, "numa",
                    "the VM's memory and devices may be on different sockets: copies cross the sockets",
                    "one VM per socket with its own GPUs and adapters (numa: on)", "NVIDIA AI Enterprise guide"});
+}
+
+void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  if (guest.gpu != GpuMode::remote || host.gpus().empty()) return;
+  const double whole = host.value(host.gpu_type(), "memory", 0);
+  const double limit = guest.gpu_memory ? static_cast<double>(guest.gpu_memory->value) : whole * guest.gpu_share;
+  const auto shown = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
+  if (limit > whole)
+    found.push_back({Severity::error, "gpu_memory",
+                     fmt::format("{} asked of a {} with {}", shown(limit), host.gpu_type(), shown(whole)),
+                     "lower gpu_memory", "Bitfusion FlexDirect guide"});
+  if (guest.memory && static_cast<double>(guest.memory->value) < limit)
+    found.push_back({Severity::error, "memory",
+                     fmt::format("a VM of {} shadows {} of remote GPU memory", to_string(*guest.memory), shown(limit)),
+                     "give the VM at least as much memory, or lower gpu_memory", k_gpu_guide});
 }
 
 void check_processors(const VirtualHost& host, std::vector<Finding>& found) {
@@ -172,6 +191,7 @@ std::vector<Finding> system_findings(const VirtualHost& host) {
   std::vector<Finding> found;
   check_mmio(host, found);
   check_memory(host, found);
+  check_remote(host, found);
   check_processors(host, found);
   check_dealing(host, found);
   check_device_limit(host, found);

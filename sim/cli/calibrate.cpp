@@ -20,6 +20,8 @@ struct CalibrateCommand {
   std::string format = "text";
   std::string max_median;
   bool is_quick = false;
+  int hold_out_every = 0;
+  std::vector<int> hold_out_ranks, hold_out_hosts;
 };
 
 int suggest(const CalibrateCommand& command) {
@@ -44,11 +46,14 @@ int fit(const CalibrateCommand& command) {
     std::fputs("fabricast: calibrate takes one calibration file (or --suggest TOPOLOGY LOG...)\n", stderr);
     return exit_usage;
   }
-  const auto calibration = load_calibration(command.files[0]);
+  auto calibration = load_calibration(command.files[0]);
   if (!calibration) {
     print_faults(calibration.error());
     return exit_input;
   }
+  if (command.hold_out_every > 0) calibration->hold_out_every = command.hold_out_every;
+  if (!command.hold_out_ranks.empty()) calibration->hold_out_ranks = command.hold_out_ranks;
+  if (!command.hold_out_hosts.empty()) calibration->hold_out_hosts = command.hold_out_hosts;
   CalibrateOptions options;
   options.with_leave_out = !command.is_quick;
   const auto report = calibrate(*calibration, options);
@@ -89,6 +94,13 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "of the report; default text")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("text|json");
+  command->add_option("--hold-out-every", options->hold_out_every, "do not fit every N-th size, instead of the file's")
+      ->check(CLI::Range(2, 1000))
+      ->type_name("N");
+  command->add_option("--hold-out-ranks", options->hold_out_ranks, "do not fit logs of so many ranks")
+      ->type_name("N...");
+  command->add_option("--hold-out-hosts", options->hold_out_hosts, "do not fit logs of so many hosts")
+      ->type_name("N...");
   command->add_flag("--quick", options->is_quick, "do not fit again without each log and count");
   command
       ->add_option("--max-median-error", options->max_median,

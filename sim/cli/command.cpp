@@ -142,6 +142,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
     return std::nullopt;
   }
   for (auto& workload : loaded->scenario.workloads) {
+    if (workload.benchmark == Benchmark::gpu_sharing) continue;  // its rows are clients
     if (!sizes.empty()) workload.sizes = sizes;
     if (extra_size) {
       if (workload.sizes.empty()) workload.sizes = default_sizes(workload.benchmark);

@@ -3,6 +3,8 @@
 // file's topology and software.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 
@@ -38,6 +40,14 @@ std::string flow_text(const Node& node) {
   return out;
 }
 
+/// `$NAME/rest`: the folder that the environment names; files of a folder that is not set are absent.
+std::string log_path(const std::string& folder, const std::string& file) {
+  if (file.empty() || file[0] != '$') return resolved(folder, file);
+  const auto slash = std::min(file.find('/'), file.size());
+  const auto* value = std::getenv(file.substr(1, slash - 1).c_str());
+  return value == nullptr ? file : value + file.substr(slash);
+}
+
 class CalibrationReader {
  public:
   CalibrationReader(const Node& document, std::string folder, Diagnostics& faults)
@@ -69,7 +79,7 @@ class CalibrationReader {
   CalibrationLog read_log(const Node& node) {
     CalibrationLog log;
     log.location = node.location();
-    log.file = resolved(folder_, node.find("file")->scalar);
+    log.file = log_path(folder_, node.find("file")->scalar);
     if (const auto* scenario = node.find("scenario")) log.scenario_file = resolved(folder_, scenario->scalar);
     if (const auto* workload = node.find("workload")) log.scenario_text = scenario_of(node, *workload);
     if (const auto* settings = node.find("set")) {

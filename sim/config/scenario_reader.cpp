@@ -5,6 +5,7 @@
 
 #include "config/readers.hpp"
 #include "config/schema.hpp"
+#include "config/sharing.hpp"
 
 namespace fabricast::config {
 
@@ -24,6 +25,8 @@ class ScenarioReader {
     if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar)
       scenario.topology_file = resolved(folder, topology->scalar);
     if (const auto* software = document.find("software")) scenario.software = read_software(*software);
+    if (const auto* neighbours = document.find("host_neighbours"))
+      scenario.host_neighbours = read_host_neighbours(*neighbours);
     if (const auto* files = document.find("parameters")) {
       for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
     }
@@ -120,6 +123,7 @@ class ScenarioReader {
     if (const auto* transport = node.find("transport")) read_transport(*transport, workload.transport);
     read_buffers(node, workload);
     read_sizes(node, workload);
+    read_sharing(node, workload, faults_);
     return workload;
   }
 

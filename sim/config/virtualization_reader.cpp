@@ -36,8 +36,12 @@ class VirtualizationReader {
     guest_ = virtualization_of(mode, hypervisor);
     guest_.location = node_.location();
     for (const auto& entry : node_.entries) guest_.locations[entry.key.scalar] = entry.key.location();
-    if (!guest_.is_virtual() && node_.entries.size() > 1)
-      faults_.push_back(node_.error("bare metal has no settings of a VM", "leave out all keys but `mode`"));
+    for (const auto& entry : node_.entries) {
+      const auto& key = entry.key.scalar;
+      if (!guest_.is_virtual() && key != "mode" && key != "acs")
+        faults_.push_back(
+            entry.key.error(fmt::format("bare metal has no '{}'", key), "beside `mode` it takes only `acs`"));
+    }
     read_system();
     read_devices();
     read_pcie();
@@ -170,7 +174,7 @@ class VirtualizationReader {
     }
     if (const auto* scheduler = node_.find("scheduler"))
       guest_.scheduler =
-          from_choice(*scheduler, {VgpuPolicy::best_effort, VgpuPolicy::equal_share, VgpuPolicy::fixed_share});
+          from_choice(*scheduler, {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share});
     if (const auto* slice = node_.find("time_slice"))
       guest_.time_slice = from_seconds(as_quantity(*slice, Dimension::time));
     integer("busy_neighbours", guest_.busy_neighbours);

@@ -118,6 +118,14 @@ struct RowBuilder {
     return name;
   }
 
+  [[nodiscard]] Duration not_below_floor(Duration time) const {
+    const double t = time.seconds();
+    const double floor = plan.floor.seconds();
+    const double scatter = 2 * plan.floor_jitter * floor;
+    if (scatter <= 0) return std::max(time, plan.floor);
+    return from_seconds((t + floor + std::hypot(t - floor, scatter)) / 2);
+  }
+
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
   void set_time(Row& row) const {
     auto terms = total_terms();
@@ -126,11 +134,11 @@ struct RowBuilder {
       total.ps = (total.ps + plan.operations - 1) / plan.operations;
       for (auto& term : terms) term.time.ps /= plan.operations;
     }
-    if (plan.floor > total) {
+    if (const auto least = not_below_floor(total); least > total) {
       auto wait = plan.floor_term;
-      wait.time = plan.floor - total;
+      wait.time = least - total;
       terms.push_back(std::move(wait));
-      total = plan.floor;
+      total = least;
     }
     row.time = total;
     const auto rest = total - models::sum(terms);
@@ -168,6 +176,12 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
   builder.set_time(row);
+  for (auto& wait : planner.waits(row.time)) {
+    row.time += wait.time;
+    row.terms.push_back(std::move(wait));
+  }
+  row.label = plan.label;
+  row.figures = plan.figures;
   row.algbw = average_rate(plan.size, row.time);
   row.busbw = row.algbw * planner.bus_factor();
   if (is_bandwidth_test(workload.benchmark) && row.time.ps > 0) row.messages_per_s = 1.0 / row.time.seconds();
@@ -181,6 +195,10 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;
+  if (plan.high.ps > 0) {
+    row.low_time = plan.low;
+    row.high_time = plan.high;
+  }
   row.flows = flow_times(builder);
   return row;
 }

@@ -64,6 +64,7 @@ class Simulator {
                  options.seed,
                  scenario.workloads.size() == 1,
                  options.full_expansion,
+                 scenario.host_neighbours,
                  options.fidelity != Fidelity::fluid} {
     prediction_.scenario = scenario.name;
     prediction_.topology = topology.name();

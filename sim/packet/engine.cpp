@@ -16,8 +16,6 @@ Simulation::Engine::Engine(const Network& given, Options wanted) : network(given
   direct_link.flow_control = FlowControl::none;
   for (auto& traffic_class : direct_link.classes) traffic_class.lossless = true;
   ports.resize(num_ports);
-  classes.resize(num_ports * k_num_classes);
-  counters.resize(num_ports * k_num_classes);
   switches.resize(network.nodes.size());
   link_configs.resize(num_ports);
   spray_turn.resize(network.nodes.size());
@@ -50,11 +48,7 @@ void Simulation::Engine::set_up_port(std::uint32_t port) {
     const double doublings = std::log2(given.rate.bytes_per_s / config.pfc.alpha_reference_rate.bytes_per_s);
     state.alpha = std::min(1.0, config.pfc.alpha * std::exp2(std::max(0.0, std::floor(doublings + 1e-9))));
   }
-  double fastest = 0;
-  for (const auto sibling : node.ports) fastest = std::max(fastest, network.ports[index(sibling)].rate.bytes_per_s);
-  for (std::uint32_t local = 0; local < node.ports.size(); ++local)
-    if (index(node.ports[local]) == port) state.local = local;
-  state.cuts_through = !state.is_host && config.cut_through && given.rate.bytes_per_s >= fastest;
+  state.cuts_through = !state.is_host && config.cut_through;
 }
 
 void Simulation::Engine::set_up_buffers() {
@@ -65,24 +59,35 @@ void Simulation::Engine::set_up_buffers() {
     state.num_ports = static_cast<std::uint32_t>(network.nodes[node].ports.size());
     state.pool = state.config->buffer.value;
   }
+  for (const auto& node : network.nodes)
+    for (std::uint32_t local = 0; local < node.ports.size(); ++local) ports[index(node.ports[local])].local = local;
   for (std::uint32_t port = 0; port < ports.size(); ++port) {
-    if (ports[port].has_credits && credits.empty()) credits.resize(ports.size() * k_num_classes);
-    const std::int64_t headroom = headroom_of(network, PortId{port}).value;
-    const auto& hca_or_switch = config_of(port);
-    for (int number = 0; number < k_num_classes; ++number) {
-      if ((ports[port].lossless >> number & 1) == 0) continue;
-      at(port, number).headroom = headroom;
-      if (!ports[port].is_host) switches[ports[port].node].pool -= headroom + hca_or_switch.reserved.value;
-      if (!ports[port].has_credits) continue;
-      auto& lane = credits[static_cast<std::size_t>(number) * ports.size() + port];
-      lane.limit = static_cast<std::uint32_t>(hca_or_switch.credits.lane_buffer.value / k_credit_block);
-      lane.granted = lane.limit;
-    }
+    if (ports[port].is_host) continue;
+    const std::int64_t per_class = headroom_of(network, PortId{port}).value + config_of(port).reserved.value;
+    switches[ports[port].node].pool -= std::popcount(ports[port].lossless) * per_class;
   }
   for (auto& state : switches) {
     if (state.config == nullptr) continue;
     if (state.config->pool) state.pool = state.config->pool->value;
     state.pool = std::max<std::int64_t>(state.pool, 0);
+  }
+}
+
+// Makes the tables of a class when the first queue pair uses it.
+void Simulation::Engine::use_class(int traffic_class) {
+  if (is_used(traffic_class)) return;
+  const auto number = static_cast<std::size_t>(traffic_class);
+  classes[number].resize(ports.size());
+  counters[number].resize(ports.size());
+  if (std::ranges::any_of(ports, [](const PortState& port) { return port.has_credits; }))
+    credits[number].resize(ports.size());
+  for (std::uint32_t port = 0; port < ports.size(); ++port) {
+    if ((ports[port].lossless >> traffic_class & 1) == 0) continue;
+    at(port, traffic_class).headroom = headroom_of(network, PortId{port}).value;
+    if (!ports[port].has_credits) continue;
+    auto& lane = lane_of(port, traffic_class);
+    lane.limit = static_cast<std::uint32_t>(config_of(port).credits.lane_buffer.value / k_credit_block);
+    lane.granted = lane.limit;
   }
 }
 
@@ -112,7 +117,10 @@ StopReason Simulation::Engine::run(Time until) {
       return stop_reason = StopReason::time_limit;
     }
     const Event event = events.pop();
-    now = event.time;
+    // What is left when all is done (timers, watches, credits) happens without moving the clock.
+    if (unfinished_messages > 0 || event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
+        event.kind() == EventKind::timer)
+      now = event.time;
     fetch_ahead();
     handle(event);
     if (++num_events < look) continue;
@@ -219,11 +227,14 @@ void Simulation::Engine::on_timer(std::uint32_t timer) {
 }
 
 void Simulation::Engine::take_sample() {
+  is_sampling = false;
+  if (!is_anything_under_way()) return;
   const double span_s = static_cast<double>(now - last_sample) * 1e-12;
   last_sample = now;
   const auto rate = [&](auto bytes) { return Bandwidth{span_s > 0 ? static_cast<double>(bytes) / span_s : 0}; };
   for (std::size_t i = 0; i < options.sampled_queues.size() && queue_samples.size() < options.max_samples; ++i) {
     const auto& where = options.sampled_queues[i];
+    if (!is_used(where.traffic_class)) continue;
     const auto sent = at(index(where.port), where.traffic_class).sent_bytes;
     const auto& queue = at(index(where.port), where.traffic_class);
     queue_samples.push_back({Duration{now}, where, Bytes{queue.queue_bytes}, rate(sent - sampled_bytes[i])});
@@ -236,7 +247,7 @@ void Simulation::Engine::take_sample() {
         {Duration{now}, QueuePairId{id}, rate(state.delivered - state.sampled), Bandwidth{state.machine.rate}});
     state.sampled = state.delivered;
   }
-  is_sampling = is_anything_under_way() && events.size() > idle_events;
+  is_sampling = events.size() > idle_events;
   if (!is_sampling) return;
   ++idle_events;
   events.push(now + options.sample_interval.ps, EventKind::sample, 0);

@@ -40,6 +40,7 @@ struct Simulation::Engine {
   // engine.cpp
   void set_up_port(std::uint32_t port);
   void set_up_buffers();
+  void use_class(int traffic_class);
   void fetch_ahead() const;
   void handle(Event event);
   void handle_rare(Event event);
@@ -86,6 +87,10 @@ struct Simulation::Engine {
 
   // credits.cpp
   bool has_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
+  void begin_starvation(std::uint32_t port, int traffic_class);
+  void end_starvation(std::uint32_t port, int traffic_class);
+  [[nodiscard]] std::uint32_t packets_between(std::uint32_t port, std::uint32_t egress, int traffic_class) const;
+  [[nodiscard]] std::uint32_t blocking_egress(std::uint32_t port, int traffic_class) const;
   void take_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
   void receive_credited(std::uint32_t port, std::uint32_t packet);
   void release_credited(std::uint32_t port, int traffic_class, std::uint32_t bytes);
@@ -95,6 +100,7 @@ struct Simulation::Engine {
   void enqueue_at_input(std::uint32_t egress, std::uint32_t packet);
   void offer(std::uint32_t packet);
   std::uint32_t arbitrate(std::uint32_t egress, int traffic_class, Time& earliest);
+  bool may_serve(std::uint32_t egress, int traffic_class, std::uint32_t port, std::uint32_t head, Time& earliest);
   void send_arbitrated(std::uint32_t egress, int traffic_class);
   void on_input_free(std::uint32_t egress);
 
@@ -142,6 +148,7 @@ struct Simulation::Engine {
 
   // results.cpp
   void count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because, std::uint32_t root);
+  void record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since);
   [[nodiscard]] PortStatistics statistics_of(std::uint32_t port, int traffic_class) const;
   [[nodiscard]] std::vector<PauseEdge> pause_tree() const;
   [[nodiscard]] std::vector<Victim> victims() const;
@@ -149,16 +156,22 @@ struct Simulation::Engine {
 
   // Small helpers of the hot path.
   ClassState& at(std::uint32_t port, int traffic_class) {
-    return classes[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return classes[static_cast<std::size_t>(traffic_class)][port];
   }
   [[nodiscard]] const ClassState& at(std::uint32_t port, int traffic_class) const {
-    return classes[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return classes[static_cast<std::size_t>(traffic_class)][port];
   }
   ClassCounters& count(std::uint32_t port, int traffic_class) {
-    return counters[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return counters[static_cast<std::size_t>(traffic_class)][port];
   }
   [[nodiscard]] const ClassCounters& count(std::uint32_t port, int traffic_class) const {
-    return counters[static_cast<std::size_t>(traffic_class) * ports.size() + port];
+    return counters[static_cast<std::size_t>(traffic_class)][port];
+  }
+  LaneCredits& lane_of(std::uint32_t port, int traffic_class) {
+    return credits[static_cast<std::size_t>(traffic_class)][port];
+  }
+  [[nodiscard]] bool is_used(int traffic_class) const {
+    return !classes[static_cast<std::size_t>(traffic_class)].empty();
   }
   const TransportConfig& transport_of(std::uint32_t host_port) const {
     return network.hca_configs[network.nodes[ports[host_port].node].config].transport;
@@ -208,9 +221,10 @@ struct Simulation::Engine {
   std::vector<Packet> packets;
   std::uint32_t free_packet = k_none;
   std::vector<PortState> ports;
-  std::vector<ClassState> classes;                ///< [class][port]
-  std::vector<ClassCounters> counters;            ///< [class][port]
-  std::vector<LaneCredits> credits;               ///< [class][port]; empty without credit links
+  // By class, then port; empty for classes that no queue pair uses, so that they cost nothing.
+  std::array<std::vector<ClassState>, k_num_classes> classes;
+  std::array<std::vector<ClassCounters>, k_num_classes> counters;
+  std::array<std::vector<LaneCredits>, k_num_classes> credits;
   std::vector<SwitchState> switches;              ///< [node]
   std::vector<const SwitchConfig*> link_configs;  ///< [port]
   SwitchConfig direct_link;                       ///< rules links between two hosts
@@ -226,6 +240,7 @@ struct Simulation::Engine {
   std::map<std::array<std::uint32_t, 4>, std::uint64_t> pause_causes;  ///< {root, paused, because, class} -> times
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;
+  std::vector<PauseInterval> pause_intervals;
   std::vector<std::uint64_t> sampled_bytes;  ///< [sampled queue]
   Time last_sample = 0;
   bool is_sampling = false;  ///< a sample event is pending

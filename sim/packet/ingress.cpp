@@ -26,6 +26,11 @@ void Simulation::Engine::arrive_at_switch(std::uint32_t port, std::uint32_t id) 
   const auto cell = static_cast<std::uint32_t>(config.cell.value);
   packet.counted = cell == 1 ? packet.frame : (packet.frame + cell - 1) / cell * cell;
   packet.time = now + config.latency.ps;
+  if (state.cuts_through && ports[egress].ps_per_byte < state.ps_per_byte) {
+    // The egress would run ahead of the arrival: wait for the end.
+    const std::uint32_t bytes = packet.frame + packet.gap;
+    if (bytes > k_header_wire_bytes) packet.time += wire_time(state, bytes - k_header_wire_bytes);
+  }
   if (state.has_credits) {
     receive_credited(port, id);
     enqueue_at_input(egress, id);

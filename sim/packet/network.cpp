@@ -69,11 +69,33 @@ void check_hca_config(const HcaConfig& config, Diagnostics& out) {
   };
   const auto& transport = config.transport;
   if (transport.mtu.value < 1) error("the MTU is not positive", "256 B to 4096 B");
+  const auto& dcqcn = transport.dcqcn;
+  if (dcqcn.enabled && (dcqcn.alpha_interval.ps < 1 || dcqcn.decrease_interval.ps < 1 || dcqcn.increase_timer.ps < 1))
+    error("a timer of DCQCN is not positive", "alpha_interval, decrease_interval and increase_timer are at least 1 ps");
+  if (dcqcn.enabled && !(dcqcn.minimum.bytes_per_s > 0)) error("DCQCN has no minimum rate", "give a rate above 0");
   if (transport.ack_every < 1) error("no packet asks for an acknowledgement", "ack_every is at least 1");
   if (transport.window.value > 0 && transport.window < transport.mtu)
     error("the window is smaller than one packet", "a window holds at least the MTU");
   if (transport.cnp_class < 0 || transport.cnp_class >= k_num_classes || transport.ack_class >= k_num_classes)
     error("there is no such traffic class", "classes are 0 to 7");
+}
+
+// Every switch with hosts must reach every other one; says so once per pair, up to a few.
+void check_routes(const Network& network, Diagnostics& out) {
+  constexpr std::size_t k_most = 5;
+  std::vector<std::uint32_t> leaves;
+  for (std::uint32_t node = 0; node < network.nodes.size(); ++node)
+    if (is_switch(network, node) && has_hosts(network, node)) leaves.push_back(node);
+  std::size_t found = 0;
+  for (const auto from : leaves) {
+    for (const auto to : leaves) {
+      if (from == to || !network.routing.candidates(NodeId{from}, NodeId{to}).empty()) continue;
+      if (++found > k_most) return;
+      out.push_back(make_error(
+          fmt::format("no route from switch '{}' to switch '{}'", network.nodes[from].name, network.nodes[to].name),
+          "join them by links, directly or over other switches"));
+    }
+  }
 }
 
 // The shared pool of a switch after reserved space and headroom of all its ports and lossless classes.
@@ -170,6 +192,7 @@ Diagnostics validate(const Network& network) {
       out.push_back(
           make_error(fmt::format("link {} has no rate", network.link_name(PortId{port})), "give a rate above 0"));
   if (has_errors(out)) return out;
+  check_routes(network, out);
   for (const auto& node : network.nodes)
     if (node.kind == NodeKind::packet_switch) check_memory(network, node, out);
   for (std::uint32_t number = 0; number < network.ports.size(); ++number) {

@@ -146,6 +146,7 @@ void Simulation::Engine::resume_class(std::uint32_t port, int traffic_class) {
   auto& seldom = count(port, traffic_class);
   seldom.paused += now - entry.paused_since;
   seldom.last_paused = now;
+  record_pause(port, traffic_class, entry.root, entry.paused_since);
   entry.paused_since = k_never;
   if (((state.queued | state.ready) >> traffic_class & 1) != 0) kick(port);
 }

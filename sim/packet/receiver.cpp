@@ -226,7 +226,8 @@ void Simulation::Engine::on_message_done(std::uint32_t number) {
   const std::uint32_t owner = messages[parent].queue_pair;
   --queue_pairs[owner].reads_outstanding;
   complete(parent);
-  on_ack(owner, messages[parent].first_packet + 1);
+  // In order, the data also say that everything before the READ arrived.
+  if (!transport_of(queue_pairs[owner].source).out_of_order) on_ack(owner, messages[parent].first_packet + 1);
   update_readiness(owner);
 }
 

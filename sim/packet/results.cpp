@@ -19,10 +19,18 @@ void Simulation::Engine::count_pause_cause(std::uint32_t paused, int traffic_cla
   ++pause_causes[{root, paused, because, static_cast<std::uint32_t>(traffic_class)}];
 }
 
+void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since) {
+  if (!options.record_pauses || pause_intervals.size() >= options.max_samples) return;
+  const auto where = port_class(port, static_cast<std::uint32_t>(traffic_class));
+  pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
+}
+
 PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
+  PortStatistics out;
+  out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
+  if (!is_used(traffic_class)) return out;
   const auto& entry = at(port, traffic_class);
   const auto& seldom = count(port, traffic_class);
-  PortStatistics out;
   out.sent_packets = entry.sent_packets;
   out.sent = {static_cast<std::int64_t>(entry.sent_bytes)};
   out.max_queue = {entry.max_queue};
@@ -38,7 +46,6 @@ PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic
   out.headroom = {entry.headroom};
   out.dropped_packets = seldom.dropped;
   out.dropped = {seldom.dropped_bytes};
-  out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
   return out;
 }
 
@@ -48,20 +55,22 @@ std::vector<PauseEdge> Simulation::Engine::pause_tree() const {
     const auto [root, paused, because, number] = key;
     tree.push_back({port_class(paused, number), port_class(because, number), port_class(root, number), 0, times});
   }
-  // Depth: 1 next to the root, one more than the edge that paused `because` elsewhere; 0 while unknown.
+  // Depth: 1 next to the root, one more than the edge that paused `because` elsewhere.
+  std::map<std::pair<PortId, PortId>, int> depth_of;  // {root, paused}
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     for (auto& edge : tree) {
-      int depth = edge.because == edge.root ? 1 : 0;
-      for (const auto& other : tree)
-        if (other.root == edge.root && other.paused == edge.because && other.depth > 0 &&
-            (depth == 0 || other.depth + 1 < depth))
-          depth = other.depth + 1;
-      if (depth == 0 || depth == edge.depth) continue;
-      edge.depth = depth;
+      if (edge.depth > 0) continue;
+      const auto above = depth_of.find({edge.root.port, edge.because.port});
+      if (edge.because == edge.root) edge.depth = 1;
+      if (edge.depth == 0 && above != depth_of.end()) edge.depth = above->second + 1;
+      if (edge.depth == 0) continue;
+      auto& least = depth_of.try_emplace({edge.root.port, edge.paused.port}, edge.depth).first->second;
+      least = std::min(least, edge.depth);
       has_changed = true;
     }
   }
+  for (auto& edge : tree) edge.depth = std::max(edge.depth, 1);
   std::ranges::stable_sort(tree, [](const auto& a, const auto& b) {
     return std::pair{a.root.port, a.depth} < std::pair{b.root.port, b.depth};
   });
@@ -87,10 +96,12 @@ std::vector<Victim> Simulation::Engine::victims() const {
     Victim victim{QueuePairId{id}, {}, {}, Duration{0}};
     for (const auto port : path) {
       const auto& seldom = count(port, state.traffic_class);
-      const Time paused = statistics_of(port, state.traffic_class).paused.ps;
+      const auto statistics = statistics_of(port, state.traffic_class);
+      const Time paused = (statistics.paused + statistics.starved).ps;
       const bool is_over = state.oldest == k_none;
       const bool overlaps = seldom.first_paused < (is_over ? state.last_delivered : now) &&
-                            (seldom.last_paused > state.first_sent || at(port, state.traffic_class).paused_since < now);
+                            (seldom.last_paused > state.first_sent || seldom.starved_since < now ||
+                             at(port, state.traffic_class).paused_since < now);
       const auto roots = roots_of.find({port, state.traffic_class});
       if (!overlaps || roots == roots_of.end() || paused <= victim.paused.ps) continue;
       const auto main_root =
@@ -133,6 +144,7 @@ Results Simulation::Engine::results() const {
   out.victims = victims();
   out.queue_samples = queue_samples;
   out.flow_samples = flow_samples;
+  out.pause_intervals = pause_intervals;
   out.deadlock = deadlock;
   return out;
 }

@@ -27,6 +27,9 @@ QueuePairId Simulation::Engine::add_queue_pair(const QueuePair& given) {
     state.ack_every = std::clamp(state.window / 2, 1U, state.ack_every);
   }
   state.machine.start(network.ports[state.source].rate.bytes_per_s);
+  const int cnp_class = transport_of(state.destination).cnp_class;
+  for (const int used : {int{state.traffic_class}, int{state.ack_class}, transport.cnp_class, cnp_class})
+    use_class(used);
   set_routes(state, given);
   queue_pairs.push_back(std::move(state));
   return QueuePairId{static_cast<std::uint32_t>(queue_pairs.size() - 1)};

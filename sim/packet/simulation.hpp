@@ -34,6 +34,7 @@ struct Options {
   Duration sample_interval{};  ///< 0 = no time series
   std::vector<PortClass> sampled_queues;
   bool sample_flows = false;
+  bool record_pauses = false;                 ///< fills Results::pause_intervals
   std::size_t max_samples = 1'000'000;        ///< memory bound of each series; sampling stops there
   Duration deadlock_interval{1'000'000'000};  ///< how often a cycle of waiting queues is looked for
   const std::atomic<bool>* stop = nullptr;    ///< raise it to interrupt run(); results() then has what happened so far

@@ -137,6 +137,8 @@ struct SwitchState {
   std::int64_t max_used = 0;
   std::uint32_t num_ports = 0;
   std::vector<PacketList> inputs[k_num_classes];          ///< credits: [egress x ports + ingress]
+  std::vector<std::uint64_t> waiting[k_num_classes];      ///< credits: per egress a bit per ingress with packets for it
+  std::uint32_t words = 0;                                ///< of 64 bits per egress in `waiting`
   std::vector<std::uint32_t> last_served[k_num_classes];  ///< credits: [egress] -> ingress served last
 };
 

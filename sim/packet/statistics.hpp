@@ -68,7 +68,7 @@ struct QueuePairResult {
   Bandwidth rate;            ///< current DCQCN rate; the link's without DCQCN
 };
 
-/// A flow that was paused although it crosses none of the queues that were the roots of those pauses.
+/// A flow that was paused, or waited for credits, although it crosses none of the queues that were the roots of that.
 struct Victim {
   QueuePairId queue_pair{};
   PortClass paused_at;  ///< egress on its path with the longest pause during its life
@@ -101,6 +101,14 @@ struct FlowSample {
   QueuePairId queue_pair{};
   Bandwidth goodput;
   Bandwidth allowed;
+};
+
+/// One pause of an egress class, or wait for credits with a known cause, for traces; recorded when it ends.
+struct PauseInterval {
+  PortClass paused;
+  PortId root{};  ///< congested egress port it came from
+  Duration begin;
+  Duration end;
 };
 
 /// Why nothing more happened. `cycle` lists egress queues that wait for each other, each for the next, the last for the
@@ -136,6 +144,7 @@ struct Results {
   std::vector<Victim> victims;
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;
+  std::vector<PauseInterval> pause_intervals;  ///< in the order of their ends, with Options::record_pauses
   std::optional<Deadlock> deadlock;
 };
 

@@ -201,6 +201,8 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return perftest_table(workload, asked);
     case BenchmarkFamily::system:
       return system_table(workload);
+    case BenchmarkFamily::sharing:
+      return sharing_table(workload);
     case BenchmarkFamily::traffic:
       return traffic_table(workload);
   }
@@ -223,7 +225,7 @@ std::string text(const Document& document) {
       out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w]);
     out += fabric_table(workload);
-    out += "# bottleneck:\n" + bottlenecks(workload);
+    if (family_of(workload.benchmark) != BenchmarkFamily::sharing) out += "# bottleneck:\n" + bottlenecks(workload);
     if (!workload.settings.empty()) out += "# settings (given -> used):\n";
     for (const auto& setting : workload.settings) {
       out += fmt::format("#   {}: {} -> {}{}\n", setting.setting, setting.given, setting.used,
@@ -247,7 +249,7 @@ std::string text(const Document& document) {
 
 std::string explain(const WorkloadPrediction& workload, const Row& row) {
   std::string out =
-      fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, to_string(row.size), to_string(row.time), row.algorithm,
+      fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, row_name(row), to_string(row.time), row.algorithm,
                   row.protocol, row.channels > 0 ? fmt::format(", {} channels", row.channels) : "");
   std::size_t widest = 4;
   std::size_t widest_parameter = 9;

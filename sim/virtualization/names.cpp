@@ -114,18 +114,6 @@ std::string_view to_string(PeerTranslation translation) {
 
 std::string_view to_string(LatencySensitivity level) { return level == LatencySensitivity::high ? "high" : "normal"; }
 
-std::string_view to_string(VgpuPolicy scheduler) {
-  switch (scheduler) {
-    case VgpuPolicy::best_effort:
-      return "best_effort";
-    case VgpuPolicy::equal_share:
-      return "equal_share";
-    case VgpuPolicy::fixed_share:
-      return "fixed_share";
-  }
-  return "";
-}
-
 std::optional<ReleaseNumber> release_from(std::string_view text) {
   std::string plain;
   for (const char c : text) {

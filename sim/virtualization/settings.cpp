@@ -68,7 +68,7 @@ NicMode Virtualization::nic_mode(const std::string& device) const {
 }
 
 bool Virtualization::redirects_peers() const {
-  if (!is_virtual()) return false;
+  if (!is_virtual()) return acs == AcsMode::redirect;
   return acs == AcsMode::redirect || (acs == AcsMode::direct_translated && !has_ats);
 }
 

@@ -33,7 +33,8 @@ void print(const Results& results) {
   std::printf("packets %llu, packet-hops %llu, events %llu, pauses %llu, drops %llu, last completion %.1f us\n",
               static_cast<unsigned long long>(results.delivered_packets),
               static_cast<unsigned long long>(results.packet_hops), static_cast<unsigned long long>(results.events),
-              static_cast<unsigned long long>(pauses), static_cast<unsigned long long>(results.lossless_drops), last_us);
+              static_cast<unsigned long long>(pauses), static_cast<unsigned long long>(results.lossless_drops),
+              last_us);
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ TEST_CASE("a long computation between messages is no deadlock") {
   simulation.post({queue_pair, 4_KiB, Verb::write, 500_ms});
   CHECK(simulation.run() == StopReason::finished);
   CHECK(simulation.results().messages.back().delivered > 1000_ms);
+  CHECK(simulation.now() == simulation.results().messages.back().completed);
 }
 
 TEST_CASE("an interrupted run has partial results, and goes on to the same end") {
@@ -208,6 +209,7 @@ TEST_CASE("time series sample queues and flows at the interval asked for") {
   options.sample_interval = 10_us;
   options.sampled_queues = {{cluster.network.ports[index(cluster.hosts[0])].peer, 3}};
   options.sample_flows = true;
+  options.record_pauses = true;
   Simulation simulation(cluster.network, options);
   for (std::size_t i = 1; i < 3; ++i)
     simulation.post({simulation.add_queue_pair({cluster.hosts[i], cluster.hosts[0]}), Bytes{4'000'000}});
@@ -219,11 +221,22 @@ TEST_CASE("time series sample queues and flows at the interval asked for") {
     CHECK(results.queue_samples[i].time == 10_us * static_cast<std::int64_t>(i + 1));
   CHECK(deviation(results.queue_samples[30].rate.bytes_per_s, 12.5e9) < 0.05);
   CHECK(results.queue_samples[30].queue.value > 50'000);
+  Duration paused{};
+  for (const auto& interval : results.pause_intervals) {
+    CHECK(interval.root == options.sampled_queues[0].port);
+    if (interval.paused.port == cluster.hosts[1]) paused += interval.end - interval.begin;
+  }
+  CHECK(paused == results.ports[index(cluster.hosts[1])][3].paused);
+  CHECK(paused.ps > 0);
 }
 
 TEST_CASE("faults of a network are told, all of them") {
   auto cluster = star(2, "spectrum", "rocev2");
   CHECK(validate(cluster.network).empty());
+  Cluster apart("spectrum", "rocev2");
+  for (int i = 0; i < 2; ++i) apart.add_host(apart.add_switch());
+  apart.route();
+  CHECK(validate(apart.network).size() == 2);  // one way and the other
   cluster.config().cell = {0};
   cluster.transport().mtu = {0};
   CHECK(validate(cluster.network).size() == 2);

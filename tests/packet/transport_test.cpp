@@ -48,6 +48,22 @@ TEST_CASE("cut-through saves the second transmission but for the header") {
   CHECK(run_one(cluster, Bytes{10'000}).messages[0].delivered == Duration{3'185'760});
 }
 
+TEST_CASE("cut-through waits for the end of a packet before a faster egress") {
+  auto cluster = Cluster("htsim-like", "htsim-like");
+  cluster.transport().mtu = {1000};
+  cluster.transport().header = {100};
+  cluster.config().cut_through = true;
+  const auto leaf = cluster.add_switch();
+  cluster.add_host(leaf);
+  cluster.rate = 200_Gbps;
+  cluster.add_host(leaf);
+  cluster.route();
+  // 88 ns, 44 ns and two cables; back, the slower egress begins with the header (72 B at 200 Gb/s).
+  CHECK(run_one(cluster, Bytes{1000}).messages[0].delivered == 2132_ns);
+  std::swap(cluster.hosts[0], cluster.hosts[1]);
+  CHECK(run_one(cluster, Bytes{1000}).messages[0].delivered == Duration{2'090'880});
+}
+
 TEST_CASE("a message of zero bytes is one packet") {
   const auto results = run_one(pair(), Bytes{0});
   CHECK(results.delivered_packets == 1);
@@ -222,4 +238,44 @@ TEST_CASE("strict classes go first and weights share the rest") {
   greedy(simulation, cluster.hosts[3], cluster.hosts[0], 6);
   const auto strict = GoodputMeter(simulation).shares(4_ms, 6_ms, capacity);
   CHECK(deviation(strict[2], 1.0) < 0.01);
+}
+
+TEST_CASE("PAUSE with quanta is repeated while it lasts, and without repeats it expires and packets are lost") {
+  auto cluster = star(5, "htsim-like", "htsim-like", 100_ns);
+  cluster.config().pfc.headroom = 20'000_B;
+  cluster.config().pfc.pause_quanta = 200;  // 1.024 us at 100 Gb/s
+  const auto run = [&](const Cluster& given) {
+    Simulation simulation(given.network);
+    for (std::size_t i = 1; i < 5; ++i) greedy(simulation, given.hosts[i], given.hosts[0]);
+    simulation.run(2_ms);
+    return simulation.results();
+  };
+  const auto repeated = run(cluster);
+  const auto& ingress = repeated.ports[index(cluster.network.ports[index(cluster.hosts[1])].peer)][3];
+  CHECK(repeated.lossless_drops == 0);
+  CHECK(ingress.pauses_sent > 10);
+  CHECK(ingress.pause_frames > 4 * ingress.pauses_sent);
+  cluster.config().pfc.refresh_interval = 1_ms;
+  CHECK(run(cluster).lossless_drops > 0);
+  cluster.config().pfc.pause_quanta = 0;
+  const auto latched = run(cluster);
+  const auto& other = latched.ports[index(cluster.network.ports[index(cluster.hosts[1])].peer)][3];
+  CHECK(latched.lossless_drops == 0);
+  CHECK(other.pause_frames <= 2 * other.pauses_sent);
+}
+
+TEST_CASE("a pause of one class leaves the others alone") {
+  for (const int other_class : {3, 2}) {
+    CAPTURE(other_class);
+    auto cluster = star(6, "spectrum", "rocev2");
+    cluster.transport().dcqcn.enabled = false;
+    cluster.config().classes[2] = cluster.config().classes[3];
+    Simulation simulation(cluster.network);
+    for (std::size_t i = 1; i < 5; ++i) greedy(simulation, cluster.hosts[i], cluster.hosts[0], 3);
+    greedy(simulation, cluster.hosts[1], cluster.hosts[5], other_class);
+    const auto capacity = goodput_capacity(cluster.network.hca_configs[0].transport, 100_Gbps);
+    const auto shares = GoodputMeter(simulation).shares(5_ms, 15_ms, capacity);
+    // Its own class leaves 3/4 of the uplink; in the paused class it gets what the paused flow gets.
+    CHECK(deviation(shares[4], other_class == 3 ? 0.25 : 0.75) < 0.05);
+  }
 }

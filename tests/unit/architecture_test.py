@@ -13,7 +13,7 @@ ALLOWED = {
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
     "sim/lossless": ["base"],
-    "models": ["base", "common", "guest", "nccl", "mpi", "system", "traffic"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system", "traffic"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine", "packet"],
     "sim/check": ["base"],
@@ -56,7 +56,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "system", "traffic", "readers", "fit", "packet"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "traffic", "readers", "fit", "packet"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

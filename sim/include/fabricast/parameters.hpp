@@ -61,7 +61,12 @@ class ParameterSet {
 
   [[nodiscard]] const std::map<std::string, Parameter, std::less<>>& all() const { return parameters_; }
 
+  /// Names of existing parameters that are asked for are added to `names`, until nullptr is given. For calibration: it
+  /// varies only what a forecast reads.
+  void collect_reads(std::set<std::string, std::less<>>* names) { reads_ = names; }
+
  private:
+  std::set<std::string, std::less<>>* reads_ = nullptr;
   std::map<std::string, Parameter, std::less<>> parameters_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/sharing.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
@@ -49,6 +50,10 @@ enum class Benchmark {
   gpu_step,
   iperf3,
   sockperf,
+  // sharing of GPUs and hosts: no program of others prints these tables
+  gpu_sharing,
+  remote_gpu,
+  vgpu_migration,
   // flows between hosts, for network engineers
   traffic,
 };
@@ -61,7 +66,7 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name);
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
 /// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate. `traffic`: a
 /// table of completion times.
-enum class BenchmarkFamily { osu, perftest, nccl_tests, system, traffic };
+enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing, traffic };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -146,6 +151,10 @@ struct Workload {
   int streams = 4;                                   ///< iperf3 -P
   Duration compute;                                  ///< gpu_step: GPU time of one step on bare metal
   Duration start;                                    ///< when this job starts, for several workloads at once
+  std::optional<GpuSharing> sharing;                 ///< gpu_sharing: its clients; collectives: neighbours on the GPUs
+  int iterations = 20;                               ///< operations queued before the host waits for them
+  std::optional<RemoteGpuCalls> remote;              ///< remote_gpu
+  std::optional<MigrationSettings> migration;        ///< vgpu_migration
   TrafficSpec traffic;                               ///< of the `traffic` benchmark
   TransportSpec transport;
   SourceLocation location;
@@ -175,6 +184,7 @@ struct Scenario {
   std::string topology_file;        ///< as resolved relative to the scenario; empty when the topology is inline
   std::vector<Workload> workloads;  ///< one or more; several run at once
   Software software;
+  HostNeighbours host_neighbours;
   std::vector<std::string> parameter_files;
 };
 

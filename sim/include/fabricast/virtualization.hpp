@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/sharing.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
@@ -33,7 +34,6 @@ enum class GuestTopology { shown, hidden, injected };
 /// socket, which share what they can do.
 enum class PeerTranslation { cached, shared };
 enum class LatencySensitivity { normal, high };
-enum class VgpuPolicy { best_effort, equal_share, fixed_share };
 
 std::string_view to_string(VirtualMode mode);
 std::string_view to_string(Hypervisor hypervisor);
@@ -43,7 +43,6 @@ std::string_view to_string(AcsMode mode);
 std::string_view to_string(GuestTopology seen);
 std::string_view to_string(PeerTranslation translation);
 std::string_view to_string(LatencySensitivity level);
-std::string_view to_string(VgpuPolicy scheduler);
 
 /// Release of a hypervisor: `6.7 U1` is {6, 7, 1}.
 struct ReleaseNumber {
@@ -87,7 +86,7 @@ struct Virtualization {
   std::string switch_name;              ///< distributed switch the VMs are attached to
   std::string profile;                  ///< vGPU or MIG profile, e.g. `a100-20c`, `2g.10gb`; empty = whole GPU
   std::vector<std::string> profiles;    ///< profiles on one GPU when several are named
-  VgpuPolicy scheduler = VgpuPolicy::best_effort;
+  SharePolicy scheduler = SharePolicy::best_effort;
   std::optional<Duration> time_slice;
   int busy_neighbours = 0;                    ///< other vGPUs of the same GPU that compute all the time
   std::optional<ReleaseNumber> vgpu_release;  ///< of the vGPU software; ECC needs 9.0
@@ -102,7 +101,8 @@ struct Virtualization {
   [[nodiscard]] bool is_virtual() const { return mode != VirtualMode::bare_metal; }
   [[nodiscard]] GpuMode gpu_mode(const std::string& device) const;
   [[nodiscard]] NicMode nic_mode(const std::string& device) const;
-  /// Peer requests between PCIe devices go up to the root complex although a switch below could join them.
+  /// Peer requests between PCIe devices go up to the root complex although a switch below could join them. On bare
+  /// metal only when `acs` says so.
   [[nodiscard]] bool redirects_peers() const;
 };
 

@@ -144,6 +144,19 @@ TEST_CASE("all vGPUs of one GPU share a profile, except where sizes may be mixed
              {"a100-pcie-40", 1, 1});
 }
 
+TEST_CASE("profiles exist, and their number and sizes fit one GPU") {
+  const Servers a100{"a100-pcie-40", 1, 1};
+  check_rule("{mode: vgpu, profile: a100-30c}", "a a100-pcie-40 has no profile 'a100-30c'",
+             "{mode: vgpu, profile: a100-20c}", a100);
+  check_rule("{mode: vgpu, profile: a100-20c, vms_per_host: 3}",
+             "3 vGPUs of a100-40.20c on one a100-pcie-40, it holds 2",
+             "{mode: vgpu, profile: a100-20c, vms_per_host: 2}", a100);
+  check_rule("{mode: mig, profile: 3g.20gb, vms_per_host: 3}", "on one a100-pcie-40, it holds 2",
+             "{mode: mig, profile: 3g.20gb, vms_per_host: 2}", a100);
+  check_rule("{mode: vgpu, profile: [a100-20c, a100-20c, a100-10c]}", "profiles of 50 GB together on a a100-pcie-40",
+             "{mode: vgpu, profile: [a100-20c, a100-10c, a100-10c]}", a100);
+}
+
 TEST_CASE("a vGPU release before 9.0 needs ECC off") {
   check_rule("{mode: vgpu, vgpu_release: \"8.1\", ecc: on}", "needs ECC switched off",
              "{mode: vgpu, vgpu_release: \"9.0\", ecc: on}");
@@ -193,6 +206,7 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
 
 TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no common switch") {
   check_doubt("{mode: passthrough, acs: redirect}", "ACS redirects peer requests", "passthrough");
+  check_doubt("{mode: bare-metal, acs: redirect}", "ACS redirects peer requests", "bare-metal");
   check_doubt("{mode: passthrough, ats: off}", "without ATS the root complex translates", "passthrough");
   check_doubt("{mode: passthrough, hypervisor: kvm, guest_topology: hidden}", "takes all devices for equally far",
               "{mode: passthrough, hypervisor: kvm, guest_topology: injected}");
@@ -207,11 +221,21 @@ TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no commo
 
 TEST_CASE("small pages, unaligned memory, overcommitted cores and a small MTU are doubted") {
   check_doubt("{mode: passthrough, huge_pages: off}", "4 KiB pages", "passthrough");
+  check_doubt("{mode: passthrough, pinning: off}", "latencies vary with the load", "passthrough");
   check_doubt("{mode: passthrough, numa: off}", "copies cross the sockets", "passthrough");
   check_doubt("{mode: tcp, gpu: vgpu, vms_per_host: 8, vcpus: 32}", "vCPUs wait for a core",
               "{mode: tcp, gpu: vgpu, vms_per_host: 2, vcpus: 8}");
   check_doubt("{mode: tcp, mtu: 1500}", "each packet costs processor time", "tcp");
   check_doubt("{mode: remote-gpu, mtu: 4096}", "below 4 KB on servers and 8 KB on clients", "remote-gpu");
+}
+
+TEST_CASE("a client of remote GPUs needs as much memory as it uses on them, and no more than they have") {
+  check_rule("{mode: remote-gpu, memory: 16 GiB}", "a VM of 16 GiB shadows 32 GiB of remote GPU memory",
+             "{mode: remote-gpu, memory: 48 GiB}");
+  check_rule("{mode: remote-gpu, memory: 8 GiB, gpu_share: 0.5}", "shadows 16 GiB",
+             "{mode: remote-gpu, memory: 16 GiB, gpu_share: 0.5}");
+  check_rule("{mode: remote-gpu, gpu_memory: 64 GiB}", "64 GiB asked of a v100-pcie-32 with 32 GiB",
+             "{mode: remote-gpu, gpu_memory: 8 GiB}");
 }
 
 TEST_CASE("the overview says which features remain under each mode, and why others do not") {

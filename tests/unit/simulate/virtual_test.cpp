@@ -126,7 +126,8 @@ TEST_CASE("redirected peer requests climb the switch's uplink and come down agai
     CHECK(path.links.size() == 2);  // GPU to switch, switch to adapter
     CHECK(path.root_complexes.empty());
   }
-  for (const auto* up : {"{mode: passthrough, acs: redirect}", "{mode: passthrough, ats: off}"}) {
+  for (const auto* up :
+       {"{mode: passthrough, acs: redirect}", "{mode: passthrough, ats: off}", "{mode: bare-metal, acs: redirect}"}) {
     CAPTURE(up);
     const auto path = path_of(up);
     CHECK(path.links.size() == 4);
@@ -201,6 +202,16 @@ TEST_CASE("VMs of one host meet in the adapter, in the hypervisor's switch, or b
   CHECK(pvrdma.rows.front().time > sr_iov.rows.front().time);
 }
 
+TEST_CASE("VMs of one host without an adapter cannot reach each other by message passing, and are told so") {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+      "{name: n, type: h200-2gpu-vm}\nvirtualization: {mode: passthrough, vms_per_host: 2}\nworkload: {benchmark: "
+      "osu_latency, buffers: [device, device], sizes: [8 B]}\n");
+  const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(render(refused.error()).find("no network path from host 'n' to host 'n'") != std::string::npos);
+}
+
 TEST_CASE("copies of a VM that is not aligned with its devices cross the sockets") {
   const std::string copy = "{benchmark: host_copies, gpus: 1, sizes: [64 MiB]}";
   const auto crossings = [&](const std::string& virtualization) {
@@ -231,6 +242,21 @@ TEST_CASE("a remote GPU pays a call over the network before every operation") {
   const auto remote = forecast("remote-gpu", all_reduce);
   CHECK(has_term(remote, "call to the remote GPU over vmxnet3"));
   CHECK(remote.rows.front().time.us() > forecast("passthrough", all_reduce).rows.front().time.us() + 59);
+}
+
+TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says; MIG instances own their part") {
+  const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 100 ms}";
+  const auto beside = [&](const std::string& settings) { return time_of("{mode: vgpu, " + settings + "}", step); };
+  const double alone = time_of("vgpu", step);
+  CHECK(alone == doctest::Approx(104'000));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 1") == doctest::Approx(2 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 3") == doctest::Approx(4 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c") == doctest::Approx(alone).epsilon(0.01));  // best effort gives idle slices away
+  // Fixed share: a quarter of the GPU even alone.
+  CHECK(beside("profile: a100-10c, scheduler: fixed_share") == doctest::Approx(4 * alone).epsilon(0.15));
+  CHECK(has_term(forecast("{mode: vgpu, profile: a100-10c, busy_neighbours: 1}", step), "time slices of others"));
+  // 3g.20gb: 42 of 108 multiprocessors.
+  CHECK(time_of("{mode: mig, profile: 3g.20gb}", step) == doctest::Approx(100'000 * 108 / 42 + 4000).epsilon(0.01));
 }
 
 TEST_CASE("compute pays the tax of its way to the GPU, once") {

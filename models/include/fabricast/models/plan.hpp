@@ -5,6 +5,8 @@
 //
 //   time = sum(before) + sum over rounds of repeat x (fixed + max over flows(latency + bytes / rate)), at least `floor`
 //
+// With a scattering floor f (relative scatter j) the mean of the maximum is (t + f + sqrt((t - f)^2 + (2 j f)^2)) / 2.
+//
 // where rate is the max-min fair share of the resources a flow crosses, each crossed `times` times, and at most
 // rate_cap.
 #pragma once
@@ -68,12 +70,16 @@ struct OperationPlan {
   std::vector<Term> before;  ///< launch and set-up, in order
   std::vector<Round> rounds;
   Duration floor;                     ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
+  double floor_jitter = 0;            ///< relative scatter of the floor: near it the longer of both counts more often
   Term floor_term;                    ///< what the floor is; its `time` is ignored
   std::int64_t operations = 1;        ///< the planned work is this many benchmark operations (a window of messages)
   bool is_round_trip_halved = false;  ///< the plan is a full round trip, the benchmark prints half of it
   std::string algorithm;
   std::string protocol;
   int channels = 0;
+  Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
+  std::string label;            ///< as Row::label
+  std::vector<Figure> figures;  ///< as Row::figures
   bool has_flow_times = false;  ///< the completion time of every flow is a result of its own
 };
 
@@ -94,6 +100,7 @@ enum class Limit {
   translation_write,
   copies,     ///< what a memory exchanges with copying devices, both directions
   copies_in,  ///< what it takes from them
+  gpudirect_read,  ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
 };
 
 std::string_view to_string(Limit limit);

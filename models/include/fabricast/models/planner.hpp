@@ -25,6 +25,7 @@ struct PlanContext {
   std::uint64_t seed = 1;
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
+  HostNeighbours neighbours{};  ///< work of others on every host
   bool with_legs = false;  ///< flows list their network transfers
 };
 
@@ -44,6 +45,9 @@ class Planner {
   [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
   [[nodiscard]] virtual std::vector<GivenUsed> settings() const { return {}; }
   [[nodiscard]] virtual std::vector<std::string> assumptions() const { return {}; }
+  /// What an operation that takes `time` when its devices are its own waits for others on them: time slices of a GPU,
+  /// virtual CPUs.
+  [[nodiscard]] virtual std::vector<Term> waits(Duration /*time*/) const { return {}; }
   /// Multiplies algorithm bandwidth to nccl-tests' bus bandwidth; 1 for other benchmarks.
   [[nodiscard]] virtual double bus_factor() const { return 1; }
 };
