@@ -66,6 +66,11 @@ std::string Resources::parameter(int resource) const {
   return extras_[static_cast<std::size_t>(resource - topology_->num_links())].parameter;
 }
 
+DeviceId Resources::device(int resource) const {
+  if (is_link(resource)) return topology_->link(LinkId{resource}).from;
+  return extras_[static_cast<std::size_t>(resource - topology_->num_links())].device;
+}
+
 void CrossingCounter::merge() {
   std::sort(counts_.begin(), counts_.end(),
             [](const Crossing& a, const Crossing& b) { return a.resource < b.resource; });

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
 #include "sharing/contention.hpp"
@@ -53,6 +56,28 @@ void append(Route& route, const Route& next) {
   route.socket_crossings += next.socket_crossings;
   route.guest_terms.insert(route.guest_terms.end(), next.guest_terms.begin(), next.guest_terms.end());
   if (next.kind == TransportKind::network_staged) route.kind = TransportKind::network_staged;
+  add_legs(next, 1, route.legs);
+}
+
+void add_legs(const Route& route, int times, std::vector<Leg>& legs) {
+  for (auto leg : route.legs) {
+    leg.times *= times;
+    legs.push_back(leg);
+  }
+}
+
+std::vector<Leg> merged_legs(std::vector<Leg> legs) {
+  const auto place = [](const Leg& leg) { return std::tuple(leg.from, leg.to, leg.flow); };
+  std::sort(legs.begin(), legs.end());
+  std::vector<Leg> out;
+  for (const auto& leg : legs) {
+    if (!out.empty() && place(out.back()) == place(leg)) {
+      out.back().times += leg.times;
+    } else {
+      out.push_back(leg);
+    }
+  }
+  return out;
 }
 
 namespace {
@@ -131,6 +156,7 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
                               context.topology.device(to_hca).name));
   }
+  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1});
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
   const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };

@@ -30,7 +30,13 @@ struct Route {
   std::vector<Term> guest_terms;    ///< one way, what virtual machines on the ends add
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
+  std::vector<Leg> legs;  ///< only when PlanContext::with_legs
 };
+
+/// Adds `times` x the legs of `route` to those of a flow.
+void add_legs(const Route& route, int times, std::vector<Leg>& legs);
+/// Sorted, equal transfers counted together.
+std::vector<Leg> merged_legs(std::vector<Leg> legs);
 
 /// Continues `route` with `next`; staged anywhere is staged.
 void append(Route& route, const Route& next);

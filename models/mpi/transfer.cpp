@@ -132,9 +132,11 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                     share.name, share.source));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
+  out.flow.legs = route.legs;
   for (int rail = 1; rail < rails; ++rail) {
     const auto more = network_route(from, to, static_cast<std::size_t>(rail), flow, direct_from, direct_to);
     all.insert(all.end(), more.crossings.begin(), more.crossings.end());
+    add_legs(more, 1, out.flow.legs);
   }
   out.flow.crossings = merged(std::move(all));
   add_rate_caps(out, from, to, is_eager);

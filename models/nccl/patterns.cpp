@@ -50,6 +50,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
       for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
         const auto route = hop(c, h, p);
         for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+        add_legs(route, 1, pattern.legs);
         if (c == 0) merge_hop(pattern.hops, route, laps);
       }
     }
@@ -69,6 +70,7 @@ void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingC
         if ((collective_ == Collective::broadcast ? to : from) == root_) continue;
         const auto route = hop(c, h, p);
         for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+        add_legs(route, 1, pattern.legs);
         if (c == 0) merge_hop(pattern.hops, route, 1);
       }
     }
@@ -79,6 +81,7 @@ void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingC
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
   const auto add = [&](const Route& route) {
     for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+    add_legs(route, 1, pattern.legs);
   };
   std::size_t longest = 1;
   for (std::size_t c = 0; c < channels; ++c) {
@@ -136,6 +139,8 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
       const auto g = static_cast<int>(hosts_[h].gpus.size());
       for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
       for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);
+      add_legs(up, g, pattern.legs);
+      add_legs(down, g, pattern.legs);
       if (c == 0) merge_hop(pattern.hops, up, 0);
     }
   }
@@ -151,6 +156,7 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
   const auto& topology = context_.topology;
   const auto add = [&](const Route& route, int times) {
     for (const auto& crossing : route.crossings) counter.add(crossing.resource, times * crossing.times);
+    add_legs(route, times, pattern.legs);
   };
   // What leaves and enters a GPU is the same for all its remote peers: find it once per rank.
   struct End {
@@ -229,7 +235,8 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
     count_ring(channels, pattern, counter);
   }
   pattern.crossings = counter.take();
-  if (context_.runs_alone && !context_.full_expansion) keep_binding_only(pattern.crossings);
+  pattern.legs = merged_legs(std::move(pattern.legs));
+  if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
   return pattern;
 }
 

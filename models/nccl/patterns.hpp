@@ -23,6 +23,7 @@ struct Hops {
 struct Pattern {
   std::vector<Hops> hops;
   std::vector<Crossing> crossings;  ///< by all channels together
+  std::vector<Leg> legs;            ///< of all channels, when the context asks for them
 };
 
 /// True for connections that leave the host or go through a socket.

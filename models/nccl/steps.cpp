@@ -269,6 +269,7 @@ Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t
   round.label = fmt::format("{} {}", to_string(choice.algorithm), shape.protocol);
   Flow flow;
   flow.crossings = pattern.crossings;
+  flow.legs = pattern.legs;
   add_hops(flow, shape);
   add_bytes(flow, shape);
   limit_nvlink_stores(flow, shape);

@@ -23,7 +23,8 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
-/// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do.
+/// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, and how a
+/// lossless fabric is set.
 Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features) {
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
@@ -38,15 +39,19 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
     if (!loaded) return loaded.error();
-    features = virtual_features(loaded->topology, loaded->parameters);
-    return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                  check_virtualization(loaded->topology, loaded->parameters));
+    features = virtual_features(loaded->topology, loaded->parameters) +
+               describe_lossless(loaded->topology, loaded->parameters);
+    return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                         check_virtualization(loaded->topology, loaded->parameters)),
+                  check_lossless(loaded->topology, loaded->parameters));
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
-  features = virtual_features(loaded->topology, loaded->parameters);
-  return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                       check_virtualization(loaded->topology, loaded->parameters)),
+  features =
+      virtual_features(loaded->topology, loaded->parameters) + describe_lossless(loaded->topology, loaded->parameters);
+  return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                              check_virtualization(loaded->topology, loaded->parameters)),
+                       check_lossless(loaded->topology, loaded->parameters)),
                 check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -18,6 +21,20 @@ namespace fabricast::cli {
 const char* const k_version = FABRICAST_VERSION;
 
 namespace {
+
+/// Raised by the first SIGINT when the engine at work can stop with what it has; the second ends the program at once.
+std::atomic<bool> g_interrupted{false};
+std::atomic<bool> g_can_stop_early{false};
+
+extern "C" void on_interrupt(int) {
+  if (!g_can_stop_early || g_interrupted.exchange(true)) std::_Exit(exit_interrupted);
+}
+
+Duration parse_time(const std::string& text) {
+  const auto parsed = parse_quantity(text, Dimension::time);
+  if (!parsed.ok) throw CLI::ValidationError("time", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));
+  return from_seconds(parsed.value);
+}
 
 /// Share done on standard error, from the second second on, when a person is watching.
 class Progress {
@@ -48,6 +65,10 @@ class Progress {
 
 }  // namespace
 
+bool was_interrupted() { return g_interrupted.load(); }
+
+void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+
 void add_simulation_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--parameters", options.parameter_files,
                  "parameter file, after the shipped ones and the scenario's own (repeatable)")
@@ -58,9 +79,10 @@ void add_simulation_options(CLI::App& app, CommonOptions& options) {
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")->type_name("N");
-  app.add_option("--fidelity", options.fidelity, "engine; default fluid")
-      ->check(CLI::IsMember({"fluid", "packet"}))
-      ->type_name("fluid|packet");
+  app.add_option("--fidelity", options.fidelity,
+                 "engine; auto is fluid and says where packets would change the answer; default fluid")
+      ->check(CLI::IsMember({"fluid", "packet", "auto"}))
+      ->type_name("fluid|packet|auto");
   app.add_flag("-q,--quiet", options.is_quiet, "no progress on standard error");
 }
 
@@ -106,11 +128,6 @@ void add_source_lines(Diagnostics& found) {
 
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
                                 const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
-  if (options.fidelity == "packet") {
-    std::fputs("fabricast: the packet engine cannot run scenarios yet; use --fidelity fluid\n", stderr);
-    exit_code = exit_usage;
-    return std::nullopt;
-  }
   const auto settings = parse_settings(options.settings);
   auto loaded = load_scenario(path, options.parameter_files, settings);
   if (!loaded) {
@@ -136,6 +153,13 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   }
   SimulateOptions simulate_options;
   simulate_options.seed = options.seed;
+  if (options.fidelity == "packet") {
+    simulate_options.fidelity = Fidelity::packet;
+    g_can_stop_early = true;
+  }
+  if (options.fidelity == "auto") simulate_options.fidelity = Fidelity::automatic;
+  if (!options.sample_interval.empty()) simulate_options.sample_interval = parse_time(options.sample_interval);
+  simulate_options.stop = &g_interrupted;
   Progress progress(options.is_quiet);
   simulate_options.progress = [&](double share) { progress.show(share); };
   auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
@@ -152,6 +176,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
                                     options.parameter_files.end());
   provenance.settings = settings;
   provenance.seed = options.seed;
+  provenance.fidelity = options.fidelity;
   return Run{std::move(*loaded), std::move(*prediction), std::move(provenance)};
 }
 

@@ -30,6 +30,7 @@ struct CommonOptions {
   std::string output = "-";
   std::uint64_t seed = 1;
   std::string fidelity = "fluid";
+  std::string sample_interval;  ///< packet engine; empty = none
   bool is_quiet = false;
 };
 
@@ -55,6 +56,10 @@ struct Run {
   Prediction prediction;
   report::Provenance provenance;
 };
+/// True once the user has interrupted the run: results so far are printed, then the program ends with 130.
+bool was_interrupted();
+void catch_interrupts();
+
 /// Loads and simulates; faults are printed and the exit code set. `sizes`, when not empty, replace every workload's.
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
                                 const std::vector<Bytes>& sizes = {}, std::optional<Bytes> extra_size = std::nullopt);

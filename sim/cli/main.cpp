@@ -13,8 +13,6 @@ namespace fabricast::cli {
 
 namespace {
 
-extern "C" void on_interrupt(int) { std::_Exit(exit_interrupted); }
-
 constexpr const char* k_footer =
     "Examples:\n"
     "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml\n"
@@ -107,7 +105,7 @@ int parse_and_run(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   using namespace fabricast::cli;
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   std::signal(SIGPIPE, SIG_DFL);
   try {
     return parse_and_run({argv + 1, argv + argc});

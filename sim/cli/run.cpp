@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/command.hpp"
 
@@ -17,10 +18,34 @@ struct RunOptions : CommonOptions {
   std::string scenario;
   std::string explain;
   std::string trace;
+  std::string fabric_csv;
 };
 
-int run(const RunOptions& options) {
+/// Interrupted, packets lost in a lossless class, or a fabric that came to a stop: said aloud, and in the exit code.
+int outcome(const Prediction& prediction) {
+  std::uint64_t drops = 0;
+  std::set<const FabricReport*> seen;
+  std::string stopped;
+  for (const auto& workload : prediction.workloads) {
+    for (const auto& row : workload.rows) {
+      // Workloads that ran together share one report.
+      if (!row.fabric || !seen.insert(row.fabric.get()).second) continue;
+      drops += row.fabric->lossless_drops;
+      if (row.fabric->stop == "deadlock" || row.fabric->stop == "stalled") stopped = row.fabric->stop;
+    }
+  }
+  if (drops > 0)
+    std::fputs(fmt::format("fabricast: error: {} packets of lossless classes were dropped\n", drops).c_str(), stderr);
+  if (!stopped.empty()) std::fputs(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped).c_str(), stderr);
+  if (was_interrupted()) return exit_interrupted;
+  return drops > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
+}
+
+int run(RunOptions options) {
   int exit_code = exit_ok;
+  // A trace without time series would show little.
+  if (options.fidelity == "packet" && !options.trace.empty() && options.sample_interval.empty())
+    options.sample_interval = "10 us";
   std::optional<Bytes> explained;
   // The table prints plain bytes: what is copied from it needs no unit.
   const bool is_plain = options.explain.find_first_not_of("0123456789") == std::string::npos;
@@ -53,7 +78,11 @@ int run(const RunOptions& options) {
   }
   if (!write_output(options.output, text, exit_code)) return exit_code;
   if (!options.trace.empty()) write_output(options.trace, report::trace(document), exit_code);
-  return exit_code;
+  if (!options.fabric_csv.empty()) {
+    for (const auto& [name, table] : report::fabric_csv(document))
+      write_output(fmt::format("{}-{}.csv", options.fabric_csv, name), table, exit_code);
+  }
+  return exit_code != exit_ok ? exit_code : outcome(result->prediction);
 }
 
 }  // namespace
@@ -72,7 +101,16 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--explain", options->explain,
                    "split the time of one size (64MiB) or client (its name) into terms that add up to it")
       ->type_name("SIZE|NAME");
-  command->add_option("--trace", options->trace, "write the terms as a Chrome/Perfetto trace")->type_name("FILE");
+  command->add_option("--trace", options->trace, "write terms, flows, queues and rates as a Chrome/Perfetto trace")
+      ->type_name("FILE");
+  command
+      ->add_option("--fabric-csv", options->fabric_csv,
+                   "write PREFIX-flows.csv, -ports.csv, -pauses.csv, -queues.csv and -rates.csv")
+      ->type_name("PREFIX");
+  command
+      ->add_option("--sample", options->sample_interval,
+                   "packet engine: queues and rates this often; default none, 10 us with --trace")
+      ->type_name("TIME");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

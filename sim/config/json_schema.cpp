@@ -57,6 +57,13 @@ Json to_json(const Schema& schema) {
       return {{"type", "string"}, {"pattern", "^gen[1-6] x[0-9]+$"}, {"examples", {"gen3 x16"}}};
     case T::length:
       return {{"type", "string"}, {"pattern", "^[0-9.]+ ?(m|cm|km)$"}, {"examples", {"3 m"}}};
+    case T::size_or_auto: {
+      auto all = quantity(Dimension::bytes);
+      all["anyOf"].push_back({{"const", "auto"}});
+      return all;
+    }
+    case T::weight:
+      return {{"anyOf", {{{"type", "number"}, {"exclusiveMinimum", 0}}, {{"const", "strict"}}}}};
     case T::choice:
       return {{"enum", schema.choices}};
     case T::list:

@@ -121,10 +121,57 @@ class ScenarioReader {
     if (const auto* both = node.find("bidirectional")) workload.is_bidirectional = as_flag(*both);
     if (const auto* start = node.find("start")) workload.start = from_seconds(as_quantity(*start, Dimension::time));
     read_launch(node, workload);
+    read_traffic(node, workload);
+    if (const auto* transport = node.find("transport")) read_transport(*transport, workload.transport);
     read_buffers(node, workload);
     read_sizes(node, workload);
     read_sharing(node, workload, faults_);
     return workload;
+  }
+
+  void read_traffic(const Node& node, Workload& workload) {
+    auto& traffic = workload.traffic;
+    for (const auto* key : {"pattern", "senders", "local_senders", "flows"}) {
+      const auto* found = node.find(key);
+      if (found != nullptr && workload.benchmark != Benchmark::traffic)
+        faults_.push_back(found->error(fmt::format("'{}' belongs to the benchmark `traffic`", key)));
+    }
+    if (const auto* pattern = node.find("pattern")) {
+      for (const auto known : {TrafficPattern::flows, TrafficPattern::incast, TrafficPattern::permutation,
+                               TrafficPattern::parking_lot, TrafficPattern::victim, TrafficPattern::ring_all_reduce}) {
+        if (to_string(known) == pattern->scalar) traffic.pattern = known;
+      }
+    }
+    if (const auto* senders = node.find("senders")) traffic.senders = static_cast<int>(as_integer(*senders));
+    if (const auto* local = node.find("local_senders")) traffic.local_senders = static_cast<int>(as_integer(*local));
+    if (const auto* flows = node.find("flows")) {
+      for (const auto& one : flows->items) traffic.flows.push_back(read_flow(one));
+    }
+    if (workload.benchmark != Benchmark::traffic) return;
+    if (traffic.flows.empty() && traffic.pattern == TrafficPattern::flows)
+      faults_.push_back(node.error("traffic without flows", "give a `pattern:`, or list `flows:`"));
+    if (!traffic.flows.empty() && traffic.pattern != TrafficPattern::flows)
+      faults_.push_back(node.find("flows")->error("'flows' beside a pattern", "list flows, or name a pattern"));
+  }
+
+  static TrafficFlow read_flow(const Node& node) {
+    TrafficFlow flow;
+    flow.location = node.location();
+    flow.from = node.find("from")->scalar;
+    flow.to = node.find("to")->scalar;
+    if (const auto* name = node.find("name")) flow.name = name->scalar;
+    if (const auto* start = node.find("start")) flow.start = from_seconds(as_quantity(*start, Dimension::time));
+    if (const auto* priority = node.find("priority")) flow.priority = static_cast<int>(as_integer(*priority));
+    size(node, "bytes", flow.bytes);
+    return flow;
+  }
+
+  static void read_transport(const Node& node, TransportSpec& transport) {
+    if (const auto* verb = node.find("verb")) transport.verb = verb->scalar;
+    if (const auto* control = node.find("congestion_control")) transport.congestion_control = control->scalar;
+    if (const auto* routing = node.find("routing")) transport.routing = routing->scalar;
+    if (const auto* priority = node.find("priority")) transport.priority = static_cast<int>(as_integer(*priority));
+    size(node, "window", transport.window);
   }
 
   static void read_launch(const Node& node, Workload& workload) {

@@ -64,6 +64,10 @@ std::string expected(const Schema& schema) {
       return "a PCIe slot such as 'gen3 x16'";
     case T::length:
       return "a length such as '3 m'";
+    case T::size_or_auto:
+      return "a size or auto";
+    case T::weight:
+      return "a share or strict";
     case T::choice:
       return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
                                         : "one of the known names";
@@ -191,6 +195,15 @@ class Checker {
           faults_.push_back(
               node.error(fmt::format("{} must be a length, found '{}'", what, text), "write e.g. `3 m` or `50 cm`"));
         break;
+      case T::size_or_auto:
+        if (text != "auto") check_quantity(node, Dimension::bytes, what);
+        break;
+      case T::weight: {
+        const auto share = plain_number(text);
+        if (text != "strict" && (!share || *share <= 0 || *share > 1e6))
+          faults_.push_back(node.error(fmt::format("{} must be a share above 0 or `strict`, found '{}'", what, text)));
+        break;
+      }
       case T::choice:
         check_choice(node, schema, what);
         break;
@@ -265,5 +278,9 @@ double as_length(const Node& node) {
   FABRICAST_ASSERT(read_length(node.scalar, metres), "unchecked length '{}'", node.scalar);
   return metres;
 }
+
+double as_size_or_auto(const Node& node) { return node.scalar == "auto" ? 0 : as_quantity(node, Dimension::bytes); }
+
+double as_weight(const Node& node) { return node.scalar == "strict" ? 0 : plain_number(node.scalar).value_or(1); }
 
 }  // namespace fabricast::config

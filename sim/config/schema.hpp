@@ -33,6 +33,8 @@ struct Schema {
     number_or_quantity,
     slot,
     length,
+    size_or_auto,
+    weight,
     choice,
     list,
     mapping,
@@ -78,5 +80,9 @@ std::int64_t as_integer(const Node& node);
 std::pair<int, int> as_slot(const Node& node);
 /// `3 m` -> 3
 double as_length(const Node& node);
+/// `auto` -> 0
+double as_size_or_auto(const Node& node);
+/// `strict` -> 0
+double as_weight(const Node& node);
 
 }  // namespace fabricast::config

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/assert.hpp"
+#include "config/lossless_schema.hpp"
 #include "config/schema.hpp"
 #include "config/schema_parts.hpp"
 #include "config/sharing.hpp"
@@ -72,6 +73,10 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
                             {"rate", quantity(Dimension::bandwidth), "per port; default: the slower of HCA and switch"},
                             {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"},
                             {"cable", length(), "length of every cable; default 3 m"},
+                            {"switch_cable", length(), "length of cables between switches; default: `cable`"},
+                            {"routing", choice({"minimal", "dimension_order", "up_down"}),
+                             "default: dimension_order on a torus, minimal elsewhere"},
+                            {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
                             {"mtu", mtu(), "payload bytes per packet; default 4096"}};
   fields.insert(fields.end(), own.begin(), own.end());
   fields.push_back({"switches", switch_list(), "further switches by hand"});
@@ -82,11 +87,13 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
 SchemaPtr fabric() {
   const auto over = Field{"oversubscription", number(1, 64), "capacity down / capacity up of a leaf; default 1"};
   const auto ports = Field{"leaf_ports", integer(2, 4096), "ports of a leaf switch; default: the switch type's"};
-  const auto listed =
-      mapping("a fabric list", {{"switches", switch_list(), "all switches"},
-                                {"cables", cable_list(), "all cables", true},
-                                {"mtu", mtu(), "payload bytes per packet; default 4096"},
-                                {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
+  const auto listed = mapping("a fabric list",
+                              {{"switches", switch_list(), "all switches"},
+                               {"cables", cable_list(), "all cables", true},
+                               {"mtu", mtu(), "payload bytes per packet; default 4096"},
+                               {"routing", choice({"minimal", "up_down"}), "default minimal"},
+                               {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
+                               {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
   return mapping(
       "the fabric",
       {{"single_switch", fabric_kind("a single switch", {ports}), "one switch for all HCAs"},
@@ -169,13 +176,20 @@ SchemaPtr workload() {
        "how nccl-tests starts operations; default process_per_gpu"},
       {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
       {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-      {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+      {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, 1'000'000), "root rank; default 0"},
       {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
-      {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}};
+      {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"},
+       {"pattern", choice({"flows", "incast", "permutation", "parking_lot", "victim", "ring_all_reduce"}),
+        "traffic: which hosts send to which; default flows"},
+       {"senders", integer(1, 1'000'000), "traffic: senders of incast (default all) and behind the victim's trunk"},
+       {"local_senders", integer(1, 1'000'000),
+        "traffic: senders of the victim pattern beside the receiver; default 1"},
+       {"flows", flow_list_schema(), "traffic: flows one by one"},
+       {"transport", transport_schema(), "verb, congestion control, routing and priority; packet engine only"}};
   for (auto& field : sharing_fields()) fields.push_back(std::move(field));
   return mapping("a workload", std::move(fields));
 }
@@ -293,7 +307,8 @@ constexpr auto k_number = Dimension::number;
 }  // namespace
 
 const std::vector<DeviceField>& device_fields(const std::string& kind) {
-  static const std::map<std::string, std::vector<DeviceField>> all{
+  static const auto all = [] {
+    std::map<std::string, std::vector<DeviceField>> tables{
       {"gpu",
        {{"memory", k_bytes, "device memory"},
         {"memory_bandwidth", k_rate, "of the device memory", "900 GB/s"},
@@ -335,7 +350,10 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
        {{"ports", k_number, "ports", "40", nullptr, 1, 65536},
         {"rate", k_rate, "per port", "200 Gb/s"},
         {"latency", k_time, "port to port", "130 ns"},
-        {"buffer", k_bytes, "packet memory"}}},
+        {"buffer", k_bytes, "packet memory"},
+        {"vl_buffer", k_bytes, "InfiniBand input buffer of one virtual lane of a port"},
+        {"credit_update", k_time, "InfiniBand: least time between two credit updates"}}},
+      {"switch_asic", asic_fields()},
       {"nvswitch",
        {{"ports", k_number, "NVLink ports", "18", nullptr, 1, 65536},
         {"port_bandwidth", k_rate, "per port and direction", "25 GB/s"},
@@ -362,13 +380,17 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };
+    for (const auto& field : dcqcn_fields()) tables["hca"].push_back(field);
+    return tables;
+  }();
   const auto it = all.find(kind);
   FABRICAST_ASSERT(it != all.end(), "device kind '{}'", kind);
   return it->second;
 }
 
 const std::vector<std::string>& device_kinds() {
-  static const std::vector<std::string> kinds{"gpu", "hca", "network_switch", "nvswitch", "processor", "host"};
+  static const std::vector<std::string> kinds{"gpu",       "hca", "network_switch", "switch_asic", "nvswitch",
+                                              "processor", "host"};
   return kinds;
 }
 

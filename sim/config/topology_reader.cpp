@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "config/lossless_reader.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/virtualization.hpp"
@@ -43,6 +44,9 @@ class TopologyReader {
     if (used_.insert(name).second) {
       out_.types.push_back(entry->type);
       for (const auto& value : entry->values) out_.device_parameters.set(value);
+      // A switch brings its ASIC with it.
+      if (const auto asic = entry->type.attributes.find("asic"); asic != entry->type.attributes.end())
+        use(where, asic->second, {"switch_asic"});
     }
     return entry;
   }
@@ -183,18 +187,37 @@ class TopologyReader {
     }
   }
 
+  static void note_asic(const DeviceLibrary::Entry* entry, FabricSpec& fabric) {
+    if (entry == nullptr) return;
+    const auto asic = entry->type.attributes.find("asic");
+    if (asic != entry->type.attributes.end()) fabric.switch_asic = asic->second;
+  }
+
   void read_fabric_body(const Node& node, FabricSpec& fabric) {
     const auto integer = [&](const char* key, int& into) {
       if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
     };
     if (const auto* type = node.find("switch")) {
-      use(*type, type->scalar, {"network_switch"});
+      note_asic(use(*type, type->scalar, {"network_switch"}), fabric);
       fabric.switch_type = type->scalar;
     }
     if (const auto* rate = node.find("rate")) fabric.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
     if (const auto* latency = node.find("hop_latency"))
       fabric.hop_latency = from_seconds(as_quantity(*latency, Dimension::time));
     if (const auto* cable = node.find("cable")) fabric.cable_length_m = as_length(*cable);
+    if (const auto* cable = node.find("switch_cable")) fabric.switch_cable_length_m = as_length(*cable);
+    if (const auto* routing = node.find("routing")) {
+      for (const auto known : {Routing::minimal, Routing::dimension_order, Routing::up_down}) {
+        if (routing->scalar == to_string(known)) fabric.routing = known;
+      }
+      if (fabric.routing == Routing::dimension_order && fabric.kind != FabricKind::torus)
+        faults_.push_back(routing->error("only a torus has dimensions to route in the order of",
+                                         "use minimal or up_down, or leave `routing` out"));
+    }
+    if (const auto* lossless = node.find("lossless")) {
+      fabric.lossless = read_lossless(*lossless, faults_);
+      if (const auto* preset = lossless->find("preset")) use(*preset, preset->scalar, {"switch_asic"});
+    }
     if (const auto* mtu = node.find("mtu")) read_mtu(*mtu, fabric);
     if (const auto* over = node.find("oversubscription"))
       fabric.oversubscription = as_quantity(*over, Dimension::number);
@@ -211,7 +234,8 @@ class TopologyReader {
     }
     if (const auto* switches = node.find("switches")) {
       for (const auto& one : switches->items) {
-        use(*one.find("type"), one.find("type")->scalar, {"network_switch"});
+        const auto* entry = use(*one.find("type"), one.find("type")->scalar, {"network_switch"});
+        if (fabric.switch_type.empty() && fabric.switches.empty()) note_asic(entry, fabric);
         fabric.switches.push_back({one.find("name")->scalar, one.find("type")->scalar, one.location()});
       }
     }

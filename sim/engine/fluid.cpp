@@ -121,6 +121,7 @@ RoundTiming time_alone(const Resources& resources, const Round& round, bool keep
   timing.critical_flow = static_cast<std::size_t>(last - ends.begin());
   timing.latency = round.flows[timing.critical_flow].latency;
   timing.transfer = *last - timing.latency;
+  timing.flow_ends = std::move(ends);
   return timing;
 }
 
@@ -168,6 +169,7 @@ class ConcurrentRun {
         RoundTiming one;
         one.fixed = models::sum(round.fixed);
         one.repeat = round.repeat;
+        if (jobs_[j].plan->has_flow_times) one.flow_ends.resize(round.flows.size());
         timing.rounds.push_back(one);
       }
       clock_.after((jobs_[j].start + models::sum(jobs_[j].plan->before)).seconds(), [this, j] { next_round(j); });
@@ -223,8 +225,9 @@ class ConcurrentRun {
 
   void end_flow(std::size_t j, std::size_t f) {
     auto& state = states_[j];
-    if (--state.flows_left > 0) return;
     auto& timing = state.timing.rounds[state.round];
+    if (jobs_[j].plan->has_flow_times) timing.flow_ends[f] = ceil_to_ps(clock_.now() - state.round_start);
+    if (--state.flows_left > 0) return;
     timing.critical_flow = f;
     timing.latency = jobs_[j].plan->rounds[state.round].flows[f].latency;
     // Repeats of a round may differ beside other jobs; the mean is reported.

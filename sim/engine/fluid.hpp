@@ -25,6 +25,7 @@ struct RoundTiming {
   Duration transfer;  ///< bytes / rate of the critical flow, one repeat
   std::size_t critical_flow = 0;
   std::int64_t repeat = 1;
+  std::vector<Duration> flow_ends;  ///< since the round began, of its last repeat; only for plans that ask for them
 };
 
 struct OperationTiming {

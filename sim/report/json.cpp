@@ -2,6 +2,7 @@
 // JSON results: base units, the unit in the key (docs/FORMATS.md).
 #include <nlohmann/json.hpp>
 
+#include "report/fabric_tables.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
 
@@ -29,6 +30,7 @@ Json row_json(const Row& row) {
   for (const auto& term : row.terms)
     out["terms"].push_back(
         {{"name", term.name}, {"time_ps", term.time.ps}, {"parameter", term.parameter}, {"source", term.source}});
+  add_fabric_json(row, out);
   return out;
 }
 
@@ -105,6 +107,10 @@ std::string trace(const Document& document) {
       ++thread;
     }
     ++process;
+  }
+  // What the fabric did stands once, with the first workload that ran in it.
+  for (const auto& workload : document.prediction.workloads) {
+    for (const auto& row : workload.rows) add_fabric_trace(row, process++, events);
   }
   return Json{{"traceEvents", events}, {"displayTimeUnit", "ns"}}.dump(1) + "\n";
 }

@@ -39,8 +39,16 @@ std::string json(const Document& document);
 std::string csv(const Document& document);
 /// One file without network access: table, curve with band, terms.
 std::string html(const Document& document);
-/// Chrome/Perfetto trace of the terms of every row, one track per workload and size.
+/// Chrome/Perfetto trace: the terms of every row, one track per workload and size; flows, queues and rates of the
+/// packet engine.
 std::string trace(const Document& document);
+
+/// The packet engine's tables: flows, ports, pauses, queues, rates.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+std::vector<NamedText> fabric_csv(const Document& document);
 
 /// The terms of one row with share, parameter and source; they add up to the time.
 std::string explain(const WorkloadPrediction& workload, const Row& row);

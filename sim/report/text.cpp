@@ -3,6 +3,7 @@
 // comes after them. GB = 1e9 B, OSU's MB = 1e6 B, perftest's MiB = 2^20 B.
 #include <fmt/format.h>
 
+#include "report/fabric_tables.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 
@@ -202,6 +203,8 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return system_table(workload);
     case BenchmarkFamily::sharing:
       return sharing_table(workload);
+    case BenchmarkFamily::traffic:
+      return traffic_table(workload);
   }
   return "";
 }
@@ -211,14 +214,17 @@ std::string text(const Document& document) {
   std::string out;
   for (std::size_t w = 0; w < prediction.workloads.size(); ++w) {
     const auto& workload = prediction.workloads[w];
-    out += fmt::format("# fabricast {}: forecast of {} ({}), {} ranks on {} host{} of '{}'\n", provenance.version,
-                       workload.name, to_string(workload.benchmark), workload.num_ranks, workload.num_hosts,
+    out += fmt::format("# fabricast {}: forecast of {} ({}), {} {} on {} host{} of '{}'\n", provenance.version,
+                       workload.name, to_string(workload.benchmark), workload.num_ranks,
+                       workload.benchmark == Benchmark::traffic ? "flows" : "ranks", workload.num_hosts,
                        workload.num_hosts == 1 ? "" : "s", prediction.topology);
     std::string ranks;
     for (std::size_t d = 0; d < workload.devices.size() && d < 8; ++d)
       ranks += (d > 0 ? ", " : "") + workload.devices[d];
-    out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
+    if (workload.benchmark != Benchmark::traffic)
+      out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w]);
+    out += fabric_table(workload);
     if (family_of(workload.benchmark) != BenchmarkFamily::sharing) out += "# bottleneck:\n" + bottlenecks(workload);
     if (!workload.settings.empty()) out += "# settings (given -> used):\n";
     for (const auto& setting : workload.settings) {

@@ -64,6 +64,7 @@ constexpr std::array k_benchmarks{
     Entry{gpu_sharing, "gpu_sharing", F::sharing, false, false, {1}, {1}},
     Entry{remote_gpu, "remote_gpu", F::sharing, false, false, k_1_mib, k_1_gib},
     Entry{vgpu_migration, "vgpu_migration", F::sharing, false, false, k_1_gib, k_32_gib},
+    Entry{traffic, "traffic", F::traffic, false, false, {2'000'000}, {2'000'000}},
 };
 
 const Entry& entry_of(Benchmark benchmark) {
@@ -94,6 +95,24 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name) {
 BenchmarkFamily family_of(Benchmark benchmark) { return entry_of(benchmark).family; }
 bool is_collective(Benchmark benchmark) { return entry_of(benchmark).is_collective; }
 bool is_bandwidth_test(Benchmark benchmark) { return entry_of(benchmark).is_bandwidth; }
+
+std::string_view to_string(TrafficPattern pattern) {
+  switch (pattern) {
+    case TrafficPattern::flows:
+      return "flows";
+    case TrafficPattern::incast:
+      return "incast";
+    case TrafficPattern::permutation:
+      return "permutation";
+    case TrafficPattern::parking_lot:
+      return "parking_lot";
+    case TrafficPattern::victim:
+      return "victim";
+    case TrafficPattern::ring_all_reduce:
+      return "ring_all_reduce";
+  }
+  return "";
+}
 
 std::string_view to_string(LaunchMode mode) {
   switch (mode) {

@@ -152,7 +152,9 @@ class Builder {
     plan.num_hcas = static_cast<int>(ports.size());
     plan.num_switches = static_cast<int>(fabric.switches.size());
     plan.first_link = impl_.num_host_links;
-    plan.is_routed_by_destination = is_infiniband(fabric);
+    impl_.is_infiniband = is_infiniband(fabric);
+    plan.is_routed_by_destination = impl_.is_infiniband;
+    plan.routing = spec.routing;
     plan.num_routers = fabric.num_routers;
     plan.routers_per_group = fabric.routers_per_group;
     if (spec.kind == FabricKind::torus) plan.dimensions = spec.dimensions;

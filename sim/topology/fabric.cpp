@@ -81,7 +81,9 @@ class Generator {
   }
 
   void cable(int a, int b) {
-    fabric_.cables.push_back({a, b, spec_.rate ? spec_.rate->bytes_per_s : 0, spec_.cable_length_m});
+    const bool has_hca = a < num_hcas() || b < num_hcas();
+    const double length = has_hca ? spec_.cable_length_m : spec_.switch_cable_length_m.value_or(spec_.cable_length_m);
+    fabric_.cables.push_back({a, b, spec_.rate ? spec_.rate->bytes_per_s : 0, length});
   }
 
   void single_switch() {

@@ -66,6 +66,32 @@ std::string_view to_string(FabricKind kind) {
   return "";
 }
 
+std::string_view to_string(FlowControl control) {
+  switch (control) {
+    case FlowControl::pfc:
+      return "pfc";
+    case FlowControl::credits:
+      return "credits";
+    case FlowControl::drop:
+      return "drop";
+  }
+  return "";
+}
+
+std::string_view to_string(Routing routing) {
+  switch (routing) {
+    case Routing::automatic:
+      return "automatic";
+    case Routing::minimal:
+      return "minimal";
+    case Routing::dimension_order:
+      return "dimension_order";
+    case Routing::up_down:
+      return "up_down";
+  }
+  return "";
+}
+
 std::string_view to_string(Distance distance) {
   switch (distance) {
     case Distance::same:

@@ -98,6 +98,7 @@ Network::Network(NetworkPlan plan)
   label_parts();
   number_by_port();
   collect_global_cables();
+  if (plan_.routing == Routing::up_down) choose_order();
 }
 
 void Network::label_parts() {
@@ -137,6 +138,7 @@ const std::vector<std::uint16_t>& Network::distances_to(int target) const {
   const auto known = distances_.find(target);
   if (known != distances_.end()) return known->second;
   if ((distances_.size() + 1) * static_cast<std::size_t>(plan_.num_switches) > k_max_distances) distances_.clear();
+  if (plan_.routing == Routing::up_down) return distances_.emplace(target, up_down_distances(target)).first->second;
   const auto root = static_cast<std::size_t>(target - plan_.num_hcas);
   std::vector<std::uint16_t> distance(static_cast<std::size_t>(plan_.num_switches), k_unreachable);
   distance[root] = 0;
@@ -238,7 +240,9 @@ Network::Edges Network::next_by_distance(int at, int to) const {
   return next;
 }
 
-Network::Edges Network::next_edges(int at, int to) const {
+Network::Edges Network::next_edges(int at, int to, bool has_descended) const {
+  if (plan_.routing == Routing::up_down) return next_up_down(at, to, has_descended);
+  if (plan_.routing == Routing::minimal) return next_by_distance(at, to);
   const auto has_place = [&](int node) {
     return !plan_.coordinates[static_cast<std::size_t>(node - plan_.num_hcas)].empty();
   };
@@ -258,9 +262,11 @@ std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (ends.empty()) return {};
   const auto& end = ends.size() == 1 ? ends.front() : ends[chooser.below(ends.size())];
   std::vector<LinkId> links{{end.out.link}};
+  bool has_descended = false;
   for (int at = end.out.to; at != end.in.to;) {
-    const auto edge = chooser.among(next_edges(at, end.in.to));
+    const auto edge = chooser.among(next_edges(at, end.in.to, has_descended));
     links.push_back({edge.link});
+    if (plan_.routing == Routing::up_down) has_descended = is_down(at, edge.to);
     at = edge.to;
   }
   links.push_back({end.in.link});
@@ -277,22 +283,22 @@ std::vector<std::vector<LinkId>> Network::all_routes(int from, int to, std::size
     return routes;
   }
   std::vector<LinkId> links;
-  const std::function<void(int, const Edge&)> walk = [&](int at, const Edge& in) {
+  const std::function<void(int, const Edge&, bool)> walk = [&](int at, const Edge& in, bool has_descended) {
     if (routes.size() >= limit) return;
     if (at == in.to) {
       routes.push_back(links);
       routes.back().push_back({in.link});
       return;
     }
-    for (const auto& edge : next_edges(at, in.to)) {
+    for (const auto& edge : next_edges(at, in.to, has_descended)) {
       links.push_back({edge.link});
-      walk(edge.to, in);
+      walk(edge.to, in, plan_.routing == Routing::up_down && is_down(at, edge.to));
       links.pop_back();
     }
   };
   for (const auto& end : nearest_ends(from, to)) {
     links = {{end.out.link}};
-    walk(end.out.to, end.in);
+    walk(end.out.to, end.in, false);
   }
   return routes;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes through the network: fewest switches; dimension order on a torus; at most one global cable on a dragonfly.
+// Routes through the network: fewest switches; dimension order on a torus; at most one global cable on a dragonfly;
+// up-down when asked for.
 // Among equal-cost links Ethernet picks by a hash of the flow, InfiniBand by destination modulo, as its subnet managers
 // do on fat trees: that keeps shifts free of collisions. Distances to a switch are found by breadth-first search when
 // first needed and kept while they are few; there is no table of pairs.
@@ -26,6 +27,7 @@ struct NetworkPlan {
   std::vector<std::vector<int>> coordinates;  ///< torus: [switch] -> place; empty for switches added by hand
   int num_routers = 0;                        ///< dragonfly: switches from 0 that are routers, group after group
   int routers_per_group = 0;                  ///< dragonfly, else 0
+  Routing routing = Routing::automatic;
 };
 
 class Network {
@@ -37,6 +39,11 @@ class Network {
   /// Links from one HCA to another, or an empty list when there is no way (or both are the same).
   [[nodiscard]] std::vector<LinkId> route(int from, int to, std::uint64_t flow) const;
   [[nodiscard]] std::vector<std::vector<LinkId>> all_routes(int from, int to, std::size_t limit) const;
+  /// Links after `arrived` on the way to HCA `to`; see Topology.
+  [[nodiscard]] std::vector<LinkId> next_links(LinkId arrived, int to) const;
+  [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
+  /// The links from an HCA to its switches.
+  [[nodiscard]] std::vector<LinkId> uplinks(int node) const;
 
  private:
   struct Edge {
@@ -60,10 +67,23 @@ class Network {
   [[nodiscard]] const std::vector<std::uint16_t>& distances_to(int target) const;
   [[nodiscard]] Edges direct_edges(int from, int to) const;
   [[nodiscard]] std::vector<Ends> nearest_ends(int from, int to) const;
-  [[nodiscard]] Edges next_edges(int at, int to) const;
+  [[nodiscard]] Edges next_edges(int at, int to, bool has_descended) const;
   [[nodiscard]] Edges next_on_torus(int at, int to) const;
   [[nodiscard]] Edges next_on_dragonfly(int at, int to) const;
   [[nodiscard]] Edges next_by_distance(int at, int to) const;
+  // up-down routing and lanes: network_order.cpp
+  [[nodiscard]] Edges next_up_down(int at, int to, bool has_descended) const;
+  [[nodiscard]] bool is_down(int from, int to) const { return order_of(from) < order_of(to); }
+  [[nodiscard]] std::int64_t order_of(int node) const {
+    return order_[static_cast<std::size_t>(node - plan_.num_hcas)];
+  }
+  [[nodiscard]] std::vector<std::uint16_t> up_down_distances(int target) const;
+  [[nodiscard]] std::pair<int, int> ends_of(LinkId link) const;  ///< from, to
+  [[nodiscard]] int changed_dimension(LinkId link) const;        ///< of a torus link between switches, or -1
+  [[nodiscard]] bool wraps_around(LinkId link) const;
+  void order_from(const std::vector<int>& tops);
+  void choose_order();
+  [[nodiscard]] bool reaches_everybody() const;
   [[nodiscard]] int group_of(int node) const;  ///< dragonfly group, -1 for anything but a router
 
   NetworkPlan plan_;
@@ -77,7 +97,11 @@ class Network {
     Edge edge;       ///< to the router of the second
   };
   std::map<std::pair<int, int>, std::vector<GlobalCable>> global_cables_;  ///< dragonfly: by pair of groups
+  /// [switch without the HCAs] -> hops to a target; up-down: while a packet may go up, then once more when it has gone
+  /// down.
   mutable std::map<int, std::vector<std::uint16_t>> distances_;
+  /// up-down: place of each switch between the tops and the edge; a link to a higher place goes down.
+  std::vector<std::int64_t> order_;
 };
 
 }  // namespace fabricast::topology

@@ -19,6 +19,7 @@ const TopologySpec& Topology::spec() const { return impl_->spec; }
 int Topology::num_hosts() const { return static_cast<int>(impl_->hosts.size()); }
 int Topology::num_devices() const { return impl_->num_host_devices + static_cast<int>(impl_->switches.size()); }
 int Topology::num_links() const { return impl_->num_host_links + static_cast<int>(impl_->network_links.size()); }
+int Topology::first_network_link() const { return impl_->num_host_links; }
 const std::string& Topology::host_name(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].name; }
 int Topology::host_shape(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].shape; }
 const HostSpec& Topology::host_spec(int host) const { return impl_->shape_of(host).spec; }
@@ -163,6 +164,24 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
         return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)];
       });
 }
+
+std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) const {
+  const auto target = impl_->node_of_hca.find(to.value);
+  if (!impl_->network || target == impl_->node_of_hca.end()) return {};
+  return impl_->network->next_links(arrived, target->second);
+}
+
+int Topology::next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const {
+  return impl_->network ? impl_->network->next_lane(arrived, lane, next, num_lanes) : 0;
+}
+
+std::vector<LinkId> Topology::uplinks(DeviceId hca) const {
+  const auto node = impl_->node_of_hca.find(hca.value);
+  if (!impl_->network || node == impl_->node_of_hca.end()) return {};
+  return impl_->network->uplinks(node->second);
+}
+
+bool Topology::is_infiniband() const { return impl_->is_infiniband; }
 
 std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit) const {
   if (!impl_->network) return {};

@@ -32,6 +32,7 @@ struct Topology::Impl {
   std::vector<Link> network_links;
   std::vector<DeviceId> hcas;               ///< network node -> device
   std::map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  bool is_infiniband = false;               ///< every switch
   std::unique_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 

@@ -12,9 +12,10 @@ ALLOWED = {
     "sim/virtualization": ["base"],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
-    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system"],
+    "sim/lossless": ["base"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system", "traffic"],
     "sim/config": ["base", "config"],
-    "sim/engine": ["base", "engine"],
+    "sim/engine": ["base", "engine", "packet"],
     "sim/check": ["base"],
     "sim/report": ["base", "report"],
     "sim/exchange": ["base", "exchange"],
@@ -55,7 +56,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers", "fit", "packet"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "traffic", "readers", "fit", "packet"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

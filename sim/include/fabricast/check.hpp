@@ -13,12 +13,18 @@
 namespace fabricast {
 
 Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
-/// What the hosts' virtualization cannot do (errors: `run` refuses them too) and what costs performance (warnings). Each
-/// says why, the fix, and the source of the rule.
+/// What the hosts' virtualization cannot do (errors: `run` refuses them too) and what costs performance (warnings).
+/// Each says why, the fix, and the source of the rule.
 Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters);
 /// Which features remain for the VMs of each host group: migration, snapshot, sharing, peer access, GPUDirect RDMA.
 /// Empty without virtual hosts.
 std::string virtual_features(const Topology& topology, const ParameterSet& parameters);
 Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
+/// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock.
+Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters);
+
+/// The settings a lossless fabric ends up with and the headroom of each kind of port, as a table for people. Empty
+/// without a `lossless:` block.
+std::string describe_lossless(const Topology& topology, const ParameterSet& parameters);
 
 }  // namespace fabricast

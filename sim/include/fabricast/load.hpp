@@ -75,8 +75,8 @@ Result<DeviceType> load_device(const std::string& path);
 /// What a file says it is: topology, scenario, parameters or device.
 Result<std::string> file_kind(const std::string& path);
 
-/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device, calibration. Made from the readers' own key
-/// tables.
+/// JSON Schema (draft-07) of a file kind: topology, scenario, parameters, device, calibration. Made from the readers'
+/// own key tables.
 std::string json_schema(const std::string& file_kind);
 
 }  // namespace fabricast

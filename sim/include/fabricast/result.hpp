@@ -2,10 +2,12 @@
 // What a simulation answers: one row per message size, the terms each time is made of, and what it rests on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fabricast/fabric_report.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/units.hpp"
 
@@ -41,6 +43,8 @@ struct Row {
   std::vector<Term> terms;
   std::string label;            ///< what the row is about when that is not a size: a VM's name
   std::vector<Figure> figures;  ///< same keys in every row of a workload
+  std::vector<FlowTime> flows;                 ///< traffic: completion of every flow
+  std::shared_ptr<const FabricReport> fabric;  ///< packet engine only
 };
 
 /// What was asked of one setting and what the simulation used.
@@ -66,6 +70,7 @@ struct Prediction {
   std::string scenario;
   std::string topology;
   std::vector<WorkloadPrediction> workloads;
+  bool is_interrupted = false;  ///< ended early: later sizes, or the end of the last, are missing
 };
 
 }  // namespace fabricast

@@ -54,6 +54,8 @@ enum class Benchmark {
   gpu_sharing,
   remote_gpu,
   vgpu_migration,
+  // flows between hosts, for network engineers
+  traffic,
 };
 
 std::string_view to_string(Benchmark benchmark);
@@ -62,8 +64,9 @@ const std::vector<std::string>& benchmark_names();
 std::optional<Benchmark> benchmark_from_name(std::string_view name);
 
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
-/// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate.
-enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing };
+/// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate. `traffic`: a
+/// table of completion times.
+enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing, traffic };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -85,6 +88,44 @@ struct SizeRange {
   Bytes from;
   Bytes to;
   int factor = 2;
+};
+
+/// Which hosts send to which in the `traffic` benchmark. Every host uses its first HCA.
+enum class TrafficPattern {
+  flows,            ///< listed one by one
+  incast,           ///< hosts 1 to `senders` send to host 0
+  permutation,      ///< every host sends to one other and receives from one other
+  parking_lot,      ///< host 0 receives from one host per distance, and from a second one at the largest
+  victim,           ///< `senders` behind one trunk and `local_senders` beside host 0 send to it; one more flow shares
+                    ///< only the trunk
+  ring_all_reduce,  ///< 2 (n - 1) steps of 1/n of the size round all hosts
+};
+std::string_view to_string(TrafficPattern pattern);
+
+struct TrafficFlow {
+  std::string name;  ///< default: "from -> to"
+  std::string from;  ///< a host, or host.hcaN
+  std::string to;
+  std::optional<Bytes> bytes;  ///< default: the size of the row
+  Duration start;
+  std::optional<int> priority;
+  SourceLocation location;
+};
+
+struct TrafficSpec {
+  TrafficPattern pattern = TrafficPattern::flows;
+  std::optional<int> senders;
+  std::optional<int> local_senders;
+  std::vector<TrafficFlow> flows;
+};
+
+/// How messages travel between HCAs; the packet engine uses all of it, the fluid engine none.
+struct TransportSpec {
+  std::string verb = "write";               ///< write, send, read
+  std::string congestion_control = "auto";  ///< auto (dcqcn where PFC marks), none, dcqcn
+  std::string routing = "ecmp";             ///< ecmp, spray, adaptive
+  std::optional<int> priority;              ///< default: the fabric's first lossless priority; lane 0 with credits
+  std::optional<Bytes> window;              ///< unacknowledged bytes per queue pair; default: no limit
 };
 
 struct Workload {
@@ -114,6 +155,8 @@ struct Workload {
   int iterations = 20;                               ///< operations queued before the host waits for them
   std::optional<RemoteGpuCalls> remote;              ///< remote_gpu
   std::optional<MigrationSettings> migration;        ///< vgpu_migration
+  TrafficSpec traffic;                               ///< of the `traffic` benchmark
+  TransportSpec transport;
   SourceLocation location;
 };
 

@@ -2,6 +2,7 @@
 // The one call behind `fabricast run`: topology + scenario + parameters -> predicted tables.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -13,7 +14,8 @@
 
 namespace fabricast {
 
-enum class Fidelity { fluid, packet };
+/// `automatic` runs fluid and adds to the assumptions where packet detail would change the answer.
+enum class Fidelity { fluid, packet, automatic };
 
 struct SimulateOptions {
   Fidelity fidelity = Fidelity::fluid;
@@ -22,6 +24,9 @@ struct SimulateOptions {
       false;               ///< simulate every round, channel and chunk instead of the exact shortcuts; slow, for tests
   bool with_terms = true;  ///< fill Row::terms
   std::function<void(double share_done)> progress;  ///< called now and then with 0..1; may be empty
+  Duration sample_interval;                         ///< packet engine: queues and rates this often; 0 = not at all
+  bool packet_shortcuts = true;                     ///< packet engine: fewer events with the same results
+  const std::atomic<bool>* stop = nullptr;          ///< raise it to end early with the rows and flows done so far
 };
 
 /// Predicts every workload of `scenario` for each of its sizes. Faults of the combination (more GPUs asked than exist,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/lossless_spec.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/units.hpp"
 
@@ -104,9 +105,12 @@ std::string_view to_string(FabricKind kind);
 struct FabricSpec {
   FabricKind kind = FabricKind::none;
   std::string switch_type;              ///< catalogue name of every generated switch
+  std::string switch_asic;              ///< catalogue name of its ASIC; empty when the catalogue names none
   std::optional<Bandwidth> rate;        ///< per port; default: slower of HCA and switch
   std::optional<Duration> hop_latency;  ///< per switch; default: the switch type's
   double cable_length_m = 3;
+  std::optional<double> switch_cable_length_m;  ///< of cables between switches; default: cable_length_m
+  Routing routing = Routing::automatic;
   int mtu = 4096;               ///< payload bytes per packet of the fabric
   int tiers = 2;                ///< fat_tree: 2 or 3
   double oversubscription = 1;  ///< leaf down capacity / up capacity, >= 1
@@ -117,6 +121,7 @@ struct FabricSpec {
   std::vector<int> dimensions;                                                    ///< torus, routers per dimension
   std::vector<SwitchSpec> switches;                                               ///< list, or additions to a generator
   std::vector<CableSpec> cables;
+  std::optional<LosslessSpec> lossless;
   SourceLocation location;
 };
 
@@ -207,6 +212,8 @@ class Topology {
   [[nodiscard]] int num_hosts() const;
   [[nodiscard]] int num_devices() const;
   [[nodiscard]] int num_links() const;
+  /// Network links are numbered from here to num_links().
+  [[nodiscard]] int first_network_link() const;
   [[nodiscard]] const std::string& host_name(int host) const;
   /// Hosts with equal shape numbers have equal devices and links in equal order.
   [[nodiscard]] int host_shape(int host) const;
@@ -244,6 +251,17 @@ class Topology {
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
   [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
                                                                    std::size_t limit = 64) const;
+  /// Links a packet for HCA `to` may take next after `arrived` (a network link that ends in a switch), by the fabric's
+  /// routing. Empty when there is none.
+  [[nodiscard]] std::vector<LinkId> next_network_links(LinkId arrived, DeviceId to) const;
+  /// The virtual lane of a packet that goes on from link `arrived` (in lane `lane`) to `next`, with `num_lanes` lanes:
+  /// on a torus lane 1 after the wrap-around of a ring, lane 0 again in the next dimension; on a dragonfly one lane
+  /// higher behind a link between groups; elsewhere the lane stays.
+  [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
+  /// The network links from an HCA to switches.
+  [[nodiscard]] std::vector<LinkId> uplinks(DeviceId hca) const;
+  /// True when every switch is an InfiniBand switch.
+  [[nodiscard]] bool is_infiniband() const;
   /// Path between any two memories, through the nearest HCAs when they are in different hosts.
   [[nodiscard]] std::optional<Path> path(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 

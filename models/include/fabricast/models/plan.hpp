@@ -30,6 +30,17 @@ struct Crossing {
   friend bool operator==(const Crossing&, const Crossing&) = default;
 };
 
+/// One transfer between two HCAs inside a flow, for engines that move packets. `flow` picks the route as in
+/// Topology::path_between_hcas (the seed included).
+struct Leg {
+  DeviceId from;
+  DeviceId to;
+  std::uint64_t flow = 0;
+  int times = 1;  ///< it carries times x the flow's bytes
+
+  friend auto operator<=>(const Leg&, const Leg&) = default;
+};
+
 /// One fluid transfer, or several that advance in lockstep (the edges of a pipelined ring) seen as one.
 struct Flow {
   double bytes = 0;                 ///< in units of the flow's own rate
@@ -40,6 +51,10 @@ struct Flow {
   std::string cap_parameter;
   Duration latency;                 ///< paid before the first byte counts
   std::vector<Term> latency_terms;  ///< add up to `latency`
+  std::vector<Leg> legs;            ///< its network transfers; only when PlanContext::with_legs
+  std::string name;                 ///< traffic: as the table of completion times prints it
+  int priority = -1;                ///< -1 = the workload's
+  Duration start;                   ///< traffic: part of `latency` that is waiting for the start
 };
 
 /// Flows that start together; the round ends when the last has ended. `repeat` equal rounds follow one another.
@@ -65,6 +80,7 @@ struct OperationPlan {
   Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
   std::string label;            ///< as Row::label
   std::vector<Figure> figures;  ///< as Row::figures
+  bool has_flow_times = false;  ///< the completion time of every flow is a result of its own
 };
 
 /// Limits that are not links. Each belongs to one device.
@@ -100,6 +116,8 @@ class Resources {
   [[nodiscard]] double capacity(int resource) const;
   [[nodiscard]] std::string name(int resource) const;
   [[nodiscard]] std::string parameter(int resource) const;
+  /// The device a limit belongs to, or the one a link starts at.
+  [[nodiscard]] DeviceId device(int resource) const;
   [[nodiscard]] bool is_link(int resource) const { return resource < topology_->num_links(); }
   [[nodiscard]] const Topology& topology() const { return *topology_; }
 

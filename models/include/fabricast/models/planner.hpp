@@ -26,6 +26,7 @@ struct PlanContext {
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
   HostNeighbours neighbours{};  ///< work of others on every host
+  bool with_legs = false;  ///< flows list their network transfers
 };
 
 /// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock; and the table `check` prints.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "fabricast/check.hpp"
+#include "fabricast/lossless.hpp"
+
+namespace fabricast {
+
+namespace {
+
+/// What counts against a port's MTU beside the payload (IP packet): IPv4 20, UDP 8, BTH 12, ICRC 4.
+constexpr std::int64_t k_roce_ip_header = 44;
+/// A port can advertise 2048 credits of 64 B per lane [InfiniBand architecture, 7.9].
+constexpr std::int64_t k_largest_vl_buffer = 128 * 1024;
+
+std::string gigabits(Bandwidth rate) { return fmt::format("{:g} Gb/s", rate.bytes_per_s * 8e-9); }
+
+class LosslessRules {
+ public:
+  LosslessRules(const Topology& topology, const ParameterSet& parameters)
+      : topology_(topology),
+        fabric_(topology.spec().fabric),
+        settings_(lossless_settings(topology, parameters)),
+        ports_(port_headrooms(topology, parameters)) {}
+
+  Diagnostics run() {
+    if (!is_lossless(topology_)) return {};
+    check_deadlock();
+    if (!fabric_.lossless) return std::move(found_);
+    check_mtu();
+    if (settings_.flow_control == FlowControl::pfc) {
+      check_headroom();
+      check_memory();
+      check_classes();
+    } else {
+      check_credits();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] SourceLocation place(const char* key) const {
+    if (!fabric_.lossless) return fabric_.location;
+    const auto it = fabric_.lossless->locations.find(key);
+    return it == fabric_.lossless->locations.end() ? fabric_.lossless->location : it->second;
+  }
+
+  void warn(const SourceLocation& where, std::string message, std::string fix) {
+    auto warning = make_error(std::move(message), std::move(fix));
+    warning.severity = Severity::warning;
+    warning.location = where;
+    found_.push_back(std::move(warning));
+  }
+
+  void check_headroom() {
+    for (const auto& port : ports_) {
+      if (port.configured >= port.needed) continue;
+      warn(
+          place("headroom"),
+          fmt::format("headroom of {} B is less than the {} B that {} over {:g} m needs ({} such port{}): packets of a "
+                      "lossless class will be dropped",
+                      port.configured.value, port.needed.value, gigabits(port.rate), port.cable_m, port.num_ports,
+                      port.num_ports == 1 ? "" : "s"),
+          fmt::format("use `headroom: auto` ({} B), shorter cables or a smaller MTU", port.vendor.xoff.value));
+    }
+  }
+
+  void check_memory() {
+    std::int64_t taken = 0;
+    int num_ports = 0;
+    for (const auto& port : ports_) {
+      const auto each = port.configured.value + settings_.reserved.value;
+      taken += each * port.most_on_one_switch * static_cast<std::int64_t>(settings_.pfc.size());
+      num_ports += port.most_on_one_switch;
+    }
+    const auto left = settings_.buffer.value - taken;
+    if (left < 0) {
+      warn(place("pfc"),
+           fmt::format("headroom and reserved buffers of {} ports and {} lossless priorit{} take {}, the switch has {}",
+                       num_ports, settings_.pfc.size(), settings_.pfc.size() == 1 ? "y" : "ies",
+                       to_string(Bytes{taken}), to_string(settings_.buffer)),
+           "use fewer lossless priorities, shorter cables or less headroom");
+    } else if (settings_.shared_buffer.value > left) {
+      warn(place("shared_buffer"),
+           fmt::format(
+               "a lossless pool of {} does not fit beside {} of headroom and reserved buffers of {} ports in {}",
+               to_string(settings_.shared_buffer), to_string(Bytes{taken}), num_ports, to_string(settings_.buffer)),
+           fmt::format("a pool of {} fits", to_string(Bytes{left})));
+    }
+  }
+
+  void check_mtu() {
+    constexpr std::array k_mtus{256, 512, 1024, 2048, 4096};
+    if (std::find(k_mtus.begin(), k_mtus.end(), fabric_.mtu) == k_mtus.end())
+      warn(fabric_.location, fmt::format("RDMA packets cannot carry {} B", fabric_.mtu),
+           "the path MTU is 256, 512, 1024, 2048 or 4096 B; the next smaller one is used");
+    if (settings_.flow_control != FlowControl::pfc) return;
+    const auto frame = fabric_.mtu + k_roce_ip_header;
+    if (frame > settings_.port_mtu.value)
+      warn(place("port_mtu"),
+           fmt::format("RoCE packets of {} B do not pass ports with an MTU of {} B", frame, settings_.port_mtu.value),
+           fmt::format("raise the port MTU to {} B or lower `mtu`", frame));
+  }
+
+  void check_classes() {
+    const auto& pfc = settings_.pfc;
+    if (std::find(pfc.begin(), pfc.end(), settings_.cnp_priority) != pfc.end())
+      warn(place("cnp_priority"),
+           fmt::format("congestion notifications use priority {}, which PFC pauses", settings_.cnp_priority),
+           "senders would hear of congestion late: give CNPs a priority of their own (6)");
+    const auto weight = settings_.weights.find(settings_.cnp_priority);
+    if (weight != settings_.weights.end() && weight->second > 0)
+      warn(place("weights"),
+           fmt::format("congestion notifications (priority {}) are not scheduled first", settings_.cnp_priority),
+           fmt::format("write `weights: {{{}: strict}}`", settings_.cnp_priority));
+    if (pfc.size() > 2)
+      warn(place("pfc"), fmt::format("{} priorities are lossless", pfc.size()),
+           "every one takes headroom on every port; two are usual");
+    if (fabric_.lossless->trust == "pcp" && topology_.devices(DeviceKind::network_switch).size() > 1)
+      warn(place("trust"), "priorities come from the VLAN tag (pcp) in a fabric of several switches",
+           "routed packets lose their tag: use `trust: dscp`");
+    if (!settings_.is_ecn_on) return;
+    // One congested port may hold so much before it is paused.
+    const double most = settings_.is_static ? static_cast<double>(settings_.xoff.value)
+                                            : static_cast<double>(settings_.shared_buffer.value) * settings_.alpha /
+                                                  (1 + settings_.alpha);
+    if (static_cast<double>(settings_.ecn_min.value) > most)
+      warn(place("ecn"),
+           fmt::format("PFC pauses a lone port at {}, before ECN marks anything at {}",
+                       to_string(Bytes{static_cast<std::int64_t>(most)}), to_string(settings_.ecn_min)),
+           "raise alpha, XOFF or the pool, or lower the ECN threshold");
+  }
+
+  /// Full rate needs credits for a round trip, the update interval, and a packet.
+  void check_credits() {
+    if (settings_.vl_buffer.value > k_largest_vl_buffer)
+      warn(place("vl_buffer"),
+           fmt::format("a lane's buffer of {} is more than the {} a port can advertise", to_string(settings_.vl_buffer),
+                       to_string(Bytes{k_largest_vl_buffer})),
+           "credits are counted up to 2048 blocks of 64 B");
+    double worst = 1;
+    Link slowest;
+    double needed_there = 0;
+    for (int l = topology_.first_network_link(); l < topology_.num_links(); ++l) {
+      const auto link = topology_.link(LinkId{l});
+      if (topology_.kind(link.to) != DeviceKind::network_switch) continue;
+      const double turnaround = topology_.device(link.to).forwarding_latency.seconds();
+      const double round_trip = 2 * link.latency.seconds() + turnaround + settings_.credit_update.seconds();
+      const double needed = link.bandwidth.bytes_per_s * round_trip + fabric_.mtu;
+      const double share = static_cast<double>(settings_.vl_buffer.value) / needed;
+      if (share >= worst) continue;
+      worst = share;
+      slowest = link;
+      needed_there = needed;
+    }
+    if (worst < 1)
+      warn(place("vl_buffer"),
+           fmt::format("{} of buffer per lane keep {} at {:.0f} % of its rate", to_string(settings_.vl_buffer),
+                       topology_.link_name(slowest.id), 100 * worst),
+           fmt::format("{:.0f} B cover the round trip, the credit update and a packet", needed_there));
+  }
+
+  void check_deadlock() {
+    const int lanes = settings_.flow_control == FlowControl::credits ? settings_.virtual_lanes : 1;
+    const auto report = find_buffer_cycle(topology_, lanes);
+    if (!report.is_analysed) {
+      warn(fabric_.location, fmt::format("not searched for deadlock: {}", report.reason), "search a smaller one alike");
+      return;
+    }
+    if (report.cycle.empty()) return;
+    const bool has_lane_rule = fabric_.kind == FabricKind::torus || fabric_.kind == FabricKind::dragonfly;
+    warn(fabric_.location,
+         fmt::format("the routes can deadlock: {} buffers wait for each other in a circle: {}", report.cycle.size(),
+                     describe_cycle(topology_, report)),
+         has_lane_rule && settings_.flow_control == FlowControl::credits
+             ? fmt::format("use `routing: up_down`, or `lossless: {{virtual_lanes: {}}}`", lanes + 1)
+             : "use `routing: up_down`");
+  }
+
+  const Topology& topology_;
+  const FabricSpec& fabric_;
+  LosslessSettings settings_;
+  std::vector<PortHeadroom> ports_;
+  Diagnostics found_;
+};
+
+std::string threshold_line(const LosslessSettings& settings) {
+  if (settings.is_static)
+    return fmt::format("static thresholds: XOFF {} B, XON {} B", settings.xoff.value, settings.xon.value);
+  return fmt::format("dynamic threshold: alpha {:g} x free memory of {}, resume {} B below", settings.alpha,
+                     to_string(settings.shared_buffer), settings.resume_offset.value);
+}
+
+}  // namespace
+
+Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters) {
+  return LosslessRules(topology, parameters).run();
+}
+
+std::string describe_lossless(const Topology& topology, const ParameterSet& parameters) {
+  if (!topology.spec().fabric.lossless) return "";
+  const auto settings = lossless_settings(topology, parameters);
+  std::string out = fmt::format("  flow control: {}{}\n", to_string(settings.flow_control),
+                                settings.preset.empty() ? "" : fmt::format(", values of {}", settings.preset));
+  int lanes = 1;
+  if (settings.flow_control == FlowControl::credits) {
+    lanes = settings.virtual_lanes;
+    out += fmt::format("  virtual lanes: {}, {} B each per port\n", lanes, settings.vl_buffer.value);
+  } else {
+    out += fmt::format("  lossless priorities: {}; {}\n", fmt::join(settings.pfc, ", "), threshold_line(settings));
+  }
+  if (settings.is_ecn_on)
+    out += fmt::format("  ECN marks from {} B, all from {} B; CNPs in priority {}\n", settings.ecn_min.value,
+                       settings.ecn_max.value, settings.cnp_priority);
+  const auto ports = port_headrooms(topology, parameters);
+  if (!ports.empty()) {
+    out += fmt::format("  headroom per port and lossless priority ({}), bytes:\n",
+                       settings.headroom_delays > 0 ? fmt::format("{:g} x rate x delay", settings.headroom_delays)
+                       : settings.is_headroom_auto  ? "derived by the vendor's formula"
+                                                    : "given");
+    out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", "rate", "cable", "ports", "in use",
+                       "xoff", "xon", "size", "needed", "example");
+    for (const auto& port : ports)
+      out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", gigabits(port.rate),
+                         fmt::format("{:g} m", port.cable_m), port.num_ports, port.configured.value,
+                         port.vendor.xoff.value, port.vendor.xon.value, port.vendor.size.value, port.needed.value,
+                         port.example);
+  }
+  const auto report = find_buffer_cycle(topology, lanes);
+  if (report.is_analysed && report.cycle.empty())
+    out += report.reason.empty() ? fmt::format("  deadlock: none; {} buffers and {} dependencies without a cycle\n",
+                                               report.num_buffers, report.num_dependencies)
+                                 : fmt::format("  deadlock: none; {}\n", report.reason);
+  return out;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/lossless_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/schema.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+void size(const Node& node, const char* key, std::optional<Bytes>& into) {
+  if (const auto* found = node.find(key)) into = Bytes{std::llround(as_quantity(*found, Dimension::bytes))};
+}
+
+void number(const Node& node, const char* key, std::optional<double>& into) {
+  if (const auto* found = node.find(key)) into = as_quantity(*found, Dimension::number);
+}
+
+void time(const Node& node, const char* key, std::optional<Duration>& into) {
+  if (const auto* found = node.find(key)) into = from_seconds(as_quantity(*found, Dimension::time));
+}
+
+void rate(const Node& node, const char* key, std::optional<Bandwidth>& into) {
+  if (const auto* found = node.find(key)) into = Bandwidth{as_quantity(*found, Dimension::bandwidth)};
+}
+
+DcqcnSpec read_dcqcn(const Node& node) {
+  DcqcnSpec dcqcn;
+  number(node, "g", dcqcn.g);
+  number(node, "initial_alpha", dcqcn.initial_alpha);
+  time(node, "alpha_interval", dcqcn.alpha_interval);
+  time(node, "decrease_interval", dcqcn.decrease_interval);
+  time(node, "increase_interval", dcqcn.increase_interval);
+  time(node, "cnp_interval", dcqcn.cnp_interval);
+  size(node, "byte_counter", dcqcn.byte_counter);
+  if (const auto* found = node.find("fast_recovery")) dcqcn.fast_recovery = static_cast<int>(as_integer(*found));
+  if (const auto* clamp = node.find("clamp_target")) dcqcn.clamp_target = as_flag(*clamp);
+  rate(node, "additive_increase", dcqcn.additive_increase);
+  rate(node, "hyper_increase", dcqcn.hyper_increase);
+  rate(node, "minimum_rate", dcqcn.minimum_rate);
+  return dcqcn;
+}
+
+void read_classes(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
+  if (const auto* pfc = node.find("pfc")) {
+    for (const auto& one : pfc->items) {
+      const int priority = static_cast<int>(as_integer(one));
+      if (std::find(spec.pfc.begin(), spec.pfc.end(), priority) != spec.pfc.end())
+        faults.push_back(one.error(fmt::format("priority {} is listed twice", priority)));
+      spec.pfc.push_back(priority);
+    }
+    if (pfc->items.empty())
+      faults.push_back(pfc->error("'pfc' lists no priority", "write `flow_control: drop` for a fabric without PFC"));
+  }
+  if (const auto* weights = node.find("weights")) {
+    for (const auto& entry : weights->entries) {
+      const auto& key = entry.key.scalar;
+      if (key.size() != 1 || key[0] < '0' || key[0] > '7') {
+        faults.push_back(entry.key.error(fmt::format("'{}' is no priority", key), "priorities are 0 to 7"));
+        continue;
+      }
+      spec.weights[key[0] - '0'] = as_weight(entry.value);
+    }
+  }
+  if (const auto* cnp = node.find("cnp_priority")) spec.cnp_priority = static_cast<int>(as_integer(*cnp));
+}
+
+void read_ecn(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
+  const auto* ecn = node.find("ecn");
+  if (ecn == nullptr) return;
+  if (ecn->kind == Node::Kind::scalar) {
+    spec.ecn = as_flag(*ecn);
+    return;
+  }
+  spec.ecn = true;
+  size(*ecn, "min", spec.ecn_min);
+  size(*ecn, "max", spec.ecn_max);
+  number(*ecn, "probability", spec.ecn_probability);
+  if (spec.ecn_min && spec.ecn_max && *spec.ecn_min > *spec.ecn_max)
+    faults.push_back(ecn->find("min")->error(fmt::format("ECN marks from {} but must mark everything at {}",
+                                                         to_string(*spec.ecn_min), to_string(*spec.ecn_max)),
+                                             "`min` is at most `max`"));
+}
+
+}  // namespace
+
+LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
+  LosslessSpec spec;
+  spec.location = node.location();
+  for (const auto& entry : node.entries) spec.locations[entry.key.scalar] = entry.key.location();
+  if (const auto* preset = node.find("preset")) spec.preset = preset->scalar;
+  if (const auto* control = node.find("flow_control")) {
+    for (const auto known : {FlowControl::pfc, FlowControl::credits, FlowControl::drop}) {
+      if (control->scalar == to_string(known)) spec.flow_control = known;
+    }
+  }
+  if (const auto* trust = node.find("trust")) spec.trust = trust->scalar;
+  read_classes(node, spec, faults);
+  read_ecn(node, spec, faults);
+  if (const auto* headroom = node.find("headroom")) spec.headroom = Bytes{std::llround(as_size_or_auto(*headroom))};
+  size(node, "xoff", spec.xoff);
+  size(node, "xon", spec.xon);
+  size(node, "resume_offset", spec.resume_offset);
+  size(node, "reserved", spec.reserved);
+  size(node, "shared_buffer", spec.shared_buffer);
+  size(node, "cell", spec.cell);
+  size(node, "port_mtu", spec.port_mtu);
+  size(node, "lossless_mtu", spec.lossless_mtu);
+  size(node, "vl_buffer", spec.vl_buffer);
+  number(node, "alpha", spec.alpha);
+  number(node, "pool_share", spec.pool_share);
+  time(node, "pause_time", spec.pause_time);
+  time(node, "credit_update", spec.credit_update);
+  if (const auto* lanes = node.find("virtual_lanes")) spec.virtual_lanes = static_cast<int>(as_integer(*lanes));
+  if (spec.xon && !spec.xoff)
+    faults.push_back(node.find("xon")->error("'xon' without 'xoff'", "dynamic thresholds take `resume_offset`"));
+  if (spec.xon && spec.xoff && *spec.xon > *spec.xoff)
+    faults.push_back(node.find("xon")->error(
+        fmt::format("XON at {} is above XOFF at {}", to_string(*spec.xon), to_string(*spec.xoff)),
+        "a port resumes below the threshold that stopped it"));
+  if (spec.xoff && spec.alpha)
+    faults.push_back(node.find("alpha")->error("'alpha' and 'xoff' are both given",
+                                               "a threshold is dynamic (alpha) or static (xoff, xon)"));
+  if (const auto* dcqcn = node.find("dcqcn")) spec.dcqcn = read_dcqcn(*dcqcn);
+  return spec;
+}
+
+}  // namespace fabricast::config

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/packet_fabric.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/assert.hpp"
+
+namespace fabricast::engine {
+
+namespace {
+
+constexpr std::uint32_t k_most_quanta = 65'535;
+constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-through switch reads before it forwards
+constexpr double k_quantum_bytes = 64;  ///< 512 bit times
+/// Presets of simulators rather than ASICs: what no number of theirs says (store and forward, PAUSE out of band) comes
+/// with the packet engine's preset of the same name.
+bool is_simulator(const std::string& preset) { return preset == "htsim-like" || preset == "hpcc-ns3-like"; }
+
+class Maker {
+ public:
+  explicit Maker(const PacketFabricInput& input)
+      : input_(input), settings_(lossless_settings(input.topology, input.parameters)) {
+    for (int l = input.topology.first_network_link(); l < input.topology.num_links(); ++l)
+      fastest_ = std::max(fastest_, input.topology.link_bandwidth(LinkId{l}).bytes_per_s);
+  }
+
+  PacketFabric make() {
+    const auto& topology = input_.topology;
+    for (const auto id : topology.devices(DeviceKind::network_switch)) add_switch(topology.device(id));
+    for (const auto hca : input_.hcas) add_hca(hca);
+    connect_all();
+    set_routes();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const {
+    const auto* parameter = input_.parameters.find(fmt::format("{}.{}", type, field));
+    return parameter == nullptr ? fallback : parameter->value;
+  }
+
+  void add_switch(const Device& device) {
+    auto& configs = out_.network.switch_configs;
+    const auto [it, is_new] =
+        config_of_latency_.try_emplace(device.forwarding_latency.ps, static_cast<std::uint32_t>(configs.size()));
+    if (is_new) {
+      configs.push_back(switch_config());
+      // Data sheets count from the first bit in to the first bit out, the packet engine from the end of the header.
+      const auto header = transfer_time(Bytes{k_header_bytes}, Bandwidth{fastest_});
+      configs.back().latency = configs.back().cut_through ? std::max(Duration{}, device.forwarding_latency - header)
+                                                          : device.forwarding_latency;
+    }
+    node_of_[device.id.value] = out_.network.add_switch(device.name, it->second);
+  }
+
+  [[nodiscard]] packet::SwitchConfig switch_config() const {
+    const bool is_credits = settings_.flow_control == FlowControl::credits;
+    packet::SwitchConfig config;
+    if (is_simulator(settings_.preset)) config = *packet::switch_preset(settings_.preset);
+    if (is_credits) config = *packet::switch_preset("infiniband");
+    config.name = settings_.preset;
+    config.flow_control = is_credits ? packet::FlowControl::credits
+                                     : (settings_.flow_control == FlowControl::pfc ? packet::FlowControl::pfc
+                                                                                   : packet::FlowControl::none);
+    config.buffer = settings_.buffer;
+    config.pool = settings_.shared_buffer;
+    config.reserved = settings_.reserved;
+    config.cell = is_credits ? Bytes{64} : settings_.cell;
+    config.credits.lane_buffer = settings_.vl_buffer;
+    config.credits.credit_interval = settings_.credit_update;
+    set_pfc(config.pfc);
+    set_classes(config);
+    return config;
+  }
+
+  void set_pfc(packet::PfcConfig& pfc) const {
+    pfc.alpha = settings_.alpha;
+    pfc.xoff.reset();
+    if (settings_.is_static) pfc.xoff = settings_.xoff;
+    pfc.xon_offset = settings_.is_static ? settings_.xoff - settings_.xon : settings_.resume_offset;
+    pfc.headroom.reset();
+    if (!settings_.is_headroom_auto) pfc.headroom = settings_.headroom;
+    pfc.headroom_bandwidth_delays = settings_.headroom_delays;
+    if (is_simulator(settings_.preset)) return;
+    pfc.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
+    const double quanta = settings_.pause_time.seconds() * fastest_ / k_quantum_bytes;
+    // Far above what a frame can say: the pause is latched.
+    pfc.pause_quanta = quanta > 2.0 * k_most_quanta
+                           ? 0
+                           : static_cast<std::uint32_t>(std::min<double>(k_most_quanta, std::max(1.0, quanta)));
+  }
+
+  void set_classes(packet::SwitchConfig& config) const {
+    const double scale =
+        settings_.ecn_reference_rate.bytes_per_s > 0 ? fastest_ / settings_.ecn_reference_rate.bytes_per_s : 1;
+    const auto scaled = [&](Bytes bytes) { return Bytes{std::llround(static_cast<double>(bytes.value) * scale)}; };
+    for (int c = 0; c < packet::k_num_classes; ++c) {
+      auto& one = config.classes[static_cast<std::size_t>(c)];
+      one = {};
+      const bool is_pfc = std::find(settings_.pfc.begin(), settings_.pfc.end(), c) != settings_.pfc.end();
+      if (settings_.flow_control == FlowControl::pfc) one.lossless = is_pfc;
+      if (settings_.flow_control == FlowControl::credits) one.lossless = c < std::max(1, settings_.virtual_lanes);
+      if (const auto weight = settings_.weights.find(c); weight != settings_.weights.end()) {
+        one.strict = weight->second == 0;
+        if (!one.strict) one.weight = static_cast<std::uint32_t>(std::max(1.0, std::round(weight->second)));
+      }
+      if (settings_.is_ecn_on && is_pfc)
+        one.ecn = {true, scaled(settings_.ecn_min), scaled(settings_.ecn_max), settings_.ecn_probability};
+    }
+  }
+
+  void add_hca(DeviceId hca) {
+    const auto device = input_.topology.device(hca);
+    const auto rate = input_.receive_rates.find(hca.value);
+    const double receive = rate == input_.receive_rates.end() ? 0 : rate->second;
+    auto& configs = out_.network.hca_configs;
+    const auto [it, is_new] =
+        config_of_hca_.try_emplace({device.type, receive}, static_cast<std::uint32_t>(configs.size()));
+    if (is_new) configs.push_back(hca_config(device.type, receive));
+    // Every cabled port of an HCA is an end point of its own.
+    int port = 0;
+    for (const auto up : input_.topology.uplinks(hca)) {
+      const auto name = port == 0 ? device.name : fmt::format("{} port {}", device.name, port);
+      host_of_cable_[up.value / 2] = out_.network.add_host(name, it->second);
+      ++port;
+    }
+  }
+
+  [[nodiscard]] packet::HcaConfig hca_config(const std::string& type, double receive_rate) const {
+    const auto& topology = input_.topology;
+    packet::HcaConfig config;
+    config.name = type;
+    auto& transport = config.transport;
+    transport = *packet::transport_preset(topology.is_infiniband() ? "infiniband" : "rocev2");
+    if (is_simulator(settings_.preset)) {
+      transport = *packet::transport_preset(settings_.preset);
+    } else {
+      transport.mtu = {
+          std::llround(std::min(value(type, "mtu", 4096), static_cast<double>(topology.spec().fabric.mtu)))};
+      // The catalogue counts all bytes around the payload, gaps included.
+      const auto around = std::llround(
+          value(type, "packet_header", static_cast<double>(transport.header.value + transport.wire_gap.value)));
+      transport.header = {std::max<std::int64_t>(0, around - transport.wire_gap.value)};
+    }
+    transport.cnp_class = settings_.cnp_priority;
+    transport.window = input_.transport.window.value_or(Bytes{0});
+    transport.out_of_order = input_.transport.routing != "ecmp";
+    transport.dcqcn = dcqcn_config(type);
+    const auto mtu = static_cast<double>(transport.mtu.value);
+    config.receive_rate = {receive_rate * (mtu + static_cast<double>(transport.header.value)) / mtu};
+    config.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
+    if (settings_.flow_control != FlowControl::pfc || is_simulator(settings_.preset)) config.pause_response = {};
+    return config;
+  }
+
+  [[nodiscard]] packet::DcqcnConfig dcqcn_config(const std::string& type) const {
+    packet::DcqcnConfig out;
+    const auto made = dcqcn_settings(input_.topology, input_.parameters, type);
+    out.enabled = uses_dcqcn(settings_, input_.transport);
+    out.cnp_interval = made.cnp_interval;
+    out.alpha_interval = made.alpha_interval;
+    out.decrease_interval = made.decrease_interval;
+    out.increase_timer = made.increase_interval;
+    out.byte_counter = made.byte_counter.value >= 1'000'000'000'000 ? Bytes{0} : made.byte_counter;
+    out.g = made.g;
+    out.initial_alpha = made.initial_alpha;
+    out.fast_recovery = made.fast_recovery;
+    out.clamp_target = made.clamp_target;
+    out.additive = made.additive_increase;
+    out.hyper = made.hyper_increase;
+    out.minimum = made.minimum_rate;
+    return out;
+  }
+
+  void connect_all() {
+    const auto& topology = input_.topology;
+    out_.first_link = topology.first_network_link();
+    out_.port_of_link.resize(static_cast<std::size_t>(topology.num_links() - out_.first_link));
+    for (int l = out_.first_link; l < topology.num_links(); l += 2) {
+      const auto link = topology.link(LinkId{l});
+      const auto from = node_at(link.from, link.id);
+      const auto to = node_at(link.to, link.id);
+      if (!from || !to) continue;
+      const auto [there, back] = out_.network.connect(*from, *to, link.bandwidth, link.latency);
+      const auto index = static_cast<std::size_t>(l - out_.first_link);
+      out_.port_of_link[index] = there;
+      out_.port_of_link[index + 1] = back;
+      const bool is_derived =
+          settings_.flow_control == FlowControl::pfc && settings_.is_headroom_auto && settings_.headroom_delays == 0;
+      for (const auto port : {there, back}) {
+        if (is_derived) out_.network.ports[packet::index(port)].headroom = headroom_of(settings_, link);
+      }
+    }
+  }
+
+  /// The node a cable ends at; nothing for HCAs that take no part and for cables from HCA to HCA.
+  [[nodiscard]] std::optional<packet::NodeId> node_at(DeviceId device, LinkId link) const {
+    const bool is_switch = input_.topology.kind(device) == DeviceKind::network_switch;
+    const auto& nodes = is_switch ? node_of_ : host_of_cable_;
+    const auto it = nodes.find(is_switch ? device.value : link.value / 2);
+    return it == nodes.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  /// Ports every switch may use towards every switch with HCAs. Queue pairs with a route of their own do not look here.
+  void set_routes() {
+    const auto& topology = input_.topology;
+    if (input_.transport.routing == "ecmp") {
+      // Only acknowledgements without a reverse route would ask; shortest paths serve.
+      out_.network.routing = packet::route_by_shortest_paths(out_.network);
+      return;
+    }
+    std::map<std::int32_t, DeviceId> destinations;
+    for (const auto hca : input_.hcas) {
+      for (const auto up : topology.uplinks(hca)) destinations.try_emplace(topology.link(up).to.value, hca);
+    }
+    for (const auto& [leaf, hca] : destinations) {
+      for (int l = out_.first_link; l < topology.num_links(); ++l) {
+        const auto link = topology.link(LinkId{l});
+        if (!node_at(link.from, link.id) || topology.kind(link.to) != DeviceKind::network_switch ||
+            link.to.value == leaf)
+          continue;
+        std::vector<packet::PortId> egress;
+        for (const auto next : topology.next_network_links(link.id, hca)) egress.push_back(out_.sender(next));
+        if (!egress.empty()) out_.network.routing.set(node_of_.at(link.to.value), node_of_.at(leaf), std::move(egress));
+      }
+    }
+  }
+
+  const PacketFabricInput& input_;
+  LosslessSettings settings_;
+  double fastest_ = 0;  ///< bytes/s of the fastest network link
+  PacketFabric out_;
+  std::map<std::int32_t, packet::NodeId> node_of_;        ///< switches
+  std::map<std::int32_t, packet::NodeId> host_of_cable_;  ///< [link / 2] of an HCA's cable
+  std::map<std::int64_t, std::uint32_t> config_of_latency_;
+  std::map<std::pair<std::string, double>, std::uint32_t> config_of_hca_;
+};
+
+}  // namespace
+
+bool uses_dcqcn(const LosslessSettings& settings, const TransportSpec& transport) {
+  if (transport.congestion_control == "auto") return settings.flow_control == FlowControl::pfc && settings.is_ecn_on;
+  return transport.congestion_control == "dcqcn";
+}
+
+PacketFabric make_packet_fabric(const PacketFabricInput& input) { return Maker(input).make(); }
+
+}  // namespace fabricast::engine

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of the packet engine to a report with names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabricast/fabric_report.hpp"
+#include "packet/statistics.hpp"
+
+namespace fabricast::engine {
+
+/// `flow_names[i]` names queue pair i.
+FabricReport make_report(const packet::Network& network, const packet::Results& results,
+                         const std::vector<std::string>& flow_names);
+
+}  // namespace fabricast::engine

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timings of an engine to a row whose terms add up to its time.
+#pragma once
+
+#include "engine/fluid.hpp"
+#include "fabricast/models/planner.hpp"
+#include "fabricast/result.hpp"
+
+namespace fabricast::engine {
+
+/// `is_packet` says what the time beyond a lone transfer is called.
+Row make_row(const models::Resources& resources, const models::Planner& planner, const models::OperationPlan& plan,
+             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet);
+
+}  // namespace fabricast::engine

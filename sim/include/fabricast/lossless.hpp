@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lossless fabrics before anything runs: the settings every switch and HCA ends up with, the headroom each port needs,
+// and whether the routes can deadlock. Equations and sources: docs/MODELS.md, "Lossless fabrics".
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/lossless_spec.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast {
+
+// ---- headroom -----------------------------------------------------------------------------------------------------
+
+/// What decides the headroom of one port and lossless priority.
+struct HeadroomInput {
+  Bandwidth rate;       ///< of the port
+  double cable_m = 3;   ///< metres
+  Bytes lossless_mtu;   ///< largest frame of the lossless class
+  Bytes port_mtu;       ///< largest frame of any class: it may block the PAUSE
+  Bytes cell;           ///< memory is given out in cells of this size
+  Bytes mac_phy;        ///< data inside MAC and PHY of both ends
+  Bytes peer_response;  ///< what the peer sends until it obeys
+  Bytes pipeline;       ///< what the switch takes in before it can tell the peer to resume
+};
+
+/// Buffer of one port and priority as the vendor's calculation gives it, each part rounded up to 1 KiB.
+struct Headroom {
+  Bytes xoff;  ///< room behind XOFF
+  Bytes xon;   ///< room below which XON is sent
+  Bytes size;  ///< both
+};
+
+/// xoff = lossless_mtu + occupancy x (port_mtu + 2 x delay x rate + mac_phy + peer_response), occupancy = the memory a
+/// stream of worst-size packets takes per byte: cell / 64 for cells above 128 B, else 2 cell / (1 + cell).
+/// The vendor's own calculation [SONiC, buffer_headroom_mellanox.lua]; agrees with its SN2700 table within 2 KiB.
+Headroom vendor_headroom(const HeadroomInput& input);
+
+/// Least room behind XOFF that never loses a packet of `packet` bytes on the wire: 2 x delay x rate + 2 packets +
+/// response.
+Bytes least_headroom(const HeadroomInput& input, Bytes packet);
+
+// ---- settings in use ----------------------------------------------------------------------------------------------
+
+/// DCQCN as an HCA runs it; see DcqcnSpec.
+struct DcqcnSettings {
+  double g = 0;
+  double initial_alpha = 1;
+  Duration alpha_interval, decrease_interval, increase_interval, cnp_interval;
+  Bytes byte_counter;
+  int fast_recovery = 5;
+  bool clamp_target = false;
+  Bandwidth additive_increase, hyper_increase, minimum_rate;
+};
+
+/// What a lossless fabric's switches and HCAs run with, and where each value came from.
+struct LosslessSettings {
+  bool is_asked_for = false;  ///< the topology has a `lossless:` block
+  std::string preset;         ///< in use; empty when neither topology nor switch names one
+  FlowControl flow_control = FlowControl::pfc;
+  std::vector<int> pfc;  ///< lossless priorities, ascending
+  Bytes buffer;          ///< packet memory of a switch
+  Bytes shared_buffer;   ///< of it, for lossless classes before headroom and reserved
+  bool is_headroom_auto = true;
+  Bytes headroom;              ///< when not auto
+  double headroom_delays = 0;  ///< headroom = this x rate x cable delay, where above 0
+  bool is_static = false;      ///< thresholds xoff and xon instead of alpha
+  Bytes xoff, xon;
+  double alpha = 1;
+  Bytes resume_offset;
+  Bytes reserved;
+  Bytes cell, port_mtu, lossless_mtu, mac_phy, peer_response, pipeline;
+  Duration pause_time;
+  std::map<int, double> weights;  ///< 0 = strict
+  bool is_ecn_on = true;
+  Bytes ecn_min, ecn_max;
+  Bandwidth ecn_reference_rate;  ///< thresholds grow with the port rate above it; 0 = they do not
+  double ecn_probability = 1;
+  int cnp_priority = 6;
+  int virtual_lanes = 1;
+  Bytes vl_buffer;
+  Duration credit_update;
+};
+
+/// Settings of the fabric's generated (or, in a list, first) switch type.
+LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
+
+/// DCQCN settings of one HCA type in this topology.
+DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type);
+
+/// True when links stop instead of dropping: InfiniBand, or an Ethernet fabric with a `lossless:` block of pfc or
+/// credits.
+bool is_lossless(const Topology& topology);
+
+/// Headroom of ports with one rate and cable length, for tables.
+struct PortHeadroom {
+  Bandwidth rate;
+  double cable_m = 0;
+  int num_ports = 0;    ///< switch ports of this kind in the topology
+  Headroom vendor;      ///< the vendor's formula
+  Bytes configured;     ///< behind XOFF, in use
+  Bytes needed;         ///< least_headroom
+  std::string example;  ///< "leaf0 <- node0.hca0"
+  int most_on_one_switch = 0;
+  std::string switch_name;  ///< where most of them are
+};
+/// Every kind of switch port of a PFC fabric, slowest and shortest first. Empty with credits.
+std::vector<PortHeadroom> port_headrooms(const Topology& topology, const ParameterSet& parameters);
+
+/// Headroom in use of a port that receives over `link`.
+Bytes headroom_of(const LosslessSettings& settings, const Link& link);
+
+// ---- deadlock -----------------------------------------------------------------------------------------------------
+
+/// A buffer a packet waits in: the receiving end of a link, one virtual lane of it.
+struct LinkBuffer {
+  LinkId link;
+  int lane = 0;
+  friend auto operator<=>(const LinkBuffer&, const LinkBuffer&) = default;
+};
+
+/// The cyclic buffer dependencies of all routes.
+struct DeadlockReport {
+  bool is_analysed = false;
+  std::string reason;  ///< why a proof was not needed, or not possible
+  int num_buffers = 0;
+  int num_dependencies = 0;
+  std::vector<LinkBuffer> cycle;  ///< each waits for the next, the last for the first; empty = cannot deadlock
+};
+
+/// Buffers (links x lanes) depend on each other when some route leaves one for the other; without a cycle nobody can
+/// wait for himself [Dally & Seitz 1987]. Trees need no search. `num_lanes` as the routes use them.
+DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes);
+
+/// "leaf0 -> leaf1 -> leaf2 -> leaf0 (lane 0)".
+std::string describe_cycle(const Topology& topology, const DeadlockReport& report);
+
+}  // namespace fabricast

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which value counts: what the topology gives, then the preset it names, then the switch (or HCA) type, then the
+// switch's ASIC, then the shipped default `lossless.<field>` or `dcqcn.<field>`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fabricast/lossless.hpp"
+
+namespace fabricast {
+
+namespace {
+
+class Resolver {
+ public:
+  Resolver(const Topology& topology, const ParameterSet& parameters)
+      : spec_(topology.spec().fabric), parameters_(parameters) {
+    if (spec_.lossless) given_ = *spec_.lossless;
+    if (!given_.preset.empty()) owners_.push_back(given_.preset);
+    const auto type = !spec_.switch_type.empty() ? spec_.switch_type
+                                                 : (spec_.switches.empty() ? std::string() : spec_.switches[0].type);
+    if (!type.empty()) owners_.push_back(type);
+    if (!spec_.switch_asic.empty()) owners_.push_back(spec_.switch_asic);
+  }
+
+  [[nodiscard]] const LosslessSpec& given() const { return given_; }
+  [[nodiscard]] std::string preset() const { return given_.preset.empty() ? spec_.switch_asic : given_.preset; }
+
+  /// The value of `field` that counts when the topology gives none.
+  [[nodiscard]] double value(const char* field) const {
+    for (const auto& owner : owners_) {
+      if (const auto* found = parameters_.find(fmt::format("{}.{}", owner, field))) return found->value;
+    }
+    return parameters_.number(fmt::format("lossless.{}", field));
+  }
+  [[nodiscard]] double number(const std::optional<double>& given, const char* field) const {
+    return given ? *given : value(field);
+  }
+  [[nodiscard]] Bytes bytes(const std::optional<Bytes>& given, const char* field) const {
+    return given ? *given : Bytes{std::llround(value(field))};
+  }
+  [[nodiscard]] Duration time(const std::optional<Duration>& given, const char* field) const {
+    return given ? *given : from_seconds(value(field));
+  }
+
+  /// A DCQCN field: preset, HCA type, shipped default.
+  [[nodiscard]] double dcqcn(const std::string& hca_type, const std::string& field) const {
+    for (const auto& owner : {given_.preset, hca_type}) {
+      if (const auto* found = parameters_.find(fmt::format("{}.dcqcn_{}", owner, field))) return found->value;
+    }
+    return parameters_.number("dcqcn." + field);
+  }
+
+ private:
+  const FabricSpec& spec_;
+  const ParameterSet& parameters_;
+  LosslessSpec given_;
+  std::vector<std::string> owners_;
+};
+
+void set_memory(const Resolver& resolver, LosslessSettings& out) {
+  const auto& given = resolver.given();
+  out.buffer = resolver.bytes(std::nullopt, "buffer");
+  out.cell = resolver.bytes(given.cell, "cell");
+  out.reserved = resolver.bytes(given.reserved, "reserved");
+  const double share = resolver.number(given.pool_share, "pool_share");
+  out.shared_buffer =
+      given.shared_buffer.value_or(Bytes{static_cast<std::int64_t>(static_cast<double>(out.buffer.value) * share)});
+  out.alpha = resolver.number(given.alpha, "alpha");
+  out.resume_offset = resolver.bytes(given.resume_offset, "resume_offset");
+  out.xoff = resolver.bytes(given.xoff, "xoff");
+  out.xon = given.xoff && !given.xon ? out.xoff : resolver.bytes(given.xon, "xon");
+  // A preset with a static threshold gives way to an alpha of the topology's own.
+  out.is_static = given.xoff || (out.xoff.value > 0 && !given.alpha);
+  out.headroom = resolver.bytes(given.headroom, "headroom");
+  out.is_headroom_auto = out.headroom.value == 0;
+  out.headroom_delays = given.headroom ? 0 : resolver.value("headroom_delays");
+}
+
+}  // namespace
+
+LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters) {
+  const Resolver resolver(topology, parameters);
+  const auto& given = resolver.given();
+  LosslessSettings out;
+  out.is_asked_for = topology.spec().fabric.lossless.has_value();
+  out.preset = resolver.preset();
+  out.flow_control = given.flow_control.value_or(topology.is_infiniband() ? FlowControl::credits : FlowControl::pfc);
+  out.pfc = given.pfc.empty() ? std::vector<int>{3} : given.pfc;
+  std::sort(out.pfc.begin(), out.pfc.end());
+  set_memory(resolver, out);
+  out.port_mtu = resolver.bytes(given.port_mtu, "port_mtu");
+  out.lossless_mtu = resolver.bytes(given.lossless_mtu, "lossless_mtu");
+  out.mac_phy = resolver.bytes(std::nullopt, "mac_phy");
+  out.peer_response = resolver.bytes(std::nullopt, "peer_response");
+  out.pipeline = resolver.bytes(std::nullopt, "pipeline");
+  out.pause_time = resolver.time(given.pause_time, "pause_time");
+  out.weights = given.weights;
+  out.cnp_priority = given.cnp_priority;
+  out.weights.try_emplace(out.cnp_priority, 0);  // CNPs go first unless told otherwise
+  out.is_ecn_on = given.ecn.value_or(out.flow_control == FlowControl::pfc);
+  out.ecn_min = resolver.bytes(given.ecn_min, "ecn_min");
+  out.ecn_max = resolver.bytes(given.ecn_max, "ecn_max");
+  out.ecn_probability = resolver.number(given.ecn_probability, "ecn_probability");
+  out.ecn_reference_rate = {given.ecn_min || given.ecn_max ? 0 : resolver.value("ecn_reference_rate")};
+  out.virtual_lanes = given.virtual_lanes.value_or(1);
+  out.vl_buffer = resolver.bytes(given.vl_buffer, "vl_buffer");
+  out.credit_update = resolver.time(given.credit_update, "credit_update");
+  return out;
+}
+
+DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type) {
+  const Resolver resolver(topology, parameters);
+  const auto& given = resolver.given().dcqcn;
+  const auto value = [&](const char* field) { return resolver.dcqcn(hca_type, field); };
+  const auto time = [&](const std::optional<Duration>& own, const char* field) {
+    return own ? *own : from_seconds(value(field));
+  };
+  const auto rate = [&](const std::optional<Bandwidth>& own, const char* field) {
+    return own ? *own : Bandwidth{value(field)};
+  };
+  DcqcnSettings out;
+  out.g = given.g.value_or(value("g"));
+  out.initial_alpha = given.initial_alpha.value_or(value("initial_alpha"));
+  out.alpha_interval = time(given.alpha_interval, "alpha_interval");
+  out.decrease_interval = time(given.decrease_interval, "decrease_interval");
+  out.increase_interval = time(given.increase_interval, "increase_interval");
+  out.cnp_interval = time(given.cnp_interval, "cnp_interval");
+  out.byte_counter = given.byte_counter.value_or(Bytes{std::llround(value("byte_counter"))});
+  out.fast_recovery = given.fast_recovery.value_or(static_cast<int>(std::lround(value("fast_recovery"))));
+  out.clamp_target = given.clamp_target.value_or(value("clamp_target") != 0);
+  out.additive_increase = rate(given.additive_increase, "additive_increase");
+  out.hyper_increase = rate(given.hyper_increase, "hyper_increase");
+  out.minimum_rate = rate(given.minimum_rate, "minimum_rate");
+  return out;
+}
+
+bool is_lossless(const Topology& topology) {
+  const auto& lossless = topology.spec().fabric.lossless;
+  if (topology.is_infiniband()) return !lossless || lossless->flow_control != FlowControl::drop;
+  return lossless && lossless->flow_control != FlowControl::drop;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/fabric_tables.hpp"
+
+namespace fabricast::report {
+
+namespace {
+
+/// Lines of each table in text output; JSON and CSV have all.
+constexpr std::size_t k_most_flows = 64;
+constexpr std::size_t k_most_ports = 12;
+constexpr std::size_t k_most_edges = 24;
+
+double goodput(const FlowTime& flow) {
+  const double seconds = flow.completion().seconds();
+  return flow.end.ps < 0 || seconds <= 0 ? 0 : static_cast<double>(flow.bytes.value) / seconds;
+}
+
+std::string more_line(std::size_t shown, std::size_t all) {
+  return all > shown ? fmt::format("#   ... {} more in JSON and CSV\n", all - shown) : "";
+}
+
+std::string flow_line(const FlowTime& flow, std::size_t width) {
+  const auto priority = flow.priority < 0 ? std::string("-") : std::to_string(flow.priority);
+  if (flow.end.ps < 0)
+    return fmt::format("{:<{}}  {:>8}  {:>12}  {:>12.3f}  {:>14}\n", flow.name, width, priority, flow.bytes.value,
+                       flow.start.us(), "not finished");
+  const double slowdown =
+      flow.alone.ps > 0 ? static_cast<double>(flow.completion().ps) / static_cast<double>(flow.alone.ps) : 1;
+  return fmt::format("{:<{}}  {:>8}  {:>12}  {:>12.3f}  {:>14.3f}  {:>12.3f}  {:>8.2f}  {:>8.2f}\n", flow.name, width,
+                     priority, flow.bytes.value, flow.start.us(), flow.completion().us(), flow.alone.us(), slowdown,
+                     goodput(flow) * 8e-9);
+}
+
+std::string summary_line(const Row& row) {
+  std::vector<double> times;
+  for (const auto& flow : row.flows) {
+    if (flow.end.ps >= 0) times.push_back(flow.completion().us());
+  }
+  if (times.empty()) return "";
+  std::sort(times.begin(), times.end());
+  double sum = 0;
+  for (const double t : times) sum += t;
+  const auto at = [&](double share) {
+    return times[std::min(times.size() - 1, static_cast<std::size_t>(share * static_cast<double>(times.size())))];
+  };
+  return fmt::format(
+      "# {} flows: makespan {:.3f} us; completion mean {:.3f}, median {:.3f}, 99 % {:.3f}, last {:.3f} us; Jain "
+      "{:.4f}\n",
+      row.flows.size(), row.time.us(), sum / static_cast<double>(times.size()), at(0.5), at(0.99), times.back(),
+      jain_index(row.flows));
+}
+
+std::string port_rows(const FabricReport& fabric) {
+  std::vector<const PortCounters*> ports;
+  for (const auto& port : fabric.ports) {
+    if (port.pauses_sent + port.pauses_received + port.dropped_packets + port.marked_packets > 0 || port.starved.ps > 0)
+      ports.push_back(&port);
+  }
+  if (ports.empty()) return "";
+  std::stable_sort(ports.begin(), ports.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->dropped_packets, a->paused + a->starved, a->pauses_sent, a->marked_packets) >
+           std::tuple(b->dropped_packets, b->paused + b->starved, b->pauses_sent, b->marked_packets);
+  });
+  std::size_t width = 4;
+  for (const auto* port : ports) width = std::max(width, port->link.size());
+  std::string out = fmt::format("#   {:<{}}  {:>3} {:>8} {:>12} {:>12} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n",
+                                "port", width, "pri", "paused", "paused(us)", "starved(us)", "pauses", "ingress",
+                                "headroom", "headroom", "marked", "queue", "drops");
+  out += fmt::format("#   {:<{}}  {:>3} {:>8} {:>12} {:>12} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n", "", width, "",
+                     "times", "", "", "sent", "max(B)", "used(B)", "(B)", "packets", "max(B)", "packets");
+  for (std::size_t p = 0; p < ports.size() && p < k_most_ports; ++p) {
+    const auto& one = *ports[p];
+    out += fmt::format("#   {:<{}}  {:>3} {:>8} {:>12.3f} {:>12.3f} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n",
+                       one.link, width, one.priority, one.pauses_received, one.paused.us(), one.starved.us(),
+                       one.pauses_sent, one.max_ingress.value, one.headroom_used.value, one.headroom.value,
+                       one.marked_packets, one.max_queue.value, one.dropped_packets);
+  }
+  return out + more_line(k_most_ports, ports.size());
+}
+
+std::string tree_rows(const FabricReport& fabric) {
+  if (fabric.pause_tree.empty()) return "";
+  std::string out = "#   who paused whom, from the congested queue:\n";
+  std::string root;
+  std::size_t shown = 0;
+  for (const auto& edge : fabric.pause_tree) {
+    if (shown++ == k_most_edges) break;
+    if (edge.root != root) out += fmt::format("#     {}\n", edge.root);
+    root = edge.root;
+    out += fmt::format("#     {:>{}}{}, {} time{}\n", "stopped ", 8 + 2 * edge.depth, edge.paused, edge.count,
+                       edge.count == 1 ? "" : "s");
+  }
+  return out + more_line(k_most_edges, fabric.pause_tree.size());
+}
+
+std::string victim_rows(const FabricReport& fabric) {
+  std::string out;
+  for (std::size_t v = 0; v < fabric.victims.size() && v < k_most_flows; ++v) {
+    const auto& one = fabric.victims[v];
+    out += fmt::format("#   victim: {} was held {:.3f} us at {}, though it does not use {}\n", one.flow,
+                       one.paused.us(), one.paused_at, one.root);
+  }
+  return out + more_line(k_most_flows, fabric.victims.size());
+}
+
+std::string stop_rows(const FabricReport& fabric) {
+  if (fabric.is_finished()) return "";
+  std::string out =
+      fmt::format("#   stopped: {}{}\n", fabric.stop, fabric.reason.empty() ? "" : fmt::format("; {}", fabric.reason));
+  for (std::size_t i = 0; i < fabric.wait_cycle.size(); ++i)
+    out += fmt::format("#     {} waits for {}\n", fabric.wait_cycle[i],
+                       fabric.wait_cycle[(i + 1) % fabric.wait_cycle.size()]);
+  return out;
+}
+
+bool is_eventful(const FabricReport& fabric) {
+  return fabric.pauses + fabric.lossless_drops + fabric.lossy_drops + fabric.marked_packets > 0 ||
+         !fabric.is_finished();
+}
+
+}  // namespace
+
+double jain_index(const std::vector<FlowTime>& flows) {
+  double sum = 0;
+  double squares = 0;
+  for (const auto& flow : flows) {
+    sum += goodput(flow);
+    squares += goodput(flow) * goodput(flow);
+  }
+  return squares > 0 ? sum * sum / (static_cast<double>(flows.size()) * squares) : 1;
+}
+
+std::string traffic_table(const WorkloadPrediction& workload) {
+  std::string out;
+  for (const auto& row : workload.rows) {
+    out += fmt::format("# {} of {} B: {:.3f} us ({:.3f} to {:.3f})\n", row.algorithm, row.size.value, row.time.us(),
+                       row.low_time.us(), row.high_time.us());
+    if (row.flows.empty()) continue;
+    std::size_t width = 6;
+    for (std::size_t f = 0; f < row.flows.size() && f < k_most_flows; ++f)
+      width = std::max(width, row.flows[f].name.size());
+    out += fmt::format("# {:<{}}  {:>8}  {:>12}  {:>12}  {:>14}  {:>12}  {:>8}  {:>8}\n", "flow", width - 2, "priority",
+                       "bytes", "start(us)", "completion(us)", "alone(us)", "slowdown", "Gb/s");
+    for (std::size_t f = 0; f < row.flows.size() && f < k_most_flows; ++f) out += flow_line(row.flows[f], width);
+    out += more_line(k_most_flows, row.flows.size()) + summary_line(row);
+  }
+  return out;
+}
+
+std::string fabric_table(const WorkloadPrediction& workload) {
+  std::string out;
+  const Row* worst = nullptr;
+  for (const auto& row : workload.rows) {
+    if (!row.fabric || !is_eventful(*row.fabric)) continue;
+    const auto& fabric = *row.fabric;
+    out += fmt::format(
+        "#   {}: {} packets, {} pauses ({:.3f} us of all ports), {} marked, {} notifications, {} lossless drops{}\n",
+        to_string(row.size), fabric.packets, fabric.pauses, fabric.paused.us(), fabric.marked_packets,
+        fabric.notifications, fabric.lossless_drops,
+        fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
+    const auto weight = [](const FabricReport& one) {
+      return std::tuple(!one.is_finished(), one.lossless_drops, one.pauses, one.marked_packets);
+    };
+    if (worst == nullptr || weight(fabric) >= weight(*worst->fabric)) worst = &row;
+  }
+  if (worst == nullptr) {
+    const bool is_packet =
+        std::any_of(workload.rows.begin(), workload.rows.end(), [](const Row& row) { return row.fabric != nullptr; });
+    return is_packet ? "# fabric: no pauses, no marks, no drops\n" : "";
+  }
+  const auto& fabric = *worst->fabric;
+  return "# fabric:\n" + out + fmt::format("#   at {}:\n", to_string(worst->size)) + stop_rows(fabric) +
+         port_rows(fabric) + tree_rows(fabric) + victim_rows(fabric);
+}
+
+}  // namespace fabricast::report

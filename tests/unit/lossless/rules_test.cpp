@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `check` says about lossless fabrics, both ways.
+#include "fabricast/check.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+std::string doubts(const std::string& fabric, const std::string& host = "server-1v100-cx4-100g") {
+  const auto loaded =
+      test::topology("schema: fabricast/topology/1\nname: t\nhosts: [{name: n, count: 8, type: " + host +
+                     "}]\nfabric:\n  " + fabric + "\n");
+  const auto found = check_lossless(loaded.topology, loaded.parameters);
+  CHECK_FALSE(has_errors(found));
+  return render(found);
+}
+
+std::string pfc(const std::string& lossless, const std::string& more = "") {
+  return doubts("single_switch: {switch: sn2700, lossless: {" + lossless + "}" + more + "}");
+}
+
+bool says(const std::string& text, const std::string& words) {
+  CAPTURE(text);
+  return text.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a fabric without a lossless block, or with the guide's, gives no warning") {
+  CHECK(doubts("single_switch: {switch: sn2700}") == "");
+  CHECK(pfc("pfc: [3], headroom: auto, cnp_priority: 6, weights: {3: 50, 0: 50, 6: strict}") == "");
+}
+
+TEST_CASE("headroom below the round trip is warned about at the cable that needs more") {
+  // 100 Gb/s over 40 m: 2 x 40 / 1.98e8 x 12.5e9 = 5051 B, two packets of 4178 B and 3891 B of response: 17298 B.
+  CHECK(says(pfc("headroom: 16 KiB", ", cable: 40 m"),
+             "headroom of 16384 B is less than the 17298 B that 100 Gb/s over 40 m needs (8 such ports)"));
+  CHECK(pfc("headroom: 16 KiB", ", cable: 5 m") == "");
+}
+
+TEST_CASE("headroom that does not fit into the packet memory") {
+  CHECK(says(pfc("pfc: [3], headroom: 3 MiB"), "take 24.1 MiB, the switch has 16 MiB"));
+  CHECK(says(pfc("pfc: [3], headroom: 1200 KiB"), "a lossless pool of 8 MiB does not fit beside"));
+}
+
+TEST_CASE("packets above the port MTU, and payloads that are no RDMA MTU") {
+  CHECK(says(pfc("port_mtu: 4000 B"), "RoCE packets of 4140 B do not pass ports with an MTU of 4000 B"));
+  CHECK(says(pfc("pfc: [3]", ", mtu: 1500 B"), "RDMA packets cannot carry 1500 B"));
+  CHECK(pfc("port_mtu: 4200 B") == "");
+}
+
+TEST_CASE(
+    "notifications in a paused class or behind others, too many lossless classes, VLAN priorities across switches") {
+  CHECK(says(pfc("cnp_priority: 3"), "congestion notifications use priority 3, which PFC pauses"));
+  CHECK(says(pfc("weights: {6: 10}"), "(priority 6) are not scheduled first"));
+  CHECK(says(pfc("pfc: [1, 2, 3]"), "3 priorities are lossless"));
+  CHECK(says(doubts("leaf_spine: {switch: sn2700, leaf_ports: 4, lossless: {trust: pcp}}"),
+             "priorities come from the VLAN tag (pcp) in a fabric of several switches"));
+  CHECK(pfc("trust: pcp") == "");
+}
+
+TEST_CASE("a port that pauses before ECN marks") {
+  CHECK(says(pfc("alpha: 0.01"), "PFC pauses a lone port at"));
+  CHECK(says(pfc("xoff: 60 kB, xon: 48 kB"), "PFC pauses a lone port at 60000 B, before ECN marks anything at 150000 B"));
+}
+
+TEST_CASE("credits that do not cover the round trip slow a lane down") {
+  const auto text = doubts("single_switch: {switch: sb7800, cable: 10 m, lossless: {vl_buffer: 6 KiB}}");
+  CHECK(says(text, "of buffer per lane keep"));
+  CHECK(doubts("single_switch: {switch: sb7800, cable: 10 m, lossless: {vl_buffer: 16 KiB}}") == "");
+  CHECK(says(doubts("single_switch: {switch: sb7800, lossless: {vl_buffer: 256 KiB}}"), "more than the 128 KiB"));
+}
+
+TEST_CASE("routes that can deadlock are named with their circle and the way out") {
+  const auto text = doubts("torus: {switch: qm8700, dimensions: [8]}");
+  CHECK(says(text, "the routes can deadlock: 8 buffers wait for each other in a circle: router0 -> router1"));
+  CHECK(says(text, "`lossless: {virtual_lanes: 2}`"));
+  CHECK(doubts("torus: {switch: qm8700, dimensions: [8], lossless: {virtual_lanes: 2}}") == "");
+  const auto ethernet = doubts("torus: {switch: sn2700, dimensions: [8], lossless: {pfc: [3]}}");
+  CHECK(says(ethernet, "use `routing: up_down`"));
+  CHECK(doubts("torus: {switch: sn2700, dimensions: [8]}") == "");
+}
