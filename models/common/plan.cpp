@@ -23,6 +23,20 @@ std::string_view to_string(Limit limit) {
       return "packets received by";
     case Limit::loopback:
       return "TCP loopback of";
+    case Limit::virtual_out:
+      return "virtual port out of";
+    case Limit::virtual_in:
+      return "virtual port into";
+    case Limit::virtual_switch:
+      return "exchange between VMs in";
+    case Limit::translation:
+      return "translated peer reads of";
+    case Limit::translation_write:
+      return "translated peer writes of";
+    case Limit::copies:
+      return "device copies with";
+    case Limit::copies_in:
+      return "device copies into";
     case Limit::gpudirect_read:
       return "GPU memory read by";
   }

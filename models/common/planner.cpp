@@ -4,12 +4,18 @@
 #include "mpi/collective.hpp"
 #include "mpi/point_to_point.hpp"
 #include "nccl/planner.hpp"
+#include "sharing/planner.hpp"
+#include "system/planners.hpp"
 
 namespace fabricast::models {
 
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
+  if (family_of(workload.benchmark) == BenchmarkFamily::sharing) return make_sharing_planner(context, workload);
   if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
     return nccl::make_collective_planner(context, workload);
+  if (workload.benchmark == Benchmark::host_copies) return system::make_host_copies_planner(context, workload);
+  if (workload.benchmark == Benchmark::gpu_step) return system::make_gpu_step_planner(context, workload);
+  if (family_of(workload.benchmark) == BenchmarkFamily::system) return system::make_socket_planner(context, workload);
   if (is_collective(workload.benchmark)) return mpi::make_collective_planner(context, workload);
   return mpi::make_point_to_point_planner(context, workload);
 }

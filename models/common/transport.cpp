@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models {
 
@@ -31,14 +31,18 @@ const std::string& processor_of(const Topology& topology, DeviceId device) {
   return topology.host_spec(topology.host_of(device)).processor;
 }
 
-double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
+double device_value(const PlanContext& context, DeviceId device, std::string_view field) {
+  return context.parameters.number(fmt::format("{}.{}", context.topology.device(device).type, field));
+}
+
+double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
   const auto* parameter = context.parameters.find(fmt::format("{}.{}", context.topology.device(device).type, field));
   return parameter == nullptr ? fallback : parameter->value;
 }
 
 bool uses_tcp(const PlanContext& context, DeviceId hca) {
-  if (context.software.transport == "tcp") return true;
-  return context.software.transport == "auto" && device_value(context, hca, "rdma", 1) == 0;
+  if (context.software.transport == "tcp" || is_tcp_only(nic_mode_of(context, hca))) return true;
+  return context.software.transport == "auto" && device_value_or(context, hca, "rdma", 1) == 0;
 }
 
 void append(Route& route, const Route& next) {
@@ -47,14 +51,41 @@ void append(Route& route, const Route& next) {
   route.adapter_latency += next.adapter_latency;
   route.pcie_switch_hops += next.pcie_switch_hops;
   route.socket_crossings += next.socket_crossings;
+  route.guest_terms.insert(route.guest_terms.end(), next.guest_terms.begin(), next.guest_terms.end());
   if (next.kind == TransportKind::network_staged) route.kind = TransportKind::network_staged;
 }
+
+namespace {
+
+/// Peer requests of a VM that the root complexes of the socket translate share what the socket can translate. False
+/// when nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
+bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
+  const auto from = context.topology.link(path.links.front()).from;
+  const auto& guest = guest_settings(context, from);
+  const bool is_translated = guest.is_virtual() && guest.translation == PeerTranslation::shared;
+  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return false;
+  if (guest.is_virtual())
+    route.guest_terms.push_back(parameter_term(context.parameters,
+                                               "virtualization: peer requests translated by the root complex",
+                                               "virtualization.translation_time"));
+  const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
+  const auto* limit = context.parameters.find(name);
+  if (limit == nullptr) return false;
+  const auto device = context.topology.device(from);
+  const auto socket = context.topology.device_in_host(device.host, DeviceKind::socket, std::max(0, device.socket));
+  const auto kind = is_read ? Limit::translation : Limit::translation_write;
+  route.crossings.push_back({context.resources.extra(kind, socket, limit->value, name), 1});
+  return true;
+}
+
+}  // namespace
 
 void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   for (const auto link : path.links) route.crossings.push_back({link.value, 1});
   route.latency += path.latency;
   route.pcie_switch_hops += path.pcie_switch_hops;
   route.socket_crossings += path.socket_crossings;
+  if (path.links.empty() || add_translation(context, path, is_read, route)) return;
   for (const auto& crossing : path.peer_crossings) {
     const bool cross = crossing.is_cross_socket;
     const auto name =
@@ -87,36 +118,43 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
   if (const auto* bandwidth = context.parameters.find(name)) {
     route.crossings.push_back(
-        {context.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_memory ? 3 : 2});
+        {context.resources.extra(Limit::dram, memory,
+                                 2 * bandwidth->value * contention_at(context, memory, 1).memory_share_left, name),
+         to_memory ? 3 : 2});
   }
 }
 
-bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
+  if (add_inside_host(context, from_hca, to_hca, route)) return;
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
-  if (!path) return false;
+  if (!path) {
+    throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
+                              context.topology.device(to_hca).name));
+  }
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
-  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency", 1e-6); };
+  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };
   route.adapter_latency += from_seconds(half_latency(from_hca) + half_latency(to_hca));
   const auto payload_limit = [&](Limit kind, DeviceId hca) {
-    const double rate = device_value(context, hca, "rate", std::numeric_limits<double>::infinity());
+    const double rate = device_value(context, hca, "rate");
     const double mtu =
-        std::min(device_value(context, hca, "mtu", 4096), static_cast<double>(context.topology.spec().fabric.mtu));
-    const double header = device_value(context, hca, "packet_header", 30);
+        std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
+    const double header = device_value(context, hca, "packet_header");
     const double by_headers = mtu / (mtu + header);
-    const double seen = device_value(context, hca, "payload_efficiency", 1);
+    const double seen = device_value_or(context, hca, "payload_efficiency", 1);
     const auto parameter =
         context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
     route.crossings.push_back({context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1});
   };
   payload_limit(Limit::hca_transmit, from_hca);
   payload_limit(Limit::hca_receive, to_hca);
-  return true;
+  add_virtual_ports(context, from_hca, to_hca, route);
 }
 
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest) {
   if (!context.software.gpudirect_rdma) return {false, "GPUDirect RDMA is switched off"};
   if (!context.software.nv_peer_mem) return {false, "nv_peer_mem is not loaded"};
+  if (const auto gate = gpudirect_gate_of(context, gpu, hca); !gate.is_open) return {false, gate.reason};
   const auto distance = context.topology.distance(gpu, hca);
   if (distance > farthest) {
     return {false,

@@ -27,6 +27,7 @@ struct Route {
   std::vector<Crossing> crossings;  ///< unsorted; a resource may occur twice
   Duration latency;                 ///< links and switches only
   Duration adapter_latency;         ///< one-way HCA processing, sending and receiving side together
+  std::vector<Term> guest_terms;    ///< one way, what virtual machines on the ends add
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
 };
@@ -45,8 +46,8 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route);
 
 /// Adds the fabric between two HCAs, with the packet-header limits of both ports.
-/// False when there is no route.
-bool add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+/// Throws NoRoute when the two are not connected; simulate() turns that into a diagnostic.
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
 
 /// May the HCA read or write this GPU's memory directly, as the software is set up? `is_read`: the sending side.
 struct GpuDirect {
@@ -62,7 +63,10 @@ bool uses_tcp(const PlanContext& context, DeviceId hca);
 /// The processor type of the device's host.
 const std::string& processor_of(const Topology& topology, DeviceId device);
 
-/// `<device type>.<field>`, or `fallback` when the catalogue has no such value.
-double device_value(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
+/// `<device type>.<field>` of a field that every device of the kind has.
+double device_value(const PlanContext& context, DeviceId device, std::string_view field);
+
+/// `<device type>.<field>`, or what leaving the field out means.
+double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
 
 }  // namespace fabricast::models

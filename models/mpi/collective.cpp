@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "guest/guest.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/schedule.hpp"
 
@@ -65,16 +66,21 @@ class CollectivePlanner : public Planner {
     return names;
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override {
-    return {{"profile", transfers_.context().software.mpi.empty() ? "default" : transfers_.context().software.mpi,
-             transfers_.profile().name, ""},
-            {"algorithm", workload_.algorithm,
-             workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
-             workload_.algorithm == "auto" ? "the library's decision rules" : "forced"}};
+    auto out = virtual_settings(transfers_.context(),
+                                ranks_[0].is_device() ? std::vector<DeviceId>{ranks_[0].gpu} : std::vector<DeviceId>{});
+    const auto& asked = transfers_.context().software.mpi;
+    out.push_back({"profile", asked.empty() ? "default" : asked, transfers_.profile().name, ""});
+    out.push_back({"algorithm", workload_.algorithm,
+                   workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
+                   workload_.algorithm == "auto" ? "the library's decision rules" : "forced"});
+    return out;
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads",
                                  "rounds of a collective start together on all ranks"};
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
+    for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
+      out.push_back(std::move(line));
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -141,7 +147,7 @@ class CollectivePlanner : public Planner {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
-  auto ranks = make_ranks(context, workload);
+  auto ranks = make_ranks(context, workload, make_profile(context, workload).rotates_hcas);
   if (!ranks) return tl::unexpected(ranks.error());
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "guest/guest.hpp"
+
 namespace fabricast::models::mpi {
 
 namespace {
@@ -47,7 +49,7 @@ Result<EndPoint> named_end_point(const PlanContext& context, const Workload& wor
 
 }  // namespace
 
-EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu) {
+EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, bool rotates_hcas) {
   EndPoint end;
   end.host = host;
   if (needs_gpu) {
@@ -58,11 +60,28 @@ EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu
   }
   const int memories = topology.count(DeviceKind::memory, host);
   end.memory = topology.device_in_host(host, DeviceKind::memory, index % memories);
-  end.hcas = rotated_hcas(topology, end.memory, index / memories);
+  end.hcas = rotated_hcas(topology, end.memory, rotates_hcas ? index / memories : 0);
   return end;
 }
 
-Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload) {
+namespace {
+
+/// Why two ends cannot talk; empty when they can. Ends of one system need no network.
+Diagnostics unreachable(const PlanContext& context, const Workload& workload, const EndPoint& a, const EndPoint& b) {
+  if (is_same_system(context, a.device(), b.device())) return {};
+  const bool has_path = !a.hcas.empty() && !b.hcas.empty() &&
+                        (can_stay_inside_host(context, a.hcas.front(), b.hcas.front()) ||
+                         context.topology.path_between_hcas(a.hcas.front(), b.hcas.front()));
+  if (has_path) return {};
+  return fault(workload,
+               fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(a.host),
+                           context.topology.host_name(b.host)),
+               "give both hosts an HCA and connect them in `fabric`");
+}
+
+}  // namespace
+
+Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
   const auto& topology = context.topology;
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
@@ -74,6 +93,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     auto second = named_end_point(context, workload, workload.devices[1], second_gpu);
     if (!first) return tl::unexpected(first.error());
     if (!second) return tl::unexpected(second.error());
+    if (auto faults = unreachable(context, workload, *first, *second); !faults.empty()) return tl::unexpected(faults);
     return std::vector<Pair>{{*first, *second}};
   }
   const int pairs = workload.pairs;
@@ -97,19 +117,17 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   }
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
-    out.push_back({end_point(topology, 0, i, first_gpu), end_point(topology, host_b, i + offset, second_gpu)});
+    out.push_back({end_point(topology, 0, i, first_gpu, rotates_hcas),
+                   end_point(topology, host_b, i + offset, second_gpu, rotates_hcas)});
   }
-  if (is_remote && (out[0].first.hcas.empty() || out[0].second.hcas.empty() ||
-                    !topology.path_between_hcas(out[0].first.hcas.front(), out[0].second.hcas.front()))) {
-    return tl::unexpected(
-        fault(workload,
-              fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
-              "give both hosts an HCA and connect them in `fabric`"));
+  for (const auto& pair : out) {
+    if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
+      return tl::unexpected(faults);
   }
   return out;
 }
 
-Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload) {
+Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
   const auto& topology = context.topology;
   const bool needs_gpu = workload.send_buffer == BufferPlace::device;
   const auto capacity = [&](int host) {
@@ -125,7 +143,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
     std::vector<EndPoint> spread;
     const int hosts = topology.num_hosts();
     const int each = (wanted + hosts - 1) / hosts;
-    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false));
+    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false, rotates_hcas));
     return spread;
   }
   if (wanted > most) {
@@ -137,18 +155,11 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
     const int here = capacity(h);
     for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
-      ranks.push_back(end_point(topology, h, i, needs_gpu));
+      ranks.push_back(end_point(topology, h, i, needs_gpu, rotates_hcas));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
-    if (ranks[r].host == ranks[r - 1].host) continue;
-    const auto& a = ranks[r - 1].hcas;
-    const auto& b = ranks[r].hcas;
-    if (a.empty() || b.empty() || !topology.path_between_hcas(a.front(), b.front())) {
-      return tl::unexpected(fault(workload,
-                                  fmt::format("no network path from host '{}' to host '{}'",
-                                              topology.host_name(ranks[r - 1].host), topology.host_name(ranks[r].host)),
-                                  "give both hosts an HCA and connect them in `fabric`"));
-    }
+    if (auto faults = unreachable(context, workload, ranks[r - 1], ranks[r]); !faults.empty())
+      return tl::unexpected(faults);
   }
   return ranks;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "guest/guest.hpp"
 #include "mpi/end_points.hpp"
 
 namespace fabricast::models::mpi {
@@ -16,7 +17,12 @@ class PointToPointPlanner : public Planner {
  public:
   PointToPointPlanner(const PlanContext& context, const Workload& workload, std::vector<Pair> pairs)
       : transfers_(context, make_profile(context, workload)), workload_(workload), pairs_(std::move(pairs)) {
-    if (is_bandwidth_test(workload.benchmark)) transfers_.assume_window();
+    if (is_bandwidth_test(workload.benchmark)) {
+      transfers_.assume_window();
+    } else {
+      transfers_.assume_blocking();
+    }
+    if (is_read()) transfers_.assume_reads();
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -104,7 +110,7 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
       auto message = transfers_.message(from, to, size, p);
       plan.protocol = message.protocol;
       gap = std::max(gap, message.gap);
-      message.flow.bytes *= static_cast<double>(window);
+      transfers_.repeat(message, window, workload_.queue_pairs);
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       round.flows.push_back(std::move(message.flow));
@@ -130,7 +136,7 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, gap_name, context.parameters.at(gap_name).source};
   const auto& hcas = pairs_[0].first.hcas;
-  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value(context, hcas.front(), "message_rate", 0) : 0;
+  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
   // Senders of one host take turns on its HCAs.
   const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
   if (rate > 0 && 1 / (rate * used_hcas) > seconds) {
@@ -152,7 +158,9 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
 std::vector<GivenUsed> PointToPointPlanner::settings() const {
   const auto& profile = transfers_.profile();
   const auto& software = transfers_.context().software;
-  std::vector<GivenUsed> settings;
+  const auto& first = pairs_[0].first;
+  auto settings = virtual_settings(transfers_.context(),
+                                   first.is_device() ? std::vector<DeviceId>{first.gpu} : std::vector<DeviceId>{});
   settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, ""});
   settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default",
                       to_string(profile.eager_limit), ""});
@@ -181,14 +189,32 @@ std::vector<std::string> PointToPointPlanner::assumptions() const {
     out.insert(fmt::format("rank 0 uses {} and sends with {}", name_of(topology, end),
                            topology.device(end.hcas.front()).name));
   out.insert("no other traffic on the cluster beside the listed workloads");
+  for (auto& line : virtual_assumptions(transfers_.context(), {end.host, pairs_[0].second.host}))
+    out.insert(std::move(line));
   return {out.begin(), out.end()};
+}
+
+/// perftest needs an RDMA device in the guest.
+Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, const Pair& pair) {
+  if (family_of(workload.benchmark) != BenchmarkFamily::perftest) return {};
+  for (const auto& end : {pair.first, pair.second}) {
+    if (end.hcas.empty() || !is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
+    auto fault = make_error(
+        fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark),
+                    context.topology.device(end.hcas.front()).name, to_string(nic_mode_of(context, end.hcas.front()))),
+        "hand the adapter over by passthrough, sr-iov or pvrdma");
+    fault.location = workload.location;
+    return {fault};
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_point_to_point_planner(const PlanContext& context, const Workload& workload) {
-  auto pairs = make_pairs(context, workload);
+  auto pairs = make_pairs(context, workload, make_profile(context, workload).rotates_hcas);
   if (!pairs) return tl::unexpected(pairs.error());
+  if (auto faults = verbs_faults(context, workload, pairs->front()); !faults.empty()) return tl::unexpected(faults);
   return std::make_unique<PointToPointPlanner>(context, workload, std::move(*pairs));
 }
 

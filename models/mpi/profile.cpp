@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
+#include "guest/guest.hpp"
+
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
@@ -11,11 +15,37 @@ const std::vector<std::string>& profile_names() {
   return names;
 }
 
+namespace {
+
+/// Adapters of some host carry TCP only, so message passing between hosts runs over TCP.
+bool has_tcp_adapters(const PlanContext& context) {
+  int group = 0;
+  for (const auto& spec : context.topology.spec().hosts) {
+    for (const auto hca : context.topology.devices(DeviceKind::hca, group)) {
+      const auto nic = nic_mode_of(context, hca);
+      // PVRDMA falls back to TCP on an adapter without RDMA.
+      if (is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0)) return true;
+    }
+    group += spec.count;
+  }
+  return false;
+}
+
+/// `version` is older than major.minor; a version that is not given is the newest.
+bool is_before(const std::string& version, int major, int minor) {
+  int given_major = 0;
+  int given_minor = 0;
+  if (std::sscanf(version.c_str(), "%d.%d", &given_major, &given_minor) < 1) return false;
+  return given_major < major || (given_major == major && given_minor < minor);
+}
+
+}  // namespace
+
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto& software = context.software;
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
-                 : software.transport == "tcp"                              ? "tcp"
+                 : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"
                  : software.mpi.empty()                                     ? "open-mpi-ucx"
                                                                             : software.mpi;
   const auto& p = context.parameters;
@@ -24,18 +54,18 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_overhead = p.duration(name("device_overhead"));
   profile.inline_limit = p.bytes(name("inline_limit"));
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
-  profile.device_eager_limit = software.eager_limit.value_or(p.bytes(name("device_eager_limit")));
+  const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
+  profile.device_eager_limit = device_limit.value_or(p.bytes(name("device_eager_limit")));
+  profile.blocking_eager_limit = software.eager_limit.value_or(p.bytes(name("blocking_eager_limit")));
+  profile.blocking_device_eager_limit = device_limit.value_or(p.bytes(name("blocking_device_eager_limit")));
+  profile.eager_segment = p.bytes(name("eager_segment"));
+  profile.eager_bandwidth = p.bandwidth(name("eager_bandwidth"));
+  profile.fetch_gap = p.duration(name("fetch_gap"));
+  profile.gap_copy = p.bandwidth(name("gap_copy_bandwidth"));
+  profile.wire_gap = p.duration(name("wire_gap"));
+  profile.message_bandwidth = p.bandwidth(name("message_bandwidth"));
+  profile.staging_bandwidth = p.bandwidth(name("staging_bandwidth"));
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
-  const auto if_known = [&](const char* field) {
-    const auto* parameter = p.find(name(field));
-    return parameter == nullptr ? 0.0 : parameter->value;
-  };
-  profile.device_eager_copy = {if_known("device_eager_copy_bandwidth")};
-  profile.eager_gap_copy = {if_known("eager_gap_bandwidth")};
-  profile.bounce_gap = from_seconds(if_known("bounce_gap"));
-  const auto* copied = p.find(name("device_copy_limit"));
-  profile.device_copy_limit =
-      copied == nullptr ? profile.device_eager_limit : Bytes{static_cast<std::int64_t>(copied->value)};
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
   profile.device_message_gap = p.duration(name("device_message_gap"));
@@ -47,6 +77,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
+  profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_before(software.ucx_version, 1, 8);
+  profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
   profile.is_tcp = profile.name == "tcp";
   return profile;
 }

@@ -17,15 +17,20 @@ struct Profile {
   Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
   Bytes eager_limit;         ///< larger messages make a rendezvous first
   Bytes device_eager_limit;
+  Bytes blocking_eager_limit;  ///< the same for blocking sends, which some libraries keep eager longer
+  Bytes blocking_device_eager_limit;
+  Bytes eager_segment;             ///< eager messages are copied in segments; copies of later ones overlap the wire
+  Bandwidth eager_bandwidth;       ///< what eager messages of several segments reach; 0 = the wire's rate
   Bandwidth eager_copy;            ///< copies into and out of bounce buffers; 0 = none
-  Bandwidth device_eager_copy;     ///< bounce copy of eager device messages; 0 = none
-  Bandwidth eager_gap_copy;        ///< copy of the sender alone between two eager host messages; 0 = none
-  Duration bounce_gap;             ///< added to the gap of messages that do not travel inline
-  Bytes device_copy_limit;         ///< device messages up to this size are eager in a ping-pong
   double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
   Duration message_gap;            ///< least time between two messages of one sender
-  Duration rendezvous_gap;         ///< the same for rendezvous messages
+  Duration rendezvous_gap;         ///< idle time of one connection between two rendezvous messages
   Duration device_message_gap;     ///< the same for device buffers
+  Duration fetch_gap;              ///< added to the gap when data do not travel inline
+  Bandwidth gap_copy;              ///< the sender's processor copies while it posts; 0 = it does not
+  Duration wire_gap;               ///< idle time of one connection between two eager messages of a window
+  Bandwidth message_bandwidth;     ///< what one rendezvous message alone reaches; 0 = as a window of them
+  Bandwidth staging_bandwidth;     ///< what pipelined staging reaches; 0 = the slowest of its stages
   Bandwidth flow_bandwidth;        ///< what one connection reaches, whatever the link; 0 = no such limit
   int max_rails = 1;               ///< HCAs one rendezvous message is striped over
   Bytes rail_minimum;              ///< smallest message that is striped
@@ -34,6 +39,8 @@ struct Profile {
   Bytes staging_chunk;
   Distance gpudirect_farthest = Distance::node;
   bool uses_gdrcopy = false;
+  bool reads_by_gdrcopy = false;  ///< the sender, too, copies eager device data by gdrcopy
+  bool rotates_hcas = true;       ///< ranks take turns on equally near HCAs
   bool is_tcp = false;
 };
 

@@ -7,37 +7,15 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
+#include "mpi/flow_rates.hpp"
 
 namespace fabricast::models::mpi {
-
-namespace {
-
-double capacity_of(const PlanContext& context, const Crossing& crossing) {
-  return context.resources.capacity(crossing.resource) / crossing.times;
-}
-
-std::vector<Crossing> merged(std::vector<Crossing> crossings) {
-  CrossingCounter counter;
-  for (const auto& crossing : crossings) counter.add(crossing.resource, crossing.times);
-  return counter.take();
-}
-
-double bottleneck(const PlanContext& context, const std::vector<Crossing>& crossings) {
-  double rate = 1e18;
-  for (const auto& crossing : merged(crossings)) rate = std::min(rate, capacity_of(context, crossing));
-  return rate;
-}
-
-Term computed_term(std::string name, double seconds, std::string parameter, std::string source) {
-  return {std::move(name), from_seconds(seconds), std::move(parameter), std::move(source)};
-}
-
-}  // namespace
 
 std::string Transfers::field(const char* name) const { return fmt::format("mpi.{}.{}", profile_.name, name); }
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
-  if (from.host == to.host) return within_host(from, to, size);
+  if (from.host == to.host && is_same_system(context_, from.device(), to.device())) return within_host(from, to, size);
   return over_network(from, to, size, flow);
 }
 
@@ -47,66 +25,6 @@ Duration Transfers::control_latency(const EndPoint& from, const EndPoint& to) co
   host_from.gpu = host_to.gpu = DeviceId{};
   const auto control = message(host_from, host_to, Bytes{0});
   return sum(control.terms);
-}
-
-/// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
-Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
-  Message out;
-  const auto& topology = context_.topology;
-  out.gap = profile_.message_gap;
-  out.terms.push_back(term("MPI software, shared memory", "mpi.shared_memory.overhead"));
-  out.protocol = "shared memory";
-  out.flow.bytes = static_cast<double>(size.value);
-  if (size.value == 0) return out;
-  if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
-    out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
-    out.protocol = "cuda ipc, same GPU";
-    const double memory = device_value(context_, from.gpu, "memory_bandwidth", 3e11);
-    out.flow.rate_cap = memory / 2;  // read and written in the same memory
-    out.flow.cap_name = "GPU memory, read and write";
-    out.flow.cap_parameter = topology.device(from.gpu).type + ".memory_bandwidth";
-    return out;
-  }
-  if (from.is_device() || to.is_device()) out.gap = context_.parameters.duration("mpi.cuda_ipc.gap");
-  Route route;
-  if (from.is_device() && to.is_device()) {
-    const auto path = topology.path_in_host(from.gpu, to.gpu);
-    const bool is_near = path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
-    if (context_.software.nccl_p2p && is_near) {
-      out.terms.push_back(term("CUDA IPC handling", "mpi.cuda_ipc.overhead"));
-      out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
-      add_dma(context_, *path, false, route);
-    } else {
-      out.terms.push_back(term("copies to and from host memory", "cuda.copy_overhead", 2));
-      out.protocol = "staged";
-      out.reason = "no peer-to-peer path between the GPUs";
-      add_host_copy(context_, from.gpu, from.memory, true, route);
-      add_host_copy(context_, to.gpu, from.memory, false, route);
-    }
-  } else if (from.is_device() || to.is_device()) {
-    out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"));
-    out.protocol = "cuda copy";
-    if (from.is_device()) {
-      add_host_copy(context_, from.gpu, to.memory, true, route);
-    } else {
-      add_host_copy(context_, to.gpu, from.memory, false, route);
-    }
-  } else {
-    if (size > profile_.eager_limit)
-      out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
-    const auto& copy = context_.parameters.at("mpi.shared_memory.copy_bandwidth");
-    out.flow.rate_cap = copy.value;
-    out.flow.cap_name = "memory copy of one core";
-    out.flow.cap_parameter = copy.name;
-    const auto name = processor_of(topology, from.memory) + ".memory_bandwidth";
-    if (const auto* memory = context_.parameters.find(name)) {
-      route.crossings.push_back({context_.resources.extra(Limit::dram, from.memory, 2 * memory->value, name), 5});
-    }
-  }
-  out.terms.push_back(
-      computed_term("links inside the host", route.latency.seconds(), "topology", "link and forwarding latencies"));
-  out.flow.crossings = merged(std::move(route.crossings));
-  return out;
 }
 
 /// Why data of this end cannot move by GPUDirect RDMA; empty when it can.
@@ -136,7 +54,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   } else {
     add_host_copy(context_, from_hca, from.memory, false, route);
   }
-  FABRICAST_ASSERT(add_fabric(context_, from_hca, to_hca, flow, route), "no route between two HCAs");
+  add_fabric(context_, from_hca, to_hca, flow, route);
   if (direct_to) {
     const auto path = context_.topology.path_in_host(to_hca, to.gpu, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from an HCA to its GPU");
@@ -161,20 +79,15 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                   bool direct_from, bool direct_to) const {
   Message out;
   const bool is_direct = direct_from || direct_to;
-  const auto limit = is_direct ? profile_.device_copy_limit : profile_.eager_limit;
+  const auto limit = is_direct ? profile_.device_eager_limit : profile_.eager_limit;
   const bool is_eager = size <= limit;
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
-  out.gap = is_eager ? (is_direct ? profile_.device_message_gap : profile_.message_gap) : profile_.rendezvous_gap;
-  // Bounce buffers: the sender copies one message while the HCA sends the one before.
-  const double bytes = static_cast<double>(size.value);
-  const auto sender_copy = is_direct ? profile_.device_eager_copy : profile_.eager_gap_copy;
-  if (is_eager && sender_copy.bytes_per_s > 0) out.gap += from_seconds(bytes / sender_copy.bytes_per_s);
-  if (is_eager && size > profile_.inline_limit) out.gap += profile_.bounce_gap;
+  set_gaps(out, from_hca, size, is_eager, is_direct);
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
-      0.5 * (device_value(context_, from_hca, "latency", 1e-6) + device_value(context_, to_hca, "latency", 1e-6));
+      0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
   const auto hca_name = context_.topology.device(from_hca).type + ".latency";
   const auto* hca_parameter = context_.parameters.find(hca_name);
   out.terms.push_back(
@@ -187,6 +100,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto route = network_route(from, to, 0, flow, direct_from, direct_to);
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
   if (size.value > 0 && is_direct) {
     const double ends = (direct_from ? 1 : 0) + (direct_to ? 1 : 0);
     out.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
@@ -194,23 +108,16 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   if (size > profile_.inline_limit)
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
   if (!is_eager) {
-    const double one_way = hca_latency + route.latency.seconds() + profile_.overhead.seconds();
+    const double one_way =
+        hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       field("rendezvous_messages"),
                                       context_.parameters.at(field("rendezvous_messages")).source));
-  } else if (!is_direct && profile_.eager_copy.bytes_per_s > 0 && size > profile_.inline_limit) {
-    out.terms.push_back(computed_term(
-        "copies through bounce buffers", 2 * static_cast<double>(size.value) / profile_.eager_copy.bytes_per_s,
-        field("eager_copy_bandwidth"), context_.parameters.at(field("eager_copy_bandwidth")).source));
-  }
-  if (is_eager && is_direct && profile_.device_eager_copy.bytes_per_s > 0) {
-    const auto& copy = context_.parameters.at(field("device_eager_copy_bandwidth"));
-    out.terms.push_back(
-        computed_term("copy of the device buffer into a bounce buffer", bytes / copy.value, copy.name, copy.source));
+    if (is_direct) out.terms.push_back(term("rendezvous of device buffers", field("device_rendezvous_overhead")));
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
-      std::min(device_value(context_, from_hca, "mtu", 4096), static_cast<double>(context_.topology.spec().fabric.mtu));
+      std::min(device_value(context_, from_hca, "mtu"), static_cast<double>(context_.topology.spec().fabric.mtu));
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;
@@ -220,8 +127,9 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
-  out.terms.push_back(computed_term("first packet through every stage", std::max(0.0, stages - slowest),
-                                    "verbs.store_and_forward", "first packet crosses each PCIe link and wire in turn"));
+  const auto& share = context_.parameters.at("verbs.store_and_forward");
+  out.terms.push_back(computed_term("first packet through every stage", share.value * std::max(0.0, stages - slowest),
+                                    share.name, share.source));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
   for (int rail = 1; rail < rails; ++rail) {
@@ -229,25 +137,95 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     all.insert(all.end(), more.crossings.begin(), more.crossings.end());
   }
   out.flow.crossings = merged(std::move(all));
-  if (profile_.flow_bandwidth.bytes_per_s > 0) {
-    out.flow.rate_cap = profile_.flow_bandwidth.bytes_per_s;
-    out.flow.cap_name = "one connection";
-    out.flow.cap_parameter = field("flow_bandwidth");
-  }
+  add_rate_caps(out, from, to, is_eager);
+  if (is_eager) add_eager_copies(out, size, direct_from, direct_to);
   return out;
 }
 
-/// A small device message copied by the CPU to or from a host bounce buffer.
-void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender) const {
+void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const {
+  if (bytes_per_s <= 0 || bytes_per_s >= flow.rate_cap) return;
+  flow.rate_cap = bytes_per_s;
+  flow.cap_name = std::move(name);
+  flow.cap_parameter = std::move(parameter);
+}
+
+/// What one connection, or one message alone, reaches whatever the links.
+void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const {
+  cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", field("flow_bandwidth"));
+  for (const auto hca : {from.hcas.front(), to.hcas.front()})
+    cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
+        context_.topology.device(hca).type + ".connection_bandwidth");
+  if (!is_eager)
+    cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", field("message_bandwidth"));
+}
+
+/// How closely messages of one sender follow each other, beside the time of their bytes.
+void Transfers::set_gaps(Message& message, DeviceId hca, Bytes size, bool is_eager, bool is_direct) const {
+  message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
+  message.gap = is_direct ? profile_.device_message_gap : profile_.message_gap;
+  if (profile_.name == "verbs")
+    message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
+  if (is_eager && size > profile_.inline_limit) message.gap += profile_.fetch_gap;
+  if (is_eager && profile_.gap_copy.bytes_per_s > 0)
+    message.gap += from_seconds(static_cast<double>(size.value) / profile_.gap_copy.bytes_per_s);
+  message.gap = std::max(message.gap, virtual_message_gap(context_, hca));
+}
+
+/// An eager message is copied through bounce buffers in segments. Host buffers: both sides copy the first segment while
+/// the wire waits, later ones overlap. Device buffers: gdrcopy writes to the receiver's GPU, with old UCX it also reads
+/// from the sender's; the slowest stage works all the time, each other stage holds the first segment once.
+void Transfers::add_eager_copies(Message& message, Bytes size, bool direct_from, bool direct_to) const {
+  const double first = static_cast<double>(std::min(size, profile_.eager_segment).value);
+  const auto term_of = [&](std::string name, double seconds, const Parameter& from) {
+    message.terms.push_back(computed_term(std::move(name), seconds, from.name, from.source));
+  };
+  if (!direct_from && !direct_to) {
+    if (profile_.eager_copy.bytes_per_s <= 0 || size <= profile_.inline_limit) return;
+    term_of("copies through bounce buffers", 2 * first / profile_.eager_copy.bytes_per_s,
+            context_.parameters.at(field("eager_copy_bandwidth")));
+    if (size <= profile_.eager_segment) return;
+    message.terms.push_back(term("message of several segments", field("segmented_overhead")));
+    cap(message.flow, profile_.eager_bandwidth.bytes_per_s, "copies of later segments", field("eager_bandwidth"));
+    return;
+  }
+  if (!profile_.uses_gdrcopy) return;
+  const double wire = bottleneck(context_, message.flow.crossings);
+  const auto add_copy = [&](const char* parameter, const char* name) {
+    const auto& rate = context_.parameters.at(parameter);
+    const double before = std::min(message.flow.rate_cap, wire);
+    // The stage that was slowest until here holds the first segment once, when this one is slower; else this one does.
+    term_of(name, first / std::max(before, rate.value), rate);
+    cap(message.flow, rate.value, name, parameter);
+  };
+  if (direct_from && profile_.reads_by_gdrcopy) add_copy("gdrcopy.read_bandwidth", "gdrcopy from the GPU");
+  if (direct_to) add_copy("gdrcopy.write_bandwidth", "gdrcopy to the GPU");
+}
+
+/// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
+void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
+  auto& flow = message.flow;
+  if (flow.bytes > 0 && message.wire_gap.ps > 0) {
+    const double rate = std::min(flow.rate_cap, bottleneck(context_, flow.crossings));
+    const double seconds = message.wire_gap.seconds() + flow.bytes / rate;
+    flow.rate_cap = std::min(flow.rate_cap, connections * flow.bytes / seconds);
+    flow.cap_name = "one connection with its gaps";
+    flow.cap_parameter = field("wire_gap");
+  }
+  flow.bytes *= static_cast<double>(window);
+}
+
+/// One chunk of device data copied to or from a host bounce buffer, by gdrcopy or by the GPU's copy engine.
+void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
+                                double copy_rate) const {
   const double bytes = static_cast<double>(size.value);
   const auto& read = context_.parameters.at("gdrcopy.read_bandwidth");
   const auto& write = context_.parameters.at("gdrcopy.write_bandwidth");
   const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time" : "gdrcopy.write_time");
   const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
   const auto& copy = context_.parameters.at("cuda.copy_overhead");
-  const double by_cuda = copy.value;
+  const double by_cuda = copy.value + bytes / copy_rate;
   const auto& name = context_.topology.device(end.gpu).name;
-  if (profile_.uses_gdrcopy && by_gdrcopy <= by_cuda + bytes / 1e10) {
+  if (profile_.uses_gdrcopy && by_gdrcopy <= by_cuda) {
     message.terms.push_back(computed_term(fmt::format("gdrcopy {} {}", is_sender ? "from" : "to", name), by_gdrcopy,
                                           start.name, start.source));
   } else {
@@ -267,23 +245,19 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.reason = std::move(reason);
   out.protocol = "staged";
   std::vector<Crossing> crossings;
-  double copy_seconds = 0;
-  double slowest_copy = 1e18;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;
     add_host_copy(context_, end.gpu, end.memory, is_sender, route);
     const double rate = bottleneck(context_, route.crossings);
-    slowest_copy = std::min(slowest_copy, rate);
-    copy_seconds += static_cast<double>(chunk.value) / rate;
     crossings.insert(crossings.end(), route.crossings.begin(), route.crossings.end());
-    add_bounce_copy(out, end, chunk, is_sender);
+    add_bounce_copy(out, end, chunk, is_sender, rate);
+    for (auto& term : remote_copy_terms(context_, end.gpu, end.hcas.front(), size))
+      out.terms.push_back(std::move(term));
   };
   add_end(from, true);
   add_end(to, false);
   if (size.value > chunk.value) {
-    out.terms.push_back(computed_term("copying the first chunk out and in", copy_seconds, field("staging_chunk"),
-                                      context_.parameters.at(field("staging_chunk")).source));
     const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead");
     const double chunks = std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value));
     out.terms.push_back(computed_term(fmt::format("{:.0f} staging chunks", chunks), (chunks - 1) * per_chunk.value,
@@ -296,7 +270,11 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
   // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
   const bool is_one_chunk = size <= profile_.staging_chunk;
-  out.gap = is_one_chunk ? context_.parameters.duration("cuda.copy_overhead") : profile_.rendezvous_gap;
+  const auto copy_start = context_.parameters.duration("cuda.copy_overhead");
+  out.gap = is_one_chunk ? copy_start : profile_.rendezvous_gap;
+  out.wire_gap = is_one_chunk ? out.wire_gap : copy_start;
+  if (!is_one_chunk)
+    cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
   return out;
 }
 

@@ -23,6 +23,8 @@ struct EndPoint {
   std::vector<DeviceId> hcas;  ///< nearest first, already rotated for the rank
 
   [[nodiscard]] bool is_device() const { return gpu.value >= 0; }
+  /// What the end is known by: its GPU, else its memory.
+  [[nodiscard]] DeviceId device() const { return is_device() ? gpu : memory; }
 };
 
 struct Message {
@@ -30,6 +32,7 @@ struct Message {
   Flow flow;                ///< the bytes; its latency is part of `terms`, not repeated
   std::string protocol;     ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
   Duration gap;             ///< least time between messages of this sender
+  Duration wire_gap;        ///< idle time of the connection between two messages of a window
   std::string reason;       ///< why this protocol, when it is not the first choice
 };
 
@@ -43,8 +46,21 @@ class Transfers {
   /// From now on messages are part of a window: several in flight may use several HCAs.
   void assume_window() {
     profile_.rail_minimum = profile_.window_rail_minimum;
-    profile_.device_copy_limit = profile_.device_eager_limit;
+    profile_.message_bandwidth = Bandwidth{};
+    profile_.eager_bandwidth = Bandwidth{};
   }
+
+  /// From now on every message is a blocking send.
+  void assume_blocking() {
+    profile_.eager_limit = profile_.blocking_eager_limit;
+    profile_.device_eager_limit = profile_.blocking_device_eager_limit;
+  }
+
+  /// From now on data are fetched by the receiver: the DMA read at the far side is part of the request's latency.
+  void assume_reads() { profile_.inline_limit = Bytes{std::int64_t{1} << 40}; }
+
+  /// Turns `message` into a window of them on `connections` connections: each idles for the wire gap after a message.
+  void repeat(Message& message, std::int64_t window, int connections) const;
 
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;
@@ -62,7 +78,13 @@ class Transfers {
                                        bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
   [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
-  void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender) const;
+  /// Copies of an eager message through bounce buffers, and the rate they leave.
+  void add_eager_copies(Message& message, Bytes size, bool direct_from, bool direct_to) const;
+  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const;
+  void set_gaps(Message& message, DeviceId hca, Bytes size, bool is_eager, bool is_direct) const;
+  void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
+  void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
+  void add_eager_inside(Message& message) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;
   [[nodiscard]] Term term(std::string name, const std::string& parameter, double times = 1) const {

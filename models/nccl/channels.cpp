@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -29,7 +31,7 @@ double network_speed(double gb_per_s) {
 }
 
 int compute_capability(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability", 70));
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
 /// lanes[a][b] = NVLinks that lead straight from GPU a to GPU b.
@@ -113,8 +115,8 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
 
 /// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
 double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
-  const double generation = device_value(context, gpu, "pcie_generation", 3);
-  const double width = device_value(context, gpu, "pcie_width", 16);
+  const double generation = device_value(context, gpu, "pcie_generation");
+  const double width = device_value(context, gpu, "pcie_width");
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
 }
 
@@ -122,7 +124,8 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   const auto& topology = context.topology;
   HostSearch search;
   const int capability = compute_capability(context, gpus[0]);
-  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && context.software.nccl_p2p) {
+  const bool may_use_nvlink = context.software.nccl_p2p && nvlink_gate_of(context, gpus[0]).is_open;
+  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && may_use_nvlink) {
     // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
     search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
     const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
@@ -130,7 +133,7 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     search.is_nvlink = search.has_nvswitch = true;
     return search;
   }
-  if (context.software.nccl_p2p) {
+  if (may_use_nvlink) {
     auto lanes = direct_lanes(topology, gpus);
     while (search.orders.size() < 16) {
       const auto order = hamiltonian(lanes, 0, -1, true);
@@ -179,18 +182,25 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
   return order;
 }
 
+std::vector<DeviceId> cabled_hcas(const Topology& topology, int host) {
+  auto hcas = topology.devices(DeviceKind::hca, host);
+  std::erase_if(hcas, [&](DeviceId hca) { return !topology.is_cabled(hca); });
+  return hcas;
+}
+
 /// With several hosts every HCA carries one channel; the chain starts and ends at the GPUs nearest to it.
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const auto& topology = context.topology;
   HostSearch search = search_alone(context, gpus);
-  const auto hcas = topology.devices(DeviceKind::hca, topology.host_of(gpus[0]));
+  auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
+  std::erase_if(hcas, [&](DeviceId hca) { return !topology.may_use_hca(topology.guest_of(gpus[0]), hca); });
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
   double fastest = 0;
-  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate", 1.25e9));
+  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate"));
   for (const auto hca : hcas) {
-    if (device_value(context, hca, "rate", 1.25e9) < fastest) continue;  // NCCL drops slower ports
+    if (device_value(context, hca, "rate") < fastest) continue;  // NCCL drops slower ports
     const auto near = nearest_gpus(topology, gpus, hca);
     const auto turn = search.orders.size();
     const int first = near[turn % near.size()];
@@ -221,14 +231,17 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   const auto from_memory = topology.local_memory(from);
   const auto to_memory = topology.local_memory(to);
   add_host_copy(context, from, from_memory, true, route);
-  if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
+  if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
+    add_inside_host(context, from_hca, to_hca, route);
+  } else if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
-    FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between {} and {}", from_hca.value,
-                     to_hca.value);
+    add_fabric(context, from_hca, to_hca, flow, route);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
-    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, limit.value, limit.name), 1});
+    const auto host = contention_at(context, from_memory, socket_threads(context, from));
+    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;
@@ -241,7 +254,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
   auto allowed = gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
-    allowed = allowed && device_value(context, gpu, "nvlink_links", 0) > 0;
+    allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
   }
   PathOptions pcie_only;
   pcie_only.may_use_nvlink = false;
@@ -268,7 +281,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   std::map<int, std::size_t> index;
   for (const auto rank : ranks) {
     const int host = topology.host_of(rank);
-    const auto [it, is_new] = index.try_emplace(host, groups.size());
+    const auto [it, is_new] = index.try_emplace(topology.guest_of(rank), groups.size());
     if (is_new) groups.push_back({host, {}});
     groups[it->second].gpus.push_back(rank);
   }
@@ -277,7 +290,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
-  // Equal hosts with equal GPUs get equal channels: search once per shape and set of ordinals.
+  // Equal hosts with equal GPUs and cables get equal channels: search once per shape and sets of ordinals.
   std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
   std::vector<const HostSearch*> by_host;
   ChannelGraph graph;
@@ -287,6 +300,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
     for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+    ordinals.push_back(-1);  // GPUs end, HCAs begin
+    for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
       it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
@@ -322,12 +337,12 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
   Route route;
   if (context.software.nccl_p2p) {
     const auto nvlink = topology.path_in_host(from, to, {.may_use_nvlink = true, .may_forward_through_gpu = true});
-    if (nvlink && nvlink->uses_nvlink) {
+    if (nvlink && nvlink->uses_nvlink && nvlink_gate_of(context, from).is_open) {
       route.kind = TransportKind::nvlink;
       add_dma(context, *nvlink, false, route);
       return route;
     }
-    if (topology.distance(from, to) <= nccl_p2p_level(context, from)) {
+    if (topology.distance(from, to) <= nccl_p2p_level(context, from) && pcie_gate_of(context, from).is_open) {
       const auto path = topology.path_in_host(from, to, {.may_use_nvlink = false});
       if (path) {
         route.kind = TransportKind::pcie;
@@ -350,8 +365,10 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   Route route;
   // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
   DeviceId sender = gpu;
-  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p) {
-    const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p &&
+      nvlink_gate_of(context, gpu).is_open) {
+    auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+    std::erase_if(gpus, [&](DeviceId other) { return !is_same_system(context, gpu, other); });
     const auto neighbour = gpus[static_cast<std::size_t>(nearest_gpus(topology, gpus, hca).front())];
     const auto path = topology.path_in_host(gpu, neighbour);
     if (neighbour != gpu && topology.distance(neighbour, hca) <= Distance::pxb && path && path->uses_nvlink) {
@@ -374,8 +391,7 @@ Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId fr
   if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
     return socket_route(context, from, to, from_hca, to_hca, flow);
   auto route = sender_segment(context, from, from_hca);
-  FABRICAST_ASSERT(add_fabric(context, from_hca, to_hca, flow, route), "no route between HCAs {} and {}",
-                   from_hca.value, to_hca.value);
+  add_fabric(context, from_hca, to_hca, flow, route);
   append(route, receiver_segment(context, to_hca, to));
   return route;
 }

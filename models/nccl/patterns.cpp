@@ -17,9 +17,10 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count) {
     known.count += count;
     known.link_latency = std::max(known.link_latency, route.latency);
     known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
+    if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
     return;
   }
-  hops.push_back({route.kind, count, route.latency, route.adapter_latency});
+  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms});
 }
 
 }  // namespace
@@ -122,7 +123,7 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
       counter.add(context_.topology.reverse(path->links.front()).value, (g + 1) * static_cast<int>(trees));
     }
   }
-  pattern.hops.push_back({TransportKind::nvlink, 1, {}, {}});
+  pattern.hops.push_back({TransportKind::nvlink, 1, {}, {}, {}});
   if (hosts_.size() == 1) return;
   for (std::size_t c = 0; c < trees; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
@@ -153,14 +154,12 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
   };
   // What leaves and enters a GPU is the same for all its remote peers: find it once per rank.
   struct End {
-    int host = 0;
     DeviceId hca;
     Route send, receive;
     bool is_tcp = false;
   };
   std::vector<End> ends(n);
   for (std::size_t r = 0; r < n; ++r) {
-    ends[r].host = topology.host_of(ranks_[r]);
     if (hosts_.size() == 1) continue;
     ends[r].hca = topology.hcas_by_distance(ranks_[r]).front();
     ends[r].is_tcp = uses_tcp(context_, ends[r].hca);
@@ -175,14 +174,13 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
     for (std::size_t k = 1; k <= peers; ++k) {
       const std::size_t to = (from + k) % n;
       Route route;
-      if (ends[from].host == ends[to].host) {
+      if (context_.topology.guest_of(ranks_[from]) == context_.topology.guest_of(ranks_[to])) {
         route = route_in_host(context_, ranks_[from], ranks_[to]);
       } else if (ends[from].is_tcp || ends[to].is_tcp) {
         route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
       } else {
         route.kind = TransportKind::network;
-        FABRICAST_ASSERT(add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route),
-                         "no route between ranks {} and {}", from, to);
+        add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route);
         ++sent[from];
         ++received[to];
       }

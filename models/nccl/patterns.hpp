@@ -14,8 +14,9 @@ namespace fabricast::models::nccl {
 struct Hops {
   TransportKind kind = TransportKind::nvlink;
   double count = 0;
-  Duration link_latency;     ///< of one hop: links and switches
-  Duration adapter_latency;  ///< of one hop: HCAs
+  Duration link_latency;          ///< of one hop: links and switches
+  Duration adapter_latency;       ///< of one hop: HCAs
+  std::vector<Term> guest_terms;  ///< of one message: what VMs add
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.

@@ -10,9 +10,12 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "guest/guest.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
+#include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
+#include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -66,6 +69,11 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    auto out = slice_waits(context_, workload_, ranks_[0], time);
+    for (auto& term : scheduler_waits(context_, workload_, ranks_[0], time + sum(out))) out.push_back(std::move(term));
+    return out;
+  }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
     switch (collective_) {
@@ -91,7 +99,7 @@ class CollectivePlanner : public Planner {
   void set_facts() {
     facts_.num_ranks = num_ranks();
     facts_.num_nodes = num_hosts();
-    facts_.compute_capability = static_cast<int>(device_value(context_, ranks_[0], "compute_capability", 70));
+    facts_.compute_capability = static_cast<int>(device_value(context_, ranks_[0], "compute_capability"));
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
     facts_.ll128_allowed = graph_.ll128_allowed;
@@ -103,27 +111,7 @@ class CollectivePlanner : public Planner {
     const auto dot = version.find('.');
     facts_.version =
         100 * std::atoi(version.c_str()) + (dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1));
-    const char* names[] = {"volta", "ampere", "hopper"};
-    architecture_ =
-        facts_.compute_capability >= 90 ? names[2] : (facts_.compute_capability >= 80 ? names[1] : names[0]);
-  }
-
-  /// `nccl.<what>.<protocol>.<last>`, a more specific one by architecture first.
-  [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
-    const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
-    return context_.parameters.first_of({fmt::format("{}.{}", name, architecture_), name});
-  }
-
-  /// `nccl.<what>.<algorithm>.<last>`; send and receive have values of their own or take the ring's.
-  [[nodiscard]] const Parameter& by_algorithm(const std::string& what, Algorithm algorithm,
-                                              std::string_view last) const {
-    const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
-    std::vector<std::string> names{fmt::format("{}.{}", name, architecture_), name};
-    if (is_peer_to_peer(collective_)) {
-      const auto direct = fmt::format("{}.direct.{}", what, last);
-      names.insert(names.begin(), {fmt::format("{}.{}", direct, architecture_), direct});
-    }
-    return context_.parameters.first_of(names);
+    architecture_ = architecture_of(facts_.compute_capability);
   }
 
   [[nodiscard]] const Pattern& pattern(Algorithm algorithm, std::size_t channels) const {
@@ -135,15 +123,7 @@ class CollectivePlanner : public Planner {
     return it->second;
   }
 
-  [[nodiscard]] const Parameter& channel_bandwidth(const Pattern& pattern, Protocol protocol) const;
-  [[nodiscard]] double pair_channels(double bytes) const;
-  void limit_network_channels(Flow& flow, const Choice& choice) const;
-  void limit_nvlink_stores(Flow& flow, const Choice& choice) const;
   void add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const;
-  [[nodiscard]] Term hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const;
-  [[nodiscard]] Term ramp_term(Protocol protocol, double hops, double chunk) const;
-  [[nodiscard]] Term skew_term(Protocol protocol, double hops, double channels) const;
-  void add_steps(OperationPlan& plan, const Choice& choice, std::size_t channels) const;
 
   PlanContext context_;
   Workload workload_;
@@ -157,8 +137,10 @@ class CollectivePlanner : public Planner {
 };
 
 void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
-  const auto& base = by_algorithm("nccl.base_time", algorithm, to_string(protocol));
+  const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
+                                            algorithm, to_string(protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
+  for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
       {processor_of(context_.topology, ranks_[0]) + ".launch_interval", "cuda.launch_interval"});
   double per_thread = 1;
@@ -177,195 +159,6 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
                      {},
                      interval.name,
                      interval.source};
-}
-
-Term CollectivePlanner::hop_term(const Hops& hops, Algorithm algorithm, Protocol protocol, double loops) const {
-  const auto& time =
-      by_algorithm("nccl.hop_time", algorithm, fmt::format("{}.{}", to_string(protocol), to_string(hops.kind)));
-  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
-  // often as their latency lies in the way of one hop (receiver's credit, data, completion).
-  double one = std::max(time.value, hops.link_latency.seconds());
-  if (is_network(hops.kind)) {
-    one = time.value + hops.link_latency.seconds() +
-          context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
-  }
-  const double seconds = hops.count * loops * one;
-  return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind),
-                      loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),
-          from_seconds(seconds), time.name, time.source};
-}
-
-/// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
-Term CollectivePlanner::ramp_term(Protocol protocol, double hops, double chunk) const {
-  const auto& ramp = parameter("nccl.hop_ramp_time", to_string(protocol));
-  const auto& half = parameter("nccl.hop_ramp_bytes", to_string(protocol));
-  const double seconds = hops * ramp.value * chunk / (chunk + half.value);
-  return {fmt::format("{:.0f} hops with larger chunks", hops), from_seconds(seconds), ramp.name, ramp.source};
-}
-
-/// The slowest of all channels counts in every hop; its delay grows with the logarithm of their number.
-Term CollectivePlanner::skew_term(Protocol protocol, double hops, double channels) const {
-  const auto& skew = parameter("nccl.channel_skew", to_string(protocol));
-  const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
-  return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
-}
-
-/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip.
-void CollectivePlanner::limit_network_channels(Flow& flow, const Choice& choice) const {
-  if (hosts_.size() == 1 || choice.algorithm == Algorithm::nvls || is_peer_to_peer(collective_)) return;
-  const auto name =
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(choice.algorithm), to_string(choice.protocol));
-  const auto& limit = context_.parameters.at(name);
-  const double rate = limit.value / parameter("nccl.payload_share", to_string(choice.protocol)).value;
-  if (rate >= flow.rate_cap) return;
-  flow.rate_cap = rate;
-  flow.cap_name = fmt::format("one channel's network connection ({})", to_string(choice.protocol));
-  flow.cap_parameter = limit.name;
-}
-
-/// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
-void CollectivePlanner::limit_nvlink_stores(Flow& flow, const Choice& choice) const {
-  const auto& reached =
-      parameter("nccl.nvlink_store_share", choice.algorithm == Algorithm::nvls ? "nvls" : to_string(choice.protocol));
-  for (const auto& crossing : flow.crossings) {
-    const auto& resources = context_.resources;
-    if (!resources.is_link(crossing.resource) ||
-        context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
-      continue;
-    const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
-    if (limit >= flow.rate_cap) continue;
-    flow.rate_cap = limit;
-    flow.cap_name = fmt::format("stores over {}", resources.name(crossing.resource));
-    flow.cap_parameter = reached.name;
-  }
-}
-
-bool has_hop(const Pattern& pattern, TransportKind kind) {
-  return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
-}
-
-/// What the thread block of one channel moves, by the slowest kind of connection it serves.
-const Parameter& CollectivePlanner::channel_bandwidth(const Pattern& pattern, Protocol protocol) const {
-  const auto proto = to_string(protocol);
-  if (hosts_.size() == 1 && has_hop(pattern, TransportKind::socket))
-    return context_.parameters.at("nccl.loopback_channel_bandwidth");
-  const bool is_direct = is_peer_to_peer(collective_) && protocol == Protocol::simple;
-  if (has_hop(pattern, TransportKind::host_memory))
-    return context_.parameters.at(is_direct ? "nccl.shm_channel_bandwidth.direct"
-                                            : fmt::format("nccl.shm_channel_bandwidth.{}", proto));
-  return parameter("nccl.channel_bandwidth", is_direct ? "direct" : proto);
-}
-
-/// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
-/// 32 buffer steps; inside a host the least number shrinks until all ranks together fit the channels there are
-/// (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount).
-double CollectivePlanner::pair_channels(double bytes) const {
-  double all = 1;
-  while (all < static_cast<double>(graph_.channels.size()) && all < 32) all *= 2;
-  double least = all;
-  while (hosts_.size() == 1 && least > 2 && least * num_ranks() > all) least /= 2;
-  const double largest_part = context_.parameters.at("nccl.p2p_largest_part").value;
-  while (2 * least <= all && bytes / least > largest_part) least *= 2;
-  return std::max(1.0, std::min(least, std::ceil(bytes / parameter("nccl.p2p_bytes_per_channel").value)));
-}
-
-/// The pipelined part: hops of the first chunk, network store and forward, and the coupled flow of all channels.
-void CollectivePlanner::add_steps(OperationPlan& plan, const Choice& choice, std::size_t channels) const {
-  const auto& pattern_used = pattern(choice.algorithm, channels);
-  const double n = num_ranks();
-  const double size = static_cast<double>(plan.size.value);
-  const bool is_pairs = is_peer_to_peer(collective_);
-  const bool is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
-  const bool is_chain = is_one_way || choice.algorithm == Algorithm::tree;
-  const auto proto = to_string(choice.protocol);
-  const double channel_count = choice.algorithm == Algorithm::nvls || is_pairs ? 1 : static_cast<double>(channels);
-  const double share = parameter("nccl.payload_share", proto).value;
-  const double largest_chunk =
-      context_.parameters.at(fmt::format("nccl.chunk.{}.{}", is_chain ? "pipelined" : "ring", proto)).value;
-
-  const double per_channel = size / channel_count;  // bytes of the operation one channel handles
-  const double per_step = is_chain || is_pairs ? per_channel : per_channel / n;
-  const double chunk = std::min(largest_chunk, std::max(per_step, 1.0));
-  const double loops = std::max(1.0, std::ceil(per_step / largest_chunk));
-
-  Round round;
-  round.label = fmt::format("{} {}", to_string(choice.algorithm), proto);
-  Flow flow;
-  const auto add_latency = [&](Term term) {
-    flow.latency += term.time;
-    flow.latency_terms.push_back(std::move(term));
-  };
-  // Trees pay their way up and down once, a ring goes round in every loop. Broadcast and reduce do not wait for the far
-  // end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
-  const bool is_ring = choice.algorithm == Algorithm::ring && !is_chain && !is_pairs;
-  // Later loops overlap with earlier ones: they pay a share of their hops.
-  const double paid_loops = is_ring ? 1 + (loops - 1) * parameter("nccl.later_loops", proto).value : 1;
-  double inside_hops = 0;
-  for (auto hops : pattern_used.hops) {
-    if (is_one_way) hops.count = std::min(hops.count, 1.0);
-    add_latency(hop_term(hops, choice.algorithm, choice.protocol, paid_loops));
-    if (!is_network(hops.kind)) inside_hops += hops.count;
-  }
-  if (choice.algorithm != Algorithm::nvls) {
-    add_latency(ramp_term(choice.protocol, inside_hops * paid_loops, chunk));
-    add_latency(skew_term(choice.protocol, inside_hops * paid_loops, static_cast<double>(channels)));
-  }
-
-  const bool is_shm = has_hop(pattern_used, TransportKind::host_memory);
-  double bytes_per_crossing = per_channel;  // chain, tree, NVLS share, pairs
-  if (is_pairs) bytes_per_crossing = collective_ == Collective::all_to_all ? size / n : size;
-  if (choice.algorithm == Algorithm::nvls) {
-    const double trees = hosts_.size() > 1 ? 2 * graph_.graph_channels : 1;
-    bytes_per_crossing = size / (static_cast<double>(hosts_[0].gpus.size()) * trees);
-  }
-  double payload_per_crossing = bytes_per_crossing;
-  if (!is_chain && !is_pairs && choice.algorithm == Algorithm::ring) {
-    const double steps = collective_ == Collective::all_reduce ? 2 * (n - 1) : n - 1;
-    const auto which = collective_ == Collective::all_reduce ? "all_reduce" : "all_gather";
-    payload_per_crossing = per_step * steps;
-    const auto work = is_shm ? std::string("nccl.shm_local_work") : fmt::format("nccl.local_work.{}", which);
-    bytes_per_crossing = per_step * (steps + parameter(work, proto).value);
-  }
-  // The first chunk is complete before it is passed on.
-  if (!is_pairs && choice.algorithm != Algorithm::nvls)
-    bytes_per_crossing += parameter("nccl.first_chunk", proto).value * chunk;
-  const auto& copy = channel_bandwidth(pattern_used, choice.protocol);
-  flow.bytes = bytes_per_crossing / share;
-  flow.payload = payload_per_crossing;
-  flow.crossings = pattern_used.crossings;
-  double parallel = 1;  // channels that share one unit of the flow
-  if (is_pairs)
-    parallel = pair_channels(bytes_per_crossing) * (collective_ == Collective::all_to_all ? num_ranks() - 1 : 1);
-  flow.cap_name = fmt::format("one channel's thread block ({})", proto);
-  flow.cap_parameter = copy.name;
-  if (choice.algorithm != Algorithm::nvls) flow.rate_cap = copy.value * parallel / share;
-  limit_nvlink_stores(flow, choice);
-  limit_network_channels(flow, choice);
-  if (choice.algorithm == Algorithm::tree) {
-    double fill_hops = 0;
-    for (const auto& hops : pattern_used.hops) fill_hops += hops.count;
-    const auto& filling = parameter("nccl.fill_bandwidth", proto);
-    add_latency({"filling the pipeline with the first chunk", from_seconds(fill_hops * chunk / filling.value),
-                 filling.name, filling.source});
-  }
-  if (is_chain && !is_pairs) {
-    const auto& step = parameter("nccl.chunk_overhead", proto);
-    add_latency({fmt::format("{:.0f} chunks", loops), from_seconds((loops - 1) * step.value), step.name, step.source});
-  }
-  for (const auto& hops : pattern_used.hops) {
-    if (!is_network(hops.kind) || is_one_way || choice.algorithm == Algorithm::nvls) continue;
-    const auto& factor = context_.parameters.at("nccl.network_store_and_forward");
-    double rate = flow.rate_cap * share;
-    for (const auto& crossing : flow.crossings) {
-      rate = std::min(rate, context_.resources.capacity(crossing.resource) / crossing.times);
-    }
-    const double slice = choice.protocol == Protocol::simple ? chunk / 2 : chunk;
-    add_latency({"network store and forward of slices", from_seconds(factor.value * hops.count * slice / share / rate),
-                 factor.name, factor.source});
-  }
-  round.flows.push_back(std::move(flow));
-  plan.rounds.push_back(std::move(round));
 }
 
 OperationPlan CollectivePlanner::plan(Bytes size) const {
@@ -395,12 +188,16 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
   add_launch(plan, choice.algorithm, choice.protocol);
-  add_steps(plan, choice, static_cast<std::size_t>(use.channels));
+  const auto channels = static_cast<std::size_t>(use.channels);
+  const StepCosts costs(context_, collective_,
+                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), graph_.graph_channels,
+                         graph_.channels.size(), architecture_, ranks_[0]});
+  plan.rounds.push_back(costs.round(pattern(choice.algorithm, channels), choice, channels, size));
   return plan;
 }
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
-  std::vector<GivenUsed> settings;
+  auto settings = virtual_settings(context_, ranks_);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                       workload_.algorithm == "auto"
@@ -421,6 +218,13 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
+  if (sharing_of(context_, workload_, ranks_[0])) {
+    out.insert("time slices of all GPUs begin together");
+    out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
+  }
+  std::vector<int> hosts;
+  for (const auto& group : hosts_) hosts.push_back(group.host);
+  for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
     for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
@@ -455,6 +259,10 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                             "NCCL benchmarks take auto, ll, ll128 or simple");
     fault.location = workload.location;
     faults.push_back(std::move(fault));
+  }
+  if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
+    const auto slicing = time_slicing_of(context, *sharing, ranks->front());
+    if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "guest/guest.hpp"
 #include "nccl/channels.hpp"
 
 namespace fabricast::models::nccl {
@@ -60,7 +61,10 @@ Diagnostics unreachable_hosts(const PlanContext& context, const Workload& worklo
   for (std::size_t h = 0; hosts.size() > 1 && h < hosts.size(); ++h) {
     const auto here = context.topology.hcas_by_distance(hosts[h].gpus.front());
     const auto next = context.topology.hcas_by_distance(hosts[(h + 1) % hosts.size()].gpus.front());
-    if (!here.empty() && !next.empty() && context.topology.path_between_hcas(here.front(), next.front())) continue;
+    if (!here.empty() && !next.empty() &&
+        (can_stay_inside_host(context, here.front(), next.front()) ||
+         context.topology.path_between_hcas(here.front(), next.front())))
+      continue;
     auto fault =
         make_error(fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
                                context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fabricast/check.hpp"
+#include "fabricast/models/virtualization.hpp"
 
 namespace fabricast {
 
@@ -18,6 +19,7 @@ class ScenarioRules {
     for (const auto& workload : scenario_.workloads) {
       check_count(workload);
       check_memory(workload);
+      check_sharing(workload);
     }
     check_gpudirect();
     return std::move(found_);
@@ -63,6 +65,17 @@ class ScenarioRules {
                       to_string(Bytes{static_cast<std::int64_t>(memory->value)}), type),
           "lower the largest of `sizes`");
     }
+  }
+
+  /// Profile, number of clients and slice of a shared GPU, as the run would refuse them.
+  void check_sharing(const Workload& workload) {
+    if (!workload.sharing) return;
+    const auto gpus = topology_.devices(DeviceKind::gpu);
+    const auto named = workload.devices.empty() ? std::nullopt : topology_.find_device(workload.devices.front());
+    if (gpus.empty() || (!workload.devices.empty() && !named)) return;
+    const auto slicing =
+        models::time_slicing(parameters_, *workload.sharing, topology_.device(named.value_or(gpus.front())).type);
+    if (!slicing) found_.insert(found_.end(), slicing.error().begin(), slicing.error().end());
   }
 
   void check_gpudirect() {

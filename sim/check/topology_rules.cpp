@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "fabricast/check.hpp"
@@ -42,6 +43,7 @@ class TopologyRules {
   void check_group(const HostGroupSpec& group, int host) {
     for (const auto& device : group.host.devices) check_slot(group, device);
     check_links(group, host);
+    check_peer_limits(group);
     for (const auto hca : topology_.devices(DeviceKind::hca, host)) check_hca(group, hca);
     if (topology_.num_hosts() > 1) {
       check_gpu_distance(group, host);
@@ -91,6 +93,17 @@ class TopologyRules {
         }
       }
     }
+  }
+
+  void check_peer_limits(const HostGroupSpec& group) {
+    const auto& processor = group.host.processor;
+    const bool is_known = std::ranges::all_of(
+        std::array{"p2p_read_bandwidth", "p2p_write_bandwidth", "p2p_cross_read_bandwidth",
+                   "p2p_cross_write_bandwidth"},
+        [&](const char* field) { return parameters_.contains(fmt::format("{}.{}", processor, field)); });
+    if (is_known || !unlimited_.insert(processor).second) return;
+    warn(group.location, fmt::format("processor '{}' does not say how fast peer traffic passes it", processor),
+         "give its type the four `p2p_*` values; without one only the links limit that traffic");
   }
 
   void check_hca(const HostGroupSpec& group, DeviceId hca) {
@@ -186,6 +199,7 @@ class TopologyRules {
   const Topology& topology_;
   const ParameterSet& parameters_;
   Diagnostics found_;
+  std::set<std::string> unlimited_;  ///< processors reported for a missing peer limit
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -24,17 +23,8 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
-/// Doubts are found on the graph and know their place only: adds the text of the line.
-void add_source_lines(Diagnostics& found) {
-  for (auto& one : found) {
-    if (!one.source_line.empty() || one.location.line < 1) continue;
-    std::ifstream in(one.location.file);
-    for (int line = 0; line < one.location.line && std::getline(in, one.source_line); ++line) {}
-  }
-}
-
-/// Faults and doubts of one file; errors when it cannot be used.
-Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings) {
+/// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do.
+Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features) {
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
   if (*kind == "parameters") {
@@ -48,11 +38,15 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
     if (!loaded) return loaded.error();
-    return joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters));
+    features = virtual_features(loaded->topology, loaded->parameters);
+    return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                  check_virtualization(loaded->topology, loaded->parameters));
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
-  return joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+  features = virtual_features(loaded->topology, loaded->parameters);
+  return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                       check_virtualization(loaded->topology, loaded->parameters)),
                 check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 
@@ -61,7 +55,8 @@ int check(const CheckOptions& options) {
   int errors = 0;
   int warnings = 0;
   for (const auto& file : options.files) {
-    auto found = check_file(file, settings);
+    std::string features;
+    auto found = check_file(file, settings, features);
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
@@ -71,6 +66,7 @@ int check(const CheckOptions& options) {
                       found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s"))
               .c_str(),
           stdout);
+    std::fputs(features.c_str(), stdout);
   }
   if (errors > 0) {
     std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "fabricast/check.hpp"
+
 namespace fabricast::cli {
 
 const char* const k_version = FABRICAST_VERSION;
@@ -82,6 +84,26 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
+namespace {
+
+/// What `check` calls an error of the hosts' virtualization: such a VM does not power on or lacks its devices.
+Diagnostics infeasible_hosts(const LoadedScenario& loaded) {
+  auto found = check_virtualization(loaded.topology, loaded.parameters);
+  std::erase_if(found, [](const Diagnostic& one) { return one.severity != Severity::error; });
+  add_source_lines(found);
+  return found;
+}
+
+}  // namespace
+
+void add_source_lines(Diagnostics& found) {
+  for (auto& one : found) {
+    if (!one.source_line.empty() || one.location.line < 1) continue;
+    std::ifstream in(one.location.file);
+    for (int line = 0; line < one.location.line && std::getline(in, one.source_line); ++line) {}
+  }
+}
+
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
                                 const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
   if (options.fidelity == "packet") {
@@ -97,7 +119,13 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
     return std::nullopt;
   }
   print_faults(loaded->warnings);
+  if (const auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
+    print_faults(infeasible);
+    exit_code = exit_input;
+    return std::nullopt;
+  }
   for (auto& workload : loaded->scenario.workloads) {
+    if (workload.benchmark == Benchmark::gpu_sharing) continue;  // its rows are clients
     if (!sizes.empty()) workload.sizes = sizes;
     if (extra_size) {
       if (workload.sizes.empty()) workload.sizes = default_sizes(workload.benchmark);

@@ -68,6 +68,9 @@ bool write_output(const std::string& path, const std::string& text, int& exit_co
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);
 
+/// Adds the text of the line to findings that know their place only.
+void add_source_lines(Diagnostics& found);
+
 /// Text as given on the command line, to bytes: our grammar, and nccl-tests' `128M` with a warning.
 std::optional<Bytes> parse_size(const std::string& text);
 /// `10%` or `0.1` to a fraction.

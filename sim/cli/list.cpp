@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "fabricast/models/names.hpp"
+#include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::cli {
 
@@ -87,6 +88,26 @@ std::string algorithms(const std::string& filter) {
   return out;
 }
 
+/// vGPU and MIG profiles; a dash where a profile shares the whole GPU's.
+std::string gpu_profiles(const ParameterSet& parameters, const std::string& filter) {
+  std::string out;
+  for (const auto& family : models::profile_families(parameters)) {
+    for (const auto& profile : models::gpu_profiles(family, parameters)) {
+      if (!matches(profile.name, filter)) continue;
+      const auto own = [&](double share) { return profile.is_mig ? fmt::format("{:.3f}", share) : std::string("-"); };
+      const auto mixed = profile.max_instances_mixed > 0 ? std::to_string(profile.max_instances_mixed) : "-";
+      out += fmt::format("{:<18}  {:<11}  {:>6g}  {:>7}  {:>6}  {:>7}  {:>9}  {:>7}  {}\n", profile.name,
+                         profile.is_mig ? "MIG" : "time-sliced", profile.framebuffer_gb, profile.max_instances, mixed,
+                         own(profile.compute_fraction), own(profile.memory_fraction),
+                         profile.is_mig ? std::to_string(profile.copy_engines) : "-", profile.source);
+    }
+  }
+  if (out.empty()) return out;
+  return fmt::format("{:<18}  {:<11}  {:>6}  {:>7}  {:>6}  {:>7}  {:>9}  {:>7}  {}\n", "GPU profile", "kind", "GB",
+                     "per GPU", "mixed", "compute", "bandwidth", "copies", "source") +
+         out;
+}
+
 int list(const std::string& what, const std::string& filter) {
   int exit_code = exit_ok;
   if (what == "algorithms") {
@@ -108,7 +129,12 @@ int list(const std::string& what, const std::string& filter) {
                       [&](const std::string& profile) { return name.rfind("mpi." + profile + ".", 0) == 0; });
       if (matches(name, filter) && (what == "parameters" || is_profile)) found.push_back(&parameter);
     }
-    text = parameter_table(found);
+    if (what == "parameters" || !found.empty()) text = parameter_table(found);
+    if (what == "profiles") {
+      const auto cut_up = gpu_profiles(catalogue->parameters, filter);
+      if (!text.empty() && !cut_up.empty()) text += "\n";
+      text += cut_up;
+    }
   }
   write_output("-", text, exit_code);
   return exit_code;

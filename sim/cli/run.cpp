@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // fabricast run SCENARIO.yaml
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
+#include <cstdio>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -18,7 +22,10 @@ struct RunOptions : CommonOptions {
 int run(const RunOptions& options) {
   int exit_code = exit_ok;
   std::optional<Bytes> explained;
-  if (!options.explain.empty()) explained = parse_size(options.explain);
+  // The table prints plain bytes: what is copied from it needs no unit.
+  const bool is_plain = options.explain.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_label = !options.explain.empty() && std::isdigit(static_cast<unsigned char>(options.explain[0])) == 0;
+  if (!options.explain.empty() && !is_label) explained = parse_size(is_plain ? options.explain + "B" : options.explain);
   const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
   if (!result) return exit_code;
   const report::Document document{result->prediction, result->loaded.scenario, result->provenance};
@@ -29,12 +36,19 @@ int run(const RunOptions& options) {
   if (format == "html") text = report::html(document);
   if (format == "text") {
     text = report::text(document);
-    if (explained) {
-      for (const auto& workload : result->prediction.workloads) {
-        const auto row = std::find_if(workload.rows.begin(), workload.rows.end(),
-                                      [&](const Row& r) { return r.size == *explained; });
-        if (row != workload.rows.end()) text += "\n" + report::explain(workload, *row);
-      }
+    const auto is_asked = [&](const Row& row) {
+      return is_label ? row.label == options.explain : explained && row.size == *explained;
+    };
+    bool is_found = options.explain.empty();
+    for (const auto& workload : result->prediction.workloads) {
+      const auto row = std::find_if(workload.rows.begin(), workload.rows.end(), is_asked);
+      if (row == workload.rows.end()) continue;
+      text += "\n" + report::explain(workload, *row);
+      is_found = true;
+    }
+    if (!is_found) {
+      std::fputs(fmt::format("fabricast: no row '{}' to explain\n", options.explain).c_str(), stderr);
+      return exit_usage;
     }
   }
   if (!write_output(options.output, text, exit_code)) return exit_code;
@@ -55,8 +69,9 @@ void add_run(CLI::App& app, int& exit_code) {
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, {"text", "json", "csv", "html"});
   command
-      ->add_option("--explain", options->explain, "split the time of one size into terms that add up to it, e.g. 64MiB")
-      ->type_name("SIZE");
+      ->add_option("--explain", options->explain,
+                   "split the time of one size (64MiB) or client (its name) into terms that add up to it")
+      ->type_name("SIZE|NAME");
   command->add_option("--trace", options->trace, "write the terms as a Chrome/Perfetto trace")->type_name("FILE");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -45,6 +45,60 @@ double value_of(const Node& node, Dimension dimension, const std::string& what, 
   return parsed.value;
 }
 
+/// Names whose dot starts the parameters of a software layer.
+bool is_software_layer(const std::string& name) {
+  const std::vector<std::string> layers{"cuda",       "gdrcopy", "gpu",   "host", "mig",
+                                        "migration",  "model",   "mpi",   "nccl", "pcie",
+                                        "remote_gpu", "tcp",     "verbs", "vgpu", "virtualization"};
+  return std::find(layers.begin(), layers.end(), name) != layers.end();
+}
+
+void check_name(const Node& node, Diagnostics& faults) {
+  const auto& name = node.scalar;
+  if (is_software_layer(name)) {
+    faults.push_back(
+        node.error(fmt::format("the name '{}' is taken: it starts the parameters of a software layer", name),
+                   "give the device a name of its own, e.g. with the vendor in it"));
+  } else if (name.empty() || name.find_first_of(". \t") != std::string::npos) {
+    faults.push_back(node.error(fmt::format("a device type is called '{}'", name),
+                                "use a name without dots and spaces, like my-gpu"));
+  }
+}
+
+/// What models need and the file does not give: without it they would compute with a number nobody stated.
+void check_complete(const Node& document, const DeviceLibrary::Entry& entry, Diagnostics& faults) {
+  const auto* values = document.find("values");
+  const auto has = [&](const DeviceField& field) { return values != nullptr && values->find(field.name) != nullptr; };
+  const auto& fields = device_fields(entry.type.kind);
+  for (const auto& field : fields) {
+    if (field.example == nullptr || has(field)) continue;
+    const std::string_view family = field.family == nullptr ? "" : field.family;
+    if (!family.empty() && std::none_of(fields.begin(), fields.end(), [&](const DeviceField& other) {
+          return other.family != nullptr && other.family == family && has(other);
+        }))
+      continue;
+    const auto& where = values != nullptr ? *values : document;
+    faults.push_back(where.error(
+        fmt::format("{} '{}' has no value '{}' ({})", entry.type.kind, entry.type.name, field.name, field.description),
+        fmt::format("add it under `values`, e.g. `{}: {{value: {}, source: data sheet}}`", field.name, field.example)));
+  }
+}
+
+/// A value no device can have.
+void check_range(const Node& node, const Parameter& parameter, const DeviceField& field, Diagnostics& faults) {
+  const bool is_plain = field.dimension == Dimension::number;
+  const bool must_be_positive = field.example != nullptr && !is_plain && field.dimension != Dimension::time;
+  const auto found = node.find("value")->scalar;
+  if (must_be_positive ? parameter.value <= 0 : parameter.value < field.low) {
+    faults.push_back(
+        node.error(fmt::format("'{}' is {}", parameter.name, found),
+                   must_be_positive ? std::string("give a value above 0") : fmt::format("give {} or more", field.low)));
+  } else if (parameter.value > field.high) {
+    faults.push_back(node.error(fmt::format("'{}' is {}", parameter.name, found),
+                                fmt::format("give {} to {}", field.low, field.high)));
+  }
+}
+
 }  // namespace
 
 Parameter read_parameter(const std::string& name, const Node& node, const Dimension* dimension, Diagnostics& faults) {
@@ -79,6 +133,7 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
   }
   Entry entry;
   entry.type.name = document.find("name")->scalar;
+  check_name(*document.find("name"), faults);
   entry.type.kind = document.find("kind")->scalar;
   entry.type.origin = document.source->name;
   if (const auto* description = document.find("description")) entry.type.description = description->scalar;
@@ -100,8 +155,10 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
       }
       entry.values.push_back(
           read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
+      check_range(one.value, entry.values.back(), *field, faults);
     }
   }
+  check_complete(document, entry, faults);
   if (const auto* host = document.find("host")) entry.host = *host;
   if (entry.type.kind == "host" && document.find("host") == nullptr) {
     faults.push_back(
@@ -121,7 +178,16 @@ void DeviceLibrary::add_file(const std::string& path, Diagnostics& faults, std::
   inputs.push_back({path, sha256(*text)});
   const auto count = faults.size();
   const auto document = parse_yaml(path, *text, faults);
-  if (faults.size() == count) read(document, faults);
+  if (faults.size() > count) return;
+  const auto* name = document.find("name");
+  const auto known = name == nullptr ? entries_.end() : entries_.find(name->scalar);
+  if (known != entries_.end()) {
+    faults.push_back(name->error(
+        fmt::format("two device files declare '{}': this one and {}", name->scalar, known->second.type.origin),
+        "give every device a name of its own"));
+    return;
+  }
+  read(document, faults);
 }
 
 std::vector<std::string> DeviceLibrary::shipped_names() {

@@ -12,6 +12,7 @@
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/settings.hpp"
+#include "config/virtualization.hpp"
 
 namespace fabricast {
 
@@ -184,6 +185,7 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   std::optional<config::ReadTopology> read;
   if (topology_node) {
     config::apply_settings(*topology_node, settings, SettingScope::topology_of_scenario, loader.faults);
+    config::override_virtualization(*node, *topology_node);
     read = loader.topology(*topology_node, topology_file);
   }
   if (!scenario || !read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());

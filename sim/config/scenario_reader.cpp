@@ -5,6 +5,7 @@
 
 #include "config/readers.hpp"
 #include "config/schema.hpp"
+#include "config/sharing.hpp"
 
 namespace fabricast::config {
 
@@ -24,6 +25,8 @@ class ScenarioReader {
     if (const auto* topology = document.find("topology"); topology->kind == Node::Kind::scalar)
       scenario.topology_file = resolved(folder, topology->scalar);
     if (const auto* software = document.find("software")) scenario.software = read_software(*software);
+    if (const auto* neighbours = document.find("host_neighbours"))
+      scenario.host_neighbours = read_host_neighbours(*neighbours);
     if (const auto* files = document.find("parameters")) {
       for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
     }
@@ -52,6 +55,7 @@ class ScenarioReader {
     if (const auto* mpi = node.find("mpi")) software.mpi = mpi->scalar;
     size(node, "gpudirect_limit", software.gpudirect_limit);
     size(node, "eager_limit", software.eager_limit);
+    size(node, "device_eager_limit", software.device_eager_limit);
     size(node, "staging_chunk", software.staging_chunk);
     if (software.staging_chunk && software.staging_chunk->value < 1)
       faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
@@ -59,8 +63,9 @@ class ScenarioReader {
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     flag(node, "gdrcopy", software.gdrcopy);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
+    if (const auto* ucx = node.find("ucx")) read_version(*ucx, "a UCX version", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
-      if (const auto* version = nccl->find("version")) read_version(*version, software);
+      if (const auto* version = nccl->find("version")) read_version(*version, "an NCCL version", software.nccl_version);
       flag(*nccl, "p2p", software.nccl_p2p);
       flag(*nccl, "shm", software.nccl_shm);
       flag(*nccl, "nvls", software.nccl_nvls);
@@ -68,16 +73,16 @@ class ScenarioReader {
     return software;
   }
 
-  void read_version(const Node& node, Software& software) {
+  void read_version(const Node& node, const char* what, std::string& into) {
     int major = 0;
     int minor = 0;
     if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 ||
         minor > 99) {
-      faults_.push_back(node.error(fmt::format("'version' must be an NCCL version, found '{}'", node.scalar),
+      faults_.push_back(node.error(fmt::format("'version' must be {}, found '{}'", what, node.scalar),
                                    "write e.g. \"2.18\" in quotes"));
       return;
     }
-    software.nccl_version = node.scalar;
+    into = node.scalar;
   }
 
   Workload read_workload(const Node& node) {
@@ -100,6 +105,14 @@ class ScenarioReader {
     integer("pairs", workload.pairs);
     integer("queue_pairs", workload.queue_pairs);
     integer("root", workload.root);
+    integer("streams", workload.streams);
+    if (const auto* compute = node.find("compute"))
+      workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
+    if (const auto* direction = node.find("direction")) {
+      for (const auto one : {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both}) {
+        if (to_string(one) == direction->scalar) workload.direction = one;
+      }
+    }
     if (const auto* devices = node.find("devices")) {
       for (const auto& device : devices->items) workload.devices.push_back(device.scalar);
     }
@@ -110,6 +123,7 @@ class ScenarioReader {
     read_launch(node, workload);
     read_buffers(node, workload);
     read_sizes(node, workload);
+    read_sharing(node, workload, faults_);
     return workload;
   }
 

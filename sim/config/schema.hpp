@@ -56,11 +56,16 @@ void check_node(const Node& node, const Schema& schema, Diagnostics& faults);
 /// Schema of a file kind: topology, scenario, parameters, device, calibration.
 const Schema& schema_of(const std::string& file_kind);
 
-/// Fields of one kind of device entry (gpu, hca, network_switch, nvswitch, processor) with their dimension.
+/// Fields of one kind of device entry (gpu, hca, network_switch, nvswitch, processor) with their dimension. A field
+/// with an example is one that models cannot do without: it must be given, or, when it belongs to a family, whenever
+/// another field of the family is.
 struct DeviceField {
   const char* name;
   Dimension dimension;
   const char* description;
+  const char* example = nullptr;
+  const char* family = nullptr;
+  double low = 0, high = 1e300;  ///< of plain numbers; rates with an example must be above 0, times 0 or more
 };
 const std::vector<DeviceField>& device_fields(const std::string& kind);
 const std::vector<std::string>& device_kinds();

@@ -4,6 +4,9 @@
 
 #include "base/assert.hpp"
 #include "config/schema.hpp"
+#include "config/schema_parts.hpp"
+#include "config/sharing.hpp"
+#include "config/virtualization.hpp"
 #include "fabricast/scenario.hpp"
 
 namespace fabricast::config {
@@ -11,27 +14,7 @@ namespace fabricast::config {
 namespace {
 
 using T = Schema::Type;
-
-SchemaPtr make(Schema schema) { return std::make_shared<const Schema>(std::move(schema)); }
-SchemaPtr text() { return make({.type = T::text}); }
-SchemaPtr flag() { return make({.type = T::flag}); }
-SchemaPtr slot() { return make({.type = T::slot}); }
-SchemaPtr length() { return make({.type = T::length}); }
-SchemaPtr integer(double low, double high) { return make({.type = T::integer, .low = low, .high = high}); }
-SchemaPtr number(double low, double high) { return make({.type = T::number, .low = low, .high = high}); }
-SchemaPtr quantity(Dimension dimension) { return make({.type = T::quantity, .dimension = dimension}); }
-SchemaPtr size() { return quantity(Dimension::bytes); }
-SchemaPtr choice(std::vector<std::string> names) { return make({.type = T::choice, .choices = std::move(names)}); }
-SchemaPtr list(SchemaPtr items) { return make({.type = T::list, .items = std::move(items)}); }
-SchemaPtr any_of(std::vector<SchemaPtr> all) { return make({.type = T::any_of, .alternatives = std::move(all)}); }
-SchemaPtr mapping(std::string what, std::vector<Field> fields, std::vector<std::vector<std::string>> exactly_one = {}) {
-  return make({.type = T::mapping,
-               .fields = std::move(fields),
-               .exactly_one = std::move(exactly_one),
-               .what = std::move(what)});
-}
-SchemaPtr free_mapping(SchemaPtr items) { return make({.type = T::free_mapping, .items = std::move(items)}); }
-SchemaPtr mtu() { return make({.type = T::number_or_quantity}); }
+using namespace parts;
 
 std::vector<Field> value_fields() {
   const auto value = make({.type = T::number_or_quantity});
@@ -145,7 +128,9 @@ SchemaPtr topology() {
                               {"sockets", integer(1, 8), "replaces the number of sockets"},
                               {"devices", device_list(), "devices to add, or to change by name"},
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
-                              {"remove", list(text()), "names of devices to take out"}},
+                              {"remove", list(text()), "names of devices to take out"},
+                              {"virtualization", virtualization_schema(),
+                               "what the hosts wear, as one word or with all settings; default bare-metal"}},
                              {{"type", "host"}});
   return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true},
                                 {"name", text(), "name of the cluster", true},
@@ -164,31 +149,35 @@ SchemaPtr workload() {
       any_of({list(size()), mapping("a size range", {{"from", size(), "first size", true},
                                                      {"to", size(), "last size", true},
                                                      {"factor", integer(2, 1024), "step factor; default 2"}})});
-  return mapping(
-      "a workload",
-      {{"name", text(), "default: the benchmark's name"},
-       {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-       {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
-       {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
-       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
-       {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
-       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
-       {"buffers", any_of({place, list(place)}),
-        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
-       {"algorithm",
-        choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
-                "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
-        "default auto: the library's choice"},
-       {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
-       {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
-       {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
-        "how nccl-tests starts operations; default process_per_gpu"},
-       {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
-       {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
-       {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
-       {"bidirectional", flag(), "perftest -b; default off"},
-       {"root", integer(0, 1'000'000), "root rank; default 0"},
-       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}});
+  std::vector<Field> fields{
+      {"name", text(), "default: the benchmark's name"},
+      {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
+      {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
+      {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
+      {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
+      {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
+      {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
+      {"buffers", any_of({place, list(place)}),
+       "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
+      {"algorithm",
+       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "recursive_doubling", "rabenseifner", "binomial",
+               "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
+       "default auto: the library's choice"},
+      {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
+      {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
+      {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
+       "how nccl-tests starts operations; default process_per_gpu"},
+      {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
+      {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
+      {"queue_pairs", integer(1, 4096), "perftest -q; default 1"},
+      {"bidirectional", flag(), "perftest -b; default off"},
+      {"root", integer(0, 1'000'000), "root rank; default 0"},
+      {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+      {"streams", integer(1, 1024), "iperf3 -P; default 4"},
+      {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
+      {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"}};
+  for (auto& field : sharing_fields()) fields.push_back(std::move(field));
+  return mapping("a workload", std::move(fields));
 }
 
 SchemaPtr software() {
@@ -197,32 +186,39 @@ SchemaPtr software() {
                                     {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
                                     {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
                                     {"nvls", flag(), "NVLink SHARP; default off"}});
-  return mapping("the software",
-                 {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
-                   "MPI profile; default open-mpi-ucx"},
-                  {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
-                  {"eager_limit", size(), "default: the profile's"},
-                  {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
-                  {"gpudirect_rdma", flag(), "default on"},
-                  {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
-                  {"gdrcopy", flag(), "default on"},
-                  {"nccl", nccl, "NCCL version and switches"},
-                  {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
+  return mapping(
+      "the software",
+      {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
+        "MPI profile; default open-mpi-ucx"},
+       {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
+       {"eager_limit", size(), "default: the profile's"},
+       {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
+       {"ucx", text(), "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy"},
+       {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
+       {"gpudirect_rdma", flag(), "default on"},
+       {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
+       {"gdrcopy", flag(), "default on"},
+       {"nccl", nccl, "NCCL version and switches"},
+       {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }
 
 SchemaPtr scenario() {
   const auto one = workload();
-  return mapping("a scenario",
-                 {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
-                  {"name", text(), "name of the scenario", true},
-                  {"description", text(), "one line"},
-                  {"topology", any_of({text(), topology()}),
-                   "topology file, relative to this file, or a topology written out", true},
-                  {"software", software(), "versions and switches of the software"},
-                  {"parameters", list(text()), "parameter files, relative to this file"},
-                  {"workload", one, "the benchmark to forecast"},
-                  {"workloads", list(one), "several at once"}},
-                 {{"workload", "workloads"}});
+  return mapping(
+      "a scenario",
+      {{"schema", choice({"fabricast/scenario/1"}), "file kind and version", true},
+       {"name", text(), "name of the scenario", true},
+       {"description", text(), "one line"},
+       {"topology", any_of({text(), topology()}), "topology file, relative to this file, or a topology written out",
+        true},
+       {"virtualization", virtualization_schema(),
+        "what all hosts wear, instead of what the topology says; compare scenarios that differ in this line"},
+       {"software", software(), "versions and switches of the software"},
+       {"parameters", list(text()), "parameter files, relative to this file"},
+       {"host_neighbours", host_neighbours_schema(), "work of others on the hosts"},
+       {"workload", one, "the benchmark to forecast"},
+       {"workloads", list(one), "several at once"}},
+      {{"workload", "workloads"}});
 }
 
 // ---- devices and parameters ---------------------------------------------------------------------------------------
@@ -300,59 +296,69 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
   static const std::map<std::string, std::vector<DeviceField>> all{
       {"gpu",
        {{"memory", k_bytes, "device memory"},
-        {"memory_bandwidth", k_rate, "of the device memory"},
-        {"compute_capability", k_number, "10 x major + minor"},
+        {"memory_bandwidth", k_rate, "of the device memory", "900 GB/s"},
+        {"compute_capability", k_number, "10 x major + minor", "80", nullptr, 10, 1000},
         {"sms", k_number, "streaming multiprocessors"},
         {"fp32_tflops", k_number, "peak"},
         {"fp64_tflops", k_number, "peak"},
         {"fp16_tflops", k_number, "peak without tensor cores"},
         {"tensor_tflops", k_number, "peak of tensor cores, dense"},
-        {"pcie_generation", k_number, "of the host link"},
-        {"pcie_width", k_number, "lanes"},
-        {"nvlink_links", k_number, "NVLinks of one GPU"},
-        {"nvlink_link_bandwidth", k_rate, "per link and direction"},
-        {"nvlink_efficiency", k_number, "share a large peer copy reaches"},
-        {"nvlink_latency", k_time, "of one link"},
+        {"pcie_generation", k_number, "of the host link", "4", nullptr, 1, 6},
+        {"pcie_width", k_number, "lanes", "16", nullptr, 1, 32},
+        {"nvlink_links", k_number, "NVLinks of one GPU", "12", "NVLink", 1, 36},
+        {"nvlink_link_bandwidth", k_rate, "per link and direction", "25 GB/s", "NVLink"},
+        {"nvlink_efficiency", k_number, "share a large peer copy reaches", "0.9", "NVLink", 0.01, 1},
+        {"nvlink_latency", k_time, "of one link", "0.4 us", "NVLink"},
         {"copy_engines", k_number, "usable at once"},
         {"bar1", k_bytes, "aperture"},
         {"tdp_watts", k_number, "power"},
         {"host_copy_efficiency", k_number, "share of the host link a pinned copy reaches"}}},
       {"hca",
-       {{"rate", k_rate, "data rate of one port"},
+       {{"rate", k_rate, "data rate of one port", "100 Gb/s"},
         {"ports", k_number, "ports in use"},
-        {"pcie_generation", k_number, "of the host link"},
-        {"pcie_width", k_number, "lanes"},
-        {"latency", k_time, "one way, sending and receiving side together"},
+        {"pcie_generation", k_number, "of the host link", "4", nullptr, 1, 6},
+        {"pcie_width", k_number, "lanes", "16", nullptr, 1, 32},
+        {"latency", k_time, "one way, sending and receiving side together", "0.6 us"},
         {"message_rate", k_number, "messages per second"},
         {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
-        {"mtu", k_number, "largest payload of a packet, bytes"},
-        {"packet_header", k_number, "bytes around the payload"},
+        {"mtu", k_number, "largest payload of a packet, bytes", "4096", nullptr, 64, 65536},
+        {"packet_header", k_number, "bytes around the payload", "30", nullptr, 0, 65536},
         {"payload_efficiency", k_number,
          "share of the data rate that large messages were seen to reach; default: packet headers only"},
+        {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
+        {"connection_bandwidth", k_rate,
+         "what one connection reaches, when the adapter or its network limits it; default: the stack's own limit"},
+        {"post_gap", k_time,
+         "least time between two messages that perftest posts to one queue pair; default: the stack's"},
         {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
       {"network_switch",
-       {{"ports", k_number, "ports"},
-        {"rate", k_rate, "per port"},
-        {"latency", k_time, "port to port"},
+       {{"ports", k_number, "ports", "40", nullptr, 1, 65536},
+        {"rate", k_rate, "per port", "200 Gb/s"},
+        {"latency", k_time, "port to port", "130 ns"},
         {"buffer", k_bytes, "packet memory"}}},
       {"nvswitch",
-       {{"ports", k_number, "NVLink ports"},
-        {"port_bandwidth", k_rate, "per port and direction"},
-        {"latency", k_time, "port to port"}}},
+       {{"ports", k_number, "NVLink ports", "18", nullptr, 1, 65536},
+        {"port_bandwidth", k_rate, "per port and direction", "25 GB/s"},
+        {"latency", k_time, "port to port", "100 ns"}}},
       {"processor",
        {{"cores", k_number, "per socket"},
-        {"memory_bandwidth", k_rate, "sustained, per socket"},
+        {"memory_bandwidth", k_rate, "sustained, per socket", "100 GB/s"},
         {"memory_latency", k_time, "from a core"},
-        {"socket_bandwidth", k_rate, "between two sockets, per direction"},
-        {"socket_latency", k_time, "extra of the other socket, one way"},
-        {"pcie_generation", k_number, "of the slots"},
-        {"root_complex_bandwidth", k_rate, "one root complex to the mesh, per direction"},
-        {"root_complex_latency", k_time, "one pass"},
+        {"socket_bandwidth", k_rate, "between two sockets, per direction", "20 GB/s", "second socket"},
+        {"socket_latency", k_time, "extra of the other socket, one way", "100 ns", "second socket"},
+        {"pcie_generation", k_number, "of the slots", "4", nullptr, 1, 6},
+        {"root_complex_bandwidth", k_rate, "one root complex to the mesh, per direction", "40 GB/s"},
+        {"root_complex_latency", k_time, "one pass", "150 ns"},
         {"p2p_read_bandwidth", k_rate, "peer reads through the processor"},
         {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
         {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
         {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
-        {"max_payload", k_number, "PCIe payload per packet, bytes"},
+        {"translated_peer_bandwidth", k_rate,
+         "peer traffic the root complexes of one socket translate for VMs, per direction"},
+        {"copy_in_bandwidth", k_rate, "what one memory takes from copying devices, buffers beyond caches"},
+        {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
+        {"copy_both_bandwidth", k_rate, "each way at once"},
+        {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };

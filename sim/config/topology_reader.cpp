@@ -8,6 +8,7 @@
 
 #include "config/readers.hpp"
 #include "config/schema.hpp"
+#include "config/virtualization.hpp"
 
 namespace fabricast::config {
 
@@ -69,6 +70,9 @@ class TopologyReader {
     if (const auto* remove = node.find("remove")) {
       for (const auto& name : remove->items) remove_device(group.host, name);
     }
+    if (const auto* virtualization = node.find("virtualization"))
+      group.host.virtualization =
+          std::make_shared<const Virtualization>(read_virtualization(*virtualization, group.host, faults_));
     return group;
   }
 

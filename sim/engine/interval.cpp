@@ -75,8 +75,8 @@ Interval interval(const Row& row, const ParameterSet& parameters, const Extrapol
       low = (parameter->value - parameter->low) / std::abs(parameter->value);
       high = (parameter->high - parameter->value) / std::abs(parameter->value);
     }
-    // More of a rate is less time, more of a time is more time.
-    if (parameter->dimension == Dimension::bandwidth) std::swap(low, high);
+    // More of a rate, or a larger share of a port, is less time; more of a time is more time.
+    if (parameter->dimension == Dimension::bandwidth || parameter->name.ends_with(".port_share")) std::swap(low, high);
     below += std::pow(low * term.time.seconds(), 2);
     above += std::pow(high * term.time.seconds(), 2);
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "engine/fluid.hpp"
 #include "engine/interval.hpp"
@@ -166,6 +167,12 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters};
   builder.set_time(row);
+  for (auto& wait : planner.waits(row.time)) {
+    row.time += wait.time;
+    row.terms.push_back(std::move(wait));
+  }
+  row.label = plan.label;
+  row.figures = plan.figures;
   row.algbw = average_rate(plan.size, row.time);
   row.busbw = row.algbw * planner.bus_factor();
   if (is_bandwidth_test(workload.benchmark) && row.time.ps > 0) row.messages_per_s = 1.0 / row.time.seconds();
@@ -179,13 +186,36 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;
+  if (plan.high.ps > 0) {
+    row.low_time = plan.low;
+    row.high_time = plan.high;
+  }
   return row;
+}
+
+/// Names the unpublished figures of virtualization that a result rests on, with their range.
+void note_assumed(WorkloadPrediction& workload, const ParameterSet& parameters, bool keep_terms) {
+  std::set<std::string> names;
+  for (auto& row : workload.rows) {
+    for (const auto& term : row.terms) {
+      if (term.parameter.rfind("virtualization.", 0) == 0) names.insert(term.parameter);
+    }
+    if (!keep_terms) row.terms.clear();
+  }
+  for (const auto& name : names) {
+    const auto* parameter = parameters.find(name);
+    if (parameter == nullptr || parameter->confidence != Confidence::assumed) continue;
+    workload.assumptions.push_back(
+        fmt::format("assumed, nobody has published it: {} = {:.3g}, between {:.3g} and {:.3g} ({})", name,
+                    parameter->value, parameter->low, parameter->high, parameter->source));
+  }
+  std::sort(workload.assumptions.begin(), workload.assumptions.end());
 }
 
 }  // namespace
 
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                            const SimulateOptions& options) {
+                            const SimulateOptions& options) try {
   Resources resources(topology);
   const models::PlanContext context{topology,
                                     scenario.software,
@@ -193,7 +223,8 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
                                     resources,
                                     options.seed,
                                     scenario.workloads.size() == 1,
-                                    options.full_expansion};
+                                    options.full_expansion,
+                                    scenario.host_neighbours};
   std::vector<std::unique_ptr<Planner>> planners;
   Diagnostics faults;
   Prediction prediction;
@@ -234,12 +265,17 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
     for (std::size_t w = 0; w < plans.size(); ++w) {
       if (i >= sizes_of(scenario.workloads[w]).size()) continue;
       auto row = make_row(resources, *planners[w], plans[w], timings[w], parameters, scenario.workloads[w]);
-      if (!options.with_terms) row.terms.clear();
       prediction.workloads[w].rows.push_back(std::move(row));
     }
   }
+  for (auto& workload : prediction.workloads) note_assumed(workload, parameters, options.with_terms);
   if (options.progress) options.progress(1);
   return prediction;
+} catch (const models::NoRoute& fault) {
+  auto diagnostic =
+      make_error(fault.what(), "connect all HCAs that take part by switches, or cable only those of one network");
+  if (!scenario.workloads.empty()) diagnostic.location = scenario.workloads.front().location;
+  return tl::unexpected(Diagnostics{std::move(diagnostic)});
 }
 
 }  // namespace fabricast

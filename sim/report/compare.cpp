@@ -11,14 +11,15 @@
 #include "report/csv_field.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
 namespace {
 
-const Row* row_of(const WorkloadPrediction& workload, Bytes size) {
+const Row* row_of(const WorkloadPrediction& workload, const Row& like) {
   for (const auto& row : workload.rows) {
-    if (row.size == size) return &row;
+    if (row.size == like.size && row.label == like.label) return &row;
   }
   return nullptr;
 }
@@ -39,7 +40,7 @@ std::vector<Table> tables_of(std::span<const Compared> all) {
     table.workload = all[0].prediction->workloads[w].name;
     for (const auto& row : all[0].prediction->workloads[w].rows) {
       std::vector<const Row*> line;
-      for (const auto& one : all) line.push_back(row_of(one.prediction->workloads[w], row.size));
+      for (const auto& one : all) line.push_back(row_of(one.prediction->workloads[w], row));
       if (std::find(line.begin(), line.end(), nullptr) != line.end()) continue;
       table.sizes.push_back(row.size);
       table.rows.push_back(std::move(line));
@@ -133,7 +134,8 @@ std::string compare_text(std::span<const Compared> all) {
       out += fmt::format("{:>8}", fmt::format("{}/A", static_cast<char>('A' + static_cast<char>(k % 26))));
     out += "\n";
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-      out += fmt::format("{:>12}", table.sizes[i].value);
+      const auto& label = table.rows[i][0]->label;
+      out += fmt::format("{:>12}", label.empty() ? std::to_string(table.sizes[i].value) : label);
       for (const auto* row : table.rows[i]) out += fmt::format("{:>14.2f}", row->time.us());
       for (std::size_t k = 1; k < all.size(); ++k)
         out += fmt::format("{:>8.3f}", ratio(*table.rows[i][k], *table.rows[i][0]));
@@ -149,9 +151,12 @@ std::string compare_text(std::span<const Compared> all) {
         continue;
       }
       out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n",
-                         static_cast<char>('A' + static_cast<char>(k % 26)), to_string(table.sizes[at]),
-                         to_string(before.time), to_string(after.time), before.bottleneck, after.bottleneck);
+                         static_cast<char>('A' + static_cast<char>(k % 26)), row_name(before), to_string(before.time),
+                         to_string(after.time), before.bottleneck, after.bottleneck);
+      // A thousandth of the time is below what the table shows.
+      const auto shown = std::max(before.time, after.time).ps / 1000;
       for (std::size_t c = 0; c < changes.size() && c < 8; ++c) {
+        if (c > 0 && std::abs((changes[c].after - changes[c].before).ps) < shown) break;
         out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", changes[c].before.us(), changes[c].after.us(),
                            changes[c].term);
       }

@@ -17,7 +17,35 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
+namespace {
+
+/// Tables with columns of their own: all workloads of such a document have the same.
+bool has_figures(const Document& document) {
+  const auto& all = document.prediction.workloads;
+  return !all.empty() && !all.front().rows.empty() && !all.front().rows.front().figures.empty();
+}
+
+std::string figures_csv(const Document& document) {
+  std::string out;
+  for (const auto& workload : document.prediction.workloads) {
+    std::string header = "workload,label,size_bytes,time_ps,low_time_ps,high_time_ps,algorithm,protocol";
+    for (const auto& figure : workload.rows.front().figures) header += "," + csv_field(figure.key);
+    if (out.rfind(header + "\r\n", 0) != 0) out += header + "\r\n";
+    for (const auto& row : workload.rows) {
+      out += fmt::format("{},{},{},{},{},{},{},{}", csv_field(workload.name), csv_field(row.label), row.size.value,
+                         row.time.ps, row.low_time.ps, row.high_time.ps, csv_field(row.algorithm),
+                         csv_field(row.protocol));
+      for (const auto& figure : row.figures) out += fmt::format(",{:.17g}", figure.value);
+      out += "\r\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string csv(const Document& document) {
+  if (has_figures(document)) return figures_csv(document);
   std::string out =
       "workload,size_bytes,time_ps,low_time_ps,high_time_ps,algbw_bytes_per_s,busbw_bytes_per_s,messages_per_s,"
       "algorithm,protocol,channels,bottleneck\r\n";

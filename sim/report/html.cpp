@@ -187,7 +187,7 @@ std::string term_picture(const std::vector<Row>& rows) {
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}: {:.1f}% of {} at "
           "{}</title></rect>\n",
           k_left + step * static_cast<double>(i), at, step * 0.9, share * (height - k_top), colour, escaped(name),
-          100 * share, to_string(rows[i].time), to_string(rows[i].size));
+          100 * share, to_string(rows[i].time), escaped(row_name(rows[i])));
     };
     for (std::size_t k = 0; k < order.size(); ++k) {
       double share = 0;
@@ -202,7 +202,7 @@ std::string term_picture(const std::vector<Row>& rows) {
     if (rest > 0.001) draw(rest, "#cbd5e0", "other");
     if (i % std::max<std::size_t>(1, rows.size() / 9) == 0)
       out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" class=\"tick\" text-anchor=\"middle\">{}</text>\n",
-                         k_left + step * (static_cast<double>(i) + 0.45), height + 16, to_string(rows[i].size));
+                         k_left + step * (static_cast<double>(i) + 0.45), height + 16, escaped(row_name(rows[i])));
   }
   for (int percent = 0; percent <= 100; percent += 25)
     out += fmt::format("<text x=\"{}\" y=\"{:.1f}\" class=\"tick\" text-anchor=\"end\">{} %</text>\n", k_left - 6,
@@ -245,11 +245,16 @@ std::string html(const Document& document) {
                        workload.num_hosts, workload.num_hosts == 1 ? "" : "s");
     if (!workload.rows.empty()) {
       const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-      out += "<p class=\"sub\">Predicted time with its 80 % band.</p>\n" + time_picture(workload.rows);
-      out += fmt::format("<p class=\"sub\">{} bandwidth.</p>\n", is_nccl ? "Bus" : "Algorithm") +
-             rate_picture(workload.rows, is_nccl);
+      const bool is_shared = family_of(workload.benchmark) == BenchmarkFamily::sharing;
+      // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
+      if (workload.rows.front().label.empty())
+        out += "<p class=\"sub\">Predicted time with its 80 % band.</p>\n" + time_picture(workload.rows);
+      if (!is_shared)
+        out += fmt::format("<p class=\"sub\">{} bandwidth.</p>\n", is_nccl ? "Bus" : "Algorithm") +
+               rate_picture(workload.rows, is_nccl);
       out += "<p class=\"sub\">Where the time goes.</p>\n" + term_picture(workload.rows);
-      out += fmt::format("<p>Largest message limited by <b>{}</b>.</p>\n", escaped(workload.rows.back().bottleneck));
+      if (!is_shared)
+        out += fmt::format("<p>Largest message limited by <b>{}</b>.</p>\n", escaped(workload.rows.back().bottleneck));
     }
     out += fmt::format("<pre>{}</pre>\n<h2>Assumptions</h2><ul>\n",
                        escaped(workload_table(workload, scenario.workloads[w])));

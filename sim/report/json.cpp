@@ -23,6 +23,8 @@ Json row_json(const Row& row) {
            {"bottleneck", row.bottleneck},
            {"physical_bound_ps", row.physical_bound.ps},
            {"is_extrapolated", row.is_extrapolated}};
+  if (!row.label.empty()) out["label"] = row.label;
+  for (const auto& figure : row.figures) out[figure.key] = figure.value;
   out["terms"] = Json::array();
   for (const auto& term : row.terms)
     out["terms"].push_back(

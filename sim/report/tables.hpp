@@ -9,5 +9,8 @@
 namespace fabricast::report {
 
 std::string workload_table(const WorkloadPrediction& workload, const Workload& asked);
+std::string sharing_table(const WorkloadPrediction& workload);
+/// The row's label, or its size when it has none.
+std::string row_name(const Row& row);
 
 }  // namespace fabricast::report

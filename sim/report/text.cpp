@@ -161,6 +161,18 @@ std::string perftest_table(const WorkloadPrediction& workload, const Workload& a
   return out;
 }
 
+/// Copies, compute steps and TCP: no table of a known tool fits all, so time and rate side by side.
+std::string system_table(const WorkloadPrediction& workload) {
+  std::string out = "#       size          time       rate       low      high  what\n";
+  out += "#        (B)          (us)     (GB/s)      (us)      (us)\n";
+  for (const auto& row : workload.rows) {
+    out += fmt::format("{:>12}  {:>12}  {:>9.3f}  {:>8}  {:>8}  {}\n", row.size.value, short_number(row.time.us()),
+                       row.algbw.bytes_per_s * 1e-9, short_number(row.low_time.us()), short_number(row.high_time.us()),
+                       row.algorithm);
+  }
+  return out;
+}
+
 /// Runs of sizes with the same bottleneck: "1 KiB .. 64 KiB: one TCP stream".
 std::string bottlenecks(const WorkloadPrediction& workload) {
   std::string out;
@@ -186,6 +198,10 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return osu_table(workload, asked);
     case BenchmarkFamily::perftest:
       return perftest_table(workload, asked);
+    case BenchmarkFamily::system:
+      return system_table(workload);
+    case BenchmarkFamily::sharing:
+      return sharing_table(workload);
   }
   return "";
 }
@@ -203,7 +219,7 @@ std::string text(const Document& document) {
       ranks += (d > 0 ? ", " : "") + workload.devices[d];
     out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w]);
-    out += "# bottleneck:\n" + bottlenecks(workload);
+    if (family_of(workload.benchmark) != BenchmarkFamily::sharing) out += "# bottleneck:\n" + bottlenecks(workload);
     if (!workload.settings.empty()) out += "# settings (given -> used):\n";
     for (const auto& setting : workload.settings) {
       out += fmt::format("#   {}: {} -> {}{}\n", setting.setting, setting.given, setting.used,
@@ -227,7 +243,7 @@ std::string text(const Document& document) {
 
 std::string explain(const WorkloadPrediction& workload, const Row& row) {
   std::string out =
-      fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, to_string(row.size), to_string(row.time), row.algorithm,
+      fmt::format("# {} of {}: {} ({} {}{})\n", workload.name, row_name(row), to_string(row.time), row.algorithm,
                   row.protocol, row.channels > 0 ? fmt::format(", {} channels", row.channels) : "");
   std::size_t widest = 4;
   std::size_t widest_parameter = 9;

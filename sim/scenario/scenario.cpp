@@ -25,6 +25,8 @@ constexpr Bytes k_4_mib{4 << 20};
 constexpr Bytes k_1_mib{1 << 20};
 constexpr Bytes k_8_mib{8 << 20};
 constexpr Bytes k_128_mib{128 << 20};
+constexpr Bytes k_1_gib{1 << 30};
+constexpr Bytes k_32_gib{std::int64_t{32} << 30};
 
 // nccl-tests sweep from 8 B to 128 MiB in the READMEs' form (-b 8 -e 128M -f 2); OSU 0 or 1 B to 4 MiB (collectives 1
 // MiB); perftest -a 2 B to 8 MiB.
@@ -54,6 +56,14 @@ constexpr std::array k_benchmarks{
     Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{host_copies, "host_copies", F::system, false, true, {4}, {1 << 30}},
+    Entry{gpu_step, "gpu_step", F::system, true, false, {0}, {0}},
+    Entry{iperf3, "iperf3", F::system, false, true, {128 << 10}, {128 << 10}},
+    Entry{sockperf, "sockperf", F::system, false, false, {64}, {64}},
+    // Rows of gpu_sharing are clients, of remote_gpu the data of a step, of vgpu_migration framebuffers.
+    Entry{gpu_sharing, "gpu_sharing", F::sharing, false, false, {1}, {1}},
+    Entry{remote_gpu, "remote_gpu", F::sharing, false, false, k_1_mib, k_1_gib},
+    Entry{vgpu_migration, "vgpu_migration", F::sharing, false, false, k_1_gib, k_32_gib},
 };
 
 const Entry& entry_of(Benchmark benchmark) {
@@ -95,6 +105,37 @@ std::string_view to_string(LaunchMode mode) {
       return "process_per_gpu";
     case LaunchMode::graph:
       return "graph";
+  }
+  return "";
+}
+
+std::string_view to_string(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::to_host:
+      return "to_host";
+    case CopyDirection::to_device:
+      return "to_device";
+    case CopyDirection::both:
+      return "both";
+  }
+  return "";
+}
+
+std::optional<SharePolicy> share_policy_from_name(std::string_view name) {
+  for (const auto policy : {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share}) {
+    if (to_string(policy) == name) return policy;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(SharePolicy policy) {
+  switch (policy) {
+    case SharePolicy::best_effort:
+      return "best_effort";
+    case SharePolicy::equal_share:
+      return "equal_share";
+    case SharePolicy::fixed_share:
+      return "fixed_share";
   }
   return "";
 }

@@ -5,19 +5,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace fabricast::topology {
 
 namespace {
 
+constexpr std::size_t k_max_dimensions = 16;
+constexpr std::int64_t k_uncountable = std::int64_t{1} << 50;  // products stop growing here
+
 class Generator {
  public:
-  Generator(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
-            Diagnostics& faults)
-      : spec_(spec), hcas_(hcas), parameters_(parameters), faults_(faults) {}
+  Generator(const FabricSpec& spec, const std::vector<HcaPort>& hcas, DeviceValues& values)
+      : spec_(spec), hcas_(hcas), values_(values) {}
 
   Fabric make() {
+    if (spec_.rate && spec_.rate->bytes_per_s <= 0) {
+      fault("ports of the fabric carry nothing", "give a `rate` above 0, or none to take the slower of HCA and switch");
+      return {};
+    }
+    const auto ports = values_.find(spec_.switch_type, "ports");
+    if (ports && spec_.leaf_ports > *ports) {
+      fault(fmt::format("leaves of {} ports, a {} has {}", spec_.leaf_ports, spec_.switch_type, *ports),
+            "give fewer `leaf_ports` or a bigger switch");
+      return {};
+    }
     switch (spec_.kind) {
       case FabricKind::none:
       case FabricKind::list:
@@ -41,7 +52,6 @@ class Generator {
         torus();
         break;
     }
-    by_hand();
     return std::move(fabric_);
   }
 
@@ -55,20 +65,18 @@ class Generator {
     return all;
   }
 
-  [[nodiscard]] int switch_ports() const {
+  /// Ports in use: all of the switch unless `leaf_ports` says fewer.
+  int switch_ports() {
     if (spec_.leaf_ports > 0) return spec_.leaf_ports;
-    const auto* ports = parameters_.find(spec_.switch_type + ".ports");
-    return ports == nullptr ? 64 : static_cast<int>(ports->value);
+    return static_cast<int>(values_.required(spec_.switch_type, "ports", spec_.location));
   }
 
-  void fault(std::string message, std::string hint, const SourceLocation& where) {
-    auto diagnostic = make_error(std::move(message), std::move(hint));
-    diagnostic.location = where;
-    faults_.push_back(std::move(diagnostic));
+  void fault(std::string message, std::string hint) {
+    values_.error(spec_.location, std::move(message), std::move(hint));
   }
 
   int add_switch(std::string name, std::vector<int> coordinates = {}) {
-    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates)});
+    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates), spec_.location});
     return num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
   }
 
@@ -80,22 +88,42 @@ class Generator {
     const int ports = switch_ports();
     if (num_hcas() > ports) {
       fault(fmt::format("{} HCAs do not fit on one switch of {} ports", num_hcas(), ports),
-            "use leaf_spine or fat_tree", spec_.location);
+            "use leaf_spine or fat_tree");
       return;
     }
     const int center = add_switch("switch0");
     for (int h = 0; h < num_hcas(); ++h) cable(h, center);
   }
 
-  /// Ports of a leaf towards hosts; the rest go up. down / up = oversubscription.
-  [[nodiscard]] int down_ports() const {
+  /// Ports of a leaf towards hosts. down / up = oversubscription.
+  int down_ports() {
     const double share = spec_.oversubscription / (1 + spec_.oversubscription);
     return std::max(1, static_cast<int>(std::floor(switch_ports() * share + 1e-9)));
   }
 
+  /// As many as the oversubscription asks for; a port may stay empty when the ratio does not divide the ports.
+  int up_ports() {
+    const int up = static_cast<int>(std::ceil(down_ports() / spec_.oversubscription - 1e-9));
+    return std::max(1, std::min(up, switch_ports() - down_ports()));
+  }
+
+  /// Reports fabrics nobody builds before memory is spent on them.
+  bool is_buildable(std::int64_t switches, std::int64_t cables) {
+    if (switches <= k_max_switches && cables <= k_max_cables) return true;
+    const bool is_short_of_switches = switches > k_max_switches;
+    fault(fmt::format("{} of {} switches and {} cables", to_string(spec_.kind), switches, cables),
+          fmt::format("at most {} {} are simulated: make the fabric smaller",
+                      is_short_of_switches ? k_max_switches : k_max_cables,
+                      is_short_of_switches ? "switches" : "cables"));
+    return false;
+  }
+
   std::vector<int> add_leaves(const Group& group, const std::string& name) {
     const int down = down_ports();
+    const auto num_leaves = (static_cast<std::int64_t>(group.size()) + down - 1) / down;
     std::vector<int> leaves;
+    const auto known = static_cast<std::int64_t>(fabric_.switches.size());
+    if (!is_buildable(known + num_leaves, num_hcas() + (known + num_leaves) * up_ports())) return leaves;
     for (std::size_t i = 0; i < group.size(); ++i) {
       if (i % static_cast<std::size_t>(down) == 0)
         leaves.push_back(add_switch(fmt::format("{}{}", name, leaves.size())));
@@ -104,25 +132,41 @@ class Generator {
     return leaves;
   }
 
-  /// Spines with as many cables from every leaf as it has ports up, spread evenly.
+  /// The fewest spines that have ports for all cables and get equally many from each leaf; more than `up` are of no
+  /// use.
+  static int fewest_spines(int leaves, int up, int ports) {
+    for (int spines = std::max(1, (leaves * up + ports - 1) / ports); spines < up; ++spines) {
+      if (up % spines == 0) return spines;
+    }
+    return up;
+  }
+
+  /// Spines with as many cables from every leaf as it has ports up, dealt out in turn.
   void add_spines(const std::vector<int>& leaves, const std::string& name, int wanted) {
     if (leaves.size() < 2) return;
     const int ports = switch_ports();
-    const int up = std::max(1, ports - down_ports());
-    const int total = up * static_cast<int>(leaves.size());
-    const int spines = wanted > 0 ? wanted : std::max(1, (total + ports - 1) / ports);
-    if (static_cast<int>(leaves.size()) * ((up + spines - 1) / spines) > ports &&
-        static_cast<int>(leaves.size()) > ports) {
-      fault(fmt::format("{} leaves need spines of {} ports, the switch has {}", leaves.size(), leaves.size(), ports),
-            "use fat_tree with 3 tiers, more oversubscription or a bigger switch", spec_.location);
+    const int up = up_ports();
+    const int num_leaves = static_cast<int>(leaves.size());
+    if (wanted > up) {
+      fault(fmt::format("{} spines, but a leaf has {} ports up", wanted, up),
+            fmt::format("every leaf needs a cable to every spine: take at most {} spines, or leaves with more ports",
+                        up));
+      return;
+    }
+    const int spines = wanted > 0 ? wanted : fewest_spines(num_leaves, up, ports);
+    const int needed = (num_leaves * up + spines - 1) / spines;
+    // Spines are laid out like the leaves, but all ports of the switch are there to be used.
+    const int most = std::max(ports, static_cast<int>(values_.value_or(spec_.switch_type, "ports", ports)));
+    if (needed > most) {
+      fault(fmt::format("{} leaves need {} spines of {} ports, the switch has {}", num_leaves, spines, needed, most),
+            wanted > 0 ? "take more spines" : "use fat_tree with 3 tiers, more oversubscription or a bigger switch");
       return;
     }
     std::vector<int> made;
     for (int s = 0; s < spines; ++s) made.push_back(add_switch(fmt::format("{}{}", name, s)));
-    for (std::size_t l = 0; l < leaves.size(); ++l) {
-      // Fewer ports up than spines: start at another spine for every leaf.
-      const int offset = up < spines ? static_cast<int>(l) * up : 0;
-      for (int u = 0; u < std::max(up, 1); ++u) cable(leaves[l], made[static_cast<std::size_t>((u + offset) % spines)]);
+    for (int l = 0; l < num_leaves; ++l) {
+      for (int u = 0; u < up; ++u)
+        cable(leaves[static_cast<std::size_t>(l)], made[static_cast<std::size_t>((l * up + u) % spines)]);
     }
   }
 
@@ -133,17 +177,21 @@ class Generator {
   /// Pods of leaves and aggregation switches; aggregation switch j of every pod meets core group j.
   void three_tiers() {
     const int ports = switch_ports();
-    const int down = down_ports();
-    const int up = std::max(1, ports - down);
+    const int up = up_ports();
     const int leaves_per_pod = std::max(1, ports / 2);
     const int aggregation_up = ports - leaves_per_pod;
     const auto leaves = add_leaves(everybody(), "leaf");
     const int pods = (static_cast<int>(leaves.size()) + leaves_per_pod - 1) / leaves_per_pod;
     if (pods > ports) {
       fault(fmt::format("{} HCAs need {} pods, a core switch has {} ports", num_hcas(), pods, ports),
-            "use a bigger switch or more oversubscription", spec_.location);
+            "use a bigger switch or more oversubscription");
       return;
     }
+    const auto num_leaves = static_cast<std::int64_t>(leaves.size());
+    const std::int64_t cores = pods < 2 ? 0 : static_cast<std::int64_t>(up) * aggregation_up;
+    if (!is_buildable(num_leaves + static_cast<std::int64_t>(pods) * up + cores,
+                      num_hcas() + num_leaves * up + cores * pods))
+      return;
     std::vector<std::vector<int>> aggregation(static_cast<std::size_t>(pods));
     for (int pod = 0; pod < pods; ++pod) {
       for (int j = 0; j < up; ++j)
@@ -180,16 +228,31 @@ class Generator {
   }
 
   void dragonfly() {
-    const int per_router = std::max(1, spec_.hosts_per_router);
-    const int routers = std::max(1, spec_.routers_per_group);
+    // Balanced when not given: routers = 2 * hosts, and ports = hosts + (routers - 1) + global links
+    // [Kim et al., ISCA 2008].
+    const int per_router = spec_.hosts_per_router > 0 ? spec_.hosts_per_router : std::max(1, (switch_ports() + 1) / 4);
+    const int routers = spec_.routers_per_group > 0 ? spec_.routers_per_group : 2 * per_router;
     int groups = spec_.groups;
     if (groups == 0) groups = (num_hcas() + per_router * routers - 1) / (per_router * routers);
-    if (num_hcas() > groups * routers * per_router) {
+    if (num_hcas() > static_cast<long>(groups) * routers * per_router) {
       fault(fmt::format("{} HCAs do not fit into {} groups of {} routers with {} each", num_hcas(), groups, routers,
                         per_router),
-            "raise groups, routers_per_group or hosts_per_router", spec_.location);
+            "raise groups, routers_per_group or hosts_per_router");
       return;
     }
+    if (groups > 1 && routers * spec_.global_links < groups - 1) {
+      fault(fmt::format("{} routers with {} global links each reach {} of the {} other groups", routers,
+                        spec_.global_links, routers * spec_.global_links, groups - 1),
+            "raise global_links or routers_per_group, or take fewer groups");
+      return;
+    }
+    // The global ports of a group are dealt out to the other groups in turn.
+    const int links = groups > 1 ? routers * spec_.global_links / (groups - 1) : 0;
+    const auto num_routers = static_cast<std::int64_t>(groups) * routers;
+    const std::int64_t global_cables = static_cast<std::int64_t>(groups) * (groups - 1) / 2 * links;
+    if (!is_buildable(num_routers, num_hcas() + num_routers * (routers - 1) / 2 + global_cables)) return;
+    fabric_.num_routers = groups * routers;
+    fabric_.routers_per_group = routers;
     std::vector<int> made;
     for (int g = 0; g < groups; ++g) {
       for (int r = 0; r < routers; ++r) made.push_back(add_switch(fmt::format("group{}-router{}", g, r)));
@@ -201,8 +264,6 @@ class Generator {
         for (int b = a + 1; b < routers; ++b) cable(router(g, a), router(g, b));
       }
     }
-    // The global ports of a group are dealt out to the other groups in turn.
-    const int links = groups > 1 ? std::max(1, routers * spec_.global_links / (groups - 1)) : 0;
     std::vector<int> used(static_cast<std::size_t>(groups), 0);
     for (int a = 0; a < groups; ++a) {
       for (int b = a + 1; b < groups; ++b) {
@@ -213,8 +274,19 @@ class Generator {
   }
 
   void torus() {
-    int routers = 1;
-    for (const int d : spec_.dimensions) routers *= std::max(1, d);
+    std::int64_t product = 1;
+    for (const int d : spec_.dimensions) product = std::min<std::int64_t>(product * std::max(0, d), k_uncountable);
+    if (spec_.dimensions.empty() || product == 0) {
+      fault("a torus without routers", "give `dimensions` of 1 or more, like [4, 4, 4]");
+      return;
+    }
+    if (spec_.dimensions.size() > k_max_dimensions) {
+      fault(fmt::format("a torus of {} dimensions", spec_.dimensions.size()),
+            fmt::format("give at most {} `dimensions`", k_max_dimensions));
+      return;
+    }
+    if (!is_buildable(product, num_hcas() + product * static_cast<std::int64_t>(spec_.dimensions.size()))) return;
+    const int routers = static_cast<int>(product);
     const int per_router = (num_hcas() + routers - 1) / routers;
     std::vector<int> made;
     std::vector<std::vector<int>> places;
@@ -244,52 +316,38 @@ class Generator {
     }
   }
 
-  /// Switches and cables written one by one.
-  void by_hand() {
-    std::map<std::string, int> ends;
-    for (int h = 0; h < num_hcas(); ++h) ends[hcas_[static_cast<std::size_t>(h)].name] = h;
-    for (std::size_t s = 0; s < fabric_.switches.size(); ++s)
-      ends[fabric_.switches[s].name] = num_hcas() + static_cast<int>(s);
-    for (const auto& one : spec_.switches) {
-      if (ends.count(one.name) > 0)
-        fault(fmt::format("two switches are called '{}'", one.name), "give every switch its own name", one.location);
-      fabric_.switches.push_back({one.name, one.type, {}});
-      ends[one.name] = num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
-    }
-    for (const auto& one : spec_.cables) {
-      const auto end = [&](const std::string& name) {
-        const auto it = ends.find(name);
-        if (it != ends.end()) return it->second;
-        std::vector<std::string> known;
-        for (const auto& [other, index] : ends) known.push_back(other);
-        const auto near = nearest_name(name, known);
-        fault(fmt::format("cable ends at '{}', which is no HCA or switch", name),
-              near.empty() ? "ends are host.hcaN or switch names" : fmt::format("did you mean '{}'?", near),
-              one.location);
-        return -1;
-      };
-      const int a = end(one.from);
-      const int b = end(one.to);
-      if (a < 0 || b < 0) continue;
-      for (int k = 0; k < std::max(1, one.count); ++k) {
-        fabric_.cables.push_back(
-            {a, b, one.rate ? one.rate->bytes_per_s : 0, one.length_m.value_or(spec_.cable_length_m)});
-      }
-    }
-  }
-
   const FabricSpec& spec_;
   const std::vector<HcaPort>& hcas_;
-  const ParameterSet& parameters_;
-  Diagnostics& faults_;
+  DeviceValues& values_;
   Fabric fabric_;
 };
 
 }  // namespace
 
-Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
-                   Diagnostics& faults) {
-  return Generator(spec, hcas, parameters, faults).make();
+bool needs_ports(const FabricSpec& spec) {
+  switch (spec.kind) {
+    case FabricKind::none:
+    case FabricKind::list:
+    case FabricKind::torus:
+      return false;
+    case FabricKind::dragonfly:
+      return spec.hosts_per_router < 1;
+    case FabricKind::single_switch:
+    case FabricKind::leaf_spine:
+    case FabricKind::fat_tree:
+    case FabricKind::rail_optimized:
+      return spec.leaf_ports < 1;
+  }
+  return false;
+}
+
+Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, DeviceValues& values) {
+  const auto faults_before = values.num_faults();
+  auto fabric = Generator(spec, hcas, values).make();
+  if (values.num_faults() > faults_before) return fabric;  // cables by hand may end at what could not be made
+  add_by_hand(spec, hcas, fabric, values);
+  check_ports(fabric, static_cast<int>(hcas.size()), values);
+  return fabric;
 }
 
 }  // namespace fabricast::topology

@@ -3,12 +3,18 @@
 // function; irregular parts are appended by name. What cannot be built (too few ports, unknown ends) is reported.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "fabricast/topology.hpp"
+#include "topology/device_values.hpp"
 
 namespace fabricast::topology {
+
+/// Beyond these a fabric is a slip of the pen: the largest machines have some 10,000 switches and 200,000 cables.
+constexpr std::int64_t k_max_switches = 100'000;
+constexpr std::int64_t k_max_cables = 4'000'000;
 
 /// An HCA as generators see it.
 struct HcaPort {
@@ -22,6 +28,7 @@ struct FabricSwitch {
   std::string name;
   std::string type;
   std::vector<int> coordinates;  ///< torus only
+  SourceLocation location;
 };
 
 /// Ends are indices: HCAs from 0, then switches.
@@ -30,14 +37,26 @@ struct Cable {
   int b = 0;
   double rate = 0;  ///< bytes/s per direction; 0 = slower of the ends
   double length_m = 3;
+  std::string parameter = "fabric.rate";  ///< what `rate` is called
 };
 
 struct Fabric {
   std::vector<FabricSwitch> switches;
   std::vector<Cable> cables;
+  int num_routers = 0;        ///< dragonfly: the first switches, group after group
+  int routers_per_group = 0;  ///< dragonfly
 };
 
-Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, const ParameterSet& parameters,
-                   Diagnostics& faults);
+/// True when the generator counts with the ports of the switch type.
+bool needs_ports(const FabricSpec& spec);
+
+/// The generator's part and the part by hand.
+Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, DeviceValues& values);
+
+/// Appends the switches and cables of the spec's lists.
+void add_by_hand(const FabricSpec& spec, const std::vector<HcaPort>& hcas, Fabric& fabric, DeviceValues& values);
+
+/// Reports switches with more cables than ports, once per type.
+void check_ports(const Fabric& fabric, int num_hcas, DeviceValues& values);
 
 }  // namespace fabricast::topology

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabricast/topology.hpp"
+#include "topology/device_values.hpp"
 
 namespace fabricast::topology {
 
@@ -20,15 +21,25 @@ struct HostShape {
   std::vector<std::vector<int>> links_from;  ///< [device] -> links that start there
   std::vector<std::vector<int>> by_kind;     ///< [DeviceKind] -> devices in ordinal order
 
+  /// Number of the new device.
+  int add_device(DeviceKind kind, const std::string& name, const std::string& type, int socket, Duration forwarding);
+  /// Adds `link` from `a` to `b` and its reverse.
+  void connect(int a, int b, Link link);
+
   [[nodiscard]] std::optional<Path> find_path(int from, int to, const PathOptions& options) const;
 
  private:
-  mutable std::map<std::tuple<int, int, bool, bool>, std::optional<Path>> paths_;
+  mutable std::map<std::tuple<int, int, bool, bool, bool>, std::optional<Path>> paths_;
   [[nodiscard]] std::optional<Path> search(int from, int to, bool over_nvlink, bool through_gpus) const;
+  [[nodiscard]] Path described(const std::vector<LinkId>& links) const;
+  [[nodiscard]] std::optional<Path> redirected(int from, int to, std::optional<Path> cabled) const;
 };
 
-/// Builds the shape; faults are appended to `faults` with the location of the device that causes them.
-HostShape build_shape(const HostSpec& spec, const SourceLocation& where, const ParameterSet& parameters,
-                      const std::vector<DeviceType>& types, Diagnostics& faults);
+/// Builds the shape; faults are reported at the device that causes them, or at `where`.
+HostShape build_shape(const HostSpec& spec, const SourceLocation& where, DeviceValues& values);
+
+/// Adds the NVLinks of the shape's spec. `made`: device names to numbers, below 0 for devices at fault.
+void connect_nvlinks(HostShape& shape, const std::map<std::string, int>& made, const SourceLocation& where,
+                     DeviceValues& values);
 
 }  // namespace fabricast::topology

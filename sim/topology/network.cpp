@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/connected_components.hpp>
 #include <functional>
 #include <limits>
 
@@ -12,6 +13,7 @@ namespace fabricast::topology {
 namespace {
 
 constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
+constexpr std::size_t k_max_distances = 128U << 20U;  // entries kept before they are found anew: 256 MiB
 
 /// splitmix64: spreads flow numbers evenly over equal-cost links, the same on every machine.
 std::uint64_t mixed(std::uint64_t x) {
@@ -27,164 +29,271 @@ struct Network::SwitchGraph {
   boost::compressed_sparse_row_graph<boost::directedS> graph;
 };
 
+/// Picks among equal-cost links, the same every time.
+class Network::Chooser {
+ public:
+  /// One hash per flow and pair of ends; each hop takes other bits, so that successive choices are independent.
+  Chooser(bool by_destination, int from, int to, int to_port, std::uint64_t flow)
+      : by_destination_(by_destination),
+        destination_(static_cast<std::uint64_t>(to_port)),
+        hash_(mixed(flow * 0x1000193ULL +
+                    mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)))) {}
+
+  std::size_t below(std::size_t count) {
+    if (by_destination_) {
+      const auto picked = destination_ % count;
+      destination_ /= count;
+      return picked;
+    }
+    const auto picked = hash_ % count;
+    hash_ = mixed(hash_);
+    return picked;
+  }
+
+  /// By destination: first among the next switches, then among the parallel cables to the one picked. The destination
+  /// loses only the digit of the switch: the next tier picks by the rest, and the way down between the same two tiers
+  /// picks among its parallel cables by the digit used on the way up.
+  Edge among(const Edges& next) {
+    if (!by_destination_) return next[below(next.size())];
+    if (next.size() == 1) return next.front();
+    std::vector<int> neighbours;
+    for (const auto& edge : next) {
+      if (std::find(neighbours.begin(), neighbours.end(), edge.to) == neighbours.end()) neighbours.push_back(edge.to);
+    }
+    const int neighbour = neighbours[below(neighbours.size())];
+    Edges parallel;
+    for (const auto& edge : next) {
+      if (edge.to == neighbour) parallel.push_back(edge);
+    }
+    return parallel[destination_ % parallel.size()];
+  }
+
+ private:
+  bool by_destination_;
+  std::uint64_t destination_;
+  std::uint64_t hash_;
+};
+
 Network::~Network() = default;
 
-Network::Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link,
-                 std::vector<std::vector<int>> coordinates, std::vector<int> dimensions, std::vector<bool> is_switch,
-                 bool is_routed_by_destination)
-    : edges_(static_cast<std::size_t>(num_nodes)),
-      coordinates_(std::move(coordinates)),
-      dimensions_(std::move(dimensions)),
-      is_switch_(std::move(is_switch)),
-      is_routed_by_destination_(is_routed_by_destination) {
+Network::Network(NetworkPlan plan)
+    : plan_(std::move(plan)), edges_(static_cast<std::size_t>(plan_.num_hcas + plan_.num_switches)) {
+  plan_.coordinates.resize(static_cast<std::size_t>(plan_.num_switches));
   std::vector<std::pair<int, int>> pairs;
-  for (std::size_t c = 0; c < cables.size(); ++c) {
-    const auto [a, b] = cables[c];
-    const int link = first_link + 2 * static_cast<int>(c);
+  for (std::size_t c = 0; c < plan_.cables.size(); ++c) {
+    const auto [a, b] = plan_.cables[c];
+    const int link = plan_.first_link + 2 * static_cast<int>(c);
     edges_[static_cast<std::size_t>(a)].push_back({b, link});
     edges_[static_cast<std::size_t>(b)].push_back({a, link + 1});
     // HCAs do not forward: only edges between switches count for distances.
-    if (is_switch_[static_cast<std::size_t>(a)] && is_switch_[static_cast<std::size_t>(b)]) {
-      pairs.emplace_back(a, b);
-      pairs.emplace_back(b, a);
+    if (is_switch(a) && is_switch(b)) {
+      pairs.emplace_back(a - plan_.num_hcas, b - plan_.num_hcas);
+      pairs.emplace_back(b - plan_.num_hcas, a - plan_.num_hcas);
     }
   }
   std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   graph_ = std::make_unique<SwitchGraph>();
-  graph_->graph = {boost::edges_are_sorted, pairs.begin(), pairs.end(), edges_.size()};
+  graph_->graph = {boost::edges_are_sorted, pairs.begin(), pairs.end(), static_cast<std::size_t>(plan_.num_switches)};
+  label_parts();
+  number_by_port();
+  collect_global_cables();
 }
 
-int Network::entry_of(int node) const {
-  if (is_switch_[static_cast<std::size_t>(node)]) return node;
-  for (const auto& edge : edges_[static_cast<std::size_t>(node)]) {
-    if (is_switch_[static_cast<std::size_t>(edge.to)]) return edge.to;
-  }
-  return -1;
+void Network::label_parts() {
+  part_.assign(static_cast<std::size_t>(plan_.num_switches), 0);
+  if (plan_.num_switches > 0) boost::connected_components(graph_->graph, part_.data());
 }
 
-const std::vector<std::uint16_t>& Network::distances_to(int target) const {
-  const auto [it, is_new] = distances_.try_emplace(target);
-  if (!is_new) return it->second;
-  std::vector<std::uint16_t> distance(edges_.size(), k_unreachable);
-  distance[static_cast<std::size_t>(target)] = 0;
-  boost::breadth_first_search(
-      graph_->graph, static_cast<std::size_t>(target),
-      boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
-  it->second = std::move(distance);
-  return it->second;
-}
-
-std::vector<Network::Edge> Network::next_edges(int at, int to, const std::vector<std::uint16_t>& distance) const {
-  std::vector<Edge> next;
-  const auto& here = coordinates_[static_cast<std::size_t>(at)];
-  const auto& there = coordinates_[static_cast<std::size_t>(to)];
-  if (!here.empty() && !there.empty()) {
-    // Dimension order, the short way round.
-    for (std::size_t d = 0; d < here.size(); ++d) {
-      if (here[d] == there[d]) continue;
-      const int size = dimensions_[d];
-      const int ahead = (there[d] - here[d] + size) % size;
-      const int step = 2 * ahead <= size ? 1 : size - 1;
-      auto wanted = here;
-      wanted[d] = (here[d] + step) % size;
-      for (const auto& edge : edges_[static_cast<std::size_t>(at)]) {
-        if (coordinates_[static_cast<std::size_t>(edge.to)] == wanted) next.push_back(edge);
-      }
-      return next;
+/// Subnet managers deal routes out leaf by leaf: HCAs of one switch get successive numbers, whatever hosts they are in.
+void Network::number_by_port() {
+  port_number_.assign(static_cast<std::size_t>(plan_.num_hcas), -1);
+  int next = 0;
+  for (int node = plan_.num_hcas; node < plan_.num_hcas + plan_.num_switches; ++node) {
+    for (const auto& edge : edges_of(node)) {
+      if (!is_switch(edge.to) && port_number_[static_cast<std::size_t>(edge.to)] < 0)
+        port_number_[static_cast<std::size_t>(edge.to)] = next++;
     }
-    return next;
   }
-  const auto left = distance[static_cast<std::size_t>(at)];
-  for (const auto& edge : edges_[static_cast<std::size_t>(at)]) {
-    if (is_switch_[static_cast<std::size_t>(edge.to)] && distance[static_cast<std::size_t>(edge.to)] + 1 == left)
+}
+
+int Network::group_of(int node) const {
+  const int router = node - plan_.num_hcas;
+  if (plan_.routers_per_group == 0 || router < 0 || router >= plan_.num_routers) return -1;
+  return router / plan_.routers_per_group;
+}
+
+void Network::collect_global_cables() {
+  for (int node = plan_.num_hcas; node < plan_.num_hcas + plan_.num_routers; ++node) {
+    for (const auto& edge : edges_of(node)) {
+      const int group = group_of(edge.to);
+      if (group >= 0 && group != group_of(node)) global_cables_[{group_of(node), group}].push_back({node, edge});
+    }
+  }
+}
+
+/// [switch without the HCAs] -> switches on the way to `target`.
+const std::vector<std::uint16_t>& Network::distances_to(int target) const {
+  const auto known = distances_.find(target);
+  if (known != distances_.end()) return known->second;
+  if ((distances_.size() + 1) * static_cast<std::size_t>(plan_.num_switches) > k_max_distances) distances_.clear();
+  const auto root = static_cast<std::size_t>(target - plan_.num_hcas);
+  std::vector<std::uint16_t> distance(static_cast<std::size_t>(plan_.num_switches), k_unreachable);
+  distance[root] = 0;
+  boost::breadth_first_search(
+      graph_->graph, root,
+      boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+  return distances_.emplace(target, std::move(distance)).first->second;
+}
+
+Network::Edges Network::direct_edges(int from, int to) const {
+  Edges direct;
+  for (const auto& edge : edges_of(from)) {
+    if (edge.to == to) direct.push_back(edge);
+  }
+  return direct;
+}
+
+/// Pairs of first and last switch with the fewest switches between: one pair unless an HCA has several cables.
+std::vector<Network::Ends> Network::nearest_ends(int from, int to) const {
+  std::vector<Ends> nearest;
+  if (edges_of(from).size() == 1 && edges_of(to).size() == 1) {
+    const auto& first = edges_of(from).front();
+    const auto& last = edges_of(to).front();
+    if (is_switch(first.to) && is_switch(last.to) && part_of(first.to) == part_of(last.to))
+      nearest.push_back({first, {last.to, last.link ^ 1}});
+    return nearest;
+  }
+  auto best = k_unreachable;
+  for (const auto& last : edges_of(to)) {
+    if (!is_switch(last.to)) continue;
+    const auto& distance = distances_to(last.to);
+    for (const auto& first : edges_of(from)) {
+      if (!is_switch(first.to)) continue;
+      const auto hops = distance[static_cast<std::size_t>(first.to - plan_.num_hcas)];
+      if (hops > best || hops == k_unreachable) continue;
+      if (hops < best) nearest.clear();
+      best = hops;
+      nearest.push_back({first, {last.to, last.link ^ 1}});
+    }
+  }
+  return nearest;
+}
+
+/// The first dimension that differs, the short way round; both ways when they are equally long.
+Network::Edges Network::next_on_torus(int at, int to) const {
+  const auto& here = plan_.coordinates[static_cast<std::size_t>(at - plan_.num_hcas)];
+  const auto& there = plan_.coordinates[static_cast<std::size_t>(to - plan_.num_hcas)];
+  std::size_t d = 0;
+  while (here[d] == there[d]) ++d;
+  const int size = plan_.dimensions[d];
+  const int ahead = (there[d] - here[d] + size) % size;
+  Edges next;
+  for (const auto& edge : edges_of(at)) {
+    if (!is_switch(edge.to)) continue;
+    const auto& place = plan_.coordinates[static_cast<std::size_t>(edge.to - plan_.num_hcas)];
+    if (place.empty()) continue;
+    auto along = here;
+    along[d] = place[d];
+    const int step = (place[d] - here[d] + size) % size;
+    const bool is_short_way = (step == 1 && 2 * ahead <= size) || (step == size - 1 && 2 * ahead >= size);
+    if (is_short_way && place == along) next.push_back(edge);
+  }
+  return next;
+}
+
+/// Local, global, local: over a cable between the two groups, never through a third group.
+Network::Edges Network::next_on_dragonfly(int at, int to) const {
+  if (group_of(at) == group_of(to)) return direct_edges(at, to);
+  const auto cables = global_cables_.find({group_of(at), group_of(to)});
+  if (cables == global_cables_.end()) return {};
+  const auto hops = [&](const GlobalCable& cable) {
+    return (cable.router != at ? 1 : 0) + (cable.edge.to != to ? 1 : 0);
+  };
+  int best = 2;
+  for (const auto& cable : cables->second) best = std::min(best, hops(cable));
+  Edges next;
+  std::vector<int> gateways;
+  for (const auto& cable : cables->second) {
+    if (hops(cable) != best) continue;
+    if (cable.router == at) {
+      next.push_back(cable.edge);
+    } else if (std::find(gateways.begin(), gateways.end(), cable.router) == gateways.end()) {
+      gateways.push_back(cable.router);
+      const auto local = direct_edges(at, cable.router);
+      next.insert(next.end(), local.begin(), local.end());
+    }
+  }
+  return next;
+}
+
+Network::Edges Network::next_by_distance(int at, int to) const {
+  const auto& distance = distances_to(to);
+  const auto left = distance[static_cast<std::size_t>(at - plan_.num_hcas)];
+  Edges next;
+  for (const auto& edge : edges_of(at)) {
+    if (is_switch(edge.to) && distance[static_cast<std::size_t>(edge.to - plan_.num_hcas)] + 1 == left)
       next.push_back(edge);
   }
   return next;
 }
 
-/// Destination modulo the number of next switches, then modulo the parallel cables to the one picked. `destination`
-/// loses the digits used, so that the next tier picks by the remaining ones.
-const Network::Edge& Network::by_destination(const std::vector<Edge>& next, std::uint64_t& destination) {
-  std::vector<int> neighbours;
-  for (const auto& edge : next) {
-    if (std::find(neighbours.begin(), neighbours.end(), edge.to) == neighbours.end()) neighbours.push_back(edge.to);
+Network::Edges Network::next_edges(int at, int to) const {
+  const auto has_place = [&](int node) {
+    return !plan_.coordinates[static_cast<std::size_t>(node - plan_.num_hcas)].empty();
+  };
+  if (!plan_.dimensions.empty() && has_place(at) && has_place(to)) return next_on_torus(at, to);
+  if (group_of(at) >= 0 && group_of(to) >= 0) {
+    auto next = next_on_dragonfly(at, to);
+    if (!next.empty()) return next;
   }
-  const int neighbour = neighbours[destination % neighbours.size()];
-  destination /= neighbours.size();
-  std::vector<const Edge*> parallel;
-  for (const auto& edge : next) {
-    if (edge.to == neighbour) parallel.push_back(&edge);
-  }
-  return *parallel[destination % parallel.size()];
+  return next_by_distance(at, to);
 }
 
 std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (from == to) return {};
-  for (const auto& edge : edges_[static_cast<std::size_t>(from)]) {
-    if (edge.to == to) return {{edge.link}};
-  }
-  const int first = entry_of(from);
-  const int last = entry_of(to);
-  if (first < 0 || last < 0) return {};
-  std::vector<LinkId> links;
-  for (const auto& edge : edges_[static_cast<std::size_t>(from)]) {
-    if (first == from) break;
-    if (edge.to == first) {
-      links.push_back({edge.link});
-      break;
-    }
-  }
-  const auto& distance = distances_to(last);
-  if (distance[static_cast<std::size_t>(first)] == k_unreachable) return {};
-  // One hash per flow and pair of ends; each hop takes other bits, so that successive choices are independent.
-  auto hash =
-      mixed(flow * 0x1000193ULL + mixed((static_cast<std::uint64_t>(from) << 32) ^ static_cast<std::uint64_t>(to)));
-  auto destination = static_cast<std::uint64_t>(to);
-  for (int at = first; at != last;) {
-    const auto next = next_edges(at, last, distance);
-    if (next.empty()) return {};
-    const auto& edge = is_routed_by_destination_ ? by_destination(next, destination) : next[hash % next.size()];
-    hash = mixed(hash);
+  Chooser chooser(plan_.is_routed_by_destination, from, to, port_number_[static_cast<std::size_t>(to)], flow);
+  if (const auto direct = direct_edges(from, to); !direct.empty()) return {{chooser.among(direct).link}};
+  const auto ends = nearest_ends(from, to);
+  if (ends.empty()) return {};
+  const auto& end = ends.size() == 1 ? ends.front() : ends[chooser.below(ends.size())];
+  std::vector<LinkId> links{{end.out.link}};
+  for (int at = end.out.to; at != end.in.to;) {
+    const auto edge = chooser.among(next_edges(at, end.in.to));
     links.push_back({edge.link});
     at = edge.to;
   }
-  for (const auto& edge : edges_[static_cast<std::size_t>(last)]) {
-    if (last == to) break;
-    if (edge.to == to) {
-      links.push_back({edge.link});
-      break;
-    }
-  }
+  links.push_back({end.in.link});
   return links;
 }
 
 std::vector<std::vector<LinkId>> Network::all_routes(int from, int to, std::size_t limit) const {
   std::vector<std::vector<LinkId>> routes;
-  const auto one = route(from, to, 0);
-  const int first = entry_of(from);
-  const int last = entry_of(to);
-  if (one.size() < 2 || first < 0 || last < 0) {
-    if (!one.empty()) routes.push_back(one);
+  if (from == to) return routes;
+  if (const auto direct = direct_edges(from, to); !direct.empty()) {
+    for (const auto& edge : direct) {
+      if (routes.size() < limit) routes.push_back({{edge.link}});
+    }
     return routes;
   }
-  const auto& distance = distances_to(last);
-  std::vector<LinkId> links{one.front()};
-  if (first == from) links.clear();
-  const std::function<void(int)> walk = [&](int at) {
+  std::vector<LinkId> links;
+  const std::function<void(int, const Edge&)> walk = [&](int at, const Edge& in) {
     if (routes.size() >= limit) return;
-    if (at == last) {
-      auto whole = links;
-      if (last != to) whole.push_back(one.back());
-      routes.push_back(std::move(whole));
+    if (at == in.to) {
+      routes.push_back(links);
+      routes.back().push_back({in.link});
       return;
     }
-    for (const auto& edge : next_edges(at, last, distance)) {
+    for (const auto& edge : next_edges(at, in.to)) {
       links.push_back({edge.link});
-      walk(edge.to);
+      walk(edge.to, in);
       links.pop_back();
     }
   };
-  walk(first);
+  for (const auto& end : nearest_ends(from, to)) {
+    links = {{end.out.link}};
+    walk(end.out.to, end.in);
+  }
   return routes;
 }
 

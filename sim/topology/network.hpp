@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes through the network: minimal hops, dimension order on a torus. Among equal-cost links Ethernet picks by a hash
-// of the flow, InfiniBand by destination modulo, as its subnet managers do on fat trees: that keeps shifts free of
-// collisions. Distances to a switch are found by breadth-first search when first needed and kept; there is no table of
-// pairs.
+// Routes through the network: fewest switches; dimension order on a torus; at most one global cable on a dragonfly.
+// Among equal-cost links Ethernet picks by a hash of the flow, InfiniBand by destination modulo, as its subnet managers
+// do on fat trees: that keeps shifts free of collisions. Distances to a switch are found by breadth-first search when
+// first needed and kept while they are few; there is no table of pairs.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fabricast/topology.hpp"
 
 namespace fabricast::topology {
 
+/// The network as a graph of nodes: HCAs from 0, then switches.
+struct NetworkPlan {
+  int num_hcas = 0;
+  int num_switches = 0;
+  std::vector<std::pair<int, int>> cables;  ///< ends; cable k has the links first_link + 2k (a to b) and + 2k + 1
+  int first_link = 0;
+  bool is_routed_by_destination = false;
+  std::vector<int> dimensions;                ///< torus: routers per dimension, else empty
+  std::vector<std::vector<int>> coordinates;  ///< torus: [switch] -> place; empty for switches added by hand
+  int num_routers = 0;                        ///< dragonfly: switches from 0 that are routers, group after group
+  int routers_per_group = 0;                  ///< dragonfly, else 0
+};
+
 class Network {
  public:
-  /// `ends`: 2 node numbers per cable (HCAs and switches numbered together); the cable's links are first_link + 2k
-  /// (a to b) and first_link + 2k + 1. `coordinates[node]` is empty except on a torus of size `dimensions`.
-  Network(int num_nodes, const std::vector<std::pair<int, int>>& cables, int first_link,
-          std::vector<std::vector<int>> coordinates, std::vector<int> dimensions, std::vector<bool> is_switch,
-          bool is_routed_by_destination);
+  explicit Network(NetworkPlan plan);
   ~Network();
 
-  /// Links from one node to another, or an empty list when there is no way (or both are the same).
+  [[nodiscard]] bool has_cable(int node) const { return !edges_of(node).empty(); }
+  /// Links from one HCA to another, or an empty list when there is no way (or both are the same).
   [[nodiscard]] std::vector<LinkId> route(int from, int to, std::uint64_t flow) const;
   [[nodiscard]] std::vector<std::vector<LinkId>> all_routes(int from, int to, std::size_t limit) const;
 
@@ -32,18 +43,40 @@ class Network {
     int to = 0;
     int link = 0;
   };
-  [[nodiscard]] const std::vector<std::uint16_t>& distances_to(int target) const;
-  [[nodiscard]] std::vector<Edge> next_edges(int at, int to, const std::vector<std::uint16_t>& distance) const;
-  static const Edge& by_destination(const std::vector<Edge>& next, std::uint64_t& destination);
-  [[nodiscard]] int entry_of(int node) const;  ///< the switch an HCA hangs at, or itself
+  using Edges = std::vector<Edge>;
+  /// A way out of the sending HCA and a way into the receiving one.
+  struct Ends {
+    Edge out;  ///< to the first switch
+    Edge in;   ///< `to` is the last switch, `link` leads from it to the HCA
+  };
+  class Chooser;
 
-  std::vector<std::vector<Edge>> edges_;
-  std::vector<std::vector<int>> coordinates_;
-  std::vector<int> dimensions_;
-  std::vector<bool> is_switch_;
-  bool is_routed_by_destination_ = false;
+  [[nodiscard]] bool is_switch(int node) const { return node >= plan_.num_hcas; }
+  [[nodiscard]] int part_of(int node) const { return part_[static_cast<std::size_t>(node - plan_.num_hcas)]; }
+  [[nodiscard]] const Edges& edges_of(int node) const { return edges_[static_cast<std::size_t>(node)]; }
+  void number_by_port();
+  void collect_global_cables();
+  void label_parts();
+  [[nodiscard]] const std::vector<std::uint16_t>& distances_to(int target) const;
+  [[nodiscard]] Edges direct_edges(int from, int to) const;
+  [[nodiscard]] std::vector<Ends> nearest_ends(int from, int to) const;
+  [[nodiscard]] Edges next_edges(int at, int to) const;
+  [[nodiscard]] Edges next_on_torus(int at, int to) const;
+  [[nodiscard]] Edges next_on_dragonfly(int at, int to) const;
+  [[nodiscard]] Edges next_by_distance(int at, int to) const;
+  [[nodiscard]] int group_of(int node) const;  ///< dragonfly group, -1 for anything but a router
+
+  NetworkPlan plan_;
+  std::vector<Edges> edges_;
+  std::vector<int> port_number_;  ///< [HCA] -> number in port order: HCAs of one switch are consecutive
+  std::vector<int> part_;         ///< [switch without the HCAs] -> connected part it belongs to
   struct SwitchGraph;
   std::unique_ptr<SwitchGraph> graph_;  ///< switches only, for the searches
+  struct GlobalCable {
+    int router = 0;  ///< in the first group of the pair
+    Edge edge;       ///< to the router of the second
+  };
+  std::map<std::pair<int, int>, std::vector<GlobalCable>> global_cables_;  ///< dragonfly: by pair of groups
   mutable std::map<int, std::vector<std::uint16_t>> distances_;
 };
 

@@ -9,14 +9,16 @@ import sys
 # Folder -> folders whose internal headers it may include.
 ALLOWED = {
     "sim/base": [],
+    "sim/virtualization": ["base"],
     "sim/topology": ["base"],
     "sim/scenario": ["base"],
-    "models": ["base", "common", "nccl", "mpi"],
+    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system"],
     "sim/config": ["base", "config"],
     "sim/engine": ["base", "engine"],
     "sim/check": ["base"],
     "sim/report": ["base", "report"],
     "sim/exchange": ["base", "exchange"],
+    "sim/packet": ["base", "packet"],
     "calibration/readers": ["base", "readers"],
     "calibration/validate": ["base", "readers", "validate"],
     "calibration/fit": ["base", "fit"],
@@ -25,9 +27,11 @@ ALLOWED = {
 # Public headers that a folder must not use although they are public.
 FORBIDDEN_PUBLIC = {
     "sim/base": ["topology", "scenario", "result", "simulate", "load"],
+    "sim/virtualization": ["topology", "scenario", "result", "simulate", "load", "models/"],
     "sim/topology": ["scenario", "result", "simulate", "load", "models/"],
     "models": ["load", "simulate", "measurement"],
     "sim/engine": ["load", "measurement"],
+    "sim/packet": ["topology", "scenario", "result", "simulate", "load", "measurement", "models/"],
     "sim/exchange": ["load", "simulate", "models/"],
     "calibration/readers": ["load", "simulate", "models/"],
 }
@@ -51,7 +55,7 @@ def main() -> int:
             text = path.read_text()
             for include in re.findall(r'#include ["<]([^">]+)[">]', text):
                 head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "readers", "fit"):
+                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "readers", "fit", "packet"):
                     own = pathlib.Path(folder).name
                     if head != own and head not in allowed:
                         failures.append(f"{name} includes {include}")

@@ -3,6 +3,8 @@
 // is a warning with what was found, why it matters, and the fix. One entry per host group and kind, not per host.
 #pragma once
 
+#include <string>
+
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/scenario.hpp"
@@ -11,6 +13,12 @@
 namespace fabricast {
 
 Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
+/// What the hosts' virtualization cannot do (errors: `run` refuses them too) and what costs performance (warnings). Each
+/// says why, the fix, and the source of the rule.
+Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters);
+/// Which features remain for the VMs of each host group: migration, snapshot, sharing, peer access, GPUDirect RDMA.
+/// Empty without virtual hosts.
+std::string virtual_features(const Topology& topology, const ParameterSet& parameters);
 Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
 
 }  // namespace fabricast

@@ -13,3 +13,4 @@
 #include "fabricast/topology.hpp"
 #include "fabricast/units.hpp"
 #include "fabricast/validation.hpp"
+#include "fabricast/virtualization.hpp"

@@ -19,6 +19,12 @@ struct Term {
   std::string source;     ///< the parameter's source
 };
 
+/// A further column of a row. The key carries the unit (`_ps`, `_bytes`, `_share`); a key without one is a count.
+struct Figure {
+  std::string key;
+  double value = 0;
+};
+
 struct Row {
   Bytes size;     ///< message size as the benchmark prints it
   Duration time;  ///< one operation: collective, half round trip, or the mean time per message of a bandwidth test
@@ -33,6 +39,8 @@ struct Row {
   Duration physical_bound;       ///< bytes over the narrowest link plus path latency: no prediction is below it
   bool is_extrapolated = false;  ///< outside the range the parameters were fitted on
   std::vector<Term> terms;
+  std::string label;            ///< what the row is about when that is not a size: a VM's name
+  std::vector<Figure> figures;  ///< same keys in every row of a workload
 };
 
 /// What was asked of one setting and what the simulation used.

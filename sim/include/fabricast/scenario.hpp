@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/sharing.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
@@ -43,6 +44,16 @@ enum class Benchmark {
   reduce_perf,
   alltoall_perf,
   sendrecv_perf,
+  // one host's own: pinned copies on several GPUs at once, compute steps with an exchange, TCP streams and UDP round
+  // trips
+  host_copies,
+  gpu_step,
+  iperf3,
+  sockperf,
+  // sharing of GPUs and hosts: no program of others prints these tables
+  gpu_sharing,
+  remote_gpu,
+  vgpu_migration,
 };
 
 std::string_view to_string(Benchmark benchmark);
@@ -51,7 +62,8 @@ const std::vector<std::string>& benchmark_names();
 std::optional<Benchmark> benchmark_from_name(std::string_view name);
 
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
-enum class BenchmarkFamily { osu, perftest, nccl_tests };
+/// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate.
+enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -64,6 +76,10 @@ enum class BufferPlace { host, device };
 /// thread_per_gpu (`-t N -g 1`); process_per_gpu (one MPI rank per GPU); graph: captured in a CUDA graph (`-G`).
 enum class LaunchMode { one_thread, thread_per_gpu, process_per_gpu, graph };
 std::string_view to_string(LaunchMode mode);
+
+/// Direction of host_copies.
+enum class CopyDirection { to_host, to_device, both };
+std::string_view to_string(CopyDirection direction);
 
 struct SizeRange {
   Bytes from;
@@ -90,7 +106,14 @@ struct Workload {
   int queue_pairs = 1;            ///< perftest -q
   bool is_bidirectional = false;  ///< perftest -b
   int root = 0;                   ///< broadcast and reduce
-  Duration start;                 ///< when this job starts, for several workloads at once
+  CopyDirection direction = CopyDirection::to_host;  ///< host_copies
+  int streams = 4;                                   ///< iperf3 -P
+  Duration compute;                                  ///< gpu_step: GPU time of one step on bare metal
+  Duration start;                                    ///< when this job starts, for several workloads at once
+  std::optional<GpuSharing> sharing;                 ///< gpu_sharing: its clients; collectives: neighbours on the GPUs
+  int iterations = 20;                               ///< operations queued before the host waits for them
+  std::optional<RemoteGpuCalls> remote;              ///< remote_gpu
+  std::optional<MigrationSettings> migration;        ///< vgpu_migration
   SourceLocation location;
 };
 
@@ -99,6 +122,8 @@ struct Software {
   std::string mpi;  ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
   std::optional<Bytes> gpudirect_limit;  ///< largest message sent by GPUDirect RDMA
   std::optional<Bytes> eager_limit;
+  std::optional<Bytes> device_eager_limit;  ///< default: eager_limit, else the profile's
+  std::string ucx_version;                  ///< major.minor; empty = 1.8 or newer
   std::optional<Bytes> staging_chunk;  ///< pipeline chunk of host staging
   bool gpudirect_rdma = true;
   bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible
@@ -118,6 +143,7 @@ struct Scenario {
   std::string topology_file;        ///< as resolved relative to the scenario; empty when the topology is inline
   std::vector<Workload> workloads;  ///< one or more; several run at once
   Software software;
+  HostNeighbours host_neighbours;
   std::vector<std::string> parameter_files;
 };
 

@@ -21,6 +21,8 @@
 
 namespace fabricast {
 
+struct Virtualization;
+
 struct DeviceId {
   std::int32_t value = -1;
   constexpr auto operator<=>(const DeviceId&) const = default;
@@ -69,6 +71,7 @@ struct HostSpec {
   int num_sockets = 2;
   std::vector<DeviceSpec> devices;
   std::vector<NvlinkSpec> nvlinks;
+  std::shared_ptr<const Virtualization> virtualization;  ///< never null in a topology; see virtualization.hpp
 };
 
 struct HostGroupSpec {
@@ -156,10 +159,11 @@ struct PeerCrossing {
   DeviceId root_complex;  ///< where the traffic enters the processor
   std::string processor;  ///< catalogue name; the limits are its p2p_* parameters
   bool is_cross_socket = false;
+  bool is_redirected = false;  ///< sent up by access control or for translation, not by the wiring
 };
 
-/// Who moves the bytes of a path by direct memory access: the PCIe device at its end reads, or the one at its start writes.
-/// `none` inside a socket and through the network as a whole.
+/// Who moves the bytes of a path by direct memory access: the PCIe device at its end reads, or the one at its start
+/// writes. `none` inside a socket and through the network as a whole.
 enum class Dma { none, read, write };
 
 /// The directed links from one memory to another (or to and from an HCA), in order.
@@ -172,7 +176,7 @@ struct Path {
   int socket_crossings = 0;
   int network_switch_hops = 0;
   bool uses_nvlink = false;
-  Dma dma = Dma::none;          ///< an HCA reads what it sends and writes what it receives; GPUs write to their peers
+  Dma dma = Dma::none;  ///< an HCA reads what it sends and writes what it receives; GPUs write to their peers
   std::vector<PeerCrossing> peer_crossings;
   std::vector<DeviceId> root_complexes;  ///< passed through, in order
 
@@ -183,6 +187,8 @@ struct PathOptions {
   bool may_use_nvlink = true;
   /// NVLink paths may pass through another GPU (NCCL's NVB). Off for plain peer copies.
   bool may_forward_through_gpu = false;
+  /// The wiring alone, without access control redirecting peer traffic of a VM.
+  bool as_cabled = false;
 };
 
 /// NCCL's and nvidia-smi's distance classes, near to far.
@@ -205,6 +211,12 @@ class Topology {
   /// Hosts with equal shape numbers have equal devices and links in equal order.
   [[nodiscard]] int host_shape(int host) const;
   [[nodiscard]] const HostSpec& host_spec(int host) const;
+  /// What the host wears (bare metal by default).
+  [[nodiscard]] const Virtualization& virtualization(int host) const;
+  /// Number of the system (VM, or host on bare metal) a GPU or memory belongs to: GPUs are dealt out in order.
+  [[nodiscard]] int guest_of(DeviceId id) const;
+  /// HCAs a system may use: its own, or all of the host when they are shared.
+  [[nodiscard]] bool may_use_hca(int guest, DeviceId hca) const;
 
   [[nodiscard]] Device device(DeviceId id) const;
   [[nodiscard]] DeviceKind kind(DeviceId id) const;
@@ -236,9 +248,11 @@ class Topology {
   [[nodiscard]] std::optional<Path> path(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 
   /// Distance class between two PCIe devices (or a PCIe device and a socket's memory) of one host, NVLink ignored
-  /// unless `with_nvlink`.
+  /// unless `with_nvlink`. As the software sees it: in a VM that hides the PCIe tree every pair is PHB.
   [[nodiscard]] Distance distance(DeviceId a, DeviceId b, bool with_nvlink = false) const;
-  /// HCAs of the device's host, nearest first; ties by ordinal.
+  /// True when a cable ends at the HCA.
+  [[nodiscard]] bool is_cabled(DeviceId hca) const;
+  /// HCAs of the device's host, nearest first; ties by ordinal. Where there is a fabric, only those with a cable.
   [[nodiscard]] std::vector<DeviceId> hcas_by_distance(DeviceId device) const;
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;

@@ -77,11 +77,30 @@ TEST_CASE("oversubscription is stated with its ratio") {
   CHECK(says(doubts(k_good, "fat_tree: {switch: sb7800, oversubscription: 3}"), "the fabric is oversubscribed 3 : 1"));
 }
 
+TEST_CASE("a processor without limits of peer traffic is named once") {
+  test::write_file(
+      "cpu.yaml",
+      "schema: fabricast/device/1\nname: my-cpu\nkind: processor\nvalues:\n  memory_bandwidth: {value: 100 "
+      "GB/s, source: own}\n  pcie_generation: {value: 4, source: own}\n  root_complex_bandwidth: {value: 40 "
+      "GB/s, source: own}\n  root_complex_latency: {value: 100 ns, source: own}\n  max_payload: {value: 256, "
+      "source: own}\n");
+  const auto loaded = test::topology(
+      "schema: fabricast/topology/1\nname: t\ndevices: [cpu.yaml]\nhosts:\n  - {name: a, host: {processor: my-cpu, "
+      "sockets: 1}}\n  - {name: b, host: {processor: my-cpu, sockets: 1}}\nfabric:\n  single_switch: {switch: "
+      "sb7800}\n");
+  const auto text = render(check_topology(loaded.topology, loaded.parameters));
+  const std::string words = "processor 'my-cpu' does not say how fast peer traffic passes it";
+  REQUIRE(says(text, words));
+  CHECK(text.find(words, text.find(words) + 1) == std::string::npos);
+}
+
 TEST_CASE("a link without bandwidth") {
-  const auto loaded =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + k_good + "fabric:\n  " + k_one_switch +
-                     "\nparameters:\n  xeon-skylake.root_complex_bandwidth: {value: 0 GB/s, source: test}\n");
-  CHECK(says(render(check_topology(loaded.topology, loaded.parameters)), "has no bandwidth"));
+  const auto loaded = load_topology(test::write_file(
+      "zero.yaml", "schema: fabricast/topology/1\nname: t\nhosts:\n" + k_good + "fabric:\n  " + k_one_switch +
+                       "\nparameters:\n  xeon-skylake.root_complex_bandwidth: {value: 0 GB/s, source: test}\n"));
+  REQUIRE_FALSE(loaded);
+  CHECK(says(test::shown(loaded.error()),
+             "zero.yaml:4:5: error: 'xeon-skylake.root_complex_bandwidth' is 0, expected a value above 0"));
 }
 
 TEST_CASE(

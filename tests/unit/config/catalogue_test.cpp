@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
+
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+const Values k_gpu_values{
+    {"memory_bandwidth", "1 TB/s"}, {"compute_capability", "80"}, {"pcie_generation", "4"}, {"pcie_width", "8"}};
+
+std::string device_file(const std::string& name, const std::string& kind, const Values& values) {
+  auto text = "schema: fabricast/device/1\nname: " + name + "\nkind: " + kind + "\nvalues:\n";
+  for (const auto& [field, value] : values) text += "  " + field + ": {value: " + value + ", source: own}\n";
+  return text;
+}
+
+/// Faults of a device file of these values, or nothing.
+std::string faults_of_device(const std::string& name, const std::string& kind, const Values& values) {
+  const auto device = load_device(test::write_file("d.yaml", device_file(name, kind, values)));
+  return device ? "" : test::shown(device.error());
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
 
 TEST_CASE("every shipped device and parameter has a source") {
   const auto catalogue = load_whole_catalogue();
@@ -71,10 +95,7 @@ TEST_CASE("the catalogue holds the devices planners ask for") {
 }
 
 TEST_CASE("a user's own device file adds a type") {
-  test::write_file(
-      "my-gpu.yaml",
-      "schema: fabricast/device/1\nname: my-gpu\nkind: gpu\nvalues:\n  pcie_generation: {value: 4, source: own}\n  "
-      "pcie_width: {value: 8, source: own}\n  memory_bandwidth: {value: 1 TB/s, source: own}\n");
+  test::write_file("my-gpu.yaml", device_file("my-gpu", "gpu", k_gpu_values));
   const auto loaded = test::topology(
       "schema: fabricast/topology/1\nname: t\ndevices: [my-gpu.yaml]\nhosts:\n  - name: n\n    host:\n      processor: "
       "epyc-rome\n      devices: [{name: gpu0, type: my-gpu, below: socket0}]\n");
@@ -82,6 +103,81 @@ TEST_CASE("a user's own device file adds a type") {
                                                  loaded.topology.devices(DeviceKind::memory)[0]);
   REQUIRE(path);
   CHECK(path->bottleneck.bytes_per_s == doctest::Approx(pcie_bandwidth(4, 8, 256).bytes_per_s));
+}
+
+TEST_CASE("a device file without a value that models need is refused with the value's name and an example") {
+  const std::map<std::string, Values> sound{
+      {"gpu", k_gpu_values},
+      {"hca",
+       {{"rate", "100 Gb/s"},
+        {"latency", "600 ns"},
+        {"mtu", "4096"},
+        {"packet_header", "30"},
+        {"pcie_generation", "4"},
+        {"pcie_width", "16"}}},
+      {"network_switch", {{"ports", "40"}, {"rate", "100 Gb/s"}, {"latency", "100 ns"}}},
+      {"nvswitch", {{"ports", "18"}, {"port_bandwidth", "25 GB/s"}, {"latency", "100 ns"}}},
+      {"processor",
+       {{"memory_bandwidth", "100 GB/s"},
+        {"pcie_generation", "4"},
+        {"root_complex_bandwidth", "40 GB/s"},
+        {"root_complex_latency", "100 ns"},
+        {"max_payload", "256"}}}};
+  for (const auto& [kind, values] : sound) {
+    CAPTURE(kind);
+    CHECK(faults_of_device("mine", kind, values) == "");
+    for (const auto& [field, value] : values) {
+      CAPTURE(field);
+      auto fewer = values;
+      fewer.erase(field);
+      const auto text = faults_of_device("mine", kind, fewer);
+      CHECK(text.starts_with("d.yaml:5:3: error: " + kind + " 'mine' has no value '" + field + "'"));
+      CHECK(says(text, "note: add it under `values`, e.g. `" + field + ": {value: "));
+    }
+  }
+}
+
+TEST_CASE("NVLink and the second socket need all their values or none") {
+  auto gpu = k_gpu_values;
+  gpu["nvlink_links"] = "6";
+  const auto text = faults_of_device("mine", "gpu", gpu);
+  for (const auto* field : {"nvlink_link_bandwidth", "nvlink_efficiency", "nvlink_latency"}) {
+    CAPTURE(field);
+    CHECK(says(text, "has no value '" + std::string(field) + "'"));
+  }
+  gpu.insert({{"nvlink_link_bandwidth", "25 GB/s"}, {"nvlink_efficiency", "0.9"}, {"nvlink_latency", "1 us"}});
+  CHECK(faults_of_device("mine", "gpu", gpu) == "");
+}
+
+TEST_CASE("values no device can have are refused") {
+  auto gpu = k_gpu_values;
+  gpu["pcie_generation"] = "9";
+  CHECK(says(faults_of_device("mine", "gpu", gpu), "'mine.pcie_generation' is 9\n"));
+  CHECK(says(faults_of_device("mine", "gpu", gpu), "note: give 1 to 6"));
+  gpu["pcie_generation"] = "4";
+  gpu["memory_bandwidth"] = "0 GB/s";
+  CHECK(says(faults_of_device("mine", "gpu", gpu), "'mine.memory_bandwidth' is 0 GB/s"));
+}
+
+TEST_CASE("a device type has a name of its own: none of a software layer, no dot, none of another file") {
+  CHECK(says(faults_of_device("pcie", "gpu", k_gpu_values), "the name 'pcie' is taken"));
+  CHECK(says(faults_of_device("my.gpu", "gpu", k_gpu_values), "use a name without dots and spaces"));
+  test::write_file("a.yaml", device_file("mine", "gpu", k_gpu_values));
+  test::write_file("b.yaml", device_file("mine", "gpu", k_gpu_values));
+  const auto both = load_topology(test::write_file(
+      "t.yaml",
+      "schema: fabricast/topology/1\nname: t\ndevices: [a.yaml, b.yaml]\nhosts:\n  - {name: n, type: dgx-a100}\n"));
+  REQUIRE_FALSE(both);
+  CHECK(says(test::shown(both.error()), "b.yaml:2:7: error: two device files declare 'mine': this one and "));
+}
+
+TEST_CASE("the names of software layers are those the shipped parameters start with") {
+  const auto shipped = load_shipped_parameters();
+  REQUIRE(shipped);
+  for (const auto& [name, parameter] : shipped->all()) {
+    CAPTURE(name);
+    CHECK(says(faults_of_device(name.substr(0, name.find('.')), "gpu", k_gpu_values), "is taken"));
+  }
 }
 
 TEST_CASE("the schema files for editors are those the readers' tables give") {

@@ -173,7 +173,9 @@ TEST_CASE("more queue pairs raise the message rate until the HCA's own, and a sh
   const auto many = at(", queue_pairs: 4096");
   CHECK(four[0].time.ps == doctest::Approx(static_cast<double>(one[0].time.ps) / 4).epsilon(0.01));
   CHECK(many[0].messages_per_s == doctest::Approx(215e6).epsilon(0.01));
-  CHECK(many[1].time == one[1].time);  // large messages are limited by the wire
+  // Large messages are limited by the wire; one queue pair idles between two of them.
+  CHECK(many[1].time < one[1].time);
+  CHECK(many[1].time.ps == doctest::Approx(static_cast<double>(one[1].time.ps)).epsilon(0.005));
   const auto alone = at(", window: 1");
   CHECK(alone[0].time.us() > 1.5);  // a full round trip per message
 }

@@ -62,6 +62,9 @@ struct OperationPlan {
   std::string algorithm;
   std::string protocol;
   int channels = 0;
+  Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
+  std::string label;            ///< as Row::label
+  std::vector<Figure> figures;  ///< as Row::figures
 };
 
 /// Limits that are not links. Each belongs to one device.
@@ -73,7 +76,14 @@ enum class Limit {
   dram,          ///< a memory, reads and writes together
   hca_transmit,  ///< payload rate of an HCA port after packet headers
   hca_receive,
-  loopback,  ///< TCP inside a host
+  loopback,     ///< TCP inside a host
+  virtual_out,  ///< an adapter as a VM sends through it: virtual function, PVRDMA, vmxnet3, virtio
+  virtual_in,
+  virtual_switch,  ///< between VMs of one host
+  translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
+  translation_write,
+  copies,     ///< what a memory exchanges with copying devices, both directions
+  copies_in,  ///< what it takes from them
   gpudirect_read,  ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct PlanContext {
   std::uint64_t seed = 1;
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
+  HostNeighbours neighbours{};  ///< work of others on every host
+};
+
+/// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
+class NoRoute : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 class Planner {
@@ -36,6 +44,9 @@ class Planner {
   [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
   [[nodiscard]] virtual std::vector<GivenUsed> settings() const { return {}; }
   [[nodiscard]] virtual std::vector<std::string> assumptions() const { return {}; }
+  /// What an operation that takes `time` when its devices are its own waits for others on them: time slices of a GPU,
+  /// virtual CPUs.
+  [[nodiscard]] virtual std::vector<Term> waits(Duration /*time*/) const { return {}; }
   /// Multiplies algorithm bandwidth to nccl-tests' bus bandwidth; 1 for other benchmarks.
   [[nodiscard]] virtual double bus_factor() const { return 1; }
 };

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gates, launch terms and what a result says about the hosts' virtualization. The wire is in ports.cpp.
+#include "guest/guest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sharing/contention.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+std::string short_name(const PlanContext& context, DeviceId device) {
+  const auto one = context.topology.device(device);
+  return one.name.substr(context.topology.host_name(one.host).size() + 1);
+}
+
+int compute_capability_of(const PlanContext& context, DeviceId gpu) {
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
+}
+
+std::optional<GpuProfile> profile_of_guest(const PlanContext& context, DeviceId gpu) {
+  const auto& name = guest_settings(context, gpu).profile;
+  if (name.empty()) return std::nullopt;
+  return find_gpu_profile(profile_family(context.topology.device(gpu).type, context.parameters), name,
+                          context.parameters);
+}
+
+}  // namespace
+
+const Virtualization& guest_settings(const PlanContext& context, DeviceId device) {
+  return context.topology.virtualization(context.topology.host_of(device));
+}
+
+GpuMode gpu_mode_of(const PlanContext& context, DeviceId gpu) {
+  const auto& guest = guest_settings(context, gpu);
+  return guest.is_virtual() ? guest.gpu_mode(short_name(context, gpu)) : GpuMode::bare_metal;
+}
+
+NicMode nic_mode_of(const PlanContext& context, DeviceId hca) {
+  const auto& guest = guest_settings(context, hca);
+  return guest.is_virtual() ? guest.nic_mode(short_name(context, hca)) : NicMode::bare_metal;
+}
+
+bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b) {
+  return context.topology.guest_of(a) == context.topology.guest_of(b);
+}
+
+bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
+  const auto& guest = guest_settings(context, gpu);
+  const auto mode = gpu_mode_of(context, gpu);
+  if (guest.profile.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
+  const auto profile = profile_of_guest(context, gpu);
+  return profile && profile->max_instances == 1 && profile->memory_fraction >= 1;
+}
+
+Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
+  return nvlink_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), has_whole_gpu(context, gpu));
+}
+
+Gate pcie_gate_of(const PlanContext& context, DeviceId gpu) {
+  const auto& guest = guest_settings(context, gpu);
+  const auto mode = gpu_mode_of(context, gpu);
+  if (!guest.is_virtual()) return {};
+  if (mode != GpuMode::passthrough)
+    return {false, fmt::format("a {} GPU has no peer access over PCIe", to_string(mode))};
+  return peer_gate(guest);
+}
+
+Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+  return gpudirect_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), nic_mode_of(context, hca),
+                        has_whole_gpu(context, gpu), compute_capability_of(context, gpu));
+}
+
+std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu) {
+  std::vector<Term> terms;
+  const auto& guest = guest_settings(context, gpu);
+  if (gpu_mode_of(context, gpu) == GpuMode::remote) {
+    const bool is_tcp = is_tcp_only(guest.nic);
+    terms.push_back(parameter_term(
+        context.parameters, fmt::format("virtualization: call to the remote GPU over {}", to_string(guest.nic)),
+        is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time"));
+  }
+  return terms;
+}
+
+Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel) {
+  const auto& guest = guest_settings(context, gpu);
+  const bool is_time_sliced = gpu_mode_of(context, gpu) == GpuMode::vgpu;
+  if (!is_time_sliced || (guest.busy_neighbours == 0 && has_whole_gpu(context, gpu))) return std::nullopt;
+  GpuSharing sharing;
+  sharing.policy = guest.scheduler;
+  sharing.profile = guest.profile;
+  sharing.slice = guest.time_slice;
+  sharing.location = guest.location;
+  if (guest.busy_neighbours > 0) sharing.clients.push_back({"neighbour", kernel, {}, 0, guest.busy_neighbours});
+  if (const auto scheduler = time_slicing_of(context, sharing, gpu); !scheduler)
+    return tl::unexpected(scheduler.error());
+  return sharing;
+}
+
+namespace {
+
+/// Time slices of others on the GPU, simulated event by event.
+std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  const auto sharing = vgpu_sharing(context, gpu, compute);
+  if (!sharing || !*sharing) return {};
+  const auto scheduler = time_slicing_of(context, **sharing, gpu);
+  const auto wait = slice_wait(*scheduler, compute, clients_of(**sharing));
+  const auto& switching = context.parameters.at("gpu.context_switch_time");
+  return {{fmt::format("virtualization: time slices of others ({})", to_string(scheduler->policy)), wait.wait,
+           "gpu.time_slice", context.parameters.at("gpu.time_slice").source},
+          {"virtualization: context switches of the GPU", wait.switching, switching.name, switching.source}};
+}
+
+}  // namespace
+
+std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  std::vector<Term> terms;
+  const auto& guest = guest_settings(context, gpu);
+  const auto mode = gpu_mode_of(context, gpu);
+  if (mode == GpuMode::bare_metal) return terms;
+  if (mode == GpuMode::remote) {
+    const bool is_tcp = is_tcp_only(guest.nic);
+    const auto* call = is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time";
+    const double calls = context.parameters.number("virtualization.remote_gpu.calls_per_step");
+    terms.push_back(parameter_term(context.parameters,
+                                   fmt::format("virtualization: {:.0f} calls that wait for the remote GPU", calls),
+                                   call, calls));
+    if (guest.gpu_share < 1)
+      terms.push_back({fmt::format("virtualization: {:g} of the remote GPU", guest.gpu_share),
+                       from_seconds(compute.seconds() * (1 / guest.gpu_share - 1)), "virtualization.gpu_share",
+                       "the scenario"});
+    return terms;
+  }
+  if (const auto profile = profile_of_guest(context, gpu); profile && profile->compute_fraction < 1)
+    terms.push_back(
+        {fmt::format("virtualization: {} has {:.3g} of the multiprocessors", profile->name, profile->compute_fraction),
+         from_seconds(compute.seconds() * (1 / profile->compute_fraction - 1)), "virtualization.profile",
+         profile->source});
+  for (auto& term : slice_terms(context, gpu, compute)) terms.push_back(std::move(term));
+  const auto& tax = context.parameters.at(fmt::format("virtualization.{}.compute_tax", to_string(mode)));
+  terms.push_back({fmt::format("virtualization: compute through {}", to_string(mode)),
+                   from_seconds(compute.seconds() * tax.value), tax.name, tax.source});
+  if (guest.vms_per_host > 1) {
+    const auto& split = context.parameters.at("virtualization.split_tax");
+    const double others = 1 - 1.0 / guest.vms_per_host;
+    terms.push_back({fmt::format("virtualization: {} VMs instead of one on the host", guest.vms_per_host),
+                     from_seconds(compute.seconds() * split.value * others), split.name, split.source});
+  }
+  return terms;
+}
+
+std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  std::vector<GivenUsed> out;
+  std::set<int> shapes;
+  for (int host = 0; host < context.topology.num_hosts(); ++host) {
+    const auto& guest = context.topology.virtualization(host);
+    if (!guest.is_virtual() || !shapes.insert(context.topology.host_shape(host)).second) continue;
+    const auto version =
+        guest.hypervisor == Hypervisor::esxi ? fmt::format(" {}", to_string(guest.version)) : std::string();
+    out.push_back({"virtualization", std::string(to_string(guest.mode)),
+                   fmt::format("GPUs by {}, adapters by {}", to_string(guest.gpu), to_string(guest.nic)),
+                   fmt::format("{}{}, {} VM{} per host", to_string(guest.hypervisor), version, guest.vms_per_host,
+                               guest.vms_per_host == 1 ? "" : "s")});
+  }
+  if (out.empty() || gpus.empty()) return out;
+  const auto gpu = gpus.front();
+  if (context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu)) > 1) {
+    const bool has_nvlink = device_value_or(context, gpu, "nvlink_links", 0) > 0;
+    const auto gate = has_nvlink ? nvlink_gate_of(context, gpu) : pcie_gate_of(context, gpu);
+    out.push_back({fmt::format("peer access over {}", has_nvlink ? "NVLink" : "PCIe"), "default",
+                   gate.is_open ? "yes" : "no", gate.reason});
+  }
+  const auto hcas = context.topology.hcas_by_distance(gpu);
+  if (!hcas.empty()) {
+    const auto gate = gpudirect_gate_of(context, gpu, hcas.front());
+    out.push_back({"GPUDirect RDMA in the VM", "default", gate.is_open ? "possible" : "impossible", gate.reason});
+    if (gate.is_open && guest_settings(context, gpu).redirects_peers()) {
+      const auto& guest = guest_settings(context, gpu);
+      out.push_back({"peer traffic", fmt::format("acs {}, ats {}", to_string(guest.acs), guest.has_ats ? "on" : "off"),
+                     "through the root complex",
+                     guest.acs == AcsMode::redirect ? "access control redirects every request"
+                                                    : "devices without ATS leave translation to the root complex"});
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> virtual_assumptions(const PlanContext& context, const std::vector<int>& hosts) {
+  std::set<std::string> out;
+  for (const int host : hosts) {
+    const auto& guest = context.topology.virtualization(host);
+    if (!guest.is_virtual()) continue;
+    if (guest.locations.empty())
+      out.insert(
+          fmt::format("{}: every setting not given is as the vendors' guides recommend (EFI, full reservation, "
+                      "pinned vCPUs, huge pages, peer access allowed, ATS on)",
+                      to_string(guest.mode)));
+    if (guest.guest_topology == GuestTopology::hidden)
+      out.insert("the guest does not see the PCIe tree: all devices look equally far (PHB)");
+    if (guest.is_container) out.insert("a container inside the VM costs nothing of its own");
+    if (guest.nic == NicMode::pvrdma)
+      out.insert("PVRDMA: buffers are registered once, before the measurement (up to 0.5 s per GB in QEMU)");
+  }
+  return {out.begin(), out.end()};
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What virtual machines do to a connection: gates that close a direct path, ports that carry less, terms per message.
+// Every effect is a parameter of the way a VM gets the device (`virtualization.<mode>.*`), see docs/MODELS.md,
+// "Virtualization".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/transport.hpp"
+#include "fabricast/models/planner.hpp"
+#include "fabricast/models/virtualization.hpp"
+#include "fabricast/virtualization.hpp"
+
+namespace fabricast::models {
+
+/// Settings of the host a device is in.
+const Virtualization& guest_settings(const PlanContext& context, DeviceId device);
+GpuMode gpu_mode_of(const PlanContext& context, DeviceId gpu);
+NicMode nic_mode_of(const PlanContext& context, DeviceId hca);
+
+/// Two devices or memories belong to one system: the same VM, or the same host on bare metal.
+bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b);
+
+/// The vGPU or MIG profile takes the whole GPU (always true without a profile).
+bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
+
+/// May two GPUs of one system read and write each other's memory, over NVLink or over PCIe?
+Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu);
+Gate pcie_gate_of(const PlanContext& context, DeviceId gpu);
+Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca);
+
+/// What the VMs on both ends add to one message between their adapters: terms, and the virtual ports' limits.
+void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route);
+
+/// A connection between two VMs of one host that does not leave the host: through the adapter's own switch, the
+/// hypervisor's switch or a memory copy. False when the adapters must use the fabric.
+bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route);
+/// True when add_inside_host would find a way.
+bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca);
+
+/// Capacity of a software adapter in bytes/s: one worker pays for every byte and packet.
+double software_port_rate(const PlanContext& context, NicMode nic, int mtu);
+
+/// Least time between messages that the VM's adapter imposes; zero when it adds nothing.
+Duration virtual_message_gap(const PlanContext& context, DeviceId hca);
+
+/// Terms of starting work on a GPU: calls to a remote GPU, waiting for an overcommitted core.
+std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu);
+
+/// A copy of `size` bytes between the client VM and its remote GPU: one call and the data over the VM's adapter. Empty
+/// for GPUs of the host.
+std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size);
+
+/// How the vGPU scheduler of the host hands out the GPU's time, and the other vGPUs that compute all the time. Empty
+/// when nothing is shared; faults when the profile does not fit.
+Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel);
+
+/// What the way a VM gets its GPU adds to a step of `compute` on bare metal: tax, time slices of others, remote calls.
+std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
+
+/// Lines for a result: what the hosts wear, and what follows from it.
+std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::vector<DeviceId>& gpus);
+std::vector<std::string> virtual_assumptions(const PlanContext& context, const std::vector<int>& hosts);
+
+}  // namespace fabricast::models

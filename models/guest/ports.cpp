@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adapters as VMs use them. Per end: a time per message, and a port whose rate is
+//   passthrough, sr-iov, pvrdma:  payload rate x share, at most the function's rate limit
+//   vmxnet3, virtio:              1 / (byte time + packet time / (MTU - 52 B of IP and TCP headers))
+// VMs of one host meet in the adapter's own switch (sr-iov), in the hypervisor's (tcp) or by memory copy (pvrdma).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "guest/guest.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+constexpr double k_tcp_headers = 52;  // IPv4 20, TCP 20, timestamps 12
+
+struct Port {
+  double rate = std::numeric_limits<double>::infinity();
+  std::string parameter;
+};
+
+Port virtual_port(const PlanContext& context, DeviceId hca) {
+  const auto& guest = guest_settings(context, hca);
+  const auto nic = nic_mode_of(context, hca);
+  const auto mode = to_string(nic);
+  if (is_tcp_only(nic))
+    return {software_port_rate(context, nic, guest.mtu), fmt::format("virtualization.{}.packet_time", mode)};
+  const auto name = fmt::format("virtualization.{}.port_share", mode);
+  const double wire = device_value(context, hca, "rate");
+  const double mtu =
+      std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
+  const double payload = mtu / (mtu + device_value(context, hca, "packet_header"));
+  const double seen = std::min(payload, device_value_or(context, hca, "payload_efficiency", 1));
+  Port port{wire * seen * context.parameters.number(name), name};
+  if (nic == NicMode::sr_iov && guest.rate_limit && guest.rate_limit->bytes_per_s < port.rate)
+    port = {guest.rate_limit->bytes_per_s, "virtualization.rate_limit"};
+  const auto& small_pages = context.parameters.at("virtualization.small_page_bandwidth");
+  if (!guest.has_huge_pages && nic != NicMode::pvrdma && small_pages.value < port.rate)
+    port = {small_pages.value, small_pages.name};
+  return port;
+}
+
+void add_end(const PlanContext& context, DeviceId hca, Limit limit, Route& route) {
+  const auto nic = nic_mode_of(context, hca);
+  if (nic == NicMode::bare_metal) return;
+  const auto& guest = guest_settings(context, hca);
+  const bool is_high = guest.latency_sensitivity == LatencySensitivity::high;
+  const double share = is_high ? context.parameters.number("virtualization.latency_sensitivity_share") : 1;
+  const auto& host = context.topology.host_name(context.topology.host_of(hca));
+  route.guest_terms.push_back(parameter_term(
+      context.parameters,
+      fmt::format("virtualization: {} at {}{}", to_string(nic), host, is_high ? ", latency sensitivity high" : ""),
+      fmt::format("virtualization.{}.message_time", to_string(nic)), share));
+  const double cores =
+      context.topology.host_spec(context.topology.host_of(hca)).num_sockets *
+      device_value_or(context, context.topology.devices(DeviceKind::socket, context.topology.host_of(hca)).front(),
+                      "cores", 1e9);
+  const double overcommit = guest.vms_per_host * guest.vcpus.value_or(0) / cores;
+  if (overcommit > 1 && !is_high)
+    route.guest_terms.push_back(
+        parameter_term(context.parameters,
+                       fmt::format("virtualization: waiting for a core at {}, {:.2g} vCPUs each", host, overcommit),
+                       "virtualization.overcommit_wait", overcommit - 1));
+  const auto port = virtual_port(context, hca);
+  route.crossings.push_back({context.resources.extra(limit, hca, port.rate, port.parameter), 1});
+}
+
+}  // namespace
+
+double software_port_rate(const PlanContext& context, NicMode nic, int mtu) {
+  const auto time = [&](const char* what) {
+    return context.parameters.number(fmt::format("virtualization.{}.{}", to_string(nic), what));
+  };
+  return 1 / (time("byte_time") + time("packet_time") / (mtu - k_tcp_headers));
+}
+
+std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size) {
+  if (gpu_mode_of(context, gpu) != GpuMode::remote) return {};
+  auto terms = virtual_launch_terms(context, gpu);
+  const auto port = virtual_port(context, hca);
+  const auto* parameter = context.parameters.find(port.parameter);
+  terms.push_back({"virtualization: data to or from the remote GPU",
+                   from_seconds(static_cast<double>(size.value) / port.rate), port.parameter,
+                   parameter == nullptr ? "" : parameter->source});
+  return terms;
+}
+
+Duration virtual_message_gap(const PlanContext& context, DeviceId hca) {
+  if (nic_mode_of(context, hca) != NicMode::pvrdma) return {};
+  return context.parameters.duration("virtualization.pvrdma.work_request_time");
+}
+
+void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route) {
+  add_end(context, from_hca, Limit::virtual_out, route);
+  add_end(context, to_hca, Limit::virtual_in, route);
+}
+
+bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca) {
+  if (context.topology.host_of(from_hca) != context.topology.host_of(to_hca)) return false;
+  const auto nic = nic_mode_of(context, from_hca);
+  return is_tcp_only(nic) || nic == NicMode::pvrdma || (nic == NicMode::sr_iov && from_hca == to_hca);
+}
+
+bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route) {
+  if (!can_stay_inside_host(context, from_hca, to_hca)) return false;
+  add_virtual_ports(context, from_hca, to_hca, route);
+  const auto nic = nic_mode_of(context, from_hca);
+  if (nic == NicMode::sr_iov) {
+    route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));
+    return true;
+  }
+  const auto& limit = context.parameters.at(nic == NicMode::pvrdma ? "virtualization.pvrdma.copy_bandwidth"
+                                                                   : "virtualization.switch_bandwidth");
+  const auto memory = context.topology.local_memory(from_hca);
+  route.crossings.push_back({context.resources.extra(Limit::virtual_switch, memory, limit.value, limit.name), 1});
+  return true;
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between two ranks of one host: docs/MODELS.md, "Point to point".
+#include <algorithm>
+
+#include "guest/guest.hpp"
+#include "mpi/flow_rates.hpp"
+#include "mpi/transfer.hpp"
+
+namespace fabricast::models::mpi {
+
+/// The sender's processor reads a small device message by gdrcopy into shared memory, the receiver's writes it out.
+void Transfers::add_eager_inside(Message& message) const {
+  const auto& read = context_.parameters.at("gdrcopy.read_bandwidth");
+  message.protocol = "eager, gdrcopy";
+  message.gap = context_.parameters.duration("mpi.shared_memory.device_gap");
+  message.wire_gap = message.gap;
+  message.terms.push_back(term("gdrcopy from the GPU", "gdrcopy.read_time"));
+  message.terms.push_back(term("gdrcopy to the GPU", "gdrcopy.write_time"));
+  cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
+}
+
+/// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
+Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
+  Message out;
+  const auto& topology = context_.topology;
+  out.gap = profile_.message_gap;
+  out.terms.push_back(term("MPI software, shared memory", "mpi.shared_memory.overhead"));
+  out.protocol = "shared memory";
+  out.flow.bytes = static_cast<double>(size.value);
+  if (size.value == 0) return out;
+  if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
+    out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
+    out.protocol = "cuda ipc, same GPU";
+    const double memory = device_value(context_, from.gpu, "memory_bandwidth");
+    // Read and written in the same memory.
+    const double share = context_.parameters.number("cuda.device_copy_share");
+    cap(out.flow, share * memory / 2, "GPU memory, read and write",
+        topology.device(from.gpu).type + ".memory_bandwidth");
+    return out;
+  }
+  if (from.is_device() || to.is_device()) out.gap = context_.parameters.duration("mpi.cuda_ipc.gap");
+  Route route;
+  if (from.is_device() && to.is_device()) {
+    const auto path = topology.path_in_host(from.gpu, to.gpu);
+    const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
+    const bool is_near =
+        gate.is_open && path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
+    if (profile_.uses_gdrcopy && size <= context_.parameters.bytes("mpi.shared_memory.device_eager_limit")) {
+      add_eager_inside(out);
+      add_host_copy(context_, from.gpu, from.memory, true, route);
+      add_host_copy(context_, to.gpu, from.memory, false, route);
+    } else if (context_.software.nccl_p2p && is_near) {
+      out.wire_gap = context_.parameters.duration("mpi.cuda_ipc.window_gap");
+      out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
+      out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
+      add_dma(context_, *path, false, route);
+    } else {
+      out.terms.push_back(term("copies to and from host memory", "cuda.copy_overhead", 2));
+      out.protocol = "staged";
+      out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
+      add_host_copy(context_, from.gpu, from.memory, true, route);
+      add_host_copy(context_, to.gpu, from.memory, false, route);
+    }
+  } else if (from.is_device() || to.is_device()) {
+    out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"));
+    out.protocol = "cuda copy";
+    if (from.is_device()) {
+      add_host_copy(context_, from.gpu, to.memory, true, route);
+    } else {
+      add_host_copy(context_, to.gpu, from.memory, false, route);
+    }
+  } else {
+    if (size > profile_.eager_limit)
+      out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
+    const auto& copy = context_.parameters.at("mpi.shared_memory.copy_bandwidth");
+    out.flow.rate_cap = copy.value;
+    out.flow.cap_name = "memory copy of one core";
+    out.flow.cap_parameter = copy.name;
+    const auto name = processor_of(topology, from.memory) + ".memory_bandwidth";
+    if (const auto* memory = context_.parameters.find(name)) {
+      route.crossings.push_back({context_.resources.extra(Limit::dram, from.memory, 2 * memory->value, name), 5});
+    }
+  }
+  out.terms.push_back(
+      computed_term("links inside the host", route.latency.seconds(), "topology", "link and forwarding latencies"));
+  out.flow.crossings = merged(std::move(route.crossings));
+  return out;
+}
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sharing/contention.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+void add_latency(Flow& flow, Term term) {
+  flow.latency += term.time;
+  flow.latency_terms.push_back(std::move(term));
+}
+
+bool has_hop(const Pattern& pattern, TransportKind kind) {
+  return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
+}
+
+}  // namespace
+
+std::string architecture_of(int compute_capability) {
+  return compute_capability >= 90 ? "hopper" : (compute_capability >= 80 ? "ampere" : "volta");
+}
+
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+                               std::string_view last) {
+  const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
+  return parameters.first_of({fmt::format("{}.{}", name, architecture), name});
+}
+
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        std::string_view last) {
+  const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
+  std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
+  if (is_peer_to_peer(collective)) {
+    const auto direct = fmt::format("{}.direct.{}", what, last);
+    names.insert(names.begin(), {fmt::format("{}.{}", direct, architecture), direct});
+  }
+  return parameters.first_of(names);
+}
+
+/// How an operation is cut: bytes of payload per channel, per step, per chunk.
+struct StepCosts::Shape {
+  const Pattern& pattern;
+  Choice choice;
+  std::string protocol;
+  double size = 0;
+  double n = 0;
+  bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false;
+  double share = 1;        ///< payload share of the protocol
+  double per_channel = 0;  ///< bytes of the operation one channel handles
+  double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree
+  double largest_chunk = 0;
+  double chunk = 0;
+  double loops = 1;       ///< chunks one after the other in a step
+  double paid_loops = 1;  ///< as many times the hops are paid
+  double channels = 1;
+  double steps = 1;  ///< of a ring
+};
+
+StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels,
+                                     Bytes size) const {
+  Shape shape{.pattern = pattern, .choice = choice, .protocol = std::string(to_string(choice.protocol))};
+  shape.size = static_cast<double>(size.value);
+  shape.n = is_.num_ranks;
+  shape.is_pairs = is_peer_to_peer(collective_);
+  shape.is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
+  shape.is_nvls = choice.algorithm == Algorithm::nvls;
+  shape.is_tree = choice.algorithm == Algorithm::tree;
+  shape.is_ring = choice.algorithm == Algorithm::ring && !shape.is_one_way && !shape.is_pairs;
+  shape.is_shm = has_hop(pattern, TransportKind::host_memory);
+  shape.share = parameter("nccl.payload_share", shape.protocol).value;
+  shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : static_cast<double>(channels));
+  shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
+  const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
+  shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
+  shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));
+  shape.loops = std::max(1.0, std::ceil(shape.per_step / shape.largest_chunk));
+  // Later loops overlap with earlier ones: they pay a share of their hops.
+  if (shape.is_ring) shape.paid_loops = 1 + (shape.loops - 1) * parameter("nccl.later_loops", shape.protocol).value;
+  shape.channels = static_cast<double>(channels);
+  shape.steps = collective_ == Collective::all_reduce ? 2 * (shape.n - 1) : shape.n - 1;
+  return shape;
+}
+
+/// What the thread block of one channel moves, by the slowest kind of connection it serves.
+const Parameter& StepCosts::channel_bandwidth(const Shape& shape) const {
+  if (is_.num_hosts == 1 && has_hop(shape.pattern, TransportKind::socket))
+    return context_.parameters.at("nccl.loopback_channel_bandwidth");
+  const bool is_direct = shape.is_pairs && shape.choice.protocol == Protocol::simple;
+  if (shape.is_shm)
+    return context_.parameters.at(is_direct ? "nccl.shm_channel_bandwidth.direct"
+                                            : fmt::format("nccl.shm_channel_bandwidth.{}", shape.protocol));
+  return parameter("nccl.channel_bandwidth", is_direct ? "direct" : shape.protocol);
+}
+
+/// What the links and caps leave to the flow when nobody else uses them, in bytes on the wire.
+double StepCosts::link_rate(const Flow& flow) const {
+  double rate = flow.rate_cap;
+  for (const auto& crossing : flow.crossings)
+    rate = std::min(rate, context_.resources.capacity(crossing.resource) / crossing.times);
+  return rate;
+}
+
+Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
+  const auto& time =
+      parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
+                             shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
+  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
+  // often as their latency lies in the way of one hop (receiver's credit, data, completion).
+  double one = std::max(time.value, hops.link_latency.seconds());
+  if (is_network(hops.kind)) {
+    one = time.value + hops.link_latency.seconds() +
+          context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
+  }
+  return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
+                      shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
+          from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};
+}
+
+/// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
+Term StepCosts::ramp_term(const Shape& shape, double hops) const {
+  const auto& ramp = parameter("nccl.hop_ramp_time", shape.protocol);
+  const auto& half = parameter("nccl.hop_ramp_bytes", shape.protocol);
+  const double seconds = hops * ramp.value * shape.chunk / (shape.chunk + half.value);
+  return {fmt::format("{:.0f} hops with larger chunks", hops), from_seconds(seconds), ramp.name, ramp.source};
+}
+
+/// The slowest of all channels counts in every hop; its delay grows with the logarithm of their number.
+Term StepCosts::skew_term(const Shape& shape, double hops) const {
+  const auto& skew = parameter("nccl.channel_skew", shape.protocol);
+  const double seconds = hops * skew.value * std::log2(std::max(1.0, shape.channels));
+  return {fmt::format("slowest of {:.0f} channels", shape.channels), from_seconds(seconds), skew.name, skew.source};
+}
+
+/// Trees pay their way up and down once, a ring goes round in every loop. Broadcast and reduce do not wait for the far
+/// end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
+void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
+  double inside_hops = 0;
+  for (auto hops : shape.pattern.hops) {
+    if (shape.is_one_way) hops.count = std::min(hops.count, 1.0);
+    const auto hop = hop_term(hops, shape);
+    add_latency(flow, hop);
+    const double count = hops.count * shape.paid_loops;
+    if (!is_network(hops.kind)) inside_hops += count;
+    for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
+    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
+    for (auto term : hops.guest_terms) {
+      term.time = from_seconds(term.time.seconds() * messages * count);
+      add_latency(flow, std::move(term));
+    }
+  }
+  if (shape.is_nvls) return;
+  add_latency(flow, ramp_term(shape, inside_hops));
+  add_latency(flow, skew_term(shape, inside_hops));
+}
+
+/// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
+/// 32 buffer steps; inside a host the least number shrinks until all ranks together fit the channels there are
+/// (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount).
+double StepCosts::pair_channels(double bytes) const {
+  double all = 1;
+  while (all < static_cast<double>(is_.channels) && all < 32) all *= 2;
+  double least = all;
+  while (is_.num_hosts == 1 && least > 2 && least * is_.num_ranks > all) least /= 2;
+  const double largest_part = context_.parameters.at("nccl.p2p_largest_part").value;
+  while (2 * least <= all && bytes / least > largest_part) least *= 2;
+  return std::max(1.0, std::min(least, std::ceil(bytes / parameter("nccl.p2p_bytes_per_channel").value)));
+}
+
+/// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
+void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
+  double payload = shape.per_channel;
+  double moved = 0;     // beyond it, by the thread block
+  double parallel = 1;  // channels that share one unit of the flow
+  if (shape.is_pairs) {
+    const bool is_all = collective_ == Collective::all_to_all;
+    payload = is_all ? shape.size / shape.n : shape.size;
+    parallel = pair_channels(payload) * (is_all ? shape.n - 1 : 1);
+  } else if (shape.is_nvls) {
+    payload = shape.size / (is_.gpus_of_host * (is_.num_hosts > 1 ? 2.0 * is_.graph_channels : 1.0));
+  } else if (shape.is_ring) {
+    const auto* which = collective_ == Collective::all_reduce ? "all_reduce" : "all_gather";
+    const auto work = shape.is_shm ? std::string("nccl.shm_local_work") : fmt::format("nccl.local_work.{}", which);
+    payload = shape.per_step * shape.steps;
+    moved = shape.per_step * parameter(work, shape.protocol).value;
+  }
+  // The first chunk is complete before it is passed on.
+  if (!shape.is_pairs && !shape.is_nvls) moved += parameter("nccl.first_chunk", shape.protocol).value * shape.chunk;
+  flow.payload = payload;
+  flow.bytes = (payload + moved) / shape.share;
+  const auto& copy = channel_bandwidth(shape);
+  double rate = copy.value * parallel;
+  if (shape.is_tree) {
+    // In the middle of a chain some threads of the block send up, the others down.
+    rate *= parameter(fmt::format("nccl.tree_share.{}", shape.n > 2 ? "middle" : "end"), shape.protocol).value;
+  }
+  flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
+  flow.cap_parameter = copy.name;
+  if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
+  if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
+}
+
+/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
+/// trip.
+void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
+  if (is_.num_hosts == 1 || shape.is_nvls || shape.is_pairs) return;
+  const auto& limit = context_.parameters.at(
+      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol));
+  const double rate = limit.value / shape.share;
+  if (rate >= flow.rate_cap) return;
+  flow.rate_cap = rate;
+  flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
+  flow.cap_parameter = limit.name;
+}
+
+/// The first chunk passes every hop of a tree alone.
+void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
+  double hops = 0;
+  for (const auto& one : shape.pattern.hops) hops += one.count;
+  const auto& filling = parameter("nccl.fill_bandwidth", shape.protocol);
+  add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * shape.chunk / filling.value),
+                     filling.name, filling.source});
+}
+
+void StepCosts::add_chunk_overhead(Flow& flow, const Shape& shape) const {
+  const auto& step = parameter("nccl.chunk_overhead", shape.protocol);
+  add_latency(flow, {fmt::format("{:.0f} chunks", shape.loops), from_seconds((shape.loops - 1) * step.value), step.name,
+                     step.source});
+}
+
+void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
+  for (const auto& hops : shape.pattern.hops) {
+    if (!is_network(hops.kind)) continue;
+    const auto& factor = context_.parameters.at("nccl.network_store_and_forward");
+    const double slice = shape.choice.protocol == Protocol::simple ? shape.chunk / 2 : shape.chunk;
+    add_latency(flow, {"network store and forward of slices",
+                       from_seconds(factor.value * hops.count * slice / shape.share /
+                                    std::min(flow.rate_cap * shape.share, link_rate(flow))),
+                       factor.name, factor.source});
+  }
+}
+
+/// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
+void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
+  const auto& reached = parameter("nccl.nvlink_store_share", shape.is_nvls ? "nvls" : shape.protocol);
+  for (const auto& crossing : flow.crossings) {
+    const auto& resources = context_.resources;
+    if (!resources.is_link(crossing.resource) ||
+        context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
+      continue;
+    const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
+    if (limit >= flow.rate_cap) continue;
+    flow.rate_cap = limit;
+    flow.cap_name = fmt::format("stores over {}", resources.name(crossing.resource));
+    flow.cap_parameter = reached.name;
+  }
+}
+
+Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const {
+  const auto shape = shape_of(pattern, choice, channels, size);
+  Round round;
+  round.label = fmt::format("{} {}", to_string(choice.algorithm), shape.protocol);
+  Flow flow;
+  flow.crossings = pattern.crossings;
+  add_hops(flow, shape);
+  add_bytes(flow, shape);
+  limit_nvlink_stores(flow, shape);
+  limit_network_channels(flow, shape);
+  if (shape.is_tree) add_tree_fill(flow, shape);
+  if (shape.is_tree || shape.is_one_way) add_chunk_overhead(flow, shape);
+  if (!shape.is_one_way && !shape.is_nvls) add_store_and_forward(flow, shape);
+  round.flows.push_back(std::move(flow));
+  return round;
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of an NCCL operation cost once its kernel runs: hops of chunks, thread blocks that copy and reduce,
+// links shared by all channels. Rings, double binary trees, chains, pairs, NVLink SHARP. Equations: docs/MODELS.md,
+// NCCL.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nccl/patterns.hpp"
+
+namespace fabricast::models::nccl {
+
+/// `volta` (and older), `ampere` or `hopper`, by compute capability as 10 x major + minor.
+std::string architecture_of(int compute_capability);
+
+/// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`.
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+                               std::string_view last = {});
+
+/// Parameter `<what>.<algorithm>.<last>`; send and receive have values of their own (`direct`) or take the ring's.
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        std::string_view last);
+
+/// Costs of the steps of one communicator's operations.
+class StepCosts {
+ public:
+  struct Communicator {
+    int num_ranks = 0;
+    int num_hosts = 0;
+    int gpus_of_host = 0;
+    int graph_channels = 1;    ///< before doubling
+    std::size_t channels = 1;  ///< all
+    std::string architecture;
+    DeviceId gpu;  ///< of rank 0
+  };
+
+  StepCosts(const PlanContext& context, Collective collective, Communicator communicator)
+      : context_(context), collective_(collective), is_(std::move(communicator)) {}
+
+  /// The pipelined part of an operation of `size` on `channels` channels: one coupled flow with its latency terms.
+  [[nodiscard]] Round round(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const;
+
+ private:
+  struct Shape;
+
+  [[nodiscard]] Shape shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const;
+  [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
+    return parameter_for(context_.parameters, is_.architecture, what, last);
+  }
+  [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
+  [[nodiscard]] double link_rate(const Flow& flow) const;
+  [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
+  [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
+  [[nodiscard]] double pair_channels(double bytes) const;
+  void add_hops(Flow& flow, const Shape& shape) const;
+  void add_bytes(Flow& flow, const Shape& shape) const;
+  void add_tree_fill(Flow& flow, const Shape& shape) const;
+  void add_chunk_overhead(Flow& flow, const Shape& shape) const;
+  void add_store_and_forward(Flow& flow, const Shape& shape) const;
+  void limit_network_channels(Flow& flow, const Shape& shape) const;
+  void limit_nvlink_stores(Flow& flow, const Shape& shape) const;
+
+  const PlanContext& context_;
+  Collective collective_;
+  Communicator is_;
+};
+
+}  // namespace fabricast::models::nccl

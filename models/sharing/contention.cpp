@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/contention.hpp"
+
+#include <fmt/format.h>
+
+#include "common/transport.hpp"
+#include "guest/guest.hpp"
+
+namespace fabricast::models {
+
+using namespace literals;
+
+namespace {
+
+/// Kernel of a neighbour that computes all the time: longer than any slice, short enough to simulate.
+constexpr Duration k_busy_kernel = 50_ms;
+
+}  // namespace
+
+std::optional<GpuProfile> profile_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu) {
+  if (sharing.profile.empty()) return std::nullopt;
+  return find_gpu_profile(profile_family(context.topology.device(gpu).type, context.parameters), sharing.profile,
+                          context.parameters);
+}
+
+std::vector<GpuClient> clients_of(const GpuSharing& sharing) {
+  std::vector<GpuClient> out;
+  for (const auto& client : sharing.clients) {
+    for (int i = 0; i < client.count; ++i) {
+      const auto name = client.count == 1 ? client.name : fmt::format("{}.{}", client.name, i);
+      out.push_back({name, client.kernel, client.pause, {}, client.variation});
+    }
+  }
+  return out;
+}
+
+Result<TimeSlicing> time_slicing_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu) {
+  return time_slicing(context.parameters, sharing, context.topology.device(gpu).type);
+}
+
+std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload& workload, DeviceId gpu) {
+  if (workload.sharing) return workload.sharing;
+  return vgpu_sharing(context, gpu, k_busy_kernel).value_or(std::nullopt);
+}
+
+std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation) {
+  const auto sharing = sharing_of(context, workload, gpu);
+  if (!sharing || operation.ps <= 0) return {};
+  const auto slicing = time_slicing_of(context, *sharing, gpu);
+  if (!slicing) return {};
+  if (const auto profile = profile_of(context, *sharing, gpu); profile && profile->is_mig) return {};
+  const auto queued = std::max(1, workload.iterations);
+  const auto wait = slice_wait(*slicing, queued * operation, clients_of(*sharing));
+  const auto per_operation = [&](Duration all) { return from_seconds(all.seconds() / queued); };
+  const auto& cost = context.parameters.at("gpu.context_switch_time");
+  return {{"waiting for time slices of others on the GPU", per_operation(wait.wait), "workload.sharing", "scenario"},
+          {fmt::format("context switches of the GPU ({} operations queued)", queued), per_operation(wait.switching),
+           cost.name, cost.source}};
+}
+
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute) {
+  const int workers = context.neighbours.knowledge_workers;
+  if (workers == 0) return {};
+  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+  const double slower = knowledge_worker_slowdown(context.parameters, NeighbourVictim::machine_learning, workers);
+  return {{fmt::format("{} knowledge workers on the host", workers), from_seconds(compute.seconds() * slower),
+           share.name, share.source}};
+}
+
+int socket_threads(const PlanContext& context, DeviceId gpu) {
+  constexpr int k_threads_per_gpu = 3;
+  return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
+}
+
+HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads) {
+  if (!context.neighbours.is_any()) return {};
+  const auto* bandwidth = context.parameters.find(processor_of(context.topology, device) + ".memory_bandwidth");
+  return host_contention(context.parameters, context.neighbours, own_threads,
+                         bandwidth == nullptr ? Bandwidth{} : Bandwidth{bandwidth->value});
+}
+
+std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId gpu, const Term& hop,
+                                   double count) {
+  if (kind != TransportKind::host_memory && kind != TransportKind::socket) return {};
+  const auto host = contention_at(context, gpu, socket_threads(context, gpu));
+  std::vector<Term> out;
+  const auto add = [&](const char* name, double seconds, const char* parameter) {
+    if (seconds > 0) out.push_back({name, from_seconds(seconds), parameter, context.parameters.at(parameter).source});
+  };
+  const double time = hop.time.seconds();
+  add("hops through a memory that neighbours use", time * (host.copy_slowdown - 1), "host.memory_queueing");
+  if (kind == TransportKind::socket) {
+    add("hops of threads that share cores with neighbours", time * host.copy_slowdown * (1 / host.core_speed - 1),
+        "host.smt_speed");
+    const double wakeups = count * context.parameters.number("host.socket_wakeups");
+    add("socket threads waiting for a virtual CPU", wakeups * host.scheduler_wait.seconds(), "host.scheduler_tick");
+  }
+  return out;
+}
+
+std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
+                                  Duration operation) {
+  const auto tick = contention_at(context, gpu, 1).scheduler_wait;
+  if (tick.ps <= 0 || operation.ps <= 0) return {};
+  const auto& parameter = context.parameters.at("host.scheduler_tick");
+  const auto wait = rounded_to_ticks(operation, workload.iterations, tick) - operation;
+  return {{fmt::format("waiting for a virtual CPU (whole ticks for {} operations)", workload.iterations),
+           std::max(wait, Duration{}), parameter.name, parameter.source}};
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What planners ask about others on their devices: the scheduler of a shared GPU, and the neighbours on a host.
+#pragma once
+
+#include <vector>
+
+#include "common/transport.hpp"
+#include "fabricast/models/planner.hpp"
+#include "fabricast/models/virtualization.hpp"
+
+namespace fabricast::models {
+
+/// Who shares `gpu` with the workload: its `sharing`, or the busy neighbours of a vGPU as `virtualization` says.
+std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload& workload, DeviceId gpu);
+
+/// The scheduler of `gpu` as `sharing` and the parameters describe it; faults name what does not fit (a profile the GPU
+/// does not have, more clients than the profile allows, a slice shorter than a context switch).
+Result<TimeSlicing> time_slicing_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu);
+
+/// The profile `sharing` names; empty when it names none. The profile must exist.
+std::optional<GpuProfile> profile_of(const PlanContext& context, const GpuSharing& sharing, DeviceId gpu);
+
+/// The clients one by one: "trainer" with a count of 2 becomes "trainer.0" and "trainer.1".
+std::vector<GpuClient> clients_of(const GpuSharing& sharing);
+
+/// Time `operation` (of `workload`, on `gpu`) waits for time slices that others on its GPUs use.
+std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
+
+/// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
+
+/// Neighbours of the host of `device`; `own_threads` of the workload run there.
+HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);
+
+/// Threads NCCL keeps busy on a GPU's host when it talks over sockets: launch, proxy and socket thread per GPU.
+int socket_threads(const PlanContext& context, DeviceId gpu);
+
+/// What neighbours of the host add to `hop`, the time of `count` hops over `kind`: a busy memory slows hops through it,
+/// busy cores slow those of sockets.
+std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId gpu, const Term& hop,
+                                   double count);
+
+/// Time `operation` waits for a virtual CPU at its end when neighbours leave none free.
+std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
+                                  Duration operation);
+
+}  // namespace fabricast::models

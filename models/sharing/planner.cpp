@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "common/transport.hpp"
+#include "fabricast/models/virtualization.hpp"
+#include "sharing/contention.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+std::string assumed_line(const ParameterSet& parameters, const std::string& name) {
+  const auto& p = parameters.at(name);
+  const auto shown = [&](double value) {
+    return p.dimension == Dimension::time ? to_string(from_seconds(value)) : fmt::format("{:g}", value);
+  };
+  return fmt::format("nobody has published {}: {} assumed, {} to {} possible", name, shown(p.value), shown(p.low),
+                     shown(p.high));
+}
+
+/// What the three have in common: one or two devices, no flows.
+class DevicePlanner : public Planner {
+ public:
+  DevicePlanner(const PlanContext& context, const Workload& workload, std::vector<DeviceId> devices)
+      : context_(context), workload_(workload), devices_(std::move(devices)) {}
+  [[nodiscard]] int num_ranks() const override { return 1; }
+  [[nodiscard]] int num_hosts() const override { return 1; }
+  [[nodiscard]] std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const auto device : devices_) { names.push_back(context_.topology.device(device).name); }
+    return names;
+  }
+
+ protected:
+  PlanContext context_;
+  Workload workload_;
+  std::vector<DeviceId> devices_;
+};
+
+class GpuSharingPlanner : public DevicePlanner {
+ public:
+  GpuSharingPlanner(const PlanContext& context, const Workload& workload, DeviceId gpu, TimeSlicing slicing)
+      : DevicePlanner(context, workload, {gpu}),
+        slicing_(slicing),
+        profile_(profile_of(context, *workload.sharing, gpu)),
+        clients_(clients_of(*workload.sharing)) {
+    if (is_mig()) {
+      run_mig();
+    } else {
+      shares_ = share_gpu(slicing_, clients_);
+    }
+  }
+
+  [[nodiscard]] int num_ranks() const override { return static_cast<int>(clients_.size()); }
+
+  /// The row of client number `size`, from 1.
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    const auto index = static_cast<std::size_t>(size.value - 1);
+    FABRICAST_ASSERT(index < clients_.size(), "client {} of {}", size.value, clients_.size());
+    const auto& one = shares_.clients[index];
+    OperationPlan plan;
+    plan.size = size;
+    plan.label = one.name;
+    plan.algorithm = is_mig() ? "mig" : std::string(to_string(slicing_.policy));
+    plan.protocol = "none";
+    plan.before = terms(index);
+    plan.figures = {{"kernel_ps", static_cast<double>(clients_[index].kernel.ps)},
+                    {"gpu_share", one.share},
+                    {"slot_share", one.slot_share},
+                    {"median_wait_ps", static_cast<double>(one.median_wait.ps)},
+                    {"worst_wait_ps", static_cast<double>(one.worst_wait.ps)},
+                    {"switches", one.switches_per_operation}};
+    return plan;
+  }
+
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    const auto& asked = *workload_.sharing;
+    std::vector<GivenUsed> out;
+    const auto register_value = asked.rm_pvmrl ? fmt::format("RmPVMRL {:#x}", *asked.rm_pvmrl) : std::string();
+    if (profile_) {
+      out.push_back({"profile", asked.profile, profile_->name,
+                     fmt::format("{:g} GB, at most {} per GPU", profile_->framebuffer_gb, profile_->max_instances)});
+    }
+    if (is_mig()) return out;
+    out.push_back({"policy", register_value.empty() ? std::string(to_string(asked.policy)) : register_value,
+                   std::string(to_string(slicing_.policy)),
+                   slicing_.policy == SharePolicy::fixed_share ? fmt::format("{} slots", slicing_.max_clients) : ""});
+    out.push_back({"slice",
+                   asked.slice              ? to_string(*asked.slice)
+                   : register_value.empty() ? "default"
+                                            : register_value,
+                   to_string(slicing_.slice),
+                   slicing_.policy == SharePolicy::best_effort ? "the hardware's" : "the vGPU scheduler's"});
+    out.push_back({"switch_time", asked.switch_time ? to_string(*asked.switch_time) : "default",
+                   to_string(slicing_.switch_time), ""});
+    out.push_back({"time of the GPU", "",
+                   fmt::format("{:.1f} % kernels, {:.1f} % context switches, {:.1f} % unused", 100 * shares_.busy,
+                               100 * shares_.switching, 100 * shares_.idle),
+                   ""});
+    return out;
+  }
+
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    if (is_mig()) {
+      return {"kernels are bound by the multiprocessors of their MIG instance",
+              "MIG instances do not disturb one another"};
+    }
+    std::vector<std::string> out{"kernels can be stopped anywhere and fit together into the GPU's memory"};
+    const auto type = context_.topology.device(devices_[0]).type;
+    if (!workload_.sharing->switch_time && type.rfind("h200", 0) != 0)
+      out.push_back(fmt::format("a context switch of {} costs what was measured on an H200", type));
+    return out;
+  }
+
+ private:
+  [[nodiscard]] bool is_mig() const { return profile_ && profile_->is_mig; }
+
+  /// Instances of their own: no waiting, kernels longer by the part of the multiprocessors.
+  void run_mig() {
+    for (const auto& client : clients_) {
+      GpuClientShare one;
+      one.name = client.name;
+      const auto kernel = from_seconds(client.kernel.seconds() / profile_->compute_fraction);
+      one.period = kernel + client.pause;
+      one.share = profile_->compute_fraction * kernel.seconds() / one.period.seconds();
+      one.slot_share = profile_->compute_fraction;
+      shares_.clients.push_back(std::move(one));
+    }
+  }
+
+  [[nodiscard]] std::vector<Term> terms(std::size_t index) const {
+    const auto& client = clients_[index];
+    const auto& one = shares_.clients[index];
+    std::vector<Term> out{{"kernel", client.kernel, "workload.sharing", "scenario"}};
+    if (is_mig()) {
+      out.push_back({"smaller MIG instance", one.period - client.kernel - client.pause,
+                     fmt::format("mig.{}.sms", profile_->name), profile_->source});
+    } else {
+      const auto& cost = context_.parameters.at("gpu.context_switch_time");
+      const auto wait = one.service_time - client.kernel;
+      const auto switching = std::min(wait, from_seconds(one.switches_per_operation * slicing_.switch_time.seconds()));
+      out.push_back({"context switches towards the client", switching, cost.name, cost.source});
+      out.push_back({"turns of others, used or not", wait - switching, "gpu.time_slice",
+                     context_.parameters.at("gpu.time_slice").source});
+    }
+    const auto rest = one.period - sum(out);
+    if (rest.ps != 0) out.push_back({"pause on the host", rest, "workload.sharing", "scenario"});
+    return out;
+  }
+
+  TimeSlicing slicing_;
+  std::optional<GpuProfile> profile_;
+  std::vector<GpuClient> clients_;
+  GpuShares shares_;
+};
+
+/// Client and server of a remote GPU and the way between them.
+struct RemoteEnds {
+  DeviceId client_hca, server_hca, gpu;
+  RemotePath path;
+  int mtu = 0;
+};
+
+class RemoteGpuPlanner : public DevicePlanner {
+ public:
+  RemoteGpuPlanner(const PlanContext& context, const Workload& workload, const RemoteEnds& ends)
+      : DevicePlanner(context, workload, {ends.client_hca, ends.gpu}), ends_(ends) {}
+
+  [[nodiscard]] int num_hosts() const override { return 2; }
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    const auto& asked = *workload_.remote;
+    const auto one = remote_gpu_step(context_.parameters,
+                                     {asked.compute, asked.calls, size, asked.from_gpu, asked.share}, ends_.path);
+    OperationPlan plan;
+    plan.size = size;
+    plan.algorithm = "remote";
+    plan.protocol = ends_.path.is_rdma ? "rdma" : "tcp";
+    plan.before = one.terms;
+    plan.low = one.low;
+    plan.high = one.high;
+    plan.figures = {{"local_ps", static_cast<double>(one.local.ps)},
+                    {"overhead_share", one.local.ps > 0 ? one.remote.seconds() / one.local.seconds() - 1 : 0}};
+    return plan;
+  }
+
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    const auto& asked = *workload_.remote;
+    return {{"transport", context_.software.transport, ends_.path.is_rdma ? "rdma" : "tcp", ""},
+            {"mtu", asked.mtu ? std::to_string(*asked.mtu) : "default", std::to_string(ends_.mtu),
+             fmt::format("{} of payload", to_string(ends_.path.bandwidth))}};
+  }
+
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    std::vector<std::string> out{"data and calls of a step do not overlap with its compute"};
+    out.push_back(assumed_line(context_.parameters, "remote_gpu.waiting_share"));
+    out.push_back(assumed_line(context_.parameters,
+                               ends_.path.is_rdma ? "remote_gpu.rdma_call_time" : "remote_gpu.tcp_call_time"));
+    out.push_back(assumed_line(context_.parameters, "remote_gpu.queued_call_time"));
+    if (!ends_.path.is_rdma) out.push_back(assumed_line(context_.parameters, "remote_gpu.tcp_packet_time"));
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+ private:
+  RemoteEnds ends_;
+};
+
+class MigrationPlanner : public DevicePlanner {
+ public:
+  using DevicePlanner::DevicePlanner;
+  [[nodiscard]] int num_hosts() const override { return 2; }
+
+  /// `size` is the framebuffer of the VM's vGPUs.
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    const auto& asked = *workload_.migration;
+    const auto one =
+        migration_estimate(context_.parameters, asked.release, {size, asked.memory, asked.has_pvrdma}, asked.link);
+    OperationPlan plan;
+    plan.size = size;
+    plan.algorithm = asked.release;
+    plan.protocol = one.exceeds_limit ? "fails" : "possible";
+    plan.before = one.terms;
+    plan.low = one.low;
+    plan.high = one.high;
+    plan.figures = {{"total_ps", static_cast<double>(one.total.ps)},
+                    {"limit_ps", static_cast<double>(one.limit.ps)},
+                    {"fails", one.exceeds_limit ? 1.0 : 0.0}};
+    return plan;
+  }
+
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    const auto& asked = *workload_.migration;
+    return {{"release", asked.release, asked.release, "published stun table"},
+            {"link", to_string(asked.link), to_string(asked.link), ""},
+            {"memory", to_string(asked.memory), to_string(asked.memory), "copied while the VM runs"}};
+  }
+
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    std::vector<std::string> out{"the VM changes little memory while it is copied",
+                                 "unified memory, debuggers and profilers are off: they block migration"};
+    if (workload_.migration->has_pvrdma)
+      out.push_back(assumed_line(context_.parameters, "migration.pvrdma.fixed_time"));
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+};
+
+Diagnostics fault_at(const SourceLocation& where, std::string message, std::string hint) {
+  auto fault = make_error(std::move(message), std::move(hint));
+  fault.location = where;
+  return {std::move(fault)};
+}
+
+Result<DeviceId> the_gpu(const PlanContext& context, const Workload& workload) {
+  const auto all = context.topology.devices(DeviceKind::gpu);
+  if (workload.devices.empty()) {
+    if (all.empty())
+      return tl::unexpected(fault_at(workload.location,
+                                     fmt::format("topology '{}' has no GPU", context.topology.name()),
+                                     "gpu_sharing needs one"));
+    return all.front();
+  }
+  const auto found = context.topology.find_device(workload.devices.front());
+  if (!found || context.topology.kind(*found) != DeviceKind::gpu) {
+    return tl::unexpected(
+        fault_at(workload.location,
+                 fmt::format("'{}' is not a GPU of topology '{}'", workload.devices.front(), context.topology.name()),
+                 "GPUs are called host.gpuN"));
+  }
+  return *found;
+}
+
+/// Payload rate and latency between client and server. Kernel time of TCP is the MPI model's.
+RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, RemoteEnds& ends, const Route& route) {
+  double rate = 1e18;
+  for (const auto& crossing : route.crossings)
+    rate = std::min(rate, context.resources.capacity(crossing.resource) / crossing.times);
+  RemotePath path;
+  path.is_rdma = !uses_tcp(context, ends.client_hca) && !uses_tcp(context, ends.server_hca);
+  path.latency = route.latency + route.adapter_latency;
+  const double by_device = device_value_or(context, ends.client_hca, "mtu", 4096);
+  const double fabric = static_cast<double>(context.topology.spec().fabric.mtu);
+  ends.mtu = asked.mtu.value_or(static_cast<int>(path.is_rdma ? std::min(by_device, fabric) : by_device));
+  if (path.is_rdma) {
+    const double header = device_value_or(context, ends.client_hca, "packet_header", 30);
+    path.bandwidth = {
+        std::min(rate, device_value_or(context, ends.client_hca, "rate", rate) * ends.mtu / (ends.mtu + header))};
+  } else {
+    path.latency += context.parameters.duration("mpi.tcp.overhead");
+    const Bandwidth link{device_value_or(context, ends.client_hca, "rate", rate)};
+    path.bandwidth = {std::min(rate, tcp_stream_rate(context.parameters, link, Bytes{ends.mtu}).bytes_per_s)};
+  }
+  double copy = 1e18;
+  const auto to_gpu = context.topology.path_in_host(context.topology.local_memory(ends.gpu), ends.gpu);
+  FABRICAST_ASSERT(to_gpu.has_value(), "no path from memory to a GPU");
+  for (const auto link : to_gpu->links) copy = std::min(copy, context.topology.link_bandwidth(link).bytes_per_s);
+  path.local_copy = {copy};
+  return path;
+}
+
+Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workload) {
+  const auto& topology = context.topology;
+  int client = 0;
+  for (int host = topology.num_hosts() - 1; host >= 0; --host) {
+    if (topology.count(DeviceKind::gpu, host) == 0) client = host;
+  }
+  int server = -1;
+  for (int host = topology.num_hosts() - 1; host >= 0; --host) {
+    if (host != client && topology.count(DeviceKind::gpu, host) > 0) server = host;
+  }
+  if (server < 0)
+    return tl::unexpected(fault_at(workload.location, "remote_gpu needs a client and another host with a GPU",
+                                   "add a host with a GPU to the topology"));
+  RemoteEnds ends;
+  ends.gpu = topology.devices(DeviceKind::gpu, server).front();
+  const auto client_hcas = topology.devices(DeviceKind::hca, client);
+  const auto server_hcas = topology.hcas_by_distance(ends.gpu);
+  Route route;
+  if (client_hcas.empty() || server_hcas.empty() ||
+      !topology.path_between_hcas(client_hcas.front(), server_hcas.front()))
+    return tl::unexpected(fault_at(workload.location,
+                                   fmt::format("no network path from host '{}' to host '{}'",
+                                               topology.host_name(client), topology.host_name(server)),
+                                   "give both hosts an adapter and connect them in `fabric`"));
+  ends.client_hca = client_hcas.front();
+  ends.server_hca = server_hcas.front();
+  add_fabric(context, ends.client_hca, ends.server_hca, 0, route);
+  ends.path = remote_path(context, *workload.remote, ends, route);
+  const auto* memory = context.parameters.find(topology.device(ends.gpu).type + ".memory");
+  if (workload.remote->memory && memory != nullptr &&
+      static_cast<double>(workload.remote->memory->value) > memory->value)
+    return tl::unexpected(fault_at(
+        workload.remote->location,
+        fmt::format("{} of GPU memory asked for, a {} has {}", to_string(*workload.remote->memory),
+                    topology.device(ends.gpu).type, to_string(Bytes{static_cast<std::int64_t>(memory->value)})),
+        "lower 'memory'"));
+  return ends;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload) {
+  if (workload.benchmark == Benchmark::vgpu_migration)
+    return std::make_unique<MigrationPlanner>(context, workload, std::vector<DeviceId>{});
+  if (workload.benchmark == Benchmark::remote_gpu) {
+    const auto ends = remote_ends(context, workload);
+    if (!ends) return tl::unexpected(ends.error());
+    return std::make_unique<RemoteGpuPlanner>(context, workload, *ends);
+  }
+  const auto gpu = the_gpu(context, workload);
+  if (!gpu) return tl::unexpected(gpu.error());
+  const auto slicing = time_slicing_of(context, *workload.sharing, *gpu);
+  if (!slicing) return tl::unexpected(slicing.error());
+  return std::make_unique<GpuSharingPlanner>(context, workload, *gpu, *slicing);
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of an application: GPU time, what the hypervisor and sharing add to it, then an all-reduce of `size` bytes.
+//
+//   time = compute (1 + tax) / share + waits + all-reduce(size)
+//
+// The tax belongs to the way VMs get GPUs (`virtualization.<mode>.compute_tax`).
+#include <fmt/format.h>
+
+#include "guest/guest.hpp"
+#include "nccl/planner.hpp"
+#include "nccl/ranks.hpp"
+#include "sharing/contention.hpp"
+#include "system/planners.hpp"
+
+namespace fabricast::models::system {
+
+namespace {
+
+class GpuStepPlanner : public Planner {
+ public:
+  GpuStepPlanner(const PlanContext& context, const Workload& workload, DeviceId gpu, std::unique_ptr<Planner> exchange)
+      : context_(context), workload_(workload), compute_(workload.compute), gpu_(gpu), exchange_(std::move(exchange)) {}
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    OperationPlan plan;
+    if (size.value > 0) plan = exchange_->plan(size);
+    plan.size = size;
+    plan.floor = {};
+    plan.algorithm = size.value > 0 ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
+    auto terms = virtual_compute_terms(context_, gpu_, compute_);
+    for (auto& term : neighbour_compute_terms(context_, compute_)) terms.push_back(std::move(term));
+    terms.insert(terms.begin(), {"compute of the step on bare metal", compute_, "workload.compute", "the scenario"});
+    plan.before.insert(plan.before.begin(), terms.begin(), terms.end());
+    return plan;
+  }
+  [[nodiscard]] int num_ranks() const override { return exchange_->num_ranks(); }
+  [[nodiscard]] int num_hosts() const override { return exchange_->num_hosts(); }
+  /// Clients the workload names; busy neighbours of a vGPU are part of its compute. Steps follow one another:
+  /// `iterations` of them stand for a GPU that never runs out of work.
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    return workload_.sharing ? slice_waits(context_, workload_, gpu_, time) : std::vector<Term>{};
+  }
+  [[nodiscard]] std::vector<std::string> devices() const override { return exchange_->devices(); }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override { return virtual_settings(context_, {gpu_}); }
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    auto out = exchange_->assumptions();
+    out.emplace_back("compute and exchange do not overlap");
+    return out;
+  }
+
+ private:
+  PlanContext context_;
+  Workload workload_;
+  Duration compute_;
+  DeviceId gpu_;
+  std::unique_ptr<Planner> exchange_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& context, const Workload& workload) {
+  if (workload.compute.ps <= 0) {
+    auto fault = make_error("gpu_step needs the GPU time of a step", "add e.g. `compute: 20 ms` to the workload");
+    fault.location = workload.location;
+    return tl::unexpected(Diagnostics{fault});
+  }
+  auto exchange = workload;
+  exchange.benchmark = Benchmark::all_reduce_perf;
+  auto gpus = nccl::choose_ranks(context, exchange);
+  if (!gpus) return tl::unexpected(gpus.error());
+  if (const auto sharing = vgpu_sharing(context, gpus->front(), workload.compute); !sharing)
+    return tl::unexpected(sharing.error());
+  auto planner = nccl::make_collective_planner(context, exchange);
+  if (!planner) return tl::unexpected(planner.error());
+  return std::make_unique<GpuStepPlanner>(context, workload, gpus->front(), std::move(*planner));
+}
+
+}  // namespace fabricast::models::system

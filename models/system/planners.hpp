@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks of one host or of its sockets: pinned copies on several GPUs at once, compute steps with an exchange, TCP
+// streams and UDP round trips. docs/MODELS.md, "Copies, steps and sockets".
+#pragma once
+
+#include <memory>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::system {
+
+Result<std::unique_ptr<Planner>> make_host_copies_planner(const PlanContext& context, const Workload& workload);
+Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& context, const Workload& workload);
+Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context, const Workload& workload);
+
+}  // namespace fabricast::models::system

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a VM needs before it powers on with its devices, and features a mode cannot keep. Sources are in the findings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "check/virtual_host.hpp"
+
+namespace fabricast::check {
+
+namespace {
+
+constexpr double k_large_bar = 16.0 * 1073741824.0;
+constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
+
+int gpus_per_vm(const VirtualHost& host) {
+  const auto count = static_cast<int>(host.gpus().size());
+  return std::max(count > 0 ? 1 : 0, count / std::max(1, host.guest.vms_per_host));
+}
+
+bool has_large_bar(const VirtualHost& host) {
+  return host.guest.gpu == GpuMode::passthrough && host.value(host.gpu_type(), "bar1", 0) >= k_large_bar;
+}
+
+void check_mmio(const VirtualHost& host, std::vector<Finding>& found) {
+  if (!has_large_bar(host)) return;
+  const int gpus = gpus_per_vm(host);
+  const double bars = gpus * host.value(host.gpu_type(), "bar1", 0);
+  const auto needed = mmio_space(Bytes{static_cast<std::int64_t>(bars)});
+  if (!host.guest.uses_64bit_mmio) {
+    found.push_back({Severity::error, "mmio",
+                     fmt::format("a {} maps {}, the VM has no 64-bit MMIO space", host.gpu_type(),
+                                 to_string(Bytes{static_cast<std::int64_t>(bars / gpus)})),
+                     "set pciPassthru.use64bitMMIO (mmio: {use_64bit: on})", k_gpu_guide});
+  } else if (host.guest.mmio_size && *host.guest.mmio_size < needed) {
+    found.push_back(
+        {Severity::error, "mmio",
+         fmt::format("{} x {} need {} of 64-bit MMIO space, the VM has {}: the next power of two above the sum of all "
+                     "BARs ({})",
+                     gpus, host.gpu_type(), to_string(needed), to_string(*host.guest.mmio_size),
+                     to_string(Bytes{static_cast<std::int64_t>(bars)})),
+         fmt::format("set pciPassthru.64bitMMIOSizeGB to {}", needed.value >> 30), k_gpu_guide});
+  }
+  if (!host.guest.has_efi)
+    found.push_back({Severity::error, "efi",
+                     fmt::format("a VM that boots by BIOS cannot map the BARs of a {}", host.gpu_type()),
+                     "boot the VM by EFI (efi: on)", k_gpu_guide});
+  if (!host.guest.has_above_4g_decoding)
+    found.push_back({Severity::error, "above_4g_decoding",
+                     fmt::format("the BIOS of the host does not place the BARs of a {} above 4 GB", host.gpu_type()),
+                     "switch on above-4G decoding in the BIOS of the host", k_gpu_guide});
+}
+
+void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  const bool has_vgpu = guest.gpu == GpuMode::vgpu && !host.gpus().empty();
+  if (guest.hypervisor == Hypervisor::esxi && guest.reserved_share < 1 && (host.is_passed_through() || has_vgpu))
+    found.push_back({Severity::error, "memory_reservation",
+                     "devices write into guest memory by DMA, the memory of the VM is not fully reserved",
+                     "reserve all guest memory (memory_reservation: full)", k_gpu_guide});
+  if (guest.latency_sensitivity == LatencySensitivity::high && (guest.reserved_share < 1 || !guest.is_pinned))
+    found.push_back({Severity::error, "latency_sensitivity",
+                     "latency sensitivity high needs a core for each vCPU and full reservation",
+                     "set pinning: on and memory_reservation: full, or latency_sensitivity: normal",
+                     "VMware, latency-sensitive workloads in vSphere"});
+  if (!guest.has_huge_pages)
+    found.push_back({Severity::warning, "huge_pages",
+                     "guest memory in 4 KiB pages: address translation limits each adapter to 20 GB/s",
+                     "back the VM with huge pages", "Farshin et al., PeerJ Computer Science 2023"});
+  if (!guest.is_pinned && guest.latency_sensitivity == LatencySensitivity::normal && host.is_passed_through())
+    found.push_back({Severity::warning, "pinning", "vCPUs without cores of their own: latencies vary with the load",
+                     "pin the vCPUs (pinning: on)", "NVIDIA AI Enterprise guide"});
+  if (guest.is_numa_aligned || host.group.host.num_sockets < 2) return;
+  found.push_back({Severity::warning, "numa",
+                   "the VM's memory and devices may be on different sockets: copies cross the sockets",
+                   "one VM per socket with its own GPUs and adapters (numa: on)", "NVIDIA AI Enterprise guide"});
+}
+
+void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  if (guest.gpu != GpuMode::remote || host.gpus().empty()) return;
+  const double whole = host.value(host.gpu_type(), "memory", 0);
+  const double limit = guest.gpu_memory ? static_cast<double>(guest.gpu_memory->value) : whole * guest.gpu_share;
+  const auto shown = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
+  if (limit > whole)
+    found.push_back({Severity::error, "gpu_memory",
+                     fmt::format("{} asked of a {} with {}", shown(limit), host.gpu_type(), shown(whole)),
+                     "lower gpu_memory", "Bitfusion FlexDirect guide"});
+  if (guest.memory && static_cast<double>(guest.memory->value) < limit)
+    found.push_back({Severity::error, "memory",
+                     fmt::format("a VM of {} shadows {} of remote GPU memory", to_string(*guest.memory), shown(limit)),
+                     "give the VM at least as much memory, or lower gpu_memory", k_gpu_guide});
+}
+
+void check_processors(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  if (!guest.vcpus) return;
+  const double cores = host.group.host.num_sockets * host.value(host.group.host.processor, "cores", 1e9);
+  const double wanted = static_cast<double>(guest.vms_per_host) * *guest.vcpus;
+  if (wanted <= cores) return;
+  const bool is_high = guest.latency_sensitivity == LatencySensitivity::high;
+  found.push_back({is_high ? Severity::error : Severity::warning, "vcpus",
+                   fmt::format("{} VMs with {} vCPUs on {:.0f} cores: {}", guest.vms_per_host, *guest.vcpus, cores,
+                               is_high ? "latency sensitivity high needs a core for each" : "vCPUs wait for a core"),
+                   "lower vms_per_host or vcpus", "VMware, latency-sensitive workloads in vSphere"});
+}
+
+void check_dealing(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  const auto gpus = static_cast<int>(host.gpus().size());
+  const auto hcas = static_cast<int>(host.hcas().size());
+  if (guest.gpu == GpuMode::passthrough && gpus > 0 && guest.vms_per_host > gpus)
+    found.push_back(
+        {Severity::error, "vms_per_host",
+         fmt::format("{} VMs share {} passed-through GPUs; each belongs to one VM", guest.vms_per_host, gpus),
+         "use vgpu or mig, or fewer VMs per host", k_gpu_guide});
+  if (guest.nic == NicMode::passthrough && hcas > 0 && guest.vms_per_host > hcas)
+    found.push_back({Severity::error, "vms_per_host",
+                     fmt::format("{} VMs share {} passed-through adapter{}; each belongs to one VM", guest.vms_per_host,
+                                 hcas, hcas == 1 ? "" : "s"),
+                     "use sr-iov, pvrdma or tcp for the adapters, or fewer VMs per host", k_gpu_guide});
+  if (guest.nic == NicMode::pvrdma && guest.hypervisor != Hypervisor::esxi && guest.hypervisor != Hypervisor::kvm)
+    found.push_back({Severity::error, "nic", fmt::format("{} has no PVRDMA adapter", to_string(guest.hypervisor)),
+                     "take esxi, or sr-iov", "VMware and QEMU documentation of PVRDMA"});
+  if (guest.nic == NicMode::pvrdma && guest.hypervisor == Hypervisor::esxi && guest.version < ReleaseNumber{6, 5, 0})
+    found.push_back({Severity::error, "version",
+                     fmt::format("PVRDMA needs ESXi 6.5, this is {}", to_string(guest.version)), "upgrade the host",
+                     "VMware documentation of PVRDMA"});
+}
+
+/// Most PCI devices of a VM by release (configuration maximums).
+void check_device_limit(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  if (guest.hypervisor != Hypervisor::esxi) return;
+  const int vms = std::max(1, guest.vms_per_host);
+  const int gpus = gpus_per_vm(host);
+  const auto hcas = static_cast<int>(host.hcas().size());
+  int devices = guest.gpu == GpuMode::passthrough ? gpus : 0;
+  if (guest.nic == NicMode::passthrough) devices += hcas / vms;
+  if (guest.nic == NicMode::sr_iov) devices += hcas;
+  const int most = guest.version >= ReleaseNumber{8, 0, 0} ? 32 : 16;
+  if (devices > most)
+    found.push_back(
+        {Severity::error, "vms_per_host",
+         fmt::format("a VM gets {} passed-through devices, ESXi {} allows {}", devices, to_string(guest.version), most),
+         "hand fewer devices to each VM", "vSphere configuration maximums"});
+  const int most_vgpus =
+      guest.version >= ReleaseNumber{8, 0, 0} ? 8 : (guest.version >= ReleaseNumber{6, 7, 2} ? 4 : 1);
+  if (guest.gpu == GpuMode::vgpu && gpus > most_vgpus)
+    found.push_back({Severity::error, "vms_per_host",
+                     fmt::format("a VM gets {} vGPUs, ESXi {} allows {}", gpus, to_string(guest.version), most_vgpus),
+                     "use more VMs per host, or a later release", "vSphere configuration maximums; recall"});
+}
+
+void check_needs(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto features = features_of(host.guest, host.is_whole_gpu(), host.compute_capability());
+  for (const auto& need : host.guest.needs) {
+    const auto& gate = need == "snapshot"  ? features.snapshot
+                       : need == "sharing" ? features.sharing
+                                           : features.migration;
+    if (gate.is_open) continue;
+    found.push_back(
+        {Severity::error, "needs",
+         fmt::format("{} is required, {} does not allow it: {}", need, to_string(host.guest.mode), gate.reason),
+         need == "sharing" ? "use vgpu with a smaller profile, or mig"
+                           : "use vgpu with pvrdma or tcp adapters, or drop the requirement",
+         k_gpu_guide});
+  }
+}
+
+void check_mtu(const VirtualHost& host, std::vector<Finding>& found) {
+  const auto& guest = host.guest;
+  const bool is_remote = guest.gpu == GpuMode::remote;
+  if (!is_tcp_only(guest.nic) || host.hcas().empty()) return;
+  if (is_remote && guest.mtu < 8192)
+    found.push_back(
+        {Severity::warning, "mtu",
+         fmt::format("MTU {} on the way to remote GPUs: below 4 KB on servers and 8 KB on clients is marginal",
+                     guest.mtu),
+         "set mtu: 9000 on both ends and on the switches", "Bitfusion FlexDirect health check"});
+  if (!is_remote && guest.mtu < 4096)
+    found.push_back({Severity::warning, "mtu",
+                     fmt::format("MTU {} on a software adapter: each packet costs processor time", guest.mtu),
+                     "set mtu: 9000 on both ends and on the switches", "docs/MODELS.md, virtual ports"});
+}
+
+}  // namespace
+
+std::vector<Finding> system_findings(const VirtualHost& host) {
+  std::vector<Finding> found;
+  check_mmio(host, found);
+  check_memory(host, found);
+  check_remote(host, found);
+  check_processors(host, found);
+  check_dealing(host, found);
+  check_device_limit(host, found);
+  check_needs(host, found);
+  check_mtu(host, found);
+  return found;
+}
+
+}  // namespace fabricast::check

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// `virtualization:` of a host group or a scenario: key table, reader, and how a scenario replaces it for all hosts.
+#pragma once
+
+#include "config/schema.hpp"
+#include "fabricast/topology.hpp"
+#include "fabricast/virtualization.hpp"
+
+namespace fabricast::config {
+
+SchemaPtr virtualization_schema();
+
+/// Reads a word or a mapping that the key table has accepted.
+Virtualization read_virtualization(const Node& node, const HostSpec& host, Diagnostics& faults);
+
+/// Puts the scenario's `virtualization` in place of that of every host group.
+void override_virtualization(const Node& scenario, Node& topology);
+
+}  // namespace fabricast::config

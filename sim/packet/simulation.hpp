@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet engine: an event loop in integer picoseconds over a Network. Two runs with the same input give the same
+// bytes.
+//
+//   Simulation simulation(network, options);            // network must have passed validate()
+//   const auto qp = simulation.add_queue_pair({.source = a, .destination = b, .traffic_class = 3});
+//   simulation.post({.queue_pair = qp, .bytes = 2_MiB});
+//   simulation.on_delivered([&](const Completion& c) { ... simulation.post(next step of a collective) ... });
+//   simulation.run();
+//   Results results = simulation.results();
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "packet/network.hpp"
+#include "packet/statistics.hpp"
+
+namespace fabricast::packet {
+
+enum class RoutingMode {
+  ecmp,      ///< one of the equal-cost ports per queue pair, by a hash of queue pair, switch and seed
+  spray,     ///< a port per packet, in turn; needs out_of_order receivers
+  adaptive,  ///< the port with the shortest egress queue per packet, ties in turn; needs out_of_order receivers
+};
+
+struct Options {
+  RoutingMode routing = RoutingMode::ecmp;
+  std::uint64_t seed = 1;      ///< ECMP hashes and ECN marks
+  bool shortcuts = true;       ///< fewer events with the same results; off only to test that
+  Duration sample_interval{};  ///< 0 = no time series
+  std::vector<PortClass> sampled_queues;
+  bool sample_flows = false;
+  bool record_pauses = false;                 ///< fills Results::pause_intervals
+  std::size_t max_samples = 1'000'000;        ///< memory bound of each series; sampling stops there
+  Duration deadlock_interval{1'000'000'000};  ///< how often a cycle of waiting queues is looked for
+  const std::atomic<bool>* stop = nullptr;    ///< raise it to interrupt run(); results() then has what happened so far
+  std::uint64_t progress_events = 1 << 20;    ///< events between two calls of `progress` and two looks at `stop`
+  std::function<void(Duration now, std::uint64_t finished_messages)> progress;
+};
+
+/// A connection between two HCA ports, with its own packet numbers, window and DCQCN state.
+struct QueuePair {
+  PortId source{};       ///< port of a host: initiator
+  PortId destination{};  ///< port of another host
+  int traffic_class = 3;
+  /// Egress ports to the destination, from a switch's to the last switch's, when the route is not the engine's to
+  /// choose (the host's own port is implied). Empty = routing mode of the options.
+  std::vector<PortId> route;
+  std::vector<PortId> reverse_route;  ///< the same for acknowledgements, CNPs and READ data
+};
+
+enum class Verb { write, send, read };  ///< write and send differ only in what they mean to the reader of a report
+
+/// `bytes` from the queue pair's source to its destination (READ: from destination to source), after all messages
+/// posted before on the same queue pair. Zero bytes are one packet without payload.
+struct Message {
+  QueuePairId queue_pair{};
+  Bytes bytes;
+  Verb verb = Verb::write;
+  Duration start{};       ///< not before this time
+  std::uint64_t tag = 0;  ///< the caller's; handed back with completions
+};
+
+struct Completion {
+  MessageId message{};
+  std::uint64_t tag = 0;
+  Duration time;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const Network& network, Options options = {});
+  ~Simulation();
+  Simulation(Simulation&&) noexcept;
+  Simulation& operator=(Simulation&&) noexcept;
+
+  QueuePairId add_queue_pair(const QueuePair& queue_pair);
+
+  /// May be called from the handlers below; a start time in the past means now.
+  MessageId post(const Message& message);
+
+  /// Called when the last byte of a message is in the receiver's memory: the place for dependencies of collectives.
+  void on_delivered(std::function<void(const Completion&)> handler);
+  /// Called when the initiator knows that a message is done.
+  void on_completed(std::function<void(const Completion&)> handler);
+  /// Calls `handler` at `time` (a pure delay such as computation).
+  void at(Duration time, std::function<void()> handler);
+
+  /// Runs until nothing is left, `until`, an interruption, or a deadlock; may be called again with a later `until`.
+  StopReason run(Duration until = Duration{INT64_MAX / 2});
+
+  [[nodiscard]] Duration now() const;
+  /// Egress ports that packets of `queue_pair` take in ECMP mode, the host's port first.
+  [[nodiscard]] std::vector<PortId> route(QueuePairId queue_pair) const;
+  [[nodiscard]] Results results() const;
+
+ private:
+  struct Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace fabricast::packet

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// State of a built topology: hosts placed one after another, each with the number of its shape, then the network.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabricast/topology.hpp"
+#include "topology/host_shape.hpp"
+#include "topology/network.hpp"
+
+namespace fabricast {
+
+using topology::HostShape;
+
+struct Topology::Impl {
+  struct Host {
+    std::string name;
+    int shape = 0;
+    int first_device = 0;
+    int first_link = 0;
+  };
+  TopologySpec spec;
+  std::vector<HostShape> shapes;
+  std::vector<Host> hosts;
+  int num_host_devices = 0;
+  int num_host_links = 0;
+  std::vector<Device> switches;
+  std::vector<Link> network_links;
+  std::vector<DeviceId> hcas;               ///< network node -> device
+  std::map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  std::unique_ptr<topology::Network> network;
+  std::map<std::string, int, std::less<>> host_by_name;
+
+  [[nodiscard]] int host_of_device(int device) const {
+    const auto it = std::upper_bound(hosts.begin(), hosts.end(), device,
+                                     [](int d, const Host& host) { return d < host.first_device; });
+    return static_cast<int>(it - hosts.begin()) - 1;
+  }
+  [[nodiscard]] int host_of_link(int link) const {
+    const auto it =
+        std::upper_bound(hosts.begin(), hosts.end(), link, [](int l, const Host& host) { return l < host.first_link; });
+    return static_cast<int>(it - hosts.begin()) - 1;
+  }
+  [[nodiscard]] const HostShape& shape_of(int host) const {
+    return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)];
+  }
+
+  /// A path of the shape, renumbered for one host.
+  [[nodiscard]] Path placed(Path path, int host) const {
+    const auto& where = hosts[static_cast<std::size_t>(host)];
+    for (auto& link : path.links) link.value += where.first_link;
+    path.bottleneck_link.value += where.first_link;
+    for (auto& crossing : path.peer_crossings) crossing.root_complex.value += where.first_device;
+    for (auto& rc : path.root_complexes) rc.value += where.first_device;
+    return path;
+  }
+};
+
+}  // namespace fabricast

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a guest may do: peer access, GPUDirect RDMA, and which features of the hypervisor remain. Every closed gate says
+// why. Sources: VMware's guides on GPUDirect RDMA (ESXi 6.7 with pciPassthru.allowP2P) and on GPUs in vSphere 6.7;
+// NVIDIA's vGPU documentation (peer access only over NVLink between whole-GPU vGPUs; none with MIG).
+#include <fmt/format.h>
+
+#include "fabricast/virtualization.hpp"
+
+namespace fabricast {
+
+namespace {
+
+constexpr ReleaseNumber k_p2p_release{6, 7, 0};
+constexpr ReleaseNumber k_vgpu_rdma_release{7, 0, 0};
+constexpr ReleaseNumber k_vgpu_vmotion_release{6, 7, 1};
+constexpr ReleaseNumber k_vgpu_suspend_release{6, 7, 0};
+constexpr ReleaseNumber k_pvrdma_release{6, 5, 0};
+
+Gate closed(std::string reason) { return {false, std::move(reason)}; }
+
+bool is_older(const Virtualization& guest, const ReleaseNumber& release) {
+  return guest.hypervisor == Hypervisor::esxi && guest.version < release;
+}
+
+/// A device given to one VM as a whole ties the VM to its host.
+Gate tied_by_devices(const Virtualization& guest) {
+  if (guest.gpu == GpuMode::passthrough) return closed("a passed-through GPU ties the VM to its host");
+  if (guest.nic == NicMode::passthrough) return closed("a passed-through adapter ties the VM to its host");
+  if (guest.nic == NicMode::sr_iov) return closed("a virtual function ties the VM to its host");
+  return {};
+}
+
+Gate migration_gate(const Virtualization& guest) {
+  if (auto gate = tied_by_devices(guest); !gate.is_open) return gate;
+  if (guest.gpu == GpuMode::vgpu && is_older(guest, k_vgpu_vmotion_release))
+    return closed(fmt::format("vMotion with a vGPU needs ESXi 6.7 U1, this is {}", to_string(guest.version)));
+  if (guest.gpu == GpuMode::vgpu && guest.has_unified_memory)
+    return closed("unified memory blocks migration of a vGPU");
+  return {};
+}
+
+Gate snapshot_gate(const Virtualization& guest) {
+  if (auto gate = tied_by_devices(guest); !gate.is_open) return gate;
+  if (guest.gpu == GpuMode::vgpu && is_older(guest, k_vgpu_suspend_release))
+    return closed(fmt::format("suspending a VM with a vGPU needs ESXi 6.7, this is {}", to_string(guest.version)));
+  if (guest.nic == NicMode::pvrdma) return closed("a VM with a PVRDMA adapter cannot be suspended");
+  return {};
+}
+
+}  // namespace
+
+bool is_tcp_only(NicMode mode) { return mode == NicMode::vmxnet3 || mode == NicMode::virtio; }
+bool is_shareable(NicMode mode) { return mode != NicMode::passthrough && mode != NicMode::bare_metal; }
+bool is_shareable(GpuMode mode) { return mode == GpuMode::vgpu || mode == GpuMode::mig || mode == GpuMode::remote; }
+
+Gate peer_gate(const Virtualization& guest) {
+  if (!guest.is_virtual()) return {};
+  if (is_older(guest, k_p2p_release))
+    return closed(
+        fmt::format("peer access of passed-through devices needs ESXi 6.7, this is {}", to_string(guest.version)));
+  if (guest.hypervisor == Hypervisor::esxi && !guest.allow_p2p)
+    return closed("pciPassthru.allowP2P is off: passed-through devices cannot reach each other");
+  if (guest.hypervisor != Hypervisor::esxi && guest.guest_topology == GuestTopology::hidden)
+    return closed("the guest topology is hidden: software does not find the switch that joins GPU and adapter");
+  return {};
+}
+
+Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu) {
+  if (!guest.is_virtual() || gpu == GpuMode::passthrough || gpu == GpuMode::bare_metal) return {};
+  if (gpu == GpuMode::mig) return closed("MIG instances have no peer access");
+  if (gpu == GpuMode::vgpu && !is_whole_gpu) return closed("vGPUs have peer access only with the whole framebuffer");
+  if (gpu == GpuMode::vgpu && guest.has_unified_memory)
+    return closed("peer access over NVLink is off while unified memory of the vGPU is on");
+  return {};
+}
+
+Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool is_whole_gpu, int compute_capability) {
+  if (!guest.is_virtual()) return {};
+  if (gpu == GpuMode::remote) return closed("the GPU is in another host");
+  if (is_tcp_only(nic)) return closed(fmt::format("{} carries TCP only", to_string(nic)));
+  if (nic == NicMode::pvrdma) return closed("PVRDMA registers host memory only");
+  if (gpu == GpuMode::vgpu && !is_whole_gpu)
+    return closed("GPUDirect RDMA of a vGPU needs the profile with the whole framebuffer");
+  if (gpu == GpuMode::vgpu && compute_capability < 80)
+    return closed("GPUDirect RDMA of a vGPU needs an Ampere or later GPU");
+  if (gpu == GpuMode::vgpu && is_older(guest, k_vgpu_rdma_release))
+    return closed(fmt::format("GPUDirect RDMA of a vGPU needs ESXi 7.0, this is {}", to_string(guest.version)));
+  return peer_gate(guest);
+}
+
+GuestFeatures features_of(const Virtualization& guest, bool is_whole_gpu, int compute_capability) {
+  GuestFeatures features;
+  if (!guest.is_virtual()) {
+    features.migration = closed("bare metal");
+    features.snapshot = closed("bare metal");
+    features.sharing = closed("bare metal");
+    return features;
+  }
+  features.migration = migration_gate(guest);
+  if (guest.nic == NicMode::pvrdma && is_older(guest, k_pvrdma_release))
+    features.migration = closed(fmt::format("PVRDMA needs ESXi 6.5, this is {}", to_string(guest.version)));
+  features.snapshot = snapshot_gate(guest);
+  if (!is_shareable(guest.gpu)) features.sharing = closed("a passed-through GPU belongs to one VM");
+  if (is_shareable(guest.gpu) && guest.gpu != GpuMode::remote && is_whole_gpu)
+    features.sharing = closed("the profile takes the whole GPU");
+  features.p2p = guest.gpu == GpuMode::passthrough ? peer_gate(guest) : nvlink_gate(guest, guest.gpu, is_whole_gpu);
+  if (guest.gpu == GpuMode::remote) features.p2p = closed("the GPUs are in another host");
+  features.gpudirect = gpudirect_gate(guest, guest.gpu, guest.nic, is_whole_gpu, compute_capability);
+  return features;
+}
+
+Bytes mmio_space(Bytes bytes) {
+  Bytes space{1};
+  while (space <= bytes) space = 2 * space;
+  return space;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of the virtualization settings, as YAML and messages spell them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "fabricast/virtualization.hpp"
+
+namespace fabricast {
+
+std::string_view to_string(VirtualMode mode) {
+  switch (mode) {
+    case VirtualMode::bare_metal:
+      return "bare-metal";
+    case VirtualMode::passthrough:
+      return "passthrough";
+    case VirtualMode::sr_iov:
+      return "sr-iov";
+    case VirtualMode::vgpu:
+      return "vgpu";
+    case VirtualMode::mig:
+      return "mig";
+    case VirtualMode::pvrdma:
+      return "pvrdma";
+    case VirtualMode::tcp:
+      return "tcp";
+    case VirtualMode::remote_gpu:
+      return "remote-gpu";
+  }
+  return "";
+}
+
+std::string_view to_string(Hypervisor hypervisor) {
+  switch (hypervisor) {
+    case Hypervisor::none:
+      return "none";
+    case Hypervisor::esxi:
+      return "esxi";
+    case Hypervisor::kvm:
+      return "kvm";
+    case Hypervisor::cloud_hypervisor:
+      return "cloud-hypervisor";
+    case Hypervisor::xen:
+      return "xen";
+    case Hypervisor::hyper_v:
+      return "hyper-v";
+  }
+  return "";
+}
+
+std::string_view to_string(GpuMode mode) {
+  switch (mode) {
+    case GpuMode::bare_metal:
+      return "bare-metal";
+    case GpuMode::passthrough:
+      return "passthrough";
+    case GpuMode::vgpu:
+      return "vgpu";
+    case GpuMode::mig:
+      return "mig";
+    case GpuMode::remote:
+      return "remote";
+  }
+  return "";
+}
+
+std::string_view to_string(NicMode mode) {
+  switch (mode) {
+    case NicMode::bare_metal:
+      return "bare-metal";
+    case NicMode::passthrough:
+      return "passthrough";
+    case NicMode::sr_iov:
+      return "sr-iov";
+    case NicMode::pvrdma:
+      return "pvrdma";
+    case NicMode::vmxnet3:
+      return "vmxnet3";
+    case NicMode::virtio:
+      return "virtio";
+  }
+  return "";
+}
+
+std::string_view to_string(AcsMode mode) {
+  switch (mode) {
+    case AcsMode::redirect:
+      return "redirect";
+    case AcsMode::direct_translated:
+      return "direct_translated";
+    case AcsMode::off:
+      return "off";
+  }
+  return "";
+}
+
+std::string_view to_string(GuestTopology seen) {
+  switch (seen) {
+    case GuestTopology::shown:
+      return "shown";
+    case GuestTopology::hidden:
+      return "hidden";
+    case GuestTopology::injected:
+      return "injected";
+  }
+  return "";
+}
+
+std::string_view to_string(PeerTranslation translation) {
+  return translation == PeerTranslation::shared ? "shared" : "cached";
+}
+
+std::string_view to_string(LatencySensitivity level) { return level == LatencySensitivity::high ? "high" : "normal"; }
+
+std::optional<ReleaseNumber> release_from(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    if (c != ' ') plain.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  ReleaseNumber release;
+  int used = 0;
+  if (std::sscanf(plain.c_str(), "%2d.%2d%n", &release.major, &release.minor, &used) != 2) return std::nullopt;
+  const auto rest = plain.substr(static_cast<std::size_t>(used));
+  if (rest.empty()) return release;
+  int used_by_update = 0;
+  if (std::sscanf(rest.c_str(), "u%2d%n", &release.update, &used_by_update) != 1 ||
+      static_cast<std::size_t>(used_by_update) != rest.size()) {
+    return std::nullopt;
+  }
+  return release;
+}
+
+std::string to_string(const ReleaseNumber& release) {
+  const auto plain = fmt::format("{}.{}", release.major, release.minor);
+  return release.update > 0 ? fmt::format("{} U{}", plain, release.update) : plain;
+}
+
+const std::vector<std::string>& virtual_mode_names() {
+  static const std::vector<std::string> names{"bare-metal", "passthrough", "sr-iov", "vgpu",
+                                              "mig",        "pvrdma",      "tcp",    "remote-gpu"};
+  return names;
+}
+
+std::optional<VirtualMode> virtual_mode_from(std::string_view name) {
+  const auto& names = virtual_mode_names();
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) return std::nullopt;
+  return static_cast<VirtualMode>(it - names.begin());
+}
+
+}  // namespace fabricast

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for random test cases: the same on every machine for the same seed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace fabricast::test {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
+  std::uint64_t next(std::uint64_t below) {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (state_ >> 33) % below;
+  }
+  template <typename T>
+  T pick(const std::vector<T>& from) {
+    return from[next(from.size())];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace fabricast::test
