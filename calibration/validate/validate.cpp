@@ -8,6 +8,7 @@
 #include <map>
 
 #include "readers/readers.hpp"
+#include "validate/explain.hpp"
 
 namespace fabricast {
 namespace {
@@ -142,6 +143,7 @@ Validation validate(const WorkloadPrediction& prediction, const MeasuredLog& log
   }
   if (validation.points.empty()) warn(validation, log, "no size is both predicted and measured");
   validation.summary = summarize(std::span<const ValidationPoint>(validation.points));
+  validation.explanation = validate_detail::explain_misfit(prediction, validation.points);
   return validation;
 }
 

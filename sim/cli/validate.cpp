@@ -73,9 +73,11 @@ int validate_command(const ValidateOptions& options) {
   const report::Validated validated{validations, summarize(std::span<const Validation>(validations)),
                                     run->prediction.scenario};
   const auto format = format_of(options);
-  const auto text = format == "json"  ? report::validation_json(validated, run->provenance)
-                    : format == "csv" ? report::validation_csv(validated)
-                                      : report::validation_text(validated);
+  const auto text = format == "json"   ? report::validation_json(validated, run->provenance)
+                    : format == "csv"  ? report::validation_csv(validated)
+                    : format == "svg"  ? report::validation_svg(validated)
+                    : format == "html" ? report::validation_html(validated)
+                                       : report::validation_text(validated);
   if (!write_output(options.output, text, exit_code)) return exit_code;
   const auto missed = [&](const char* what, double value, std::optional<double> limit) {
     if (!limit || value <= *limit) return;
@@ -108,7 +110,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")
       ->type_name("SHARE");
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, {"text", "json", "csv"});
+  add_output_options(*command, *options, {"text", "json", "csv", "svg", "html"});
   command->callback([options, &exit_code] { exit_code = validate_command(*options); });
 }
 

@@ -73,6 +73,9 @@ struct Validated {
 std::string validation_text(const Validated& validated);
 std::string validation_json(const Validated& validated, const Provenance& provenance);
 std::string validation_csv(const Validated& validated);
+/// Curves with the band and errors below, one panel per log.
+std::string validation_svg(const Validated& validated);
+std::string validation_html(const Validated& validated);
 
 /// What a fit found (schema fabricast/calibration_report/1).
 std::string calibration_text(const CalibrationReport& report);

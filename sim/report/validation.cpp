@@ -21,6 +21,16 @@ std::string summary_line(const ValidationSummary& s) {
       100 * s.interval_coverage);
 }
 
+std::string explanation_line(const Validation& log) {
+  if (!log.explanation) return "";
+  const auto& e = *log.explanation;
+  std::string sizes;
+  for (const auto size : e.worst_sizes) sizes += (sizes.empty() ? "" : ", ") + to_string(size);
+  return fmt::format(
+      "# most of the error goes when the time of {} is {:.2f} times as long: median {:.1f}%; worst at {}\n",
+      e.parameter, e.factor, 100 * e.median_abs_error, sizes);
+}
+
 Json summary_json(const ValidationSummary& s) {
   return {{"num_points", s.num_points},
           {"median_abs_error", s.median_abs_error},
@@ -44,6 +54,7 @@ std::string validation_text(const Validated& validated) {
                          point.high.us(), point.is_inside_band ? "yes" : "no");
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
+    out += explanation_line(log);
     for (const auto& warning : log.warnings) out += fmt::format("# note: {}\n", warning.message);
   }
   if (validated.logs.size() > 1) out += fmt::format("# all logs: {}\n", summary_line(validated.overall));
@@ -67,6 +78,11 @@ std::string validation_json(const Validated& validated, const Provenance& proven
                                 {"high_time_ps", point.high.ps},
                                 {"relative_error", point.relative_error},
                                 {"is_inside_band", point.is_inside_band}});
+    }
+    if (log.explanation) {
+      item["explanation"] = {{"parameter", log.explanation->parameter},
+                             {"factor", log.explanation->factor},
+                             {"median_abs_error", log.explanation->median_abs_error}};
     }
     item["warnings"] = Json::array();
     for (const auto& warning : log.warnings) item["warnings"].push_back(warning.message);

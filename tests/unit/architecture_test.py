@@ -21,7 +21,7 @@ ALLOWED = {
     "sim/exchange": ["base", "exchange"],
     "sim/packet": ["base", "packet"],
     "calibration/readers": ["base", "readers"],
-    "calibration/validate": ["base", "readers"],
+    "calibration/validate": ["base", "readers", "validate"],
     "calibration/fit": ["base", "fit"],
     "sim/cli": ["base", "cli", "report"],
 }
@@ -75,6 +75,10 @@ def main() -> int:
                 failures.append(f"public header {path.name} includes {include}")
         if not path.read_text().startswith("// SPDX-License-Identifier: Apache-2.0"):
             failures.append(f"{path.name} does not begin with its licence")
+    for path in sorted((source / "models" / "params").glob("*.yaml")):
+        for name in re.findall(r"^  ([\w.\-]+):", path.read_text(), re.MULTILINE):
+            if CLUSTERS.search(name) or re.search(r"\b\d+\s*-?(gpu|rank|node|host)s?\b|(ranks|gpus|nodes|hosts)\d", name):
+                failures.append(f"{path.name}: parameter {name} belongs to a cluster or a count")
     for failure in failures:
         print(failure)
     return 1 if failures else 0

@@ -41,12 +41,21 @@ struct ValidationSummary {
   double interval_coverage = 0;  ///< share of points inside the band
 };
 
+/// A term that, scaled alike at all sizes, brings the forecast nearest to the log: where to look first.
+struct Explanation {
+  std::string parameter;           ///< the term's parameter or link
+  double factor = 1;               ///< of the term's time
+  double median_abs_error = 0;     ///< with the term scaled
+  std::vector<Bytes> worst_sizes;  ///< up to five, largest error first
+};
+
 struct Validation {
   std::string workload;
   std::string file;
   std::optional<Benchmark> benchmark;   ///< of the prediction
   std::vector<ValidationPoint> points;  ///< by ascending size
   ValidationSummary summary;
+  std::optional<Explanation> explanation;  ///< absent when no single term explains a third of the error
   std::vector<Bytes> unpredicted_sizes;  ///< measured, but not predicted
   std::vector<Bytes> unmeasured_sizes;   ///< predicted, but not measured
   Diagnostics warnings;                  ///< another benchmark or number of ranks; no common size
