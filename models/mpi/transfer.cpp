@@ -271,10 +271,12 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.flow.bytes =
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
   // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
-  const bool is_one_chunk = size <= profile_.staging_chunk;
+  const bool is_one_chunk = size < profile_.staging_chunk;
   const auto copy_start = context_.parameters.duration("cuda.copy_overhead");
   out.gap = is_one_chunk ? copy_start : profile_.rendezvous_gap;
-  out.wire_gap = is_one_chunk ? out.wire_gap : copy_start;
+  // One processor copies and runs TCP.
+  if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_start;
+  if (!is_one_chunk) out.wire_gap = context_.parameters.duration(field("staging_gap"));
   if (!is_one_chunk)
     cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
   return out;
