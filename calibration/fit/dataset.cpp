@@ -16,6 +16,7 @@ namespace fabricast::fit {
 
 namespace {
 
+constexpr std::size_t k_topologies_kept = 3;
 constexpr std::size_t k_tables_kept = 6;  ///< per log; a difference quotient needs the middle and its two sides
 
 /// Efficiencies of links and adapters are known to a tenth: what is slower by half has another cause.
@@ -260,6 +261,7 @@ Result<Dataset> Dataset::load(const Calibration& calibration) {
   if (!faults.empty()) return tl::unexpected(faults);
   out.hold_out(calibration);
   out.known_.resize(out.experiments_.size());
+  out.built_.resize(out.experiments_.size());
   Values x;
   for (const auto& free : out.parameters_) x.push_back(std::log(free.parameter.value));
   for (auto& experiment : out.experiments_) {
@@ -291,19 +293,32 @@ WorkloadPrediction Dataset::predict_table(std::size_t index, const Values& x, co
   }
   const auto& set = extra.all().empty() ? experiment.current : merged;
   ++evaluations_;
-  const bool is_rebuilt = std::any_of(experiment.uses.begin(), experiment.uses.end(),
-                                      [&](int i) { return parameters_[static_cast<std::size_t>(i)].is_of_device; });
   SimulateOptions options;
   options.with_terms = with_terms;
-  const auto run = [&](const Topology& topology) {
-    auto prediction = simulate(topology, experiment.loaded.scenario, set, options);
-    FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
-    return std::move(prediction->workloads.front());
-  };
-  if (!is_rebuilt) return run(experiment.loaded.topology);
-  const auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
+  auto prediction = simulate(topology_at(index, x, set), experiment.loaded.scenario, set, options);
+  FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
+  return std::move(prediction->workloads.front());
+}
+
+/// Most steps of a fit leave the devices as they are: their topology is built once.
+const Topology& Dataset::topology_at(std::size_t index, const Values& x, const ParameterSet& set) {
+  const auto& experiment = experiments_[index];
+  Values key;
+  for (const int i : experiment.uses) {
+    if (parameters_[static_cast<std::size_t>(i)].is_of_device) key.push_back(x[static_cast<std::size_t>(i)]);
+  }
+  if (key.empty()) return experiment.loaded.topology;
+  auto& built = built_[index];
+  const auto found = std::find_if(built.begin(), built.end(), [&](const Built& one) { return one.key == key; });
+  if (found != built.end()) {
+    built.splice(built.begin(), built, found);
+    return built.front().topology;
+  }
+  auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
   FABRICAST_ASSERT(topology.has_value(), "a topology that was built fails with other parameter values");
-  return run(*topology);
+  built.push_front({std::move(key), std::move(*topology)});
+  if (built.size() > k_topologies_kept) built.pop_back();
+  return built.front().topology;
 }
 
 const Values& Dataset::predict(std::size_t index, const Values& x) {
@@ -329,6 +344,7 @@ bool Dataset::find_uses(const Values& x) {
     const auto before = experiment.uses;
     experiment.uses.resize(parameters_.size());
     for (std::size_t i = 0; i < parameters_.size(); ++i) experiment.uses[i] = static_cast<int>(i);
+    built_[e].clear();
     const auto seconds_at = [&](const Values& at) {
       Values out;
       for (const auto& row : predict_table(e, at, {}, false).rows) out.push_back(row.time.seconds());
@@ -354,6 +370,7 @@ bool Dataset::find_uses(const Values& x) {
     has_changed = has_changed || uses != before;
     experiment.uses = std::move(uses);
     known_[e].clear();
+    built_[e].clear();
   }
   return has_changed;
 }
