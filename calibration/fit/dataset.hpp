@@ -5,6 +5,7 @@
 #pragma once
 
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ class Dataset {
   };
 
   void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
+  void add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults);
   void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);
   void hold_out(const Calibration& calibration);
