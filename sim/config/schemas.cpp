@@ -377,6 +377,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
         {"copy_both_bandwidth", k_rate, "each way at once"},
         {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
+        {"gdrcopy_read_bandwidth", k_rate, "loads of one core from GPU memory"},
         {"launch_interval", k_time, "one kernel launch of one thread"}}},
       {"host", {}},
   };
