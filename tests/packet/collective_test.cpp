@@ -112,6 +112,11 @@ TEST_CASE("dissemination takes ceil(log2 P) (2 o + L + (s - 1) G) to the nanosec
   CHECK(dissemination(ideal_links(4096, 8), 8_B) == 66'504_ns);
 }
 
+TEST_CASE("the ring's closed form holds for hundreds of ranks") {
+  CHECK(ring_all_reduce(ideal_links(256, 256), 1_MiB) == 15'335'700_ns);
+  CHECK(ring_all_reduce(ideal_links(512, 256), 1_MiB) == 18'173'204_ns);
+}
+
 TEST_CASE("a ring all-reduce takes 2 (P - 1) (2 o + L + (m / P - 1) G) to the nanosecond") {
   CHECK(ring_all_reduce(ideal_links(16, 256), 1_MiB) == 11'961'300_ns);
   CHECK(ring_all_reduce(ideal_links(64, 256), 1_MiB) == 13'078'548_ns);

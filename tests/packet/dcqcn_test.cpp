@@ -96,21 +96,21 @@ TEST_CASE("a lower marking threshold and a faster timer converge faster with a s
 }
 
 TEST_CASE("DCQCN makes a parking lot max-min fair without pauses") {
-  // A run keeps small differences for long, as the published one does (24.2, 23.6, 24.2, 23.7 Gb/s): mean of four
+  // A run keeps small differences for long, as the published one does (24.2, 23.6, 24.2, 23.7 Gb/s): mean of eight
   // seeds.
   std::vector<double> mean(4);
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const auto cluster = parking_lot(k_ns3);
     Options options;
     options.seed = seed;
     Simulation simulation(cluster.network, options);
     for (std::size_t i = 1; i < 5; ++i) greedy(simulation, cluster.hosts[i], cluster.hosts[0]);
     const auto shares = GoodputMeter(simulation).shares(20_ms, 30_ms, {95.42e9 / 8});
-    for (std::size_t i = 0; i < 4; ++i) mean[i] += shares[i] / 4;
+    for (std::size_t i = 0; i < 4; ++i) mean[i] += shares[i] / 8;
     CHECK(sum(shares) > 0.98);
     CHECK(pauses(simulation.results()) == 0);
   }
-  for (const double share : mean) CHECK(deviation(share, sum(mean) / 4) <= 0.03);
+  for (const double share : mean) CHECK(deviation(share, 0.25) <= 0.03);
 }
 
 namespace {
