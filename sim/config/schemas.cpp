@@ -179,7 +179,7 @@ SchemaPtr workload() {
       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, 1'000'000), "root rank; default 0"},
-      {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+      {"direction", choice({"to_host", "to_device", "both", "to_peer"}), "host_copies; default to_host"},
       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"},
