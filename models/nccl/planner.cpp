@@ -103,6 +103,7 @@ class CollectivePlanner : public Planner {
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
     facts_.ll128_allowed = graph_.ll128_allowed;
+    facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
