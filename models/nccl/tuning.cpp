@@ -195,7 +195,8 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
   const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
                        : collective == Collective::all_gather || collective == Collective::reduce_scatter ? n - 1
                                                                                                           : n;
-  double algorithm_bandwidth = bus_bandwidth(f, collective, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
+  double algorithm_bandwidth =
+      bus_bandwidth(f, collective, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
   double latency = latency_us(f, collective, algorithm, protocol);
   const double bytes = static_cast<double>(size.value);
   if (algorithm == Algorithm::tree) {
