@@ -15,16 +15,34 @@ bool StepCosts::is_hidden(const Hops& hops, const Shape& shape) const {
   return shape.is_one_way && shape.choice.protocol != Protocol::simple && is_network(hops.kind);
 }
 
-/// Some adapters take longer over messages of several packets: ramp x m / (m + half), m bytes of the message.
-void StepCosts::add_message_ramp(Flow& flow, const Hops& hops, const Shape& shape) const {
-  if (!is_network(hops.kind) || hops.adapter.value < 0) return;
-  const auto& type = context_.topology.device(hops.adapter).type;
-  const auto* ramp = context_.parameters.find(type + ".message_ramp_time");
-  const auto* half = context_.parameters.find(type + ".message_ramp_bytes");
+/// What NCCL's network plugin adds on adapters without verbs: a time per message, and for messages of several packets
+/// up to ramp more: ramp x m / (m + half), m bytes of the message.
+void StepCosts::add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const {
+  const double count = hops.count * shape.paid_loops;
+  if (const auto* latency = of_adapter(hops, "plugin_latency"))
+    add_latency(flow, {"NCCL's network plugin", from_seconds(count * latency->value), latency->name, latency->source});
+  const auto* ramp = of_adapter(hops, "plugin_ramp_time");
+  const auto* half = of_adapter(hops, "plugin_ramp_bytes");
   if (ramp == nullptr || half == nullptr) return;
   const double message = shape.chunk / shape.share;
-  const double seconds = hops.count * shape.paid_loops * ramp->value * message / (message + half->value);
-  add_latency(flow, {"messages of several packets", from_seconds(seconds), ramp->name, ramp->source});
+  add_latency(flow, {"messages of several packets",
+                     from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
+}
+
+/// All channels over one adapter together move at most what the plugin does.
+void StepCosts::limit_plugin(Flow& flow, const Shape& shape) const {
+  for (const auto& hops : shape.pattern.hops) {
+    const auto* limit = of_adapter(hops, "plugin_bandwidth");
+    if (limit == nullptr || hops.adapter_uses == 0 || limit->value / hops.adapter_uses >= flow.rate_cap) continue;
+    flow.rate_cap = limit->value / hops.adapter_uses;
+    flow.cap_name = "the network plugin";
+    flow.cap_parameter = limit->name;
+  }
+}
+
+const Parameter* StepCosts::of_adapter(const Hops& hops, const char* field) const {
+  if (hops.adapter.value < 0) return nullptr;
+  return context_.parameters.find(fmt::format("{}.{}", context_.topology.device(hops.adapter).type, field));
 }
 
 /// NVLSTree: chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, and from
@@ -65,7 +83,9 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
 /// trip. In the middle of a tree of hosts a thread block serves a parent and children.
 void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
-  if (is_.num_hosts == 1 || shape.is_nvls || shape.is_pairs) return;
+  if (is_.num_hosts == 1) return;
+  limit_plugin(flow, shape);
+  if (shape.is_nvls || shape.is_pairs) return;
   const auto name =
       fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol);
   const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));

@@ -225,6 +225,17 @@ void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
   std::sort(crossings.begin(), crossings.end(), [](const auto& a, const auto& b) { return a.resource < b.resource; });
 }
 
+void PatternMaker::count_adapter_uses(Pattern& pattern) const {
+  const auto& resources = context_.resources;
+  for (auto& hops : pattern.hops) {
+    for (const auto& crossing : pattern.crossings) {
+      if (hops.adapter.value >= 0 && !resources.is_link(crossing.resource) &&
+          resources.device(crossing.resource) == hops.adapter)
+        hops.adapter_uses = std::max(hops.adapter_uses, static_cast<int>(crossing.times));
+    }
+  }
+}
+
 Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
   Pattern pattern;
   CrossingCounter counter;
@@ -240,6 +251,7 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
     count_ring(channels, pattern, counter);
   }
   pattern.crossings = counter.take();
+  count_adapter_uses(pattern);
   pattern.legs = merged_legs(std::move(pattern.legs));
   if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
   return pattern;

@@ -18,6 +18,7 @@ struct Hops {
   Duration adapter_latency;       ///< of one hop: HCAs
   std::vector<Term> guest_terms;  ///< of one message: what VMs add
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
+  int adapter_uses = 0;           ///< times all channels together cross it one way
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
@@ -56,6 +57,7 @@ class PatternMaker {
   void count_nvls(Pattern& pattern, CrossingCounter& counter) const;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
+  void count_adapter_uses(Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
 
   const PlanContext& context_;

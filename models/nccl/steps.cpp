@@ -63,7 +63,8 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
-  if (shape.is_tree && choice.protocol == Protocol::ll128) shape.largest_chunk = tree_ll128_chunk(shape);
+  if (shape.is_tree && choice.protocol == Protocol::ll128 && is_.num_hosts > 1)
+    shape.largest_chunk = tree_ll128_chunk(shape);
   if (shape.is_nvls && is_.num_hosts > 1) shape.largest_chunk = nvls_tree_chunk(shape);
   shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));
   shape.loops = std::max(1.0, std::ceil(shape.per_step / shape.largest_chunk));
@@ -78,7 +79,7 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
 double StepCosts::tree_ll128_chunk(const Shape& shape) const {
   const double ranks_per_host = shape.n / is_.num_hosts;
   const double steps = 1 + std::floor(std::log2(static_cast<double>(is_.num_hosts))) + 0.1 * ranks_per_host;
-  double chunk = shape.largest_chunk;
+  double chunk = parameter("nccl.chunk.ring", shape.protocol).value;
   const auto halve = [&](double chunks, double least) {
     while (std::floor(shape.per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
   };
@@ -150,7 +151,7 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     const double count = hops.count * shape.paid_loops;
     if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
-    add_message_ramp(flow, hops, shape);
+    add_plugin(flow, hops, shape);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
     const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
     for (auto term : hops.guest_terms) {
