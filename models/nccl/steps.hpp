@@ -49,6 +49,7 @@ class StepCosts {
   [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
     return parameter_for(context_.parameters, is_.architecture, what, last);
   }
+  [[nodiscard]] double tree_ll128_chunk(const Shape& shape) const;
   [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
   [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
@@ -59,6 +60,13 @@ class StepCosts {
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
   void add_chunk_overhead(Flow& flow, const Shape& shape) const;
+  // Between hosts: network_steps.cpp.
+  [[nodiscard]] double nvls_tree_chunk(const Shape& shape) const;
+  [[nodiscard]] bool is_hidden(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] const Parameter& store_and_forward(const Shape& shape) const;
+  [[nodiscard]] const Parameter* of_adapter(const Hops& hops, const char* field) const;
+  void add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const;
+  void limit_plugin(Flow& flow, const Shape& shape) const;
   void add_store_and_forward(Flow& flow, const Shape& shape) const;
   void limit_network_channels(Flow& flow, const Shape& shape) const;
   void limit_nvlink_stores(Flow& flow, const Shape& shape) const;
