@@ -145,13 +145,35 @@ class PacketRun {
     out.seed = options_.seed;
     out.shortcuts = options_.shortcuts;
     out.stop = options_.stop;
-    if (options_.progress) out.progress = [this](Duration, std::uint64_t) { options_.progress(); };
+    if (options_.progress) {
+      out.progress = [this, all = payload()](const packet::Progress& at) {
+        options_.progress(std::min(1.0, (static_cast<double>(at.delivered.value) + skipped_bytes_) / all));
+      };
+    }
+    out.record_pauses = options_.record_pauses;
     out.sample_interval = options_.sample_interval;
     if (options_.sample_interval.ps > 0) {
       out.sample_flows = true;
       out.sampled_queues = shared_queues();
     }
     return out;
+  }
+
+  /// Bytes that all jobs send over the fabric.
+  [[nodiscard]] double payload() const {
+    double bytes = 0;
+    for (const auto& job : jobs_) {
+      for (const auto& round : job.plan->rounds) bytes += round_payload(round) * static_cast<double>(round.repeat);
+    }
+    return std::max(1.0, bytes);
+  }
+
+  [[nodiscard]] static double round_payload(const models::Round& round) {
+    double bytes = 0;
+    for (const auto& flow : round.flows) {
+      for (const auto& leg : flow.legs) bytes += flow.bytes * leg.times;
+    }
+    return bytes;
   }
 
   [[nodiscard]] std::vector<packet::PortClass> shared_queues() const {
@@ -287,9 +309,8 @@ class PacketRun {
   }
 
   [[nodiscard]] int priority_of(std::size_t j, int flow_priority) const {
-    if (flow_priority >= 0) return flow_priority;
-    if (workloads_[j]->transport.priority) return *workloads_[j]->transport.priority;
-    return settings_.flow_control == FlowControl::credits ? 0 : settings_.pfc.front();
+    return priority_in_use(settings_, workloads_[j]->transport.priority,
+                           flow_priority < 0 ? std::nullopt : std::optional(flow_priority));
   }
 
   /// Made at first use. A READ's initiator is the receiver of the data.
@@ -366,6 +387,7 @@ class PacketRun {
     if (jobs_.size() == 1 && !options_.full_expansion && took == state.last_round) {
       const auto left = round.repeat - state.repeat;
       state.skipped += left * (took + timing.fixed);
+      skipped_bytes_ += round_payload(round) * static_cast<double>(left);
       state.transfer[state.round] += left * (took - timing.latency);
       state.repeat = round.repeat;
     }
@@ -407,6 +429,7 @@ class PacketRun {
   std::map<std::tuple<std::size_t, DeviceId, DeviceId, std::uint64_t, int>, std::vector<packet::QueuePairId>>
       queue_pairs_;
   std::vector<std::string> flow_names_;  ///< per queue pair
+  double skipped_bytes_ = 0;             ///< of repeats that were not simulated
 };
 
 /// Settings that hold for a whole simulation must not differ between workloads.

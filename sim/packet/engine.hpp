@@ -125,6 +125,7 @@ struct Simulation::Engine {
   void process(std::uint32_t port, std::uint32_t packet);
   void on_data(std::uint32_t port, const Packet& packet);
   void accept(std::uint32_t port, const Packet& packet);
+  void count_payload(QueuePairState& state, const Packet& packet);
   static bool note_arrival(QueuePairState& state, std::uint32_t number);
   void accept_out_of_order(std::uint32_t port, const Packet& packet);
   void finish_message(std::uint32_t port, std::uint32_t message);
@@ -149,6 +150,7 @@ struct Simulation::Engine {
   // results.cpp
   void count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because, std::uint32_t root);
   void record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since);
+  [[nodiscard]] std::vector<PauseInterval> open_pauses() const;
   [[nodiscard]] PortStatistics statistics_of(std::uint32_t port, int traffic_class) const;
   [[nodiscard]] std::vector<PauseEdge> pause_tree() const;
   [[nodiscard]] std::vector<Victim> victims() const;
@@ -248,6 +250,7 @@ struct Simulation::Engine {
   std::uint64_t num_events = 0, packet_hops = 0, delivered_packets = 0, lossless_drops = 0, lossy_drops = 0;
   std::size_t idle_events = 0;         ///< pending events that move nothing: samples, watches, refreshes
   std::uint64_t accepted_packets = 0;  ///< in order, or new
+  std::int64_t delivered_bytes = 0;    ///< payload, of all queue pairs
   std::uint64_t hops_at_watch = 0, accepted_at_watch = 0;
   int futile_watches = 0;  ///< in a row: packets moved, none was accepted
   std::uint64_t unfinished_messages = 0, finished_messages = 0;

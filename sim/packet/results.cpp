@@ -25,6 +25,22 @@ void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std
   pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
 }
 
+// Pauses and waits for credits that have not ended.
+std::vector<PauseInterval> Simulation::Engine::open_pauses() const {
+  std::vector<PauseInterval> out;
+  for (int number = 0; number < k_num_classes; ++number) {
+    if (!is_used(number)) continue;
+    for (std::uint32_t port = 0; port < ports.size(); ++port) {
+      const auto& entry = at(port, number);
+      const Time since = std::min(entry.paused_since, count(port, number).starved_since);
+      if (since >= now || entry.root == k_none) continue;
+      out.push_back(
+          {port_class(port, static_cast<std::uint32_t>(number)), PortId{entry.root}, Duration{since}, Duration{now}});
+    }
+  }
+  return out;
+}
+
 PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
   PortStatistics out;
   out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
@@ -145,6 +161,10 @@ Results Simulation::Engine::results() const {
   out.queue_samples = queue_samples;
   out.flow_samples = flow_samples;
   out.pause_intervals = pause_intervals;
+  if (options.record_pauses) {
+    const auto still = open_pauses();
+    out.pause_intervals.insert(out.pause_intervals.end(), still.begin(), still.end());
+  }
   out.deadlock = deadlock;
   return out;
 }

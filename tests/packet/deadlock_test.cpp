@@ -120,7 +120,10 @@ TEST_CASE("an interrupted run has partial results, and goes on to the same end")
   options.stop = &stop;
   options.progress_events = 100;
   std::uint64_t reports = 0;
-  options.progress = [&](Duration, std::uint64_t) { ++reports; };
+  options.progress = [&](const Progress& at) {
+    ++reports;
+    CHECK(at.now > Duration{});
+  };
   const auto start = [&](Simulation& simulation) {
     for (std::size_t i = 1; i < 9; ++i)
       simulation.post({simulation.add_queue_pair({cluster.hosts[i], cluster.hosts[0]}), 1_MiB});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,10 @@ struct LosslessSettings {
 
 /// Settings of the fabric's generated (or, in a list, first) switch type.
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
+
+/// Priority (PFC) or virtual lane (credits) that messages travel in: what the flow asks for, then the workload, then
+/// the first lossless one. Service levels are dealt out over the data lanes, level modulo lanes, as subnet managers do.
+int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow = {});
 
 /// DCQCN settings of one HCA type in this topology.
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type);

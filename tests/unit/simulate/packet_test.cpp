@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet engine behind scenarios: agreement with the fluid engine where nothing is congested, closed forms where it
 // is, and what the report says.
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 
@@ -57,11 +59,37 @@ TEST_CASE("uncongested, packets take the time of the fluid engine within 1 %: po
   CHECK(disagreement("osu-latency-fdr-gpudirect.yaml") < 0.01);
   CHECK(disagreement("osu-latency-fdr-host.yaml") < 0.01);
   CHECK(disagreement("osu-bw-fdr-gpudirect.yaml") < 0.01);
+  const std::vector<Setting> perftest{{"workload.benchmark", "ib_write_bw"}};
+  CHECK(disagreement("osu-bw-fdr-gpudirect.yaml", perftest) < 0.01);
+  CHECK(disagreement("osu-bw-fdr-gpudirect.yaml", {{"workload.benchmark", "osu_bibw"}}) < 0.01);
 }
 
 TEST_CASE("uncongested, packets take the time of the fluid engine within 1 %: collectives") {
   CHECK(disagreement("allreduce-dgx-a100-pair.yaml", {{"workload.sizes", "[1 KiB, 1 MiB, 64 MiB]"}}) < 0.01);
   CHECK(disagreement("traffic-ring-all-reduce-64.yaml", {{"topology.hosts.node.count", "8"}}) < 0.01);
+  CHECK(disagreement("allreduce-dgx-a100-16.yaml", {{"workload.sizes", "[1 MiB, 64 MiB]"}}) < 0.01);
+  CHECK(disagreement("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[64 KiB, 16 MiB]"}}) < 0.01);
+}
+
+TEST_CASE("an interrupted packet run has the flows and counters of what happened so far") {
+  std::atomic<bool> stop = false;
+  double last = 0;
+  SimulateOptions options;
+  options.fidelity = Fidelity::packet;
+  options.stop = &stop;
+  options.progress = [&](double share) {
+    CHECK(share >= last);
+    last = share;
+    if (share > 0.1) stop = true;
+  };
+  const auto prediction =
+      test::run(test::shipped("traffic-permutation-128.yaml", {{"workload.sizes", "[8 MB]"}}), options);
+  CHECK(prediction.is_interrupted);
+  const auto& row = only_row(prediction);
+  CHECK(row.fabric->stop == "interrupted");
+  CHECK(row.fabric->packets > 1000);
+  CHECK(row.flows.size() == 128);
+  CHECK(std::any_of(row.flows.begin(), row.flows.end(), [](const FlowTime& one) { return one.end.ps < 0; }));
 }
 
 // The HCA's own 0.8 us per message stand where that simulator waits 1 us for an acknowledgement.
