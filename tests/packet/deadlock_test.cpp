@@ -101,6 +101,47 @@ TEST_CASE("the same ring finishes with shortest paths, and with lossy classes") 
   CHECK(futile.results().deadlock->reason.find("lost") != std::string::npos);
 }
 
+TEST_CASE("pauses around a circle of switches are no deadlock while one of them can still move") {
+  for (const auto& preset : {k_htsim, k_spectrum, k_infiniband}) {
+    CAPTURE(preset.switch_name);
+    auto base = Cluster(preset.switch_name, preset.transport_name);
+    base.transport().dcqcn.enabled = false;
+    if (preset.switch_name == k_spectrum.switch_name) base.config().buffer = {1 << 20};
+    const auto given = ring(base, 5);
+    Options options;
+    options.deadlock_interval = 5_us;  // looks in the middle of every pause
+    Simulation simulation(given.cluster.network, options);
+    // All but one of the flows that deadlock the ring, and a sender more: the circle fills but for one link.
+    const auto& hosts = given.cluster.hosts;
+    for (std::size_t i = 0; i < 4; ++i) {
+      QueuePair queue_pair{hosts[i], hosts[(i + 2) % 5]};
+      queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % 5],
+                          given.cluster.network.ports[index(hosts[(i + 2) % 5])].peer};
+      for (int twice = 0; twice < 2; ++twice) simulation.post({simulation.add_queue_pair(queue_pair), 4_MiB});
+    }
+    CHECK(simulation.run() == StopReason::finished);
+    const auto results = simulation.results();
+    CHECK_FALSE(results.deadlock.has_value());
+    CHECK(results.pause_tree.size() > 3);
+  }
+}
+
+TEST_CASE("a host that drains for milliseconds while everybody waits for it is no deadlock") {
+  for (const char* name : {"htsim-like", "infiniband"}) {
+    CAPTURE(name);
+    auto cluster = star(4, name, "htsim-like", 100_ns);
+    cluster.hca().receive_rate = Bandwidth{1e6};  // a packet in 4 ms
+    Options options;
+    options.deadlock_interval = 100_us;
+    Simulation simulation(cluster.network, options);
+    for (std::size_t i = 1; i < 4; ++i)
+      simulation.post({simulation.add_queue_pair({cluster.hosts[i], cluster.hosts[0]}), Bytes{100'000}});
+    CHECK(simulation.run() == StopReason::finished);
+    CHECK(simulation.results().lossless_drops == 0);
+    CHECK(simulation.now() > 290_ms);
+  }
+}
+
 TEST_CASE("a long computation between messages is no deadlock") {
   const auto cluster = star(2, "spectrum", "rocev2");
   Simulation simulation(cluster.network);
