@@ -309,6 +309,7 @@ class PacketRun {
   }
 
   [[nodiscard]] int priority_of(std::size_t j, int flow_priority) const {
+    if (has_lane_rule(topology_, settings_)) return 0;  // where routes start
     return priority_in_use(settings_, workloads_[j]->transport.priority,
                            flow_priority < 0 ? std::nullopt : std::optional(flow_priority));
   }
@@ -326,11 +327,15 @@ class PacketRun {
     pair.traffic_class = priority;
     if (workloads_[0]->transport.routing == "ecmp") {
       pair.route = ports_of(there);
-      pair.reverse_route = ports_of(way_back(there, route_of(leg.to, leg.from, leg.flow)));
+      const auto back = way_back(there, route_of(leg.to, leg.from, leg.flow));
+      pair.reverse_route = ports_of(back);
+      pair.lanes = lanes_of(there);
+      pair.reverse_lanes = lanes_of(back);
     }
     if (is_read) {
       std::swap(pair.source, pair.destination);
       std::swap(pair.route, pair.reverse_route);
+      std::swap(pair.lanes, pair.reverse_lanes);
     }
     auto name = flow.name;
     if (name.empty()) name = fmt::format("{} -> {}", topology_.device(leg.from).name, topology_.device(leg.to).name);
@@ -339,6 +344,18 @@ class PacketRun {
       flow_names_.push_back(name);
     }
     return pairs;
+  }
+
+  /// Virtual lanes from the first switch on, where routes change them on their way (torus, dragonfly); else none.
+  [[nodiscard]] std::vector<std::uint8_t> lanes_of(const std::vector<LinkId>& links) const {
+    std::vector<std::uint8_t> lanes;
+    if (!has_lane_rule(topology_, settings_)) return lanes;
+    int lane = 0;
+    for (std::size_t i = 1; i < links.size(); ++i) {
+      lane = topology_.next_lane(links[i - 1], lane, links[i], settings_.virtual_lanes);
+      lanes.push_back(static_cast<std::uint8_t>(lane));
+    }
+    return lanes;
   }
 
   [[nodiscard]] std::vector<LinkId> route_of(DeviceId from, DeviceId to, std::uint64_t flow) const {

@@ -162,12 +162,13 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
   if (!builder.plan.has_flow_times || builder.plan.rounds.empty()) return out;
   const auto& round = builder.plan.rounds[0];
   const auto settings = lossless_settings(builder.resources.topology(), builder.parameters);
+  const bool has_lanes = has_lane_rule(builder.resources.topology(), settings);
   for (std::size_t f = 0; f < round.flows.size(); ++f) {
     const auto& flow = round.flows[f];
     const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
-    out.push_back({flow.name, priority_in_use(settings, workload_priority, asked),
-                   Bytes{static_cast<std::int64_t>(flow.bytes)}, flow.start, builder.timing.rounds[0].flow_ends[f],
-                   flow.latency - flow.start + builder.alone_time(flow)});
+    const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
+    out.push_back({flow.name, priority, Bytes{static_cast<std::int64_t>(flow.bytes)}, flow.start,
+                   builder.timing.rounds[0].flow_ends[f], flow.latency - flow.start + builder.alone_time(flow)});
   }
   return out;
 }

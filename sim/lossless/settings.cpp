@@ -116,6 +116,13 @@ int priority_in_use(const LosslessSettings& settings, std::optional<int> workloa
   return is_credits ? asked % std::max(1, settings.virtual_lanes) : asked;
 }
 
+bool has_lane_rule(const Topology& topology, const LosslessSettings& settings) {
+  const auto& fabric = topology.spec().fabric;
+  const bool has_rings = fabric.kind == FabricKind::torus || fabric.kind == FabricKind::dragonfly;
+  return settings.flow_control == FlowControl::credits && settings.virtual_lanes > 1 && has_rings &&
+         fabric.routing != Routing::up_down;
+}
+
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type) {
   const Resolver resolver(topology, parameters);
   const auto& given = resolver.given().dcqcn;

@@ -110,21 +110,24 @@ std::vector<Victim> Simulation::Engine::victims() const {
     if (state.first_sent == k_never || state.has_free_route) continue;
     const auto path = hops_of(state);
     Victim victim{QueuePairId{id}, {}, {}, Duration{0}};
-    for (const auto port : path) {
-      const auto& seldom = count(port, state.traffic_class);
-      const auto statistics = statistics_of(port, state.traffic_class);
+    for (std::size_t hop = 0; hop < path.size(); ++hop) {
+      const auto port = path[hop];
+      const int lane = hop == 0 ? state.traffic_class
+                                : lane_on_hop(state.route + static_cast<std::uint32_t>(hop) - 1, state.traffic_class);
+      const auto& seldom = count(port, lane);
+      const auto statistics = statistics_of(port, lane);
       const Time paused = (statistics.paused + statistics.starved).ps;
       const bool is_over = state.oldest == k_none;
-      const bool overlaps = seldom.first_paused < (is_over ? state.last_delivered : now) &&
-                            (seldom.last_paused > state.first_sent || seldom.starved_since < now ||
-                             at(port, state.traffic_class).paused_since < now);
-      const auto roots = roots_of.find({port, state.traffic_class});
+      const bool overlaps =
+          seldom.first_paused < (is_over ? state.last_delivered : now) &&
+          (seldom.last_paused > state.first_sent || seldom.starved_since < now || at(port, lane).paused_since < now);
+      const auto roots = roots_of.find({port, static_cast<std::uint32_t>(lane)});
       if (!overlaps || roots == roots_of.end() || paused <= victim.paused.ps) continue;
       const auto main_root =
           std::ranges::max_element(roots->second, {}, [](const auto& entry) { return entry.second; })->first;
       if (std::ranges::find(path, main_root) != path.end() || main_root == state.destination) continue;
-      victim.paused_at = port_class(port, state.traffic_class);
-      victim.root = port_class(main_root, state.traffic_class);
+      victim.paused_at = port_class(port, static_cast<std::uint32_t>(lane));
+      victim.root = port_class(main_root, static_cast<std::uint32_t>(lane));
       victim.paused = {paused};
     }
     if (victim.paused.ps > 0) out.push_back(victim);

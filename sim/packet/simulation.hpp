@@ -58,6 +58,10 @@ struct QueuePair {
   /// choose (the host's own port is implied). Empty = routing mode of the options.
   std::vector<PortId> route;
   std::vector<PortId> reverse_route;  ///< the same for acknowledgements, CNPs and READ data
+  /// Credits: virtual lane on each link of `route` and of `reverse_route`; empty = the class all the way. Rings of
+  /// links stay free of deadlock when packets change lanes on their way round.
+  std::vector<std::uint8_t> lanes;
+  std::vector<std::uint8_t> reverse_lanes;
 };
 
 enum class Verb { write, send, read };  ///< write and send differ only in what they mean to the reader of a report

@@ -101,6 +101,32 @@ TEST_CASE("the same ring finishes with shortest paths, and with lossy classes") 
   CHECK(futile.results().deadlock->reason.find("lost") != std::string::npos);
 }
 
+TEST_CASE("packets that take another lane behind the ring's last switch never wait in a circle") {
+  const auto given = ring(Cluster("infiniband", "infiniband"), 5);
+  const auto& hosts = given.cluster.hosts;
+  for (const bool has_dateline : {false, true}) {
+    CAPTURE(has_dateline);
+    Simulation simulation(given.cluster.network);
+    for (std::size_t i = 0; i < 5; ++i) {
+      QueuePair queue_pair{hosts[i], hosts[(i + 2) % 5], 0, {}, {}, {}, {}};
+      queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % 5],
+                          given.cluster.network.ports[index(hosts[(i + 2) % 5])].peer};
+      // The link from switch 4 to switch 0, and what follows it, is lane 1.
+      const auto first = static_cast<std::uint8_t>(i == 4 ? 1 : 0);
+      const auto second = static_cast<std::uint8_t>(i >= 3 ? 1 : 0);
+      if (has_dateline) queue_pair.lanes = {first, second, second};
+      simulation.post({simulation.add_queue_pair(queue_pair), Bytes{4'000'000}});
+    }
+    CHECK(simulation.run() == (has_dateline ? StopReason::finished : StopReason::deadlock));
+    const auto results = simulation.results();
+    const auto wrap = index(given.clockwise[4]);
+    CHECK((results.ports[wrap][1].sent_packets > 0) == has_dateline);
+    CHECK(results.lossless_drops == 0);
+    for (const auto& port : results.ports)
+      for (const auto& lane : port) CHECK(lane.max_ingress <= 16_KiB);
+  }
+}
+
 TEST_CASE("pauses around a circle of switches are no deadlock while one of them can still move") {
   for (const auto& preset : {k_htsim, k_spectrum, k_infiniband}) {
     CAPTURE(preset.switch_name);

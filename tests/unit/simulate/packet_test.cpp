@@ -170,6 +170,59 @@ TEST_CASE("a circle of switches deadlocks and says who waits for whom; up-down r
   for (const auto& one : free.flows) CHECK(one.end.ps > 0);
 }
 
+namespace {
+
+// Five switches in a circle with an InfiniBand host each, who sends two on; 16 KiB per lane.
+Row circle_of_lanes(const std::string& lanes) {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: circle\n  hosts: "
+      "[{name: "
+      "node, count: 5, type: server-2s-rome-1a100}]\n  fabric:\n    torus: {switch: qm8700, dimensions: [5], cable: 5 "
+      "m, "
+      "lossless: {virtual_lanes: " +
+      lanes +
+      ", vl_buffer: 16 KiB}}\nworkload:\n  benchmark: traffic\n  sizes: [4 MB]\n  flows: [{from: node0, to: node2}, "
+      "{from: "
+      "node1, to: node3}, {from: node2, to: node4}, {from: node3, to: node0}, {from: node4, to: node1}]\n");
+  return only_row(packets(loaded));
+}
+
+}  // namespace
+
+TEST_CASE("a torus with one lane deadlocks packet by packet, with two it does not: as check says") {
+  const auto stuck = circle_of_lanes("1");
+  CHECK(stuck.fabric->stop == "deadlock");
+  CHECK(stuck.fabric->wait_cycle.size() == 5);
+  const auto free = circle_of_lanes("2");
+  CHECK(free.fabric->is_finished());
+  CHECK(free.fabric->lossless_drops == 0);
+  const auto in_lane = [&](int lane) {
+    return std::count_if(free.fabric->ports.begin(), free.fabric->ports.end(),
+                         [&](const PortCounters& port) { return port.priority == lane && port.sent > 1_MiB; });
+  };
+  CHECK(in_lane(0) > 0);
+  CHECK(in_lane(1) > 0);
+}
+
+TEST_CASE("service levels are dealt out over the virtual lanes") {
+  const auto level_5 = [](const std::string& lanes) {
+    return only_row(
+        packets("traffic-permutation-128.yaml",
+                {{"workload.sizes", "[100 kB]"},
+                 {"workload.transport.priority", "5"},
+                 {"topology.fabric.fat_tree.lossless", "{flow_control: credits, virtual_lanes: " + lanes + "}"}}));
+  };
+  for (const auto& [lanes, lane] : {std::pair("1", 0), std::pair("2", 1), std::pair("4", 1)}) {
+    const auto row = level_5(lanes);
+    CHECK(row.flows[0].priority == lane);
+    CHECK(row.fabric->is_finished());
+    for (const auto& port : row.fabric->ports) {
+      CHECK(port.priority == lane);
+      CHECK(port.is_lossless);
+    }
+  }
+}
+
 TEST_CASE("auto says where packets would change the answer, and is silent where they would not") {
   const auto automatic = [](const std::string& name) {
     SimulateOptions options;
