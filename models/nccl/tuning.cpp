@@ -80,12 +80,11 @@ double bus_bandwidth(const CommunicatorFacts& f, Algorithm algorithm, Protocol p
     return bus;
   }
   if (algorithm == Algorithm::tree) {
+    bus = std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
     if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
-    if (protocol == Protocol::ll128) {
-      return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                      channels * k_tree_ll128_per_channel[arch][nodes]);
-    }
-    return std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
+    if (protocol == Protocol::simple) return bus;
+    return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                    channels * k_tree_ll128_per_channel[arch][nodes]);
   }
   // NVLS: the switch reduces at 85 % of the links; between hosts a tree, whose two directions help two hosts only.
   const double inside = f.node_gb_per_s * 0.85 * 2 * 15 / 16;
