@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
@@ -110,6 +111,7 @@ class CollectivePlanner : public Planner {
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
     facts_.ll128_allowed = graph_.ll128_allowed;
+    facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
@@ -121,12 +123,13 @@ class CollectivePlanner : public Planner {
     architecture_ = architecture_of(facts_.compute_capability);
   }
 
-  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, std::size_t channels) const {
-    const auto [it, is_new] = patterns_.try_emplace({algorithm, channels});
+  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
+    const auto buffers = protocol == Protocol::ll && hosts_.size() > 1 ? Buffers::host : Buffers::device;
+    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, channels});
     if (is_new)
-      it->second =
-          PatternMaker(context_, collective_, ranks_, hosts_, graph_, ranks_[static_cast<std::size_t>(workload_.root)])
-              .make(algorithm, channels);
+      it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
+                                ranks_[static_cast<std::size_t>(workload_.root)], buffers)
+                       .make(algorithm, channels);
     return it->second;
   }
 
@@ -140,7 +143,7 @@ class CollectivePlanner : public Planner {
   ChannelGraph graph_;
   CommunicatorFacts facts_;
   std::string architecture_;
-  mutable std::map<std::pair<Algorithm, std::size_t>, Pattern> patterns_;
+  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
 };
 
 /// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
@@ -203,7 +206,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
                          graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0]});
-  plan.rounds.push_back(costs.round(pattern(choice.algorithm, channels), choice, channels, size));
+  plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, channels, size));
   return plan;
 }
 
@@ -238,7 +241,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
-    for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
+    for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
       if (hops.kind == TransportKind::network_staged)
         out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
       if (hops.kind == TransportKind::socket) out.insert("hosts talk over TCP sockets");

@@ -5,17 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "nccl/step_shape.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
-
-namespace {
 
 void add_latency(Flow& flow, Term term) {
   flow.latency += term.time;
   flow.latency_terms.push_back(std::move(term));
 }
+
+namespace {
 
 bool has_hop(const Pattern& pattern, TransportKind kind) {
   return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
@@ -46,30 +49,12 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const st
   return parameters.first_of(names);
 }
 
-/// How an operation is cut: bytes of payload per channel, per step, per chunk.
-struct StepCosts::Shape {
-  const Pattern& pattern;
-  Choice choice;
-  std::string protocol;
-  double size = 0;
-  double n = 0;
-  bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false;
-  double share = 1;        ///< payload share of the protocol
-  double per_channel = 0;  ///< bytes of the operation one channel handles
-  double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree
-  double largest_chunk = 0;
-  double chunk = 0;
-  double loops = 1;       ///< chunks one after the other in a step
-  double paid_loops = 1;  ///< as many times the hops are paid
-  double channels = 1;
-  double steps = 1;  ///< of a ring
-};
-
 StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels,
                                      Bytes size) const {
   Shape shape{.pattern = pattern, .choice = choice, .protocol = std::string(to_string(choice.protocol))};
   shape.size = static_cast<double>(size.value);
   shape.n = is_.num_ranks;
+  shape.channels = static_cast<double>(channels);
   shape.is_pairs = is_peer_to_peer(collective_);
   shape.is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
   shape.is_nvls = choice.algorithm == Algorithm::nvls;
@@ -82,11 +67,11 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
   if (shape.is_tree && choice.protocol == Protocol::ll128) shape.largest_chunk = tree_ll128_chunk(shape);
+  if (shape.is_nvls && is_.num_hosts > 1) shape.largest_chunk = nvls_tree_chunk(shape);
   shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));
   shape.loops = std::max(1.0, std::ceil(shape.per_step / shape.largest_chunk));
   // Later loops overlap with earlier ones: they pay a share of their hops.
   if (shape.is_ring) shape.paid_loops = 1 + (shape.loops - 1) * parameter("nccl.later_loops", shape.protocol).value;
-  shape.channels = static_cast<double>(channels);
   shape.steps = collective_ == Collective::all_reduce ? 2 * (shape.n - 1) : shape.n - 1;
   return shape;
 }
@@ -96,7 +81,7 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
 double StepCosts::tree_ll128_chunk(const Shape& shape) const {
   const double ranks_per_host = shape.n / is_.num_hosts;
   const double steps = 1 + std::floor(std::log2(static_cast<double>(is_.num_hosts))) + 0.1 * ranks_per_host;
-  double chunk = shape.largest_chunk;
+  double chunk = parameter("nccl.chunk.ring", shape.protocol).value;
   const auto halve = [&](double chunks, double least) {
     while (std::floor(shape.per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
   };
@@ -164,12 +149,16 @@ Term StepCosts::skew_term(const Shape& shape, double hops) const {
 /// into the receiver's own buffer, so every rank waits until the next one has begun.
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   double inside_hops = 0;
+  double ramped_hops = 0;
   for (auto hops : shape.pattern.hops) {
+    if (is_hidden(hops, shape)) continue;
     if (shape.is_one_way && shape.choice.protocol != Protocol::simple) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
     const double count = hops.count * shape.paid_loops;
+    if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
+    add_plugin(flow, hops, shape);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
     const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
     for (auto term : hops.guest_terms) {
@@ -178,13 +167,16 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     }
   }
   if (shape.is_nvls) return;
-  add_latency(flow, ramp_term(shape, inside_hops));
+  add_latency(flow, ramp_term(shape, ramped_hops));
   add_latency(flow, skew_term(shape, inside_hops));
 }
 
-/// The thread blocks of a kernel start one after the other.
+/// The thread blocks of a kernel start one after the other; those of rings may take longer than others.
 void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
-  const auto& start = parameter("nccl.channel_start");
+  std::vector<std::string> names{"nccl.channel_start." + is_.architecture, "nccl.channel_start"};
+  if (shape.is_ring)
+    names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", shape.protocol, is_.architecture));
+  const auto& start = context_.parameters.first_of(names);
   double channels = shape.channels;
   if (shape.is_pairs) {
     const bool is_all = collective_ == Collective::all_to_all;
@@ -248,19 +240,6 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 
-/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip.
-void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
-  if (is_.num_hosts == 1 || shape.is_nvls || shape.is_pairs) return;
-  const auto& limit = context_.parameters.at(
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol));
-  const double rate = limit.value / shape.share;
-  if (rate >= flow.rate_cap) return;
-  flow.rate_cap = rate;
-  flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
-  flow.cap_parameter = limit.name;
-}
-
 /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
 /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
 void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
@@ -282,18 +261,6 @@ void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
                      filling.source});
 }
 
-void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
-  for (const auto& hops : shape.pattern.hops) {
-    if (!is_network(hops.kind)) continue;
-    const auto& factor = context_.parameters.at("nccl.network_store_and_forward");
-    const double slice = shape.choice.protocol == Protocol::simple ? shape.chunk / 2 : shape.chunk;
-    add_latency(flow, {"network store and forward of slices",
-                       from_seconds(factor.value * hops.count * slice / shape.share /
-                                    std::min(flow.rate_cap * shape.share, link_rate(flow))),
-                       factor.name, factor.source});
-  }
-}
-
 /// Copies inside a GPU do not load host memory: where it limits, the other GPUs that share it use the time, until the
 /// thread block itself would take longer. Two GPUs work in step and hide nothing.
 void StepCosts::hide_local_work(Flow& flow, const Shape& shape) const {
@@ -312,10 +279,11 @@ bool StepCosts::is_nvlink(const Crossing& crossing) const {
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
   const auto& reached = parameter("nccl.nvlink_store_share", shape.is_nvls ? "nvls" : shape.protocol);
+  const double share = reached.value * (shape.is_tree ? parameter("nccl.nvlink_tree_share").value : 1.0);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = context_.resources;
     if (!is_nvlink(crossing)) continue;
-    const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
+    const double limit = share * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;
     flow.cap_name = fmt::format("stores over {}", resources.name(crossing.resource));
@@ -337,7 +305,7 @@ Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t
   limit_nvlink_stores(flow, shape);
   limit_network_channels(flow, shape);
   if (shape.is_tree) add_tree_fill(flow, shape);
-  if (!shape.is_one_way && !shape.is_nvls) add_store_and_forward(flow, shape);
+  add_store_and_forward(flow, shape);
   round.flows.push_back(std::move(flow));
   return round;
 }
