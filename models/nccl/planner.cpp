@@ -90,6 +90,13 @@ class CollectivePlanner : public Planner {
   }
 
  private:
+  /// Ranks of the first host that share a host memory, at most.
+  [[nodiscard]] int gpus_of_memory() const {
+    std::map<int, int> count;
+    int most = 0;
+    for (const auto gpu : hosts_[0].gpus) most = std::max(most, ++count[context_.topology.local_memory(gpu).value]);
+    return most;
+  }
   void fit_channels(std::size_t wanted) {
     if (graph_.channels.empty()) return;
     const auto found = graph_.channels.size();
@@ -126,7 +133,7 @@ class CollectivePlanner : public Planner {
     return it->second;
   }
 
-  void add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const;
+  void add_launch(OperationPlan& plan, const Choice& choice, int channels) const;
 
   PlanContext context_;
   Workload workload_;
@@ -139,9 +146,11 @@ class CollectivePlanner : public Planner {
   mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
 };
 
-void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
+/// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
+/// channels a kernel has, the longer it prepares each.
+void CollectivePlanner::add_launch(OperationPlan& plan, const Choice& choice, int channels) const {
   const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
-                                            algorithm, to_string(protocol));
+                                            choice.algorithm, to_string(choice.protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
@@ -156,7 +165,8 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
                            saving.name, saving.source});
     return;
   }
-  plan.floor = from_seconds(interval.value * per_thread);
+  const double of_channels = context_.parameters.number("nccl.launch_time_per_channel") * channels;
+  plan.floor = from_seconds((interval.value + of_channels) * per_thread);
   plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
@@ -170,7 +180,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   if (num_ranks() == 1 || size.value == 0) {
     plan.algorithm = "none";
     plan.protocol = "none";
-    add_launch(plan, Algorithm::ring, Protocol::ll);
+    add_launch(plan, {Algorithm::ring, Protocol::ll}, 1);
     return plan;
   }
   const auto algorithm = algorithm_from_name(workload_.algorithm);
@@ -178,7 +188,8 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   Choice choice;
   if (is_peer_to_peer(collective_)) {
     const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit").value;
-    choice = {Algorithm::ring, static_cast<double>(size.value) <= largest_ll ? Protocol::ll : Protocol::simple};
+    const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
+    choice = {Algorithm::ring, part <= largest_ll ? Protocol::ll : Protocol::simple};
     if (protocol) choice.protocol = *protocol;
   } else {
     choice = choose(facts_, collective_, size, algorithm, protocol);
@@ -190,11 +201,11 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                                                                   : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  add_launch(plan, choice.algorithm, choice.protocol);
+  add_launch(plan, choice, is_peer_to_peer(collective_) ? 1 : use.channels);
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
-                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), graph_.graph_channels,
-                         graph_.channels.size(), architecture_, ranks_[0]});
+                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
+                         graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0]});
   plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, channels, size));
   return plan;
 }

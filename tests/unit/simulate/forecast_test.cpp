@@ -93,11 +93,11 @@ TEST_CASE("ring all-reduce reaches the bus bandwidth of the slowest link") {
   const auto prediction = test::run(
       test::shipped("allreduce-dgx-a100-pair.yaml",
                     {{"workload.algorithm", "ring"}, {"workload.protocol", "simple"}, {"workload.sizes", "[8 GiB]"}}));
-  // Eight HDR ports of 25 GB/s less packet headers: 198.5 GB/s, less 5 % for latencies of each
+  // Eight HDR ports of 25 GB/s less packet headers: 198.5 GB/s, less 3 % for latencies of each
   // loop round the ring and the last local copy.
   const double busbw = prediction.workloads[0].rows[0].busbw.bytes_per_s * 1e-9;
   CHECK(busbw < 198.5);
-  CHECK(busbw == doctest::Approx(188.6).epsilon(0.02));
+  CHECK(busbw == doctest::Approx(192.5).epsilon(0.02));
 }
 
 TEST_CASE("peer-to-peer off sends the all-reduce of an NVSwitch host through its memory") {
