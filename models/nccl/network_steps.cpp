@@ -81,7 +81,7 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
 }
 
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip. In the middle of a tree of hosts a thread block serves a parent and children.
+/// trip.
 void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
@@ -91,9 +91,8 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
-  if (const auto* left = context_.parameters.find("nccl.network_tree_share." + shape.protocol);
-      left != nullptr && shape.is_tree && is_.num_hosts > 2)
-    rate *= left->value;
+  // In the middle of a tree of hosts a block loads each chunk once and stores it for two, not one.
+  if (shape.is_tree && is_.num_hosts > 2) rate *= 2.0 / 3.0;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
   flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
