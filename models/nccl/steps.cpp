@@ -266,6 +266,21 @@ void StepCosts::hide_local_work(Flow& flow, const Shape& shape) const {
   flow.bytes = std::max(visible, flow.bytes * of_links / flow.rate_cap);
 }
 
+/// When the GPUs of both sockets work through host memory, each memory gives less than alone.
+void StepCosts::limit_host_memories(Flow& flow, const Shape& shape) const {
+  if (!shape.is_shm || is_.gpus_of_memory >= is_.gpus_of_host) return;
+  const auto& share = context_.parameters.at("host.both_sockets_share");
+  for (const auto& crossing : flow.crossings) {
+    const auto& resources = context_.resources;
+    if (!resources.parameter(crossing.resource).ends_with(".memory_bandwidth")) continue;
+    const double limit = share.value * resources.capacity(crossing.resource) / crossing.times;
+    if (limit >= flow.rate_cap) continue;
+    flow.rate_cap = limit;
+    flow.cap_name = resources.name(crossing.resource) + " beside the other socket's";
+    flow.cap_parameter = share.name;
+  }
+}
+
 bool StepCosts::is_nvlink(const Crossing& crossing) const {
   return context_.resources.is_link(crossing.resource) &&
          context_.topology.link_kind(LinkId{crossing.resource}) == LinkKind::nvlink;
@@ -297,6 +312,7 @@ Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t
   add_hops(flow, shape);
   add_bytes(flow, shape);
   hide_local_work(flow, shape);
+  limit_host_memories(flow, shape);
   limit_nvlink_stores(flow, shape);
   limit_network_channels(flow, shape);
   if (shape.is_tree) add_tree_fill(flow, shape);

@@ -73,6 +73,7 @@ class StepCosts {
   void limit_plugin(Flow& flow, const Shape& shape) const;
   void add_store_and_forward(Flow& flow, const Shape& shape) const;
   void limit_network_channels(Flow& flow, const Shape& shape) const;
+  void limit_host_memories(Flow& flow, const Shape& shape) const;
   void hide_local_work(Flow& flow, const Shape& shape) const;
   void limit_nvlink_stores(Flow& flow, const Shape& shape) const;
 
