@@ -66,13 +66,14 @@ const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
 }
 
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
-/// arrived. Ring steps of Simple are two slices, all others one.
+/// arrived. Ring steps of Simple are two slices, send and receive go in chunks of their own, all others are one.
 void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
   const bool is_sliced = shape.choice.protocol == Protocol::simple && shape.is_ring;
   for (const auto& hops : shape.pattern.hops) {
     if (!is_network(hops.kind) || is_hidden(hops, shape)) continue;
     const auto& factor = store_and_forward(shape);
-    const double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
+    double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
+    if (shape.is_pairs) slice = std::min(slice, parameter("nccl.p2p_network_chunk").value);
     add_latency(flow, {"network store and forward of slices",
                        from_seconds(factor.value * hops.count * slice / shape.share /
                                     std::min(flow.rate_cap * shape.share, link_rate(flow))),
