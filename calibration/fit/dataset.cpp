@@ -68,6 +68,24 @@ Diagnostic fault_at(const SourceLocation& location, std::string message, std::st
   return fault;
 }
 
+/// The interval keeps its relative width.
+void set_start(double start, Parameter& parameter) {
+  const double ratio = parameter.value > 0 ? start / parameter.value : 0;
+  parameter.low *= ratio;
+  parameter.high *= ratio;
+  parameter.value = start;
+}
+
+/// What tells workloads on one file apart.
+std::string description_of(const Workload& workload) {
+  std::string out(to_string(workload.benchmark));
+  if (workload.gpus) out += fmt::format(" {} GPUs", *workload.gpus);
+  for (const auto& device : workload.devices) out += " " + device;
+  if (workload.benchmark == Benchmark::host_copies) out += fmt::format(" {}", to_string(workload.direction));
+  if (workload.is_bidirectional) out += " both ways";
+  return out;
+}
+
 double value_of(const std::string& text, const Parameter& parameter, const SourceLocation& where, Diagnostics& faults) {
   const auto parsed = parse_quantity(text, parameter.dimension);
   if (!parsed.ok) {
@@ -108,18 +126,21 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
                     : load_scenario(log.scenario_file, calibration.parameter_files, log.settings);
   if (!loaded) faults.insert(faults.end(), loaded.error().begin(), loaded.error().end());
   if (!tables || !loaded) return;
-  auto& workload = loaded->scenario.workloads.front();
-  const MeasuredLog* best = nullptr;
-  for (const auto& table : *tables) {
-    if (table.rows.empty()) continue;
-    const bool fits = table.benchmark == workload.benchmark;
-    if (best == nullptr || (fits && best->benchmark != workload.benchmark)) best = &table;
-  }
-  if (best == nullptr) {
-    faults.push_back(fault_at(log.location, fmt::format("'{}' has no benchmark row", log.file)));
+  const auto best = table_for(*tables, loaded->scenario);
+  if (!best || best->rows.empty()) {
+    const auto& workload = loaded->scenario.workloads.front();
+    faults.push_back(fault_at(log.location,
+                              fmt::format("'{}' has no row of {}", log.file, to_string(workload.benchmark)),
+                              "compare the workload's benchmark, gpus, devices and direction with the log"));
     return;
   }
-  Experiment experiment{log, std::move(*loaded), {}, {}, {}, {}, {}, 0, 0};
+  report_lost_rows(*best);
+  Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
+  experiment.name = std::filesystem::path(log.file).stem().string();
+  const auto uses_of_file = std::count_if(calibration.logs.begin(), calibration.logs.end(),
+                                          [&](const CalibrationLog& other) { return other.file == log.file; });
+  if (uses_of_file > 1) experiment.name += ": " + description_of(experiment.loaded.scenario.workloads.front());
+  experiment.choices = best->tuning.choices;
   experiment.current = experiment.loaded.parameters;
   for (auto& [size, times] : times_by_size(*best)) {
     experiment.sizes.push_back(size);
@@ -136,6 +157,17 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   experiment.num_ranks = probe->workloads.front().num_ranks;
   experiment.num_hosts = probe->workloads.front().num_hosts;
   experiments_.push_back(std::move(experiment));
+}
+
+/// Rows that were damaged are named, a few of each log.
+void Dataset::report_lost_rows(const MeasuredLog& log) {
+  constexpr std::size_t k_most = 3;
+  for (std::size_t i = 0; i < std::min(k_most, log.warnings.size()); ++i) warnings_.push_back(log.warnings[i]);
+  if (log.warnings.size() <= k_most) return;
+  auto more = make_error(fmt::format("{} more warnings of this log", log.warnings.size() - k_most));
+  more.severity = Severity::warning;
+  more.location.file = log.file;
+  warnings_.push_back(std::move(more));
 }
 
 void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
@@ -175,7 +207,7 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       FreeParameter free;
       free.inherits = inherits;
       free.prior_deviation = entry.prior.value_or(prior_of(parameter));
-      if (entry.start) parameter.value = value_of(*entry.start, parameter, entry.location, faults);
+      if (entry.start) set_start(value_of(*entry.start, parameter, entry.location, faults), parameter);
       if (parameter.value <= 0) {
         faults.push_back(fault_at(
             entry.location, fmt::format("'{}' is {} and cannot be fitted by ratio", parameter.name, parameter.value),
@@ -190,6 +222,7 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
                                   fmt::format("the start of '{}' is outside its bounds", parameter.name),
                                   "low <= start <= high"));
       free.parameter = parameter;
+      free.has_own_start = entry.start.has_value();
       free.is_of_device = builds_topology(parameter.name);
       chosen[parameter.name] = std::move(free);
     }

@@ -88,7 +88,7 @@ FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& fre
   }
   Values values;
   for (const auto i : free) values.push_back(start[i]);
-  result.solution = minimise(problem(start, free, result.points), values, {iterations, 1e-5});
+  result.solution = minimise(problem(start, free, result.points), values, {iterations, 1e-5, go_on_});
   for (std::size_t k = 0; k < free.size(); ++k) result.x[free[k]] = result.solution.x[k];
   judge(result);
   return result;
@@ -138,7 +138,7 @@ FitResult Fitter::fit(const UsesPoint& uses) {
   auto best = solve(start, used_parameters(data_, uses), uses, k_iterations);
   std::mt19937_64 random(1);
   std::normal_distribution<double> around(0, 1);
-  for (int more = 1; more < calibration_.starts; ++more) {
+  for (int more = 1; more < calibration_.starts && !best.solution.is_stopped; ++more) {
     auto other = start;
     for (std::size_t i = 0; i < other.size(); ++i) {
       const auto& free = data_.parameters()[i];
@@ -148,6 +148,7 @@ FitResult Fitter::fit(const UsesPoint& uses) {
     auto result = solve(other, used_parameters(data_, uses), uses, k_iterations);
     if (result.solution.cost < best.solution.cost) best = std::move(result);
   }
+  if (best.solution.is_stopped) return best;
   if (data_.find_uses(best.x)) best = solve(best.x, used_parameters(data_, uses), uses, k_iterations);
   // What the data cannot determine goes back to its start; the others are fitted again without it.
   std::vector<std::size_t> kept;
@@ -185,7 +186,6 @@ FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_it
   return solve(x, free, uses, max_iterations);
 }
 
-/// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.
 std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const {
   const auto n = static_cast<Index>(at.solution.x.size());
   const auto& s = at.solution;
@@ -214,12 +214,6 @@ std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vecto
     x[p] = std::clamp(x[p] + std::clamp(move(i), -0.5, 0.5), std::log(free.low), std::log(free.high));
   }
   return x;
-}
-
-Values Fitter::without_experiment(const FitResult& at, std::size_t experiment) const {
-  std::vector<double> weights;
-  for (const auto& point : at.points) weights.push_back(point.experiment == experiment ? 0 : 1);
-  return gauss_newton(at, weights).value_or(at.x);
 }
 
 std::vector<double> Fitter::bootstrap(const FitResult& at, int samples) const {

@@ -39,7 +39,7 @@ class Solver {
     double lambda = 1;
     double growth = 2;
     int stalled = 0;
-    for (; out_.iterations < options_.max_iterations && stalled < 3; ++out_.iterations) {
+    for (; out_.iterations < options_.max_iterations && stalled < 3 && may_go_on(); ++out_.iterations) {
       const auto trial = step(lambda);
       const auto residuals = evaluate(trial);
       const double trial_cost = cost(residuals);
@@ -78,8 +78,20 @@ class Solver {
 
   [[nodiscard]] double cost(const Values& residuals) const { return cost_of(problem_, residuals); }
 
+  bool may_go_on() {
+    out_.is_stopped = out_.is_stopped || (options_.go_on && !options_.go_on());
+    return !out_.is_stopped;
+  }
+
   void linearise() {
-    out_.jacobian = jacobian(problem_, out_.x, out_.residuals);
+    auto derivatives = jacobian(problem_, out_.x, out_.residuals, options_.go_on);
+    if (derivatives.size() < out_.x.size()) {
+      out_.is_stopped = true;
+      if (out_.jacobian.empty()) out_.jacobian.assign(out_.x.size(), Values(out_.residuals.size(), 0));
+      if (normal_.size() == 0) normal_ = MatrixXd::Zero(size(), size());
+      return;
+    }
+    out_.jacobian = std::move(derivatives);
     out_.evaluations += static_cast<int>(out_.x.size()) * (problem_.is_central ? 2 : 1);
     const auto n = size();
     normal_ = MatrixXd::Zero(n, n);
@@ -170,9 +182,11 @@ double cost_of(const Problem& problem, const Values& residuals) {
   return sum;
 }
 
-std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x) {
-  std::vector<Values> out(x.size());
+std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x,
+                             const std::function<bool()>& go_on) {
+  std::vector<Values> out;
   for (std::size_t i = 0; i < x.size(); ++i) {
+    if (go_on && !go_on()) return out;
     const double step = std::max(std::abs(x[i]) * problem.relative_step, problem.absolute_step);
     auto up = x;
     auto down = x;
@@ -181,7 +195,7 @@ std::vector<Values> jacobian(const Problem& problem, const Values& x, const Valu
     const auto above = up[i] > x[i] ? problem.residuals(up) : residuals_at_x;
     const auto below = down[i] < x[i] ? problem.residuals(down) : residuals_at_x;
     FABRICAST_ASSERT(above.size() == below.size(), "residuals change their number");
-    out[i].assign(above.size(), 0);
+    out.emplace_back(above.size(), 0);
     const double width = up[i] - down[i];
     for (std::size_t k = 0; k < above.size() && width > 0; ++k) out[i][k] = (above[k] - below[k]) / width;
   }

@@ -29,7 +29,8 @@ struct Problem {
 
 struct SolveOptions {
   int max_iterations = 400;
-  double tolerance = 1e-14;  ///< relative change of the cost and of x
+  double tolerance = 1e-14;     ///< relative change of the cost and of x
+  std::function<bool()> go_on;  ///< asked before each step and each derivative; may be empty
 };
 
 struct Solution {
@@ -40,13 +41,15 @@ struct Solution {
   std::vector<Values> covariance;  ///< inverse of J'WJ, not scaled
   int iterations = 0;
   int evaluations = 0;
+  bool is_stopped = false;  ///< go_on said no: x is the best so far, the covariance may be missing
 };
 
 /// Sum of rho over the residuals.
 double cost_of(const Problem& problem, const Values& residuals);
 
-/// Derivatives at `x` by difference quotients that stay inside the bounds.
-std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x);
+/// Derivatives at `x` by difference quotients that stay inside the bounds; fewer columns once `go_on` says no.
+std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x,
+                             const std::function<bool()>& go_on = {});
 
 Solution minimise(const Problem& problem, Values start, const SolveOptions& options = {});
 

@@ -179,7 +179,7 @@ SchemaPtr workload() {
       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, 1'000'000), "root rank; default 0"},
-      {"direction", choice({"to_host", "to_device", "both"}), "host_copies; default to_host"},
+      {"direction", choice({"to_host", "to_device", "both", "to_peer"}), "host_copies; default to_host"},
       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
       {"start", quantity(Dimension::time), "when the job starts beside others; default 0 s"},
@@ -381,6 +381,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
           {"copy_both_bandwidth", k_rate, "each way at once"},
           {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
+          {"gdrcopy_read_bandwidth", k_rate, "loads of one core from GPU memory"},
           {"launch_interval", k_time, "one kernel launch of one thread"}}},
         {"host", {}},
     };

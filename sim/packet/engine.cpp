@@ -136,12 +136,11 @@ StopReason Simulation::Engine::run(Time until) {
 
 // Asks for the memory that the next events touch; in a big network it is in no cache.
 void Simulation::Engine::fetch_ahead() const {
-  const Event* soon = events.soon();
-  for (int i = 0; i < 4; ++i) {
-    const bool is_port = soon[i].kind() <= EventKind::port_ready;
-    __builtin_prefetch(&ports[is_port ? soon[i].id() : 0]);
-  }
-  const Event next = soon[EventQueue::earliest(soon)];
+  const auto soon = events.soon();
+  for (std::size_t i = 1; i < std::min<std::size_t>(soon.size(), 4); ++i)
+    if (soon[i].kind() <= EventKind::port_ready) __builtin_prefetch(&ports[soon[i].id()]);
+  if (soon.empty()) return;
+  const Event next = soon.front();
   std::uint32_t packet = k_none;
   if (next.kind() == EventKind::packet_arrival) {
     packet = ports[next.id()].wire.head;

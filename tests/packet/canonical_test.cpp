@@ -70,12 +70,30 @@ TEST_CASE("127 messages of 2 MB to one receiver end at N ceil(S/P) (P+h) 8/C + R
   }
 }
 
+// Bytes that 100 Gb/s carry in `time`.
+Bytes transfer_in(Duration time) { return Bytes{static_cast<std::int64_t>(time.seconds() * 12.5e9)}; }
+
 // Hosts 8 to 14 send to the senders 1 to 7, so that PAUSE has to wait for a frame on the wire.
 void keep_links_to_senders_busy(Simulation& simulation, const Cluster& cluster) {
   for (std::size_t i = 1; i < 8; ++i) greedy(simulation, cluster.hosts[i + 7], cluster.hosts[i]);
 }
 
-TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and half of that as headroom loses packets") {
+TEST_CASE("the overshoot with PAUSE out of band is the published one to the byte") {
+  // 4,064 B packets: 7 and 13 of them; the bound is 2 d C + one packet.
+  for (const int senders : {4, 7}) {
+    for (const auto& [delay, published] : {std::pair{1_us, 28'448}, std::pair{2_us, 52'832}}) {
+      const auto cluster = star(senders + 1, "htsim-like", "htsim-like", delay);
+      Simulation simulation(cluster.network);
+      start_incast(simulation, cluster, senders);
+      simulation.run(5_ms);
+      std::int64_t overshoot = 0;
+      for (const auto& port : simulation.results().ports) overshoot = std::max(overshoot, port[3].max_overshoot.value);
+      CHECK(overshoot == published);
+    }
+  }
+}
+
+TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and any less headroom than arrives loses some") {
   for (const auto delay : {50_ns, 200_ns, 1_us, 2_us}) {
     for (const std::int64_t mtu : {1000, 4096, 9000}) {
       for (const auto response : {0_ns, 500_ns}) {
@@ -100,12 +118,15 @@ TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and half 
         CHECK(overshoot > 0);
         CHECK(static_cast<double>(overshoot) <= bound);
 
-        cluster.config().pfc.headroom = Bytes{static_cast<std::int64_t>(bound / 2)};
-        Simulation too_small(cluster.network);
-        start_incast(too_small, cluster, 7);
-        keep_links_to_senders_busy(too_small, cluster);
-        too_small.run(3_ms);
-        CHECK(too_small.results().lossless_drops > 0);
+        // One byte less than what arrived, and the round trip without the frames under way.
+        for (const auto headroom : {Bytes{overshoot - 1}, transfer_in(2 * delay + response)}) {
+          cluster.config().pfc.headroom = headroom;
+          Simulation too_small(cluster.network);
+          start_incast(too_small, cluster, 7);
+          keep_links_to_senders_busy(too_small, cluster);
+          too_small.run(3_ms);
+          CHECK(too_small.results().lossless_drops > 0);
+        }
       }
     }
   }
@@ -156,6 +177,29 @@ TEST_CASE("a parking lot without congestion control gives 1/2, 1/4, 1/8, 1/8") {
     CHECK(deviation(shares[1], 0.25) <= 0.01);
     CHECK(deviation(shares[2], 0.125) <= 0.01);
     CHECK(deviation(shares[3], 0.125) <= 0.01);
+    CHECK(simulation.results().lossless_drops == 0);
+  }
+}
+
+TEST_CASE("three far senders behind one trunk get 1/6 each, one beside the receiver 1/2") {
+  for (const auto& preset : {k_htsim, k_ns3, k_spectrum, k_infiniband}) {
+    CAPTURE(preset.switch_name);
+    auto cluster = without_dcqcn(Cluster(preset.switch_name, preset.transport_name));
+    cluster.config().credits.lane_buffer = 64_KiB;
+    const auto leaf0 = cluster.add_switch();
+    const auto spine = cluster.add_switch();
+    const auto leaf1 = cluster.add_switch();
+    cluster.join(leaf0, spine);
+    cluster.join(spine, leaf1);
+    const auto receiver = cluster.add_host(leaf1);
+    for (const auto leaf : {leaf1, leaf0, leaf0, leaf0}) cluster.add_host(leaf);
+    cluster.route();
+    Simulation simulation(cluster.network);
+    for (std::size_t i = 1; i < 5; ++i) greedy(simulation, cluster.hosts[i], receiver);
+    const auto capacity = goodput_capacity(cluster.network.hca_configs[0].transport, 100_Gbps);
+    const auto shares = GoodputMeter(simulation).shares(2_ms, 12_ms, capacity);
+    CHECK(deviation(shares[0], 1.0 / 2) <= 0.01);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(deviation(shares[i], 1.0 / 6) <= 0.05);
     CHECK(simulation.results().lossless_drops == 0);
   }
 }
