@@ -71,6 +71,13 @@ TEST_CASE("one thread launches kernels of many channels more slowly") {
   CHECK(us("[512 KiB]") == doctest::Approx(30).epsilon(0.04));
 }
 
+TEST_CASE("eight V100 of a hybrid cube mesh have six rings, twelve channels doubled") {
+  // Six NVLinks of each GPU carry three rings both ways; a published table reaches 129 of 150 GB/s.
+  const auto row = row_of("v100-sxm2-8gpu-1node-nvlink-allreduce-nccl2.4.yaml", {{"workload.sizes", "[128 MiB]"}});
+  CHECK(row.channels == 12);
+  CHECK(row.busbw.bytes_per_s * 1e-9 == doctest::Approx(129).epsilon(0.05));
+}
+
 TEST_CASE("without peer-to-peer the GPUs of a second socket slow those of the first") {
   const auto busbw = [](int gpus) {
     return row_of("h200vm-4gpu-all_reduce-p2poff.yaml",
