@@ -117,13 +117,9 @@ Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
   const auto& time =
       parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
                              shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
-  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
-  // often as their latency lies in the way of one hop (receiver's credit, data, completion).
+  // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double one = std::max(time.value * polling_factor(hops.kind), hops.link_latency.seconds());
-  if (is_network(hops.kind)) {
-    one = time.value + hops.link_latency.seconds() +
-          context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
-  }
+  if (is_network(hops.kind)) one = time.value + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
           from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};
@@ -160,9 +156,8 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, shape);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
-    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
     for (auto term : hops.guest_terms) {
-      term.time = from_seconds(term.time.seconds() * messages * count);
+      term.time = from_seconds(term.time.seconds() * count);
       add_latency(flow, std::move(term));
     }
   }

@@ -90,9 +90,7 @@ double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorith
   const int nodes = node_column(f.num_nodes);
   double bus = f.graph_channels * (algorithm == Algorithm::tree ? tree_speed(f) : f.channel_gb_per_s);
   if (f.version < 218 && f.compute_capability == 80) bus = std::min(bus, 235.0);
-  // NCCL multiplies its per-channel caps with the doubled channel count only from 2.18 on NVSwitch graphs of 24
-  // channels.
-  const double channels = f.graph_channels * (f.version >= 218 ? 2.0 : 1.0);
+  const double channels = f.graph_channels;
   if (algorithm == Algorithm::ring) {
     if (protocol == Protocol::ll) { return std::min(ll_max(f), bus * (f.version >= 218 ? 0.5 : 0.25)); }
     if (protocol == Protocol::ll128) {
