@@ -66,13 +66,14 @@ const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
 }
 
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
-/// arrived. Ring steps of Simple are two slices, all others one.
+/// arrived. Ring steps of Simple are two slices, send and receive go in chunks of their own, all others are one.
 void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
   const bool is_sliced = shape.choice.protocol == Protocol::simple && shape.is_ring;
   for (const auto& hops : shape.pattern.hops) {
     if (!is_network(hops.kind) || is_hidden(hops, shape)) continue;
     const auto& factor = store_and_forward(shape);
-    const double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
+    double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
+    if (shape.is_pairs) slice = std::min(slice, parameter("nccl.p2p_network_chunk").value);
     add_latency(flow, {"network store and forward of slices",
                        from_seconds(factor.value * hops.count * slice / shape.share /
                                     std::min(flow.rate_cap * shape.share, link_rate(flow))),
@@ -81,7 +82,7 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
 }
 
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip. In the middle of a tree of hosts a thread block serves a parent and children.
+/// trip.
 void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
@@ -91,9 +92,8 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
-  if (const auto* left = context_.parameters.find("nccl.network_tree_share." + shape.protocol);
-      left != nullptr && shape.is_tree && is_.num_hosts > 2)
-    rate *= left->value;
+  // In the middle of a tree of hosts a block loads each chunk once and stores it for two, not one.
+  if (shape.is_tree && is_.num_hosts > 2) rate *= 2.0 / 3.0;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
   flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);

@@ -106,9 +106,12 @@ double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorith
     return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
                     channels * ll128_per_channel(f, collective, &k_tree_ll128_per_channel[arch][nodes]));
   }
-  // NVLS: the switch reduces at 85 % of the links; between hosts a tree, whose two directions help two hosts only.
+  // NVLS: the switch reduces at 85 % of the links. Between hosts it is a tree: releases before 2.25 grant it half of
+  // what a ring has from three hosts on, later ones as much; 2.29 doubles it between two.
   const double inside = f.node_gb_per_s * 0.85 * 2 * 15 / 16;
-  return f.num_nodes == 1 ? inside : std::min(inside, bus * (f.num_nodes == 2 ? 2 : 1));
+  if (f.num_nodes == 1) return inside;
+  if (f.num_nodes == 2) return std::min(inside, bus * (f.version >= 229 ? 2 : 1));
+  return std::min(inside, bus * (f.version >= 225 ? 1 : 0.5));
 }
 
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
