@@ -107,8 +107,10 @@ double StepCosts::link_rate(const Flow& flow) const {
   return rate;
 }
 
-/// GPUs that poll flags in the same host memory delay each other beyond the first two.
-double StepCosts::polling_factor(TransportKind kind) const {
+/// GPUs that poll flags in the same host memory delay each other beyond the first two; one proxy thread serves the
+/// sockets of all channels in turn.
+double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
+  if (kind == TransportKind::socket && is_.num_hosts == 1) return shape.channels;
   if (kind != TransportKind::host_memory) return 1;
   return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
 }
@@ -118,8 +120,9 @@ Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
       parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
                              shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
-  double one = std::max(time.value * polling_factor(hops.kind), hops.link_latency.seconds());
-  if (is_network(hops.kind)) one = time.value + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  const double exchange = time.value * crowd_factor(shape, hops.kind);
+  double one = std::max(exchange, hops.link_latency.seconds());
+  if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
           from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};

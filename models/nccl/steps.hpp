@@ -55,7 +55,7 @@ class StepCosts {
   [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
   [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
-  [[nodiscard]] double polling_factor(TransportKind kind) const;
+  [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
