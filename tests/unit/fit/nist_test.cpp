@@ -144,6 +144,16 @@ TEST_CASE("MGH10, MGH17, Rat43 and Eckerle4 reach the certified values") {
                [](const Values& b, double x) { return b[0] / b[1] * std::exp(-0.5 * std::pow((x - b[2]) / b[1], 2)); });
 }
 
+TEST_CASE("ENSO, three oscillations of the air pressure, reaches the certified values") {
+  check_digits("ENSO", 168, [](const Values& b, double x) {
+    const auto wave = [x](double period, double even, double odd) {
+      const double phase = 2 * std::numbers::pi * x / period;
+      return even * std::cos(phase) + odd * std::sin(phase);
+    };
+    return b[0] + wave(12, b[1], b[2]) + wave(b[3], b[4], b[5]) + wave(b[6], b[7], b[8]);
+  });
+}
+
 TEST_CASE("Bennett5, Roszman1 and Nelson reach the certified values") {
   check_digits("Bennett5", 154, [](const Values& b, double x) { return b[0] * std::pow(b[1] + x, -1 / b[2]); });
   check_digits("Roszman1", 25, [](const Values& b, double x) {
