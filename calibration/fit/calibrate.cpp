@@ -265,12 +265,13 @@ void Calibrator::set_band() {
   const auto band = band_without([](const Forecast&) { return false; });
   report_.model_error = band.model_error;
   report_.extrapolation = band.extrapolation_error;
-  report_.num_band_points = static_cast<int>(setting_.size());
+  report_.num_band_points = static_cast<int>(sizes_.size() + logs_.size());
   const auto add = [&](const char* name, double value, std::string source) {
     report_.fitted.set({name, value, Dimension::number, value, value, Confidence::fitted, std::move(source), {}});
   };
   add("model.relative_error", band.model_error,
-      fmt::format("half width that holds 80 % of {} points left out of the fit", setting_.size()));
+      fmt::format("half width that holds 80 % of {} points {}", setting_.size(),
+                  report_.num_band_points > 0 ? "left out of the fit" : "of the fit itself"));
   add("model.extrapolation_error", band.extrapolation_error,
       steps_.empty()
           ? "usual value; the logs have no larger count to forecast from a smaller one"

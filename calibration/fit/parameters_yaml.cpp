@@ -38,7 +38,8 @@ std::string quoted(const std::string& text) {
 
 std::string parameters_yaml(const CalibrationReport& report) {
   std::string out = fmt::format("schema: fabricast/parameters/1\nname: {}\n", quoted(report.name));
-  out += "description: made by fabricast calibrate; intervals hold 80 %\nparameters:\n";
+  out += fmt::format("description: made by fabricast calibrate; intervals hold 80 %{}\nparameters:\n",
+                     report.is_interrupted ? "; interrupted before the minimum" : "");
   for (const auto& [name, p] : report.fitted.all()) {
     const auto text = [&](double value) { return quantity(value, p.value, p.dimension); };
     // Rounded for people: the interval must still hold the value.

@@ -159,11 +159,10 @@ class Suggestion {
     entries_.push_back(std::move(entry));
   }
 
-  /// A log far from its forecast may have been measured under settings it does not name. What fits better is a comment:
-  /// the user knows.
-  void look_for_settings(SuggestedLog& entry, double error) const {
-    if (!has_key(entry.workload, "launch")) return;  // NCCL only
-    std::vector<std::pair<std::string, SuggestedLog>> others;
+  using Others = std::vector<std::pair<std::string, SuggestedLog>>;
+
+  static Others other_nccl_settings(const SuggestedLog& entry) {
+    Others others;
     const auto add_other = [&](const std::string& what) -> SuggestedLog& {
       others.emplace_back(what, entry);
       return others.back().second;
@@ -176,14 +175,38 @@ class Suggestion {
       set_key(socket.software, "transport", "tcp");
     }
     if (!has_key(entry.nccl, "nvls")) set_key(add_other("software.nccl.nvls: on").nccl, "nvls", "on");
+    if (has_key(entry.workload, "algorithm") || has_key(entry.workload, "protocol")) return others;
     for (const auto* algorithm : {"ring", "tree"}) {
       for (const auto* protocol : {"ll", "ll128", "simple"}) {
-        if (has_key(entry.workload, "algorithm") || has_key(entry.workload, "protocol")) continue;
         auto& forced = add_other(fmt::format("algorithm: {}, protocol: {}", algorithm, protocol));
         set_key(forced.workload, "algorithm", algorithm);
         set_key(forced.workload, "protocol", protocol);
       }
     }
+    return others;
+  }
+
+  static Others other_mpi_settings(const SuggestedLog& entry) {
+    Others others;
+    const auto try_one = [&](const char* key, const char* value) {
+      if (has_key(entry.software, key)) return;
+      others.emplace_back(fmt::format("software.{}: {}", key, value), entry);
+      set_key(others.back().second.software, key, value);
+    };
+    const bool is_osu = !entry.workload.empty() && entry.workload.front().second.starts_with("osu_");
+    if (!is_osu) return others;
+    try_one("transport", "tcp");
+    try_one("gpudirect_rdma", "off");
+    try_one("gdrcopy", "off");
+    for (const auto* profile : {"open-mpi-openib", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"})
+      try_one("mpi", profile);
+    return others;
+  }
+
+  /// A log far from its forecast may have been measured under settings it does not name. What fits better is a comment:
+  /// the user knows.
+  void look_for_settings(SuggestedLog& entry, double error) const {
+    const auto others = has_key(entry.workload, "launch") ? other_nccl_settings(entry) : other_mpi_settings(entry);
     double least = k_much_better * error;
     std::string best;
     for (const auto& [what, other] : others) {

@@ -111,10 +111,10 @@ void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
 /// Settings of the log that no key stands for.
 void add_unread_settings(const MeasuredLog& log, SuggestedLog& out) {
   static const std::set<std::string> known{
-      "NCCL_ALGO",        "NCCL_PROTO",          "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
-      "NCCL_MIN_CTAS",    "NCCL_MAX_CTAS",       "NCCL_P2P_DISABLE",   "NCCL_SHM_DISABLE",
-      "NCCL_NVLS_ENABLE", "NCCL_TREE_THRESHOLD", "NCCL_IB_DISABLE",    "NCCL_NET_GDR_LEVEL",
-      "NCCL_DEBUG",       "NCCL_DEBUG_SUBSYS",   "NCCL_DEBUG_FILE",    "NCCL_SOCKET_IFNAME"};
+      "NCCL_ALGO",       "NCCL_PROTO",         "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS",
+      "NCCL_MAX_CTAS",   "NCCL_P2P_DISABLE",   "NCCL_SHM_DISABLE",   "NCCL_NVLS_ENABLE",   "NCCL_TREE_THRESHOLD",
+      "NCCL_IB_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_DEBUG",         "NCCL_DEBUG_SUBSYS",  "NCCL_DEBUG_FILE",
+      "UCX_TLS",         "NCCL_SOCKET_IFNAME"};
   std::string unread;
   for (const auto& [name, value] : log.header.environment) {
     if (!known.contains(name)) unread += fmt::format("{}{}={}", unread.empty() ? "" : ", ", name, value);
@@ -187,6 +187,21 @@ std::string mpi_profile(const MeasuredLog& log) {
   return contains(text, "openib") ? "open-mpi-openib" : "";
 }
 
+/// Switches of MPI that people write into file names.
+void add_mpi_name(const MeasuredLog& log, SuggestedLog& out) {
+  const auto words = name_words(log.file);
+  std::string found;
+  const auto take = [&](const char* key, const char* value) {
+    set_key(out.software, key, value);
+    found += fmt::format("{}{}: {}", found.empty() ? "" : ", ", key, value);
+  };
+  if (words.contains("tcp") || lower(setting(log, "UCX_TLS")).find("tcp") != std::string::npos)
+    take("transport", "tcp");
+  if (words.contains("gdr0") || words.contains("nogdr")) take("gpudirect_rdma", "off");
+  if (words.contains("gdrcopy0")) take("gdrcopy", "off");
+  if (!found.empty()) out.comments.push_back("from the file's name or UCX_TLS, check: " + found);
+}
+
 SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
   SuggestedLog out;
   out.file = log.file;
@@ -218,6 +233,7 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
     out.comments.push_back(
         "the log does not name the MPI library: set software.mpi (open-mpi-openib, open-mpi-ucx, open-mpi-ofi, "
         "mvapich2-gdr, cray-mpich; open-mpi-ucx assumed)");
+  add_mpi_name(log, out);
   add_unread_settings(log, out);
   return out;
 }

@@ -118,10 +118,11 @@ std::string calibration_text(const CalibrationReport& report) {
   out += fmt::format("# {:<24}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "error", "points", "median", "90th", "max",
                      "bias", "in band");
   for (const auto& one : report.errors) out += error_line(one.name, one.summary);
+  const auto set_on = report.num_band_points > 0 ? fmt::format("{} left-out points", report.num_band_points)
+                                                 : std::string("the fitted points themselves");
   out += fmt::format(
-      "# noise floor of the logs {:.1f}%, 80 % band +-{:.1f}% set on {} left-out points, {:.1f}% more per doubling of "
-      "ranks or hosts\n",
-      100 * report.noise_floor, 100 * report.model_error, report.num_band_points, 100 * report.extrapolation);
+      "# noise floor of the logs {:.1f}%, 80 % band +-{:.1f}% set on {}, {:.1f}% more per doubling of ranks or hosts\n",
+      100 * report.noise_floor, 100 * report.model_error, set_on, 100 * report.extrapolation);
   return out + log_lines(report) + remark_lines(report);
 }
 

@@ -134,7 +134,7 @@ struct CalibrationReport {
   double model_error = 0;       ///< fitted model.relative_error, half width of the 80 % band
   double extrapolation = 0;     ///< further relative error per doubling of ranks or hosts
   ParameterSet fitted;          ///< what a parameter file needs, the band and the fitted range included
-  int num_band_points = 0;      ///< left-out points that set the band
+  int num_band_points = 0;      ///< left-out points that set the band; 0 = the fitted ones had to
   int evaluations = 0;          ///< simulated tables
   bool is_interrupted = false;  ///< best values so far, not the minimum; later parts are missing
   Diagnostics warnings;

@@ -222,6 +222,8 @@ TEST_CASE("a fit that is stopped answers with its best values and says so") {
   options.progress = [&](double) { stop = ++asked > 12; };
   const auto report = fit_planted(9, 0.02, "", options);
   CHECK(report.is_interrupted);
+  CHECK(report.num_band_points == 0);
+  CHECK(parameters_yaml(report).find("interrupted before the minimum") != std::string::npos);
   CHECK(asked < 40);
   CHECK(report.errors.front().name == "in sample");
   // Some steps towards the planted value were made.
