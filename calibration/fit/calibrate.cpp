@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "fit/errors.hpp"
-#include "fit/fit.hpp"
+#include "fit/fault.hpp"
+#include "fit/leave_out.hpp"
 
 namespace fabricast {
 
@@ -35,14 +37,47 @@ namespace {
 constexpr double k_eighty = 1.2816;             ///< deviations each side of an 80 % interval
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
 constexpr double k_usual_extrapolation = 0.08;  ///< when the logs have one count only
-constexpr int k_refit_iterations = 6;
+constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
+constexpr double k_odd_log = 3;                 ///< times the median error of all logs, with which a log stands out
+constexpr double k_least_odd_error = 0.15;
 
 std::string stem_of(const std::string& file) { return std::filesystem::path(file).stem().string(); }
+
+/// One point of the final table.
+CalibrationPoint point_of(std::size_t e, const Experiment& experiment, std::size_t i, const Row& row) {
+  CalibrationPoint point;
+  point.log = e;
+  point.size = experiment.sizes[i];
+  point.measured = from_seconds(experiment.seconds[i]);
+  point.predicted = row.time;
+  point.low = row.low_time;
+  point.high = row.high_time;
+  point.relative_error = row.time.seconds() / experiment.seconds[i] - 1;
+  point.is_fitted = experiment.is_fitted[i];
+  point.is_extrapolated = row.is_extrapolated;
+  point.regime = row.channels > 0 ? fmt::format("{} {} {} channels", row.algorithm, row.protocol, row.channels)
+                                  : fmt::format("{} {}", row.algorithm, row.protocol);
+  return point;
+}
+
+/// Sizes at which NCCL says that it chose otherwise.
+void add_choices(std::size_t e, const std::vector<ChoicePoint>& choices, std::vector<RegimeChange>& regimes) {
+  for (const auto& choice : choices) {
+    if (choice.agrees() && choice.channels_agree()) continue;
+    regimes.push_back({e, choice.size, 0,
+                       fmt::format("NCCL says it used {} {} {} channels, the model {} {} {} channels",
+                                   choice.logged_algorithm, choice.logged_protocol, choice.logged_channels,
+                                   choice.predicted_algorithm, choice.predicted_protocol, choice.predicted_channels)});
+  }
+}
 
 class Calibrator {
  public:
   Calibrator(Dataset& data, const Calibration& calibration, const CalibrateOptions& options)
-      : data_(data), calibration_(calibration), options_(options), fitter_(data, calibration) {}
+      : data_(data),
+        calibration_(calibration),
+        options_(options),
+        fitter_(data, calibration, [this] { return may_go_on(); }) {}
 
   CalibrationReport run() {
     report_.name = calibration_.name;
@@ -52,34 +87,45 @@ class Calibrator {
       if (const auto before = load_parameters(file)) report_.fitted.merge(*before);
     }
     result_ = fitter_.fit([](const Experiment& e, std::size_t row) { return e.is_fitted[row]; });
-    if (calibration_.intervals == IntervalMethod::bootstrap)
+    if (calibration_.intervals == IntervalMethod::bootstrap && !is_stopped())
       result_.deviation = fitter_.bootstrap(result_, calibration_.bootstrap_samples);
-    done(0.4);
     set_parameters();
     set_logs();
     leave_out();
     set_range();
     set_band();
+    set_errors();
     set_points();
     report_.evaluations = data_.evaluations();
+    report_.is_interrupted = is_stopped();
     done(1);
     return std::move(report_);
   }
 
  private:
-  void done(double share) const {
-    if (options_.progress) options_.progress(share);
+  [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  void done(double share) {
+    share_ = std::max(share_, share);
+    if (options_.progress) options_.progress(share_);
+  }
+  /// Called before each step of the solver; the number of steps to come is not known.
+  bool may_go_on() {
+    const double until = share_ < k_share_of_fit ? k_share_of_fit : 0.95;
+    done(share_ + (until - share_) / 100);
+    return !is_stopped();
   }
 
   void set_parameters();
   void set_logs();
   void leave_out();
-  void leave_out_counts(const char* what, int Experiment::*count);
   void set_range();
   void set_band();
+  void set_errors();
   void set_points();
+  void judge_logs();
   [[nodiscard]] std::string fit_source() const;
-  std::vector<CalibrationPoint> points_of(std::size_t experiment, const Values& x);
+  [[nodiscard]] ErrorClass left_out_class(const std::string& name, const std::vector<Forecast>& forecasts) const;
+  [[nodiscard]] Band band_without(const Chosen& is_judged) const;
 
   Dataset& data_;
   const Calibration& calibration_;
@@ -87,8 +133,10 @@ class Calibrator {
   Fitter fitter_;
   FitResult result_;
   CalibrationReport report_;
-  std::vector<std::pair<std::size_t, CalibrationPoint>> unseen_;  ///< experiment, point predicted without it
-  double extrapolated_error_ = -1;  ///< 80th percentile of the errors per doubling beyond the counts fitted
+  double share_ = 0;
+  std::vector<Forecast> sizes_, logs_, steps_;  ///< fitted points predicted without themselves
+  std::vector<CountLeftOut> counts_;
+  std::vector<Forecast> setting_;  ///< what the band is set on: sizes_ and logs_
 };
 
 std::string Calibrator::fit_source() const {
@@ -121,6 +169,8 @@ void Calibrator::set_parameters() {
       fitted.determination = Determination::unused;
     } else if (!result_.is_free[i]) {
       fitted.determination = Determination::undetermined;
+      // A start of the calibration file's own must go along: forecasts would take the shipped value otherwise.
+      if (free.has_own_start) report_.fitted.set(free.parameter);
     } else {
       auto& p = fitted.parameter;
       p.value = std::exp(result_.x[i]);
@@ -144,87 +194,37 @@ void Calibrator::set_logs() {
   for (const auto& experiment : data_.experiments()) {
     CalibrationLogReport log;
     log.file = experiment.spec.file;
-    log.name = stem_of(log.file);
+    log.name = experiment.name;
     log.num_ranks = experiment.num_ranks;
     log.num_hosts = experiment.num_hosts;
     log.is_held_out = experiment.spec.is_held_out;
     log.noise_floor = noise_floor(experiment.sizes, experiment.seconds);
     log.error_without = -1;
-    floors.push_back(log.noise_floor);
+    if (log.noise_floor > 0) floors.push_back(log.noise_floor);  // 0 = too few sizes to tell
     report_.logs.push_back(std::move(log));
   }
   report_.noise_floor = percentile(floors, 0.5);
 }
 
-std::vector<CalibrationPoint> Calibrator::points_of(std::size_t e, const Values& x) {
-  const auto& experiment = data_.experiments()[e];
-  const auto& seconds = data_.predict(e, x);
-  std::vector<CalibrationPoint> points;
-  for (std::size_t row = 0; row < experiment.sizes.size(); ++row) {
-    CalibrationPoint point;
-    point.log = e;
-    point.size = experiment.sizes[row];
-    point.measured = from_seconds(experiment.seconds[row]);
-    point.predicted = from_seconds(seconds[row]);
-    point.relative_error = seconds[row] / experiment.seconds[row] - 1;
-    point.is_fitted = experiment.is_fitted[row];
-    points.push_back(std::move(point));
-  }
-  return points;
-}
-
 void Calibrator::leave_out() {
-  std::size_t num_fitted = 0;
-  for (const auto& experiment : data_.experiments()) num_fitted += experiment.spec.is_held_out ? 0 : 1;
-  for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-    for (const auto& point : points_of(e, result_.x)) {
-      if (!point.is_fitted) unseen_.emplace_back(e, point);
-    }
-  }
-  if (!options_.with_leave_out || num_fitted < 2) return;
-  std::vector<CalibrationPoint> all;
-  for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-    if (data_.experiments()[e].spec.is_held_out) continue;
-    const auto points = points_of(e, fitter_.without_experiment(result_, e));
-    std::vector<double> errors;
-    for (const auto& point : points) {
-      errors.push_back(std::abs(point.relative_error));
-      all.push_back(point);
-      if (point.is_fitted) unseen_.emplace_back(e, point);
-    }
-    report_.logs[e].error_without = percentile(errors, 0.5);
-  }
-  report_.errors.push_back(error_class("leave one log out", all));
+  LeaveOut without(data_, fitter_, result_);
+  if (!is_stopped()) sizes_ = without.sizes();
   done(0.6);
-  leave_out_counts("ranks", &Experiment::num_ranks);
-  leave_out_counts("hosts", &Experiment::num_hosts);
-}
-
-/// Fits again without all logs of each count and forecasts them.
-void Calibrator::leave_out_counts(const char* what, int Experiment::*count) {
-  std::set<int> counts;
-  for (const auto& experiment : data_.experiments()) {
-    if (!experiment.spec.is_held_out) counts.insert(experiment.*count);
+  if (!is_stopped()) logs_ = without.logs();
+  done(0.7);
+  if (options_.with_leave_out) {
+    if (!is_stopped()) counts_ = without.counts();
+    done(0.9);
+    if (!is_stopped()) steps_ = without.steps();
   }
-  if (counts.size() < 2) return;
-  for (const int left_out : counts) {
-    const auto without = fitter_.refit(
-        result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && e.*count != left_out; },
-        k_refit_iterations);
-    std::vector<CalibrationPoint> points;
-    std::vector<double> errors;
+  setting_ = sizes_;
+  setting_.insert(setting_.end(), logs_.begin(), logs_.end());
+  if (setting_.empty()) {
     for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-      if (data_.experiments()[e].*count != left_out || data_.experiments()[e].spec.is_held_out) continue;
-      for (auto& point : points_of(e, without.x)) {
-        errors.push_back(std::abs(point.relative_error));
-        points.push_back(std::move(point));
+      for (auto& forecast : without.forecasts(e, result_.x)) {
+        if (forecast.point.is_fitted) setting_.push_back(std::move(forecast));
       }
     }
-    report_.errors.push_back(error_class(fmt::format("leave out {} {}", left_out, what), points));
-    // Beyond the largest count that was left: what an extrapolation costs per doubling.
-    if (left_out != *counts.rbegin()) continue;
-    const double doublings = std::log2(static_cast<double>(left_out) / *std::next(counts.rbegin()));
-    extrapolated_error_ = std::max(extrapolated_error_, percentile(errors, 0.8) / std::max(1.0, doublings));
   }
 }
 
@@ -250,75 +250,81 @@ void Calibrator::set_range() {
   add("model.fitted_hosts", hosts, Dimension::number, "largest number of hosts fitted");
 }
 
-/// model.relative_error such that the 80 % band holds 80 % of the points that the fit did not see.
+/// The band that points other than the judged ones set.
+Band Calibrator::band_without(const Chosen& is_judged) const {
+  Band band;
+  band.model_error =
+      model_error_of(setting_, report_.noise_floor, [&](const Forecast& one) { return !is_judged(one); });
+  const double further =
+      extrapolation_error_of(steps_, band.model_error, [&](const Forecast& one) { return !is_judged(one); });
+  band.extrapolation_error = further < 0 ? k_usual_extrapolation : std::max(k_least_extrapolation, further);
+  return band;
+}
+
 void Calibrator::set_band() {
-  ParameterSet extra = report_.fitted;
-  extra.set({"model.relative_error", 0, Dimension::number, 0, 0, Confidence::fitted, "", {}});
-  const auto add_point = [&](std::size_t e, double error, double time, const Row& row, std::vector<double>& needed) {
-    // The half width that parameters give already, on the measured side.
-    const double half = error > 0 ? time - row.low_time.seconds() : row.high_time.seconds() - time;
-    const double missing = std::pow(error / (1 + error), 2) - std::pow(half / time, 2);
-    needed.push_back(std::sqrt(std::max(0.0, missing)));
-    static_cast<void>(e);
+  const auto band = band_without([](const Forecast&) { return false; });
+  report_.model_error = band.model_error;
+  report_.extrapolation = band.extrapolation_error;
+  report_.num_band_points = static_cast<int>(setting_.size());
+  const auto add = [&](const char* name, double value, std::string source) {
+    report_.fitted.set({name, value, Dimension::number, value, value, Confidence::fitted, std::move(source), {}});
   };
-  if (unseen_.empty()) {
-    for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-      for (const auto& point : points_of(e, result_.x)) unseen_.emplace_back(e, point);
+  add("model.relative_error", band.model_error,
+      fmt::format("half width that holds 80 % of {} points left out of the fit", setting_.size()));
+  add("model.extrapolation_error", band.extrapolation_error,
+      steps_.empty()
+          ? "usual value; the logs have no larger count to forecast from a smaller one"
+          : fmt::format("half width per doubling that holds 80 % of {} points of larger counts than their fit saw",
+                        steps_.size()));
+}
+
+/// Coverage of points that did not set their band: each log, or count, is judged by the band of the others.
+ErrorClass Calibrator::left_out_class(const std::string& name, const std::vector<Forecast>& forecasts) const {
+  std::map<std::size_t, Band> bands;
+  std::vector<CalibrationPoint> points;
+  for (const auto& forecast : forecasts) {
+    const auto e = forecast.experiment;
+    const auto count = std::pair(data_.experiments()[e].num_ranks, data_.experiments()[e].num_hosts);
+    if (!bands.contains(e)) {
+      bands[e] = band_without([&](const Forecast& one) {
+        const auto& other = data_.experiments()[one.experiment];
+        // A count that was left out is judged without all its logs.
+        const bool is_same_count = forecast.doublings > 0 && std::pair(other.num_ranks, other.num_hosts) == count;
+        return one.experiment == e || is_same_count;
+      });
     }
+    points.push_back(with_band(forecast, bands.at(e)));
   }
-  std::vector<double> needed;
-  for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-    const auto table = data_.predict_table(e, result_.x, extra);
-    std::map<Bytes, const Row*> rows;
-    for (const auto& row : table.rows) rows[row.size] = &row;
-    for (const auto& [experiment, point] : unseen_) {
-      if (experiment != e) continue;
-      const auto* row = rows.at(point.size);
-      add_point(e, point.relative_error, row->time.seconds(), *row, needed);
+  return error_class(name, points);
+}
+
+void Calibrator::set_errors() {
+  if (!sizes_.empty()) report_.errors.push_back(left_out_class("leave out sizes", sizes_));
+  if (!logs_.empty()) report_.errors.push_back(left_out_class("leave one log out", logs_));
+  for (const auto& count : counts_) report_.errors.push_back(left_out_class(count.name, count.forecasts));
+  if (!steps_.empty()) report_.errors.push_back(left_out_class("next larger count", steps_));
+  for (std::size_t e = 0; e < report_.logs.size(); ++e) {
+    std::vector<double> errors;
+    for (const auto& one : logs_) {
+      if (one.experiment == e) errors.push_back(std::abs(one.point.relative_error));
     }
+    if (!errors.empty()) report_.logs[e].error_without = percentile(errors, 0.5);
   }
-  report_.model_error = std::max(percentile(needed, 0.8), report_.noise_floor);
-  report_.fitted.set({"model.relative_error",
-                      report_.model_error,
-                      Dimension::number,
-                      report_.model_error,
-                      report_.model_error,
-                      Confidence::fitted,
-                      fmt::format("half width that holds 80 % of {} points the fit did not see", needed.size()),
-                      {}});
-  double extrapolation = k_usual_extrapolation;
-  if (extrapolated_error_ >= 0) {
-    extrapolation = std::sqrt(std::max(0.0, std::pow(extrapolated_error_, 2) - std::pow(report_.model_error, 2)));
-    extrapolation = std::max(k_least_extrapolation, extrapolation);
-  }
-  report_.extrapolation = extrapolation;
-  report_.fitted.set({"model.extrapolation_error",
-                      extrapolation,
-                      Dimension::number,
-                      extrapolation,
-                      extrapolation,
-                      Confidence::fitted,
-                      extrapolated_error_ >= 0
-                          ? "80th percentile of the errors when the largest count is left out, per doubling"
-                          : "usual value; the logs have one count only",
-                      {}});
 }
 
 void Calibrator::set_points() {
   std::vector<CalibrationPoint> in_sample, held_sizes, held_logs;
+  auto parameters = intervals_at(data_, result_, result_.x);
+  parameters.merge(report_.fitted);
   for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-    auto points = points_of(e, result_.x);
-    const auto table = data_.predict_table(e, result_.x, report_.fitted);
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto& row = table.rows[i];
-      points[i].low = row.low_time;
-      points[i].high = row.high_time;
-      points[i].regime = row.channels > 0 ? fmt::format("{} {} {} channels", row.algorithm, row.protocol, row.channels)
-                                          : fmt::format("{} {}", row.algorithm, row.protocol);
-    }
+    const auto& experiment = data_.experiments()[e];
+    const auto table = data_.predict_table(e, result_.x, parameters);
+    std::vector<CalibrationPoint> points;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) points.push_back(point_of(e, experiment, i, table.rows[i]));
     mark_outliers(points, std::max(0.12, 4 * report_.logs[e].noise_floor));
     const auto changes = regime_changes(points, std::max(0.12, 3 * report_.logs[e].noise_floor));
     report_.regimes.insert(report_.regimes.end(), changes.begin(), changes.end());
+    add_choices(e, compare_choices(table, experiment.choices), report_.regimes);
     report_.logs[e].summary = error_class("", points).summary;
     for (auto& point : points) {
       auto& list = point.is_fitted ? in_sample : (report_.logs[e].is_held_out ? held_logs : held_sizes);
@@ -331,6 +337,17 @@ void Calibrator::set_points() {
   if (!held_logs.empty()) errors.push_back(error_class("held-out logs", held_logs));
   errors.insert(errors.end(), report_.errors.begin(), report_.errors.end());
   report_.errors = std::move(errors);
+  judge_logs();
+}
+
+/// A log that the others do not explain: another setting than its scenario says, or a bad run.
+void Calibrator::judge_logs() {
+  std::vector<double> all;
+  for (const auto& log : report_.logs) {
+    if (log.error_without >= 0) all.push_back(log.error_without);
+  }
+  const double limit = std::max(k_least_odd_error, k_odd_log * percentile(all, 0.5));
+  for (auto& log : report_.logs) log.is_odd = all.size() > 3 && log.error_without > limit;
 }
 
 }  // namespace
@@ -341,7 +358,8 @@ Result<CalibrationReport> calibrate(const Calibration& calibration, const Calibr
   auto data = fit::Dataset::load(calibration);
   if (!data) return tl::unexpected(data.error());
   if (data->parameters().empty())
-    return tl::unexpected(Diagnostics{make_error("no parameter to fit", "list names under 'fit'")});
+    return tl::unexpected(
+        Diagnostics(1, fit::fault_at({calibration.file, 0, 0}, "no parameter to fit", "list names under 'fit'")));
   return fit::Calibrator(*data, calibration, options).run();
 }
 

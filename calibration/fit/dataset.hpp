@@ -5,6 +5,7 @@
 #pragma once
 
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,18 +21,21 @@ struct FreeParameter {
   std::string inherits;        ///< name the value was taken from, when the parameter is not shipped
   double low = 0, high = 0;    ///< bounds of the value, > 0
   double prior_deviation = 0;  ///< of the logarithm; 0 = none
+  bool has_own_start = false;  ///< given by the calibration file
   bool is_of_device = false;   ///< the topology is built from it
 };
 
 /// One log: its rows by size, and its simulation.
 struct Experiment {
   CalibrationLog spec;
+  std::string name;  ///< the file's, and what of it when the calibration uses it several times
   LoadedScenario loaded;
   ParameterSet current;  ///< of `loaded`, with the values simulated last
   std::vector<Bytes> sizes;
   std::vector<double> seconds;  ///< measured, median of the rows of a size
   std::vector<bool> is_fitted;
-  std::vector<int> uses;  ///< free parameters that the predictions depend on
+  std::vector<NcclChoice> choices;  ///< NCCL's own, when the log has its tuning lines
+  std::vector<int> uses;            ///< free parameters that the predictions depend on
   int num_ranks = 0, num_hosts = 0;
 };
 
@@ -58,15 +62,23 @@ class Dataset {
     Values key;
     Values seconds;
   };
+  struct Built {
+    Values key;  ///< values of the device parameters
+    Topology topology;
+  };
 
   void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
+  void add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults);
+  void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);
   void hold_out(const Calibration& calibration);
   void set_parameters(Experiment& experiment, const Values& x) const;
+  const Topology& topology_at(std::size_t experiment, const Values& x, const ParameterSet& set);
 
   std::vector<Experiment> experiments_;
   std::vector<FreeParameter> parameters_;
   std::vector<std::list<Known>> known_;  ///< per experiment, most recent first
+  std::vector<std::list<Built>> built_;  ///< likewise
   Diagnostics warnings_;
   int evaluations_ = 0;
 };

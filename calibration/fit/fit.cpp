@@ -74,8 +74,33 @@ Problem Fitter::problem(const Values& fixed, const std::vector<std::size_t>& fre
   return problem;
 }
 
+/// The derivatives of another fit for the points and parameters of this one; empty when it lacks some.
+std::vector<Values> Fitter::known_jacobian(const FitResult& known, const FitResult& wanted) {
+  std::vector<Values> out;
+  std::vector<std::size_t> rows;
+  std::size_t next = 0;
+  for (const auto& point : wanted.points) {
+    while (next < known.points.size() &&
+           (known.points[next].experiment != point.experiment || known.points[next].row != point.row))
+      ++next;
+    if (next == known.points.size()) return {};
+    rows.push_back(next++);
+  }
+  for (std::size_t k = 0; k < wanted.free_indices.size(); ++k) {
+    const auto& all = known.free_indices;
+    const auto at = std::find(all.begin(), all.end(), wanted.free_indices[k]);
+    if (at == all.end()) return {};
+    const auto column = static_cast<std::size_t>(at - all.begin());
+    auto& values = out.emplace_back();
+    for (const auto row : rows) values.push_back(known.solution.jacobian[column][row]);
+    for (std::size_t prior = 0; prior < wanted.free_indices.size(); ++prior)
+      values.push_back(prior == k ? known.solution.jacobian[column][known.points.size() + column] : 0);
+  }
+  return out;
+}
+
 FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses,
-                        int iterations) {
+                        int iterations, const FitResult* known) {
   FitResult result;
   result.x = start;
   result.free_indices = free;
@@ -88,7 +113,10 @@ FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& fre
   }
   Values values;
   for (const auto i : free) values.push_back(start[i]);
-  result.solution = minimise(problem(start, free, result.points), values, {iterations, 1e-5});
+  auto problem = this->problem(start, free, result.points);
+  problem.has_updates = true;
+  if (known != nullptr) problem.first_jacobian = known_jacobian(*known, result);
+  result.solution = minimise(problem, values, {iterations, 1e-5, problem.first_jacobian.empty(), go_on_});
   for (std::size_t k = 0; k < free.size(); ++k) result.x[free[k]] = result.solution.x[k];
   judge(result);
   return result;
@@ -138,7 +166,7 @@ FitResult Fitter::fit(const UsesPoint& uses) {
   auto best = solve(start, used_parameters(data_, uses), uses, k_iterations);
   std::mt19937_64 random(1);
   std::normal_distribution<double> around(0, 1);
-  for (int more = 1; more < calibration_.starts; ++more) {
+  for (int more = 1; more < calibration_.starts && !best.solution.is_stopped; ++more) {
     auto other = start;
     for (std::size_t i = 0; i < other.size(); ++i) {
       const auto& free = data_.parameters()[i];
@@ -148,6 +176,7 @@ FitResult Fitter::fit(const UsesPoint& uses) {
     auto result = solve(other, used_parameters(data_, uses), uses, k_iterations);
     if (result.solution.cost < best.solution.cost) best = std::move(result);
   }
+  if (best.solution.is_stopped) return best;
   if (data_.find_uses(best.x)) best = solve(best.x, used_parameters(data_, uses), uses, k_iterations);
   // What the data cannot determine goes back to its start; the others are fitted again without it.
   std::vector<std::size_t> kept;
@@ -170,6 +199,11 @@ FitResult Fitter::fit(const UsesPoint& uses) {
   return again;
 }
 
+FitResult Fitter::at_start() {
+  const UsesPoint all = [](const Experiment&, std::size_t) { return true; };
+  return solve(starts_of(data_), used_parameters(data_, all), all, 0);
+}
+
 FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_iterations) {
   auto x = near.x;
   const auto start = starts_of(data_);
@@ -182,10 +216,9 @@ FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_it
       x[i] = start[i];
     }
   }
-  return solve(x, free, uses, max_iterations);
+  return solve(x, free, uses, max_iterations, &near);
 }
 
-/// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.
 std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const {
   const auto n = static_cast<Index>(at.solution.x.size());
   const auto& s = at.solution;
@@ -214,12 +247,6 @@ std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vecto
     x[p] = std::clamp(x[p] + std::clamp(move(i), -0.5, 0.5), std::log(free.low), std::log(free.high));
   }
   return x;
-}
-
-Values Fitter::without_experiment(const FitResult& at, std::size_t experiment) const {
-  std::vector<double> weights;
-  for (const auto& point : at.points) weights.push_back(point.experiment == experiment ? 0 : 1);
-  return gauss_newton(at, weights).value_or(at.x);
 }
 
 std::vector<double> Fitter::bootstrap(const FitResult& at, int samples) const {

@@ -33,26 +33,32 @@ using UsesPoint = std::function<bool(const Experiment& experiment, std::size_t r
 
 class Fitter {
  public:
-  Fitter(Dataset& data, const Calibration& calibration) : data_(data), calibration_(calibration) {}
+  /// `go_on` is asked before each step; once it says no, the best values so far are returned.
+  Fitter(Dataset& data, const Calibration& calibration, std::function<bool()> go_on)
+      : data_(data), calibration_(calibration), go_on_(std::move(go_on)) {}
 
   /// Fits the points that `uses` accepts, from the parameters' starts (several when the calibration asks for it).
   FitResult fit(const UsesPoint& uses);
-  /// Fits again from `near` with other points, few iterations.
+  /// What all points say of the parameters at their starts, without a step.
+  FitResult at_start();
+  /// Fits again from `near` with some of its points, few iterations, with the derivatives known there. No covariance.
   FitResult refit(const FitResult& near, const UsesPoint& uses, int max_iterations);
-  /// The values after one Gauss-Newton step from `at` without the points of an experiment.
-  Values without_experiment(const FitResult& at, std::size_t experiment) const;
+  /// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.
+  std::optional<Values> gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const;
   /// Deviations of x from resampled points, one Gauss-Newton step each.
   std::vector<double> bootstrap(const FitResult& at, int samples) const;
 
  private:
   Problem problem(const Values& fixed, const std::vector<std::size_t>& free, const std::vector<PointRef>& points) const;
-  FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations);
+  FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations,
+                  const FitResult* known = nullptr);
+  static std::vector<Values> known_jacobian(const FitResult& known, const FitResult& wanted);
   void judge(FitResult& result) const;
   bool rules_out(const FitResult& at, std::size_t parameter, double value) const;
-  std::optional<Values> gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const;
 
   Dataset& data_;
   const Calibration& calibration_;
+  std::function<bool()> go_on_;
 };
 
 }  // namespace fabricast::fit

@@ -5,7 +5,8 @@
 //   (J'WJ + lambda D) step = -J'W r,  D = diag of the largest J'WJ seen; lambda by Nielsen's gain rule
 //
 // rho(s) = s (squared) or 2 (sqrt(1 + s) - 1) (soft_l1, applied to residuals in units of their noise). Sources: Madsen,
-// Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000.
+// Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000;
+// secant version: Madsen et al., section 3.5; Broyden 1965.
 #pragma once
 
 #include <functional>
@@ -25,11 +26,16 @@ struct Problem {
   double relative_step = 6e-6;  ///< of the difference quotients
   double absolute_step = 1e-12;
   bool is_central = true;  ///< two evaluations per derivative
+  /// Derivatives are dear: between full ones they are updated by Broyden's rank-one formula from the steps made.
+  bool has_updates = false;
+  std::vector<Values> first_jacobian;  ///< at the start, when known; empty = computed
 };
 
 struct SolveOptions {
   int max_iterations = 400;
-  double tolerance = 1e-14;  ///< relative change of the cost and of x
+  double tolerance = 1e-14;     ///< relative change of the cost and of x
+  bool with_covariance = true;  ///< derivatives at the end in full, and the covariance from them
+  std::function<bool()> go_on;  ///< asked before each step and each derivative; may be empty
 };
 
 struct Solution {
@@ -40,13 +46,15 @@ struct Solution {
   std::vector<Values> covariance;  ///< inverse of J'WJ, not scaled
   int iterations = 0;
   int evaluations = 0;
+  bool is_stopped = false;  ///< go_on said no: x is the best so far, the covariance may be missing
 };
 
 /// Sum of rho over the residuals.
 double cost_of(const Problem& problem, const Values& residuals);
 
-/// Derivatives at `x` by difference quotients that stay inside the bounds.
-std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x);
+/// Derivatives at `x` by difference quotients that stay inside the bounds; fewer columns once `go_on` says no.
+std::vector<Values> jacobian(const Problem& problem, const Values& x, const Values& residuals_at_x,
+                             const std::function<bool()>& go_on = {});
 
 Solution minimise(const Problem& problem, Values start, const SolveOptions& options = {});
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON of nccl-tests (-J) and perftest (--out_json). nccl-tests dumps the whole environment of the run under "env",
-// secrets included: it is dropped while parsing and never kept. A file cut short keeps the results that are complete.
+// secrets included: it is dropped while parsing, except settings of NCCL and MPI. A file cut short keeps the results
+// that are complete.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,6 +50,7 @@ std::string text_of(const json& object, const char* key) {
 struct Harvest {
   json top = json::object();  ///< scalars and complete members of the top object
   std::vector<json> results;  ///< complete elements of nccl-tests' "results"
+  std::map<std::string, std::string> settings;
   bool is_whole = false;
 };
 
@@ -58,11 +60,17 @@ Harvest harvest(std::string_view text) {
   const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::key && depth == 1) {
       member = parsed.get<std::string>();
-      return member != "env";
+      return true;
+    }
+    if (member == "env") {
+      // A list of NAME=value; the container must be entered for its values to be seen.
+      if (event == json::parse_event_t::value && parsed.is_string())
+        add_settings(parsed.get_ref<const std::string&>(), found.settings);
+      return event == json::parse_event_t::array_start;
     }
     const bool is_value = event == json::parse_event_t::value || event == json::parse_event_t::object_end ||
                           event == json::parse_event_t::array_end;
-    if (is_value && depth == 1 && member != "env") found.top[member] = parsed;
+    if (is_value && depth == 1) found.top[member] = parsed;
     const bool is_result = event == json::parse_event_t::object_end && depth == 2 && member == "results";
     if (is_result) found.results.push_back(parsed);
     return true;
@@ -174,6 +182,7 @@ Diagnostic file_warning(const std::string& name, std::string message) {
 MeasuredLog nccl_table(const LogText& log, const Harvest& found) {
   auto table = begin_table(log, LogFormat::nccl_tests_json, 0);
   read_nccl_config(found.top, table);
+  table.header.environment = found.settings;
   for (const auto& result : found.results) {
     if (!table.benchmark) table.benchmark = benchmark_of_experiment(text_of(result, "experiment_name"));
     if (auto row = nccl_result_row(result))

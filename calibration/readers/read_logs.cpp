@@ -114,6 +114,7 @@ Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std
     const auto lines = Lines(log.lines).subspan(section.begin, section.end - section.begin);
     for (auto& table : section.reader->read(log, lines)) tables.push_back(std::move(table));
   }
+  readers::add_environments(log, tables);
   if (auto tuning = readers::read_nccl_tuning(log)) tables.push_back(std::move(*tuning));
   if (tables.empty()) return tl::make_unexpected(Diagnostics{no_table(name)});
   return tables;

@@ -57,6 +57,11 @@ bool is_of_format(Benchmark benchmark, LogFormat format);
 std::optional<Benchmark> nccl_benchmark_of_file(std::string_view path);
 bool is_nccl(const MeasuredLog& table);
 
+/// Adds `NAME=value` settings of NCCL, UCX, MVAPICH and Open MPI found in a text; other names are passed over.
+void add_settings(std::string_view text, std::map<std::string, std::string>& settings);
+/// Fills header.environment of a log's tables, in file order: what stands above a table and within it; exports last.
+void add_environments(const LogText& log, std::vector<MeasuredLog>& tables);
+
 /// Takes ranks, hosts and benchmark from the provenance lines where the log itself does not say.
 void complete_from_provenance(const LogText& log, MeasuredLog& table);
 

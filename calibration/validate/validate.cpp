@@ -139,9 +139,11 @@ Validation validate(const WorkloadPrediction& prediction, const MeasuredLog& log
       validation.points.push_back(point_of(*row->second, entry, prediction));
   }
   for (const auto& [size, row] : predicted) {
-    if (!measured.contains(size)) validation.unmeasured_sizes.push_back(size);
+    if (!measured.empty() && !measured.contains(size)) validation.unmeasured_sizes.push_back(size);
   }
-  if (validation.points.empty()) warn(validation, log, "no size is both predicted and measured");
+  validation.choices = compare_choices(prediction, log.tuning.choices);
+  if (validation.points.empty() && validation.choices.empty())
+    warn(validation, log, "no size is both predicted and measured");
   validation.summary = summarize(std::span<const ValidationPoint>(validation.points));
   validation.explanation = validate_detail::explain_misfit(prediction, validation.points);
   return validation;

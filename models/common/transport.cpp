@@ -82,8 +82,7 @@ std::vector<Leg> merged_legs(std::vector<Leg> legs) {
 
 namespace {
 
-/// Peer requests of a VM that the root complexes of the socket translate share what the socket can translate. False
-/// when nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
+/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
 bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
@@ -110,7 +109,10 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   route.latency += path.latency;
   route.pcie_switch_hops += path.pcie_switch_hops;
   route.socket_crossings += path.socket_crossings;
-  if (path.links.empty() || add_translation(context, path, is_read, route)) return;
+  if (path.links.empty()) return;
+  // A virtual machine's figure holds the root complexes' own limits already.
+  const bool is_virtual = guest_settings(context, context.topology.link(path.links.front()).from).is_virtual();
+  if (add_translation(context, path, is_read, route) && is_virtual) return;
   for (const auto& crossing : path.peer_crossings) {
     const bool cross = crossing.is_cross_socket;
     const auto name =

@@ -75,14 +75,28 @@ Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca) {
                         has_whole_gpu(context, gpu), compute_capability_of(context, gpu));
 }
 
+namespace {
+
+/// Calls to a remote GPU that wait for their answer: software at both ends, and the network's round trip.
+std::vector<Term> remote_call_terms(const PlanContext& context, const Virtualization& guest, double calls) {
+  const bool is_tcp = is_tcp_only(guest.nic);
+  const auto what = calls == 1 ? std::string("call") : fmt::format("{:.0f} waiting calls", calls);
+  return {parameter_term(context.parameters,
+                         fmt::format("virtualization: {} to the remote GPU, software at both ends", what),
+                         is_tcp ? "remote_gpu.tcp_call_time" : "remote_gpu.rdma_call_time", calls),
+          parameter_term(
+              context.parameters,
+              fmt::format("virtualization: {} to the remote GPU, round trip over {}", what, to_string(guest.nic)),
+              is_tcp ? "remote_gpu.tcp_round_trip" : "remote_gpu.rdma_round_trip", calls)};
+}
+
+}  // namespace
+
 std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu) {
   std::vector<Term> terms;
   const auto& guest = guest_settings(context, gpu);
   if (gpu_mode_of(context, gpu) == GpuMode::remote) {
-    const bool is_tcp = is_tcp_only(guest.nic);
-    terms.push_back(parameter_term(
-        context.parameters, fmt::format("virtualization: call to the remote GPU over {}", to_string(guest.nic)),
-        is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time"));
+    for (auto& term : remote_call_terms(context, guest, 1)) terms.push_back(std::move(term));
   }
   return terms;
 }
@@ -124,12 +138,8 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
   const auto mode = gpu_mode_of(context, gpu);
   if (mode == GpuMode::bare_metal) return terms;
   if (mode == GpuMode::remote) {
-    const bool is_tcp = is_tcp_only(guest.nic);
-    const auto* call = is_tcp ? "virtualization.remote_gpu.tcp_call_time" : "virtualization.remote_gpu.rdma_call_time";
-    const double calls = context.parameters.number("virtualization.remote_gpu.calls_per_step");
-    terms.push_back(parameter_term(context.parameters,
-                                   fmt::format("virtualization: {:.0f} calls that wait for the remote GPU", calls),
-                                   call, calls));
+    const double calls = context.parameters.number("remote_gpu.waiting_calls_per_step");
+    for (auto& term : remote_call_terms(context, guest, calls)) terms.push_back(std::move(term));
     if (guest.gpu_share < 1)
       terms.push_back({fmt::format("virtualization: {:g} of the remote GPU", guest.gpu_share),
                        from_seconds(compute.seconds() * (1 / guest.gpu_share - 1)), "virtualization.gpu_share",

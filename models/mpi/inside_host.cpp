@@ -9,8 +9,8 @@
 namespace fabricast::models::mpi {
 
 /// The sender's processor reads a small device message by gdrcopy into shared memory, the receiver's writes it out.
-void Transfers::add_eager_inside(Message& message) const {
-  const auto& read = context_.parameters.at("gdrcopy.read_bandwidth");
+void Transfers::add_eager_inside(Message& message, const EndPoint& from) const {
+  const auto& read = gdrcopy_read(from);
   message.protocol = "eager, gdrcopy";
   message.gap = context_.parameters.duration("mpi.shared_memory.device_gap");
   message.wire_gap = message.gap;
@@ -46,7 +46,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     const bool is_near =
         gate.is_open && path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
     if (profile_.uses_gdrcopy && size <= context_.parameters.bytes("mpi.shared_memory.device_eager_limit")) {
-      add_eager_inside(out);
+      add_eager_inside(out, from);
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     } else if (context_.software.nccl_p2p && is_near) {

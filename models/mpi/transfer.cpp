@@ -113,7 +113,10 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       field("rendezvous_messages"),
                                       context_.parameters.at(field("rendezvous_messages")).source));
-    if (is_direct) out.terms.push_back(term("rendezvous of device buffers", field("device_rendezvous_overhead")));
+    if (is_direct) {
+      const auto* age = profile_.reads_by_gdrcopy ? "device_rendezvous_overhead.ucx1.7" : "device_rendezvous_overhead";
+      out.terms.push_back(term("rendezvous of device buffers", field(age)));
+    }
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
@@ -140,7 +143,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   }
   out.flow.crossings = merged(std::move(all));
   add_rate_caps(out, from, to, is_eager);
-  if (is_eager) add_eager_copies(out, size, direct_from, direct_to);
+  if (is_eager) add_eager_copies(out, from, size, direct_from, direct_to);
   return out;
 }
 
@@ -173,13 +176,20 @@ void Transfers::set_gaps(Message& message, DeviceId hca, Bytes size, bool is_eag
   message.gap = std::max(message.gap, virtual_message_gap(context_, hca));
 }
 
+/// Loads from GPU memory are the processor's: its own rate where known.
+const Parameter& Transfers::gdrcopy_read(const EndPoint& end) const {
+  return context_.parameters.first_of(
+      {processor_of(context_.topology, end.gpu) + ".gdrcopy_read_bandwidth", "gdrcopy.read_bandwidth"});
+}
+
 /// An eager message is copied through bounce buffers in segments. Host buffers: both sides copy the first segment while
 /// the wire waits, later ones overlap. Device buffers: gdrcopy writes to the receiver's GPU, with old UCX it also reads
 /// from the sender's; the slowest stage works all the time, each other stage holds the first segment once.
-void Transfers::add_eager_copies(Message& message, Bytes size, bool direct_from, bool direct_to) const {
+void Transfers::add_eager_copies(Message& message, const EndPoint& from, Bytes size, bool direct_from,
+                                 bool direct_to) const {
   const double first = static_cast<double>(std::min(size, profile_.eager_segment).value);
-  const auto term_of = [&](std::string name, double seconds, const Parameter& from) {
-    message.terms.push_back(computed_term(std::move(name), seconds, from.name, from.source));
+  const auto term_of = [&](std::string name, double seconds, const Parameter& owner) {
+    message.terms.push_back(computed_term(std::move(name), seconds, owner.name, owner.source));
   };
   if (!direct_from && !direct_to) {
     if (profile_.eager_copy.bytes_per_s <= 0 || size <= profile_.inline_limit) return;
@@ -192,15 +202,14 @@ void Transfers::add_eager_copies(Message& message, Bytes size, bool direct_from,
   }
   if (!profile_.uses_gdrcopy) return;
   const double wire = bottleneck(context_, message.flow.crossings);
-  const auto add_copy = [&](const char* parameter, const char* name) {
-    const auto& rate = context_.parameters.at(parameter);
+  const auto add_copy = [&](const Parameter& rate, const char* name) {
     const double before = std::min(message.flow.rate_cap, wire);
     // The stage that was slowest until here holds the first segment once, when this one is slower; else this one does.
     term_of(name, first / std::max(before, rate.value), rate);
-    cap(message.flow, rate.value, name, parameter);
+    cap(message.flow, rate.value, name, rate.name);
   };
-  if (direct_from && profile_.reads_by_gdrcopy) add_copy("gdrcopy.read_bandwidth", "gdrcopy from the GPU");
-  if (direct_to) add_copy("gdrcopy.write_bandwidth", "gdrcopy to the GPU");
+  if (direct_from && profile_.reads_by_gdrcopy) add_copy(gdrcopy_read(from), "gdrcopy from the GPU");
+  if (direct_to) add_copy(context_.parameters.at("gdrcopy.write_bandwidth"), "gdrcopy to the GPU");
 }
 
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
@@ -220,7 +229,7 @@ void Transfers::repeat(Message& message, std::int64_t window, int connections) c
 void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
                                 double copy_rate) const {
   const double bytes = static_cast<double>(size.value);
-  const auto& read = context_.parameters.at("gdrcopy.read_bandwidth");
+  const auto& read = gdrcopy_read(end);
   const auto& write = context_.parameters.at("gdrcopy.write_bandwidth");
   const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time" : "gdrcopy.write_time");
   const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
@@ -272,11 +281,12 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
   // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
   const bool is_one_chunk = size < profile_.staging_chunk;
-  const auto copy_start = context_.parameters.duration("cuda.copy_overhead");
-  out.gap = is_one_chunk ? copy_start : profile_.rendezvous_gap;
+  const auto staging_gap = context_.parameters.duration(field("staging_gap"));
+  const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
+  out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;
   // One processor copies and runs TCP.
-  if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_start;
-  if (!is_one_chunk) out.wire_gap = context_.parameters.duration(field("staging_gap"));
+  if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
+  if (!is_one_chunk) out.wire_gap = staging_gap;
   if (!is_one_chunk)
     cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
   return out;

@@ -249,9 +249,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
 
 /// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
 /// True when GPUDirect RDMA is used.
-bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Route& route) {
+bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
   const auto& topology = context.topology;
-  auto allowed = gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
+  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
     allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
@@ -360,7 +360,7 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
   return route;
 }
 
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca, Buffers buffers) {
   const auto& topology = context.topology;
   Route route;
   // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
@@ -376,23 +376,25 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca) {
       sender = neighbour;
     }
   }
-  route.kind = add_end(context, sender, hca, true, route) ? TransportKind::network : TransportKind::network_staged;
+  route.kind =
+      add_end(context, sender, hca, true, buffers, route) ? TransportKind::network : TransportKind::network_staged;
   return route;
 }
 
-Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
+Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers) {
   Route route;
-  route.kind = add_end(context, gpu, hca, false, route) ? TransportKind::network : TransportKind::network_staged;
+  route.kind =
+      add_end(context, gpu, hca, false, buffers, route) ? TransportKind::network : TransportKind::network_staged;
   return route;
 }
 
 Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
-                          std::uint64_t flow) {
+                          std::uint64_t flow, Buffers buffers) {
   if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
     return socket_route(context, from, to, from_hca, to_hca, flow);
-  auto route = sender_segment(context, from, from_hca);
+  auto route = sender_segment(context, from, from_hca, buffers);
   add_fabric(context, from_hca, to_hca, flow, route);
-  append(route, receiver_segment(context, to_hca, to));
+  append(route, receiver_segment(context, to_hca, to, buffers));
   return route;
 }
 

@@ -41,13 +41,17 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
 /// The connection between two ranks of one host.
 Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to);
 
+/// Where NCCL keeps the buffers of a connection between hosts when GPUDirect RDMA is allowed: the proxy reads the flags
+/// of LL line by line, so LL stays in host memory (NVIDIA/nccl src/transport/net.cc).
+enum class Buffers { device, host };
+
 /// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or
 /// through host memory. Kind network when GPUDirect RDMA is used, else network_staged.
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca);
-Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu);
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca, Buffers buffers = Buffers::device);
+Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers = Buffers::device);
 
 /// The connection from the last GPU of a channel in one host to the first in the next.
 Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
-                          std::uint64_t flow);
+                          std::uint64_t flow, Buffers buffers = Buffers::device);
 
 }  // namespace fabricast::models::nccl

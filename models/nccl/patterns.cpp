@@ -11,7 +11,7 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-void merge_hop(std::vector<Hops>& hops, const Route& route, double count) {
+void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {}) {
   for (auto& known : hops) {
     if (known.kind != route.kind) continue;
     known.count += count;
@@ -20,7 +20,8 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count) {
     if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
     return;
   }
-  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms});
+  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
+                  is_network(route.kind) ? adapter : DeviceId{}});
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Route PatternMaker::hop(std::size_t channel, std::size_t host, std::size_t posit
   if (position + 1 < here.order.size()) return route_in_host(context_, here.order[position], here.order[position + 1]);
   const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
   if (hosts_.size() == 1) return route_in_host(context_, here.order.back(), here.order.front());
-  return route_between_hosts(context_, here.order.back(), here.hca, next.hca, next.order.front(), channel);
+  return route_between_hosts(context_, here.order.back(), here.hca, next.hca, next.order.front(), channel, buffers_);
 }
 
 void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
@@ -51,7 +52,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
         const auto route = hop(c, h, p);
         for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
         add_legs(route, 1, pattern.legs);
-        if (c == 0) merge_hop(pattern.hops, route, laps);
+        if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][h].hca);
       }
     }
   }
@@ -71,7 +72,7 @@ void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingC
         const auto route = hop(c, h, p);
         for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
         add_legs(route, 1, pattern.legs);
-        if (c == 0) merge_hop(pattern.hops, route, 1);
+        if (c == 0) merge_hop(pattern.hops, route, 1, here.hca);
       }
     }
   }
@@ -98,10 +99,11 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
           tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= channels / 2 && channels > 1);
       if (parent < 0) continue;
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
-      const auto up = route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c);
+      const auto up =
+          route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c, buffers_);
       add(up);
-      add(route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c));
-      if (c == 0) merge_hop(pattern.hops, up, 0);
+      add(route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c, buffers_));
+      if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
   for (auto& hops : pattern.hops) {
@@ -134,14 +136,16 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
       if (parent < 0) continue;
       const auto& here = graph_.channels[c][h];
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
-      const auto up = route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c);
-      const auto down = route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c);
+      const auto up =
+          route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c, buffers_);
+      const auto down =
+          route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c, buffers_);
       const auto g = static_cast<int>(hosts_[h].gpus.size());
       for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
       for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);
       add_legs(up, g, pattern.legs);
       add_legs(down, g, pattern.legs);
-      if (c == 0) merge_hop(pattern.hops, up, 0);
+      if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
   for (auto& hops : pattern.hops) {
@@ -170,8 +174,8 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
     ends[r].hca = topology.hcas_by_distance(ranks_[r]).front();
     ends[r].is_tcp = uses_tcp(context_, ends[r].hca);
     if (ends[r].is_tcp) continue;
-    ends[r].send = sender_segment(context_, ranks_[r], ends[r].hca);
-    ends[r].receive = receiver_segment(context_, ends[r].hca, ranks_[r]);
+    ends[r].send = sender_segment(context_, ranks_[r], ends[r].hca, buffers_);
+    ends[r].receive = receiver_segment(context_, ends[r].hca, ranks_[r], buffers_);
   }
   const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
   std::vector<int> sent(n, 0);
@@ -183,7 +187,8 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
       if (context_.topology.guest_of(ranks_[from]) == context_.topology.guest_of(ranks_[to])) {
         route = route_in_host(context_, ranks_[from], ranks_[to]);
       } else if (ends[from].is_tcp || ends[to].is_tcp) {
-        route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to);
+        route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to,
+                                    buffers_);
       } else {
         route.kind = TransportKind::network;
         add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route);
@@ -196,7 +201,7 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
         append(route, ends[from].send);
         append(route, ends[to].receive);
       }
-      merge_hop(pattern.hops, route, 0);
+      merge_hop(pattern.hops, route, 0, ends[from].hca);
     }
   }
   for (std::size_t r = 0; r < n; ++r) {
@@ -220,6 +225,17 @@ void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
   std::sort(crossings.begin(), crossings.end(), [](const auto& a, const auto& b) { return a.resource < b.resource; });
 }
 
+void PatternMaker::count_adapter_uses(Pattern& pattern) const {
+  const auto& resources = context_.resources;
+  for (auto& hops : pattern.hops) {
+    for (const auto& crossing : pattern.crossings) {
+      if (hops.adapter.value >= 0 && !resources.is_link(crossing.resource) &&
+          resources.device(crossing.resource) == hops.adapter)
+        hops.adapter_uses = std::max(hops.adapter_uses, static_cast<int>(crossing.times));
+    }
+  }
+}
+
 Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
   Pattern pattern;
   CrossingCounter counter;
@@ -235,6 +251,7 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
     count_ring(channels, pattern, counter);
   }
   pattern.crossings = counter.take();
+  count_adapter_uses(pattern);
   pattern.legs = merged_legs(std::move(pattern.legs));
   if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
   return pattern;

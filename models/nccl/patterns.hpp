@@ -17,6 +17,8 @@ struct Hops {
   Duration link_latency;          ///< of one hop: links and switches
   Duration adapter_latency;       ///< of one hop: HCAs
   std::vector<Term> guest_terms;  ///< of one message: what VMs add
+  DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
+  int adapter_uses = 0;           ///< times all channels together cross it one way
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
@@ -36,8 +38,14 @@ bool is_peer_to_peer(Collective collective);
 class PatternMaker {
  public:
   PatternMaker(const PlanContext& context, Collective collective, const std::vector<DeviceId>& ranks,
-               const std::vector<HostGroup>& hosts, const ChannelGraph& graph, DeviceId root)
-      : context_(context), collective_(collective), ranks_(ranks), hosts_(hosts), graph_(graph), root_(root) {}
+               const std::vector<HostGroup>& hosts, const ChannelGraph& graph, DeviceId root, Buffers buffers)
+      : context_(context),
+        collective_(collective),
+        ranks_(ranks),
+        hosts_(hosts),
+        graph_(graph),
+        root_(root),
+        buffers_(buffers) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
   [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels) const;
@@ -49,6 +57,7 @@ class PatternMaker {
   void count_nvls(Pattern& pattern, CrossingCounter& counter) const;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
+  void count_adapter_uses(Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
 
   const PlanContext& context_;
@@ -57,6 +66,7 @@ class PatternMaker {
   const std::vector<HostGroup>& hosts_;
   const ChannelGraph& graph_;
   DeviceId root_;  ///< of broadcast and reduce
+  Buffers buffers_;
 };
 
 }  // namespace fabricast::models::nccl

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
@@ -89,6 +90,13 @@ class CollectivePlanner : public Planner {
   }
 
  private:
+  /// Ranks of the first host that share a host memory, at most.
+  [[nodiscard]] int gpus_of_memory() const {
+    std::map<int, int> count;
+    int most = 0;
+    for (const auto gpu : hosts_[0].gpus) most = std::max(most, ++count[context_.topology.local_memory(gpu).value]);
+    return most;
+  }
   void fit_channels(std::size_t wanted) {
     if (graph_.channels.empty()) return;
     const auto found = graph_.channels.size();
@@ -103,6 +111,7 @@ class CollectivePlanner : public Planner {
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
     facts_.ll128_allowed = graph_.ll128_allowed;
+    facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
@@ -114,16 +123,17 @@ class CollectivePlanner : public Planner {
     architecture_ = architecture_of(facts_.compute_capability);
   }
 
-  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, std::size_t channels) const {
-    const auto [it, is_new] = patterns_.try_emplace({algorithm, channels});
+  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
+    const auto buffers = protocol == Protocol::ll && hosts_.size() > 1 ? Buffers::host : Buffers::device;
+    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, channels});
     if (is_new)
-      it->second =
-          PatternMaker(context_, collective_, ranks_, hosts_, graph_, ranks_[static_cast<std::size_t>(workload_.root)])
-              .make(algorithm, channels);
+      it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
+                                ranks_[static_cast<std::size_t>(workload_.root)], buffers)
+                       .make(algorithm, channels);
     return it->second;
   }
 
-  void add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const;
+  void add_launch(OperationPlan& plan, const Choice& choice, int channels) const;
 
   PlanContext context_;
   Workload workload_;
@@ -133,12 +143,14 @@ class CollectivePlanner : public Planner {
   ChannelGraph graph_;
   CommunicatorFacts facts_;
   std::string architecture_;
-  mutable std::map<std::pair<Algorithm, std::size_t>, Pattern> patterns_;
+  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
 };
 
-void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Protocol protocol) const {
+/// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
+/// channels a kernel has, the longer it prepares each.
+void CollectivePlanner::add_launch(OperationPlan& plan, const Choice& choice, int channels) const {
   const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
-                                            algorithm, to_string(protocol));
+                                            choice.algorithm, to_string(choice.protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
   const auto& interval = context_.parameters.first_of(
@@ -153,7 +165,12 @@ void CollectivePlanner::add_launch(OperationPlan& plan, Algorithm algorithm, Pro
                            saving.name, saving.source});
     return;
   }
-  plan.floor = from_seconds(interval.value * per_thread);
+  // A send and a receive per peer, all-to-all also to itself.
+  const double calls =
+      collective_ == Collective::all_to_all ? 2.0 * num_ranks() : (collective_ == Collective::send_receive ? 2 : 0);
+  const double more = context_.parameters.number("nccl.launch_time_per_channel") * channels +
+                      context_.parameters.number("nccl.launch_time_per_peer") * calls;
+  plan.floor = from_seconds((interval.value + more) * per_thread);
   plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
@@ -167,7 +184,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   if (num_ranks() == 1 || size.value == 0) {
     plan.algorithm = "none";
     plan.protocol = "none";
-    add_launch(plan, Algorithm::ring, Protocol::ll);
+    add_launch(plan, {Algorithm::ring, Protocol::ll}, 1);
     return plan;
   }
   const auto algorithm = algorithm_from_name(workload_.algorithm);
@@ -175,7 +192,8 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   Choice choice;
   if (is_peer_to_peer(collective_)) {
     const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit").value;
-    choice = {Algorithm::ring, static_cast<double>(size.value) <= largest_ll ? Protocol::ll : Protocol::simple};
+    const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
+    choice = {Algorithm::ring, part <= largest_ll ? Protocol::ll : Protocol::simple};
     if (protocol) choice.protocol = *protocol;
   } else {
     choice = choose(facts_, collective_, size, algorithm, protocol);
@@ -187,12 +205,12 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                                                                   : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  add_launch(plan, choice.algorithm, choice.protocol);
+  add_launch(plan, choice, is_peer_to_peer(collective_) ? 1 : use.channels);
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
-                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), graph_.graph_channels,
-                         graph_.channels.size(), architecture_, ranks_[0]});
-  plan.rounds.push_back(costs.round(pattern(choice.algorithm, channels), choice, channels, size));
+                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
+                         graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0]});
+  plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, channels, size));
   return plan;
 }
 
@@ -227,7 +245,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
-    for (const auto& hops : pattern(Algorithm::ring, 1).hops) {
+    for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
       if (hops.kind == TransportKind::network_staged)
         out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
       if (hops.kind == TransportKind::socket) out.insert("hosts talk over TCP sockets");

@@ -5,17 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "nccl/step_shape.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
-
-namespace {
 
 void add_latency(Flow& flow, Term term) {
   flow.latency += term.time;
   flow.latency_terms.push_back(std::move(term));
 }
+
+namespace {
 
 bool has_hop(const Pattern& pattern, TransportKind kind) {
   return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
@@ -38,37 +41,20 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const st
                                         std::string_view last) {
   const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
   std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
-  if (is_peer_to_peer(collective)) {
-    const auto direct = fmt::format("{}.direct.{}", what, last);
-    names.insert(names.begin(), {fmt::format("{}.{}", direct, architecture), direct});
+  const bool is_chain = collective == Collective::broadcast || collective == Collective::reduce;
+  if (is_peer_to_peer(collective) || is_chain) {
+    const auto other = fmt::format("{}.{}.{}", what, is_chain ? "chain" : "direct", last);
+    names.insert(names.begin(), {fmt::format("{}.{}", other, architecture), other});
   }
   return parameters.first_of(names);
 }
-
-/// How an operation is cut: bytes of payload per channel, per step, per chunk.
-struct StepCosts::Shape {
-  const Pattern& pattern;
-  Choice choice;
-  std::string protocol;
-  double size = 0;
-  double n = 0;
-  bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false;
-  double share = 1;        ///< payload share of the protocol
-  double per_channel = 0;  ///< bytes of the operation one channel handles
-  double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree
-  double largest_chunk = 0;
-  double chunk = 0;
-  double loops = 1;       ///< chunks one after the other in a step
-  double paid_loops = 1;  ///< as many times the hops are paid
-  double channels = 1;
-  double steps = 1;  ///< of a ring
-};
 
 StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels,
                                      Bytes size) const {
   Shape shape{.pattern = pattern, .choice = choice, .protocol = std::string(to_string(choice.protocol))};
   shape.size = static_cast<double>(size.value);
   shape.n = is_.num_ranks;
+  shape.channels = static_cast<double>(channels);
   shape.is_pairs = is_peer_to_peer(collective_);
   shape.is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
   shape.is_nvls = choice.algorithm == Algorithm::nvls;
@@ -80,13 +66,28 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
+  if (shape.is_tree && choice.protocol == Protocol::ll128) shape.largest_chunk = tree_ll128_chunk(shape);
+  if (shape.is_nvls && is_.num_hosts > 1) shape.largest_chunk = nvls_tree_chunk(shape);
   shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));
   shape.loops = std::max(1.0, std::ceil(shape.per_step / shape.largest_chunk));
   // Later loops overlap with earlier ones: they pay a share of their hops.
   if (shape.is_ring) shape.paid_loops = 1 + (shape.loops - 1) * parameter("nccl.later_loops", shape.protocol).value;
-  shape.channels = static_cast<double>(channels);
   shape.steps = collective_ == Collective::all_reduce ? 2 * (shape.n - 1) : shape.n - 1;
   return shape;
+}
+
+/// NCCL halves the chunks of an LL128 tree until enough of them fill its pipeline (NVIDIA/nccl src/enqueue.cc,
+/// calcCollChunking).
+double StepCosts::tree_ll128_chunk(const Shape& shape) const {
+  const double ranks_per_host = shape.n / is_.num_hosts;
+  const double steps = 1 + std::floor(std::log2(static_cast<double>(is_.num_hosts))) + 0.1 * ranks_per_host;
+  double chunk = parameter("nccl.chunk.ring", shape.protocol).value;
+  const auto halve = [&](double chunks, double least) {
+    while (std::floor(shape.per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
+  };
+  halve(64, 131072);
+  halve(16, 32768);
+  return chunk;
 }
 
 /// What the thread block of one channel moves, by the slowest kind of connection it serves.
@@ -94,9 +95,7 @@ const Parameter& StepCosts::channel_bandwidth(const Shape& shape) const {
   if (is_.num_hosts == 1 && has_hop(shape.pattern, TransportKind::socket))
     return context_.parameters.at("nccl.loopback_channel_bandwidth");
   const bool is_direct = shape.is_pairs && shape.choice.protocol == Protocol::simple;
-  if (shape.is_shm)
-    return context_.parameters.at(is_direct ? "nccl.shm_channel_bandwidth.direct"
-                                            : fmt::format("nccl.shm_channel_bandwidth.{}", shape.protocol));
+  if (shape.is_shm) return parameter("nccl.shm_channel_bandwidth", is_direct ? "direct" : shape.protocol);
   return parameter("nccl.channel_bandwidth", is_direct ? "direct" : shape.protocol);
 }
 
@@ -108,17 +107,19 @@ double StepCosts::link_rate(const Flow& flow) const {
   return rate;
 }
 
+/// GPUs that poll flags in the same host memory delay each other beyond the first two.
+double StepCosts::polling_factor(TransportKind kind) const {
+  if (kind != TransportKind::host_memory) return 1;
+  return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
+}
+
 Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
   const auto& time =
       parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
                              shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
-  // Inside a host the figure is the whole flag exchange. Over the network the links come on top, and the adapters as
-  // often as their latency lies in the way of one hop (receiver's credit, data, completion).
-  double one = std::max(time.value, hops.link_latency.seconds());
-  if (is_network(hops.kind)) {
-    one = time.value + hops.link_latency.seconds() +
-          context_.parameters.number("nccl.network_one_ways") * hops.adapter_latency.seconds();
-  }
+  // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
+  double one = std::max(time.value * polling_factor(hops.kind), hops.link_latency.seconds());
+  if (is_network(hops.kind)) one = time.value + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
           from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};
@@ -139,26 +140,46 @@ Term StepCosts::skew_term(const Shape& shape, double hops) const {
   return {fmt::format("slowest of {:.0f} channels", shape.channels), from_seconds(seconds), skew.name, skew.source};
 }
 
-/// Trees pay their way up and down once, a ring goes round in every loop. Broadcast and reduce do not wait for the far
-/// end: nccl-tests queues iterations, so the root is already in the next one and each rank pays one hop.
+/// Trees pay their way up and down once, a ring goes round in every loop. In chains (broadcast, reduce) nccl-tests
+/// queues iterations: with LL and LL128 the root is already in the next one and each rank pays one hop. Simple writes
+/// into the receiver's own buffer, so every rank waits until the next one has begun.
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   double inside_hops = 0;
+  double ramped_hops = 0;
   for (auto hops : shape.pattern.hops) {
-    if (shape.is_one_way) hops.count = std::min(hops.count, 1.0);
+    if (is_hidden(hops, shape)) continue;
+    if (shape.is_one_way && shape.choice.protocol != Protocol::simple) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
     const double count = hops.count * shape.paid_loops;
+    if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
+    add_plugin(flow, hops, shape);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
-    const double messages = is_network(hops.kind) ? context_.parameters.number("nccl.network_one_ways") : 1;
     for (auto term : hops.guest_terms) {
-      term.time = from_seconds(term.time.seconds() * messages * count);
+      term.time = from_seconds(term.time.seconds() * count);
       add_latency(flow, std::move(term));
     }
   }
   if (shape.is_nvls) return;
-  add_latency(flow, ramp_term(shape, inside_hops));
+  add_latency(flow, ramp_term(shape, ramped_hops));
   add_latency(flow, skew_term(shape, inside_hops));
+}
+
+/// The thread blocks of a kernel start one after the other; those of rings may take longer than others.
+void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
+  std::vector<std::string> names{"nccl.channel_start." + is_.architecture, "nccl.channel_start"};
+  if (shape.is_ring)
+    names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", shape.protocol, is_.architecture));
+  const auto& start = context_.parameters.first_of(names);
+  double channels = shape.channels;
+  if (shape.is_pairs) {
+    const bool is_all = collective_ == Collective::all_to_all;
+    channels = pair_channels(is_all ? shape.size / shape.n : shape.size) * (is_all ? shape.n - 1 : 1);
+    channels = std::min(channels, std::max(32.0, static_cast<double>(is_.channels)));
+  }
+  add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
+                     start.name, start.source});
 }
 
 /// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
@@ -182,7 +203,10 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   if (shape.is_pairs) {
     const bool is_all = collective_ == Collective::all_to_all;
     payload = is_all ? shape.size / shape.n : shape.size;
-    parallel = pair_channels(payload) * (is_all ? shape.n - 1 : 1);
+    const double channels = pair_channels(payload);
+    const double chunk = std::min(payload / channels, parameter("nccl.chunk.pipelined", shape.protocol).value);
+    if (!shape.is_shm) moved = parameter("nccl.first_chunk.direct").value * chunk * channels;
+    parallel = channels * (is_all ? shape.n - 1 : 1);
   } else if (shape.is_nvls) {
     payload = shape.size / (is_.gpus_of_host * (is_.num_hosts > 1 ? 2.0 * is_.graph_channels : 1.0));
   } else if (shape.is_ring) {
@@ -191,8 +215,12 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
     payload = shape.per_step * shape.steps;
     moved = shape.per_step * parameter(work, shape.protocol).value;
   }
-  // The first chunk is complete before it is passed on.
-  if (!shape.is_pairs && !shape.is_nvls) moved += parameter("nccl.first_chunk", shape.protocol).value * shape.chunk;
+  // The first chunk is complete before it is passed on; a tree's passes every hop alone (add_tree_fill).
+  if (shape.is_tree && is_.num_hosts == 1) {
+    if (shape.choice.protocol == Protocol::simple) moved -= shape.chunk;
+  } else if (!shape.is_pairs && !shape.is_nvls) {
+    moved += parameter("nccl.first_chunk", shape.protocol).value * shape.chunk;
+  }
   flow.payload = payload;
   flow.bytes = (payload + moved) / shape.share;
   const auto& copy = channel_bandwidth(shape);
@@ -207,55 +235,65 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 
-/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip.
-void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
-  if (is_.num_hosts == 1 || shape.is_nvls || shape.is_pairs) return;
-  const auto& limit = context_.parameters.at(
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol));
-  const double rate = limit.value / shape.share;
-  if (rate >= flow.rate_cap) return;
-  flow.rate_cap = rate;
-  flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
-  flow.cap_parameter = limit.name;
-}
-
-/// The first chunk passes every hop of a tree alone.
+/// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
+/// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
 void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
+  if (shape.choice.protocol == Protocol::ll) return;
+  if (shape.choice.protocol == Protocol::ll128) {
+    const auto& step = parameter("nccl.chunk_overhead", shape.protocol);
+    add_latency(flow, {fmt::format("{:.0f} chunks", shape.loops), from_seconds((shape.loops - 1) * step.value),
+                       step.name, step.source});
+    return;
+  }
   double hops = 0;
   for (const auto& one : shape.pattern.hops) hops += one.count;
   const auto& filling = parameter("nccl.fill_bandwidth", shape.protocol);
-  add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * shape.chunk / filling.value),
-                     filling.name, filling.source});
+  double rate = filling.value;
+  const double reached = parameter("nccl.nvlink_store_share", shape.protocol).value * shape.share / shape.channels;
+  for (const auto& crossing : flow.crossings)
+    if (is_nvlink(crossing)) rate = std::min(rate, reached * context_.resources.capacity(crossing.resource));
+  add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * shape.chunk / rate), filling.name,
+                     filling.source});
 }
 
-void StepCosts::add_chunk_overhead(Flow& flow, const Shape& shape) const {
-  const auto& step = parameter("nccl.chunk_overhead", shape.protocol);
-  add_latency(flow, {fmt::format("{:.0f} chunks", shape.loops), from_seconds((shape.loops - 1) * step.value), step.name,
-                     step.source});
+/// Copies inside a GPU do not load host memory: where it limits, the other GPUs that share it use the time, until the
+/// thread block itself would take longer. Two GPUs work in step and hide nothing.
+void StepCosts::hide_local_work(Flow& flow, const Shape& shape) const {
+  const double of_links = link_rate(flow);
+  if (!shape.is_shm || of_links >= flow.rate_cap) return;
+  const double sent = flow.payload / shape.share;
+  const double visible = sent + (flow.bytes - sent) / std::max(1, is_.gpus_of_memory - 1);
+  flow.bytes = std::max(visible, flow.bytes * of_links / flow.rate_cap);
 }
 
-void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
-  for (const auto& hops : shape.pattern.hops) {
-    if (!is_network(hops.kind)) continue;
-    const auto& factor = context_.parameters.at("nccl.network_store_and_forward");
-    const double slice = shape.choice.protocol == Protocol::simple ? shape.chunk / 2 : shape.chunk;
-    add_latency(flow, {"network store and forward of slices",
-                       from_seconds(factor.value * hops.count * slice / shape.share /
-                                    std::min(flow.rate_cap * shape.share, link_rate(flow))),
-                       factor.name, factor.source});
+/// When the GPUs of both sockets work through host memory, each memory gives less than alone.
+void StepCosts::limit_host_memories(Flow& flow, const Shape& shape) const {
+  if (!shape.is_shm || is_.gpus_of_memory >= is_.gpus_of_host) return;
+  const auto& share = context_.parameters.at("host.both_sockets_share");
+  for (const auto& crossing : flow.crossings) {
+    const auto& resources = context_.resources;
+    if (!resources.parameter(crossing.resource).ends_with(".memory_bandwidth")) continue;
+    const double limit = share.value * resources.capacity(crossing.resource) / crossing.times;
+    if (limit >= flow.rate_cap) continue;
+    flow.rate_cap = limit;
+    flow.cap_name = resources.name(crossing.resource) + " beside the other socket's";
+    flow.cap_parameter = share.name;
   }
+}
+
+bool StepCosts::is_nvlink(const Crossing& crossing) const {
+  return context_.resources.is_link(crossing.resource) &&
+         context_.topology.link_kind(LinkId{crossing.resource}) == LinkKind::nvlink;
 }
 
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
   const auto& reached = parameter("nccl.nvlink_store_share", shape.is_nvls ? "nvls" : shape.protocol);
+  const double share = reached.value * (shape.is_tree ? parameter("nccl.nvlink_tree_share").value : 1.0);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = context_.resources;
-    if (!resources.is_link(crossing.resource) ||
-        context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
-      continue;
-    const double limit = reached.value * resources.capacity(crossing.resource) / crossing.times;
+    if (!is_nvlink(crossing)) continue;
+    const double limit = share * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;
     flow.cap_name = fmt::format("stores over {}", resources.name(crossing.resource));
@@ -270,13 +308,15 @@ Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t
   Flow flow;
   flow.crossings = pattern.crossings;
   flow.legs = pattern.legs;
+  add_channel_start(flow, shape);
   add_hops(flow, shape);
   add_bytes(flow, shape);
+  hide_local_work(flow, shape);
+  limit_host_memories(flow, shape);
   limit_nvlink_stores(flow, shape);
   limit_network_channels(flow, shape);
   if (shape.is_tree) add_tree_fill(flow, shape);
-  if (shape.is_tree || shape.is_one_way) add_chunk_overhead(flow, shape);
-  if (!shape.is_one_way && !shape.is_nvls) add_store_and_forward(flow, shape);
+  add_store_and_forward(flow, shape);
   round.flows.push_back(std::move(flow));
   return round;
 }

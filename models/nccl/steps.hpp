@@ -18,7 +18,8 @@ std::string architecture_of(int compute_capability);
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
                                std::string_view last = {});
 
-/// Parameter `<what>.<algorithm>.<last>`; send and receive have values of their own (`direct`) or take the ring's.
+/// Parameter `<what>.<algorithm>.<last>`; send and receive (`direct`) and broadcast and reduce (`chain`) have values of
+/// their own or take the ring's.
 const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
                                         Collective collective, const std::string& what, Algorithm algorithm,
                                         std::string_view last);
@@ -30,6 +31,7 @@ class StepCosts {
     int num_ranks = 0;
     int num_hosts = 0;
     int gpus_of_host = 0;
+    int gpus_of_memory = 0;    ///< most that share a host memory
     int graph_channels = 1;    ///< before doubling
     std::size_t channels = 1;  ///< all
     std::string architecture;
@@ -49,18 +51,30 @@ class StepCosts {
   [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
     return parameter_for(context_.parameters, is_.architecture, what, last);
   }
+  [[nodiscard]] double tree_ll128_chunk(const Shape& shape) const;
   [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
   [[nodiscard]] double link_rate(const Flow& flow) const;
+  [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
+  [[nodiscard]] double polling_factor(TransportKind kind) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
   [[nodiscard]] double pair_channels(double bytes) const;
+  void add_channel_start(Flow& flow, const Shape& shape) const;
   void add_hops(Flow& flow, const Shape& shape) const;
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
-  void add_chunk_overhead(Flow& flow, const Shape& shape) const;
+  // Between hosts: network_steps.cpp.
+  [[nodiscard]] double nvls_tree_chunk(const Shape& shape) const;
+  [[nodiscard]] bool is_hidden(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] const Parameter& store_and_forward(const Shape& shape) const;
+  [[nodiscard]] const Parameter* of_adapter(const Hops& hops, const char* field) const;
+  void add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const;
+  void limit_plugin(Flow& flow, const Shape& shape) const;
   void add_store_and_forward(Flow& flow, const Shape& shape) const;
   void limit_network_channels(Flow& flow, const Shape& shape) const;
+  void limit_host_memories(Flow& flow, const Shape& shape) const;
+  void hide_local_work(Flow& flow, const Shape& shape) const;
   void limit_nvlink_stores(Flow& flow, const Shape& shape) const;
 
   const PlanContext& context_;

@@ -51,6 +51,9 @@ int architecture_row(int compute_capability) {
 
 int node_column(int num_nodes) { return num_nodes == 1 ? 0 : (num_nodes == 2 ? 1 : 2); }
 
+// 2.8 to 2.17: LL128 over one channel by collective (all-reduce, all-gather, reduce-scatter, broadcast, reduce).
+constexpr double k_ll128_per_channel_2_8[5] = {16.9, 18.3, 15.2, 18.8, 12.0};
+
 // Rows Volta (and older), Ampere, Hopper; columns 1 node, 2 nodes, more. GB/s.
 constexpr double k_ll_max[3][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}};
 constexpr double k_ring_ll128_per_channel[3] = {20, 20, 36.7};
@@ -65,38 +68,57 @@ double ll_max(const CommunicatorFacts& facts) {
 
 int index_of(Protocol protocol) { return static_cast<int>(protocol); }
 
+/// NCCL counts levels of a tree over nodes in whole numbers.
+double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
+
+/// What NCCL lets LL128 have on one channel, GB/s.
+double ll128_per_channel(const CommunicatorFacts& f, Collective collective, const double* of_architecture) {
+  const auto index = static_cast<std::size_t>(collective);
+  return f.version < 218 && index < 5 ? k_ll128_per_channel_2_8[index] : *of_architecture;
+}
+
+/// Speed of one channel of a tree. Between two nodes a tree uses a port one way only, so NCCL looks for up to twice
+/// its speed inside them (search.cc).
+double tree_speed(const CommunicatorFacts& f) {
+  if (f.num_nodes != 2) return f.channel_gb_per_s;
+  return std::max(f.channel_gb_per_s, std::min(2 * f.channel_gb_per_s, f.node_gb_per_s / f.graph_channels));
+}
+
 /// Bus bandwidth of NCCL's tuning model, GB/s.
-double bus_bandwidth(const CommunicatorFacts& f, Algorithm algorithm, Protocol protocol) {
+double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
   const int arch = architecture_row(f.compute_capability);
   const int nodes = node_column(f.num_nodes);
-  double bus = f.graph_channels * f.channel_gb_per_s;
+  double bus = f.graph_channels * (algorithm == Algorithm::tree ? tree_speed(f) : f.channel_gb_per_s);
   if (f.version < 218 && f.compute_capability == 80) bus = std::min(bus, 235.0);
-  // NCCL multiplies its per-channel caps with the doubled channel count only from 2.18 on NVSwitch graphs of 24
-  // channels.
-  const double channels = f.graph_channels * (f.version >= 218 ? 2.0 : 1.0);
+  const double channels = f.graph_channels;
   if (algorithm == Algorithm::ring) {
     if (protocol == Protocol::ll) { return std::min(ll_max(f), bus * (f.version >= 218 ? 0.5 : 0.25)); }
-    if (protocol == Protocol::ll128) return std::min(bus * 0.92, channels * k_ring_ll128_per_channel[arch]);
+    if (protocol == Protocol::ll128) {
+      const double share = f.version < 218 && f.num_ranks < 2 * f.num_nodes ? 0.7 : 0.92;
+      return std::min(bus * share, channels * ll128_per_channel(f, collective, &k_ring_ll128_per_channel[arch]));
+    }
     return bus;
   }
   if (algorithm == Algorithm::tree) {
+    bus = std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
     if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
-    if (protocol == Protocol::ll128) {
-      return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                      channels * k_tree_ll128_per_channel[arch][nodes]);
-    }
-    return std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
+    if (protocol == Protocol::simple) return bus;
+    return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                    channels * ll128_per_channel(f, collective, &k_tree_ll128_per_channel[arch][nodes]));
   }
-  // NVLS: the switch reduces at 85 % of the links; between hosts a tree, whose two directions help two hosts only.
+  // NVLS: the switch reduces at 85 % of the links. Between hosts it is a tree: releases before 2.25 grant it half of
+  // what a ring has from three hosts on, later ones as much; 2.29 doubles it between two.
   const double inside = f.node_gb_per_s * 0.85 * 2 * 15 / 16;
-  return f.num_nodes == 1 ? inside : std::min(inside, bus * (f.num_nodes == 2 ? 2 : 1));
+  if (f.num_nodes == 1) return inside;
+  if (f.num_nodes == 2) return std::min(inside, bus * (f.version >= 229 ? 2 : 1));
+  return std::min(inside, bus * (f.version >= 225 ? 1 : 0.5));
 }
 
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
   const auto& t = tables(f.version);
   const int p = index_of(protocol);
   const int link = f.is_nvlink ? 0 : 1;
-  if (algorithm == Algorithm::nvls) return 25 + 2 * std::log2(std::max(1, f.num_nodes)) * 20.9;
+  if (algorithm == Algorithm::nvls) return 25 + 2 * tree_levels(f) * 20.9;
   const auto a = static_cast<std::size_t>(algorithm == Algorithm::ring ? 1 : 0);
   const auto pi = static_cast<std::size_t>(p);
   double intra = t.hop[static_cast<std::size_t>(link)][a][pi];
@@ -104,9 +126,8 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
   double latency = t.base[a][pi];
   const int n = f.num_ranks;
   const int per_node = n / std::max(1, f.num_nodes);
-  if (algorithm == Algorithm::tree) {
-    return latency + 2 * ((per_node - 1) * intra + std::log2(std::max(1, f.num_nodes)) * inter);
-  }
+  if (f.version < 218 && protocol == Protocol::ll && f.num_nodes > 1) intra *= 1.8;
+  if (algorithm == Algorithm::tree) return latency + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
   double steps = n - 1;
   double inter_steps = f.num_nodes > 1 ? f.num_nodes - 1 : 0;
   if (collective == Collective::all_reduce) {
@@ -114,7 +135,6 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
     inter_steps = f.num_nodes > 1 ? 2.0 * (f.num_nodes - 1) : 0;
   }
   if (collective == Collective::broadcast || collective == Collective::reduce) return latency + intra;
-  if (f.version < 218 && protocol == Protocol::ll && f.num_nodes > 1) intra *= 1.8;
   if (f.version >= 218 && f.num_nodes > 1) {
     double overhead = f.is_amd ? 2 : 1;
     if (protocol == Protocol::simple) overhead *= 3;
@@ -168,12 +188,16 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
                          Bytes size) {
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
-  if (protocol == Protocol::ll128 && !f.ll128_allowed) return -1;
+  if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
+  // On meshes NCCL's tree between nodes does not stay on NVLink, which LL128 asks for. Inferred: published tables of
+  // V100 meshes on 4 and 16 nodes follow the ring's LL128 from the size on at which its tables would prefer the tree's.
+  if (protocol == Protocol::ll128 && algorithm == Algorithm::tree && f.is_mesh && f.num_nodes > 1) return -1;
   const double n = f.num_ranks;
   const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
                        : collective == Collective::all_gather || collective == Collective::reduce_scatter ? n - 1
                                                                                                           : n;
-  double algorithm_bandwidth = bus_bandwidth(f, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
+  double algorithm_bandwidth =
+      bus_bandwidth(f, collective, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
   double latency = latency_us(f, collective, algorithm, protocol);
   const double bytes = static_cast<double>(size.value);
   if (algorithm == Algorithm::tree) {

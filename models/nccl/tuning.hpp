@@ -33,6 +33,7 @@ struct CommunicatorFacts {
   bool is_nvlink = true;      ///< GPUs of a node talk over NVLink
   bool is_amd = false;        ///< processor vendor, for the network overhead
   bool ll128_allowed = true;  ///< path types allow LL128
+  bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
   bool nvls_allowed = false;
   int graph_channels = 1;        ///< channels found by the search, before they are doubled
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network

@@ -8,6 +8,7 @@
 // just possible. Values: `<processor>.copy_in_bandwidth`, `copy_out_bandwidth`, `copy_both_bandwidth`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/assert.hpp"
@@ -20,7 +21,8 @@ namespace fabricast::models::system {
 
 namespace {
 
-constexpr int k_weight = 100;  // crossings are whole numbers: x counts 100, y 100 w
+constexpr double k_most_both = 0.95;  ///< of what goes out alone: copies both ways never add without limit
+constexpr int k_weight = 100;         // crossings are whole numbers: x counts 100, y 100 w
 
 class HostCopiesPlanner : public Planner {
  public:
@@ -83,7 +85,7 @@ class HostCopiesPlanner : public Planner {
     const auto* out = value("out");
     const auto* both = value("both");
     if (in == nullptr || out == nullptr || both == nullptr) return add_dram(memory, processor, to_host, counter);
-    const double sum = both->value / (1 - both->value / out->value);
+    const double sum = both->value / (1 - std::min(k_most_both, both->value / out->value));
     const int weight = to_host ? k_weight : static_cast<int>(std::lround(k_weight * sum / out->value));
     counter.add(context_.resources.extra(Limit::copies, memory, k_weight * sum, both->name), weight);
     if (to_host) counter.add(context_.resources.extra(Limit::copies_in, memory, in->value, in->name));
@@ -110,6 +112,15 @@ Result<std::unique_ptr<Planner>> make_host_copies_planner(const PlanContext& con
     if (context.topology.host_of(gpu) == context.topology.host_of(gpus->front())) continue;
     auto fault =
         make_error("host_copies works on the GPUs of one host", "lower workload.gpus, or name devices of one host");
+    fault.location = workload.location;
+    return tl::unexpected(Diagnostics{fault});
+  }
+  if (workload.direction == CopyDirection::to_peer) {
+    if (gpus->size() == 2 && gpus->front() != gpus->back())
+      return make_peer_copies_planner(context, workload, std::move(*gpus));
+    auto fault = make_error(fmt::format("a copy to a peer takes two GPUs, found {}",
+                                        gpus->size() == 2 ? "the same twice" : std::to_string(gpus->size())),
+                            "set workload.gpus to 2, or name two devices");
     fault.location = workload.location;
     return tl::unexpected(Diagnostics{fault});
   }

@@ -31,7 +31,7 @@ void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
   for (const auto& name : names) {
     const auto profile = models::find_gpu_profile(family, name, host.parameters);
     if (!profile) {
-      found.push_back({Severity::error, "profile", fmt::format("a {} has no profile '{}'", host.gpu_type(), name),
+      found.push_back({Severity::error, "profile", fmt::format("GPU {} has no profile '{}'", host.gpu_type(), name),
                        "fabricast list profiles prints those of every GPU", k_vgpu_guide});
       return;
     }
@@ -49,7 +49,7 @@ void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
   if (guest.profiles.size() > 1 && framebuffers > 1.01 * memory)
     found.push_back(
         {Severity::error, "profile",
-         fmt::format("profiles of {:g} GB together on a {} with {:g} GB", framebuffers, host.gpu_type(), memory),
+         fmt::format("profiles of {:g} GB together on GPU {} with {:g} GB", framebuffers, host.gpu_type(), memory),
          "take smaller profiles", k_vgpu_guide});
 }
 
@@ -58,7 +58,7 @@ void check_profiles(const VirtualHost& host, std::vector<Finding>& found) {
   if (host.gpus().empty() || !is_shared_gpu(host)) return;
   const bool has_mig = host.compute_capability() >= 80 && host.compute_capability() != 86;
   if (guest.gpu == GpuMode::mig && !has_mig)
-    found.push_back({Severity::error, "mode", fmt::format("a {} has no MIG", host.gpu_type()),
+    found.push_back({Severity::error, "mode", fmt::format("GPU {} has no MIG", host.gpu_type()),
                      "use vgpu, or an A100, A30 or later GPU", "NVIDIA MIG guide"});
   const std::set<std::string> distinct(guest.profiles.begin(), guest.profiles.end());
   const bool may_mix = guest.gpu == GpuMode::mig || host.compute_capability() >= 80;

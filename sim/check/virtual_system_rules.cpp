@@ -30,7 +30,7 @@ void check_mmio(const VirtualHost& host, std::vector<Finding>& found) {
   const auto needed = mmio_space(Bytes{static_cast<std::int64_t>(bars)});
   if (!host.guest.uses_64bit_mmio) {
     found.push_back({Severity::error, "mmio",
-                     fmt::format("a {} maps {}, the VM has no 64-bit MMIO space", host.gpu_type(),
+                     fmt::format("GPU {} maps {}, the VM has no 64-bit MMIO space", host.gpu_type(),
                                  to_string(Bytes{static_cast<std::int64_t>(bars / gpus)})),
                      "set pciPassthru.use64bitMMIO (mmio: {use_64bit: on})", k_gpu_guide});
   } else if (host.guest.mmio_size && *host.guest.mmio_size < needed) {
@@ -44,11 +44,11 @@ void check_mmio(const VirtualHost& host, std::vector<Finding>& found) {
   }
   if (!host.guest.has_efi)
     found.push_back({Severity::error, "efi",
-                     fmt::format("a VM that boots by BIOS cannot map the BARs of a {}", host.gpu_type()),
+                     fmt::format("a VM that boots by BIOS cannot map the BARs of GPU {}", host.gpu_type()),
                      "boot the VM by EFI (efi: on)", k_gpu_guide});
   if (!host.guest.has_above_4g_decoding)
     found.push_back({Severity::error, "above_4g_decoding",
-                     fmt::format("the BIOS of the host does not place the BARs of a {} above 4 GB", host.gpu_type()),
+                     fmt::format("the BIOS of the host does not place the BARs of GPU {} above 4 GB", host.gpu_type()),
                      "switch on above-4G decoding in the BIOS of the host", k_gpu_guide});
 }
 
@@ -85,7 +85,7 @@ void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
   const auto shown = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
   if (limit > whole)
     found.push_back({Severity::error, "gpu_memory",
-                     fmt::format("{} asked of a {} with {}", shown(limit), host.gpu_type(), shown(whole)),
+                     fmt::format("{} asked of GPU {} with {}", shown(limit), host.gpu_type(), shown(whole)),
                      "lower gpu_memory", "Bitfusion FlexDirect guide"});
   if (guest.memory && static_cast<double>(guest.memory->value) < limit)
     found.push_back({Severity::error, "memory",

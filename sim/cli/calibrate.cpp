@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -20,9 +21,16 @@ struct CalibrateCommand {
   std::string format = "text";
   std::string max_median;
   bool is_quick = false;
+  bool is_quiet = false;
   int hold_out_every = 0;
   std::vector<int> hold_out_ranks, hold_out_hosts;
 };
+
+int refuse(Diagnostics faults) {
+  add_source_lines(faults);
+  print_faults(faults);
+  return exit_input;
+}
 
 int suggest(const CalibrateCommand& command) {
   int exit_code = exit_ok;
@@ -30,11 +38,9 @@ int suggest(const CalibrateCommand& command) {
     std::fputs("fabricast: --suggest needs a topology file and at least one log\n", stderr);
     return exit_usage;
   }
-  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()});
-  if (!text) {
-    print_faults(text.error());
-    return exit_input;
-  }
+  const auto folder = std::filesystem::path(command.output == "-" ? "" : command.output).parent_path().string();
+  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()}, folder);
+  if (!text) return refuse(text.error());
   write_output(command.output.empty() ? "-" : command.output, *text, exit_code);
   return exit_code;
 }
@@ -47,24 +53,26 @@ int fit(const CalibrateCommand& command) {
     return exit_usage;
   }
   auto calibration = load_calibration(command.files[0]);
-  if (!calibration) {
-    print_faults(calibration.error());
-    return exit_input;
-  }
+  if (!calibration) return refuse(calibration.error());
   if (command.hold_out_every > 0) calibration->hold_out_every = command.hold_out_every;
   if (!command.hold_out_ranks.empty()) calibration->hold_out_ranks = command.hold_out_ranks;
   if (!command.hold_out_hosts.empty()) calibration->hold_out_hosts = command.hold_out_hosts;
   CalibrateOptions options;
   options.with_leave_out = !command.is_quick;
-  const auto report = calibrate(*calibration, options);
-  if (!report) {
-    print_faults(report.error());
-    return exit_input;
-  }
-  print_faults(report->warnings);
+  options.stop = &stop_flag();
+  const auto report = [&] {
+    Progress progress("fitting", command.is_quiet);
+    options.progress = [&](double share) { progress.show(share); };
+    return calibrate(*calibration, options);
+  }();
+  if (!report) return refuse(report.error());
+  auto warnings = report->warnings;
+  add_source_lines(warnings);
+  print_faults(warnings);
   const auto text = command.format == "json" ? report::calibration_json(*report) : report::calibration_text(*report);
   if (!write_output(command.report.empty() ? "-" : command.report, text, exit_code)) return exit_code;
   if (!command.output.empty() && !write_output(command.output, parameters_yaml(*report), exit_code)) return exit_code;
+  if (report->is_interrupted) return exit_interrupted;
   // The honest figure: the class the fit did not see, when there is one.
   const auto& judged = report->errors.size() > 1 ? report->errors[1] : report->errors.front();
   if (judged.summary.median_abs_error > max_median) {
@@ -101,7 +109,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("N...");
   command->add_option("--hold-out-hosts", options->hold_out_hosts, "do not fit logs of so many hosts")
       ->type_name("N...");
-  command->add_flag("--quick", options->is_quick, "do not fit again without each log and count");
+  command->add_flag("--quick", options->is_quick, "do not fit again without each count");
+  command->add_flag("-q,--quiet", options->is_quiet, "no progress on standard error");
   command
       ->add_option("--max-median-error", options->max_median,
                    "exit 1 when the median error of unseen points is above, e.g. 5%")

@@ -36,34 +36,29 @@ Duration parse_time(const std::string& text) {
   return from_seconds(parsed.value);
 }
 
-/// Share done on standard error, from the second second on, when a person is watching.
-class Progress {
- public:
-  explicit Progress(bool is_quiet) : is_on_(!is_quiet && isatty(STDERR_FILENO) != 0) {}
-  ~Progress() {
-    if (was_shown_) std::fputs("\r\x1b[K", stderr);
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void show(double share) {
-    if (!is_on_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - start_ < std::chrono::seconds(1) || now - last_ < std::chrono::milliseconds(100)) return;
-    last_ = now;
-    was_shown_ = true;
-    std::fprintf(stderr, "\rsimulating %3.0f %%", 100 * share);
-    std::fflush(stderr);
-  }
-
- private:
-  bool is_on_;
-  bool was_shown_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_;
-};
-
 }  // namespace
+
+Progress::Progress(std::string what, bool is_quiet)
+    : what_(std::move(what)), is_on_(!is_quiet && isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (was_shown_) std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::show(double share) {
+  if (!is_on_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - start_ < std::chrono::seconds(1) || now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  was_shown_ = true;
+  std::fprintf(stderr, "\r%s %3.0f %%", what_.c_str(), 100 * share);
+  std::fflush(stderr);
+}
+
+const std::atomic<bool>& stop_flag() {
+  g_can_stop_early = true;
+  return g_interrupted;
+}
 
 bool was_interrupted() { return g_interrupted.load(); }
 
@@ -161,7 +156,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   if (!options.sample_interval.empty()) simulate_options.sample_interval = parse_time(options.sample_interval);
   simulate_options.record_pauses = options.records_pauses;
   simulate_options.stop = &g_interrupted;
-  Progress progress(options.is_quiet);
+  Progress progress("simulating", options.is_quiet);
   simulate_options.progress = [&](double share) { progress.show(share); };
   auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
   if (!prediction) {

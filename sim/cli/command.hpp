@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +62,25 @@ struct Run {
 /// True once the user has interrupted the run: results so far are printed, then the program ends with 130.
 bool was_interrupted();
 void catch_interrupts();
+/// From here on the first interrupt raises this flag only; the second still ends the program.
+const std::atomic<bool>& stop_flag();
+
+/// Share done on standard error, from the second second on, when a person is watching.
+class Progress {
+ public:
+  Progress(std::string what, bool is_quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(double share);
+
+ private:
+  std::string what_;
+  bool is_on_;
+  bool was_shown_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_;
+};
 
 /// Loads and simulates; faults are printed and the exit code set. `sizes`, when not empty, replace every workload's.
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,

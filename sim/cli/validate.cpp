@@ -21,32 +21,30 @@ struct ValidateOptions : CommonOptions {
   std::string max_p90;
 };
 
-/// The table of a log that fits the scenario's benchmark: one of the same benchmark, else the first with rows.
-std::optional<MeasuredLog> read_table(const std::string& path, Benchmark wanted, int& exit_code) {
+/// The table of a log that fits the scenario; a log of NCCL's tuning lines alone has no row, but choices to compare.
+std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& scenario, int& exit_code) {
   auto logs = read_logs(path);
   if (!logs) {
     print_faults(logs.error());
     exit_code = exit_input;
     return std::nullopt;
   }
-  const MeasuredLog* best = nullptr;
-  for (const auto& log : *logs) {
-    if (log.rows.empty()) continue;
-    const bool fits = log.benchmark == wanted;
-    if (best == nullptr || (fits && best->benchmark != wanted)) best = &log;
-  }
-  if (best == nullptr) {
-    std::fputs(fmt::format("{}: error: no benchmark row in this log\n", path).c_str(), stderr);
+  auto table = table_for(*logs, scenario);
+  if (!table || (table->rows.empty() && table->tuning.choices.empty())) {
+    std::fputs(
+        fmt::format("{}: error: no row of {} in this log\n", path, to_string(scenario.workloads.front().benchmark))
+            .c_str(),
+        stderr);
     exit_code = exit_input;
     return std::nullopt;
   }
-  print_faults(best->warnings);
-  return *best;
+  print_faults(table->warnings);
+  return table;
 }
 
-std::optional<Benchmark> first_benchmark(const ValidateOptions& options, int& exit_code) {
-  const auto loaded = load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings));
-  if (loaded) return loaded->scenario.workloads.front().benchmark;
+std::optional<Scenario> load_first(const ValidateOptions& options, int& exit_code) {
+  auto loaded = load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings));
+  if (loaded) return std::move(loaded->scenario);
   print_faults(loaded.error());
   exit_code = exit_input;
   return std::nullopt;
@@ -56,14 +54,17 @@ int validate_command(const ValidateOptions& options) {
   int exit_code = exit_ok;
   const auto max_median = options.max_median.empty() ? std::nullopt : parse_share(options.max_median);
   const auto max_p90 = options.max_p90.empty() ? std::nullopt : parse_share(options.max_p90);
-  const auto benchmark = first_benchmark(options, exit_code);
-  if (!benchmark) return exit_code;
+  const auto scenario = load_first(options, exit_code);
+  if (!scenario) return exit_code;
   std::vector<MeasuredLog> logs;
   std::set<Bytes> sizes;
   for (const auto& path : options.logs) {
-    auto log = read_table(path, *benchmark, exit_code);
+    auto log = read_table(path, *scenario, exit_code);
     if (!log) return exit_code;
     for (const auto size : sizes_of(*log)) sizes.insert(size);
+    for (const auto& choice : log->tuning.choices) {
+      if (log->rows.empty()) sizes.insert(choice.size);
+    }
     logs.push_back(std::move(*log));
   }
   const auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});

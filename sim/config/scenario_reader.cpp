@@ -109,7 +109,8 @@ class ScenarioReader {
     if (const auto* compute = node.find("compute"))
       workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
     if (const auto* direction = node.find("direction")) {
-      for (const auto one : {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both}) {
+      for (const auto one :
+           {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both, CopyDirection::to_peer}) {
         if (to_string(one) == direction->scalar) workload.direction = one;
       }
     }

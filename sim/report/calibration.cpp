@@ -30,10 +30,18 @@ std::string shown(double value, Dimension dimension) {
 
 std::string parameter_lines(const CalibrationReport& report) {
   std::size_t widest = 9;
-  for (const auto& p : report.parameters) widest = std::max(widest, p.parameter.name.size());
+  std::string unused;
+  for (const auto& p : report.parameters) {
+    if (p.determination == Determination::unused) {
+      unused += (unused.empty() ? "" : ", ") + p.parameter.name;
+    } else {
+      widest = std::max(widest, p.parameter.name.size());
+    }
+  }
   std::string out =
       fmt::format("# {:<{}}{:>12}{:>12}  {:<26}{}\n", "parameter", widest, "start", "fitted", "80 % interval", "data");
   for (const auto& p : report.parameters) {
+    if (p.determination == Determination::unused) continue;
     const auto d = p.parameter.dimension;
     const bool is_fitted = p.determination == Determination::determined || p.determination == Determination::at_bound;
     const auto interval = is_fitted ? fmt::format("{} .. {}", shown(p.parameter.low, d), shown(p.parameter.high, d))
@@ -42,12 +50,54 @@ std::string parameter_lines(const CalibrationReport& report) {
                        shown(p.parameter.value, d), interval, to_string(p.determination),
                        p.entangled_with.empty() ? "" : fmt::format(", entangled with {}", p.entangled_with));
   }
+  if (!unused.empty()) out += fmt::format("# no forecast of these logs depends on: {}\n", unused);
   return out;
 }
 
 std::string error_line(const std::string& name, const ValidationSummary& s) {
-  return fmt::format("  {:<24}{:>7}{:>9.1f}%{:>9.1f}%{:>9.1f}%{:>+9.1f}%\n", name, s.num_points,
-                     100 * s.median_abs_error, 100 * s.p90_abs_error, 100 * s.max_abs_error, 100 * s.bias);
+  return fmt::format("  {:<24}{:>7}{:>9.1f}%{:>9.1f}%{:>9.1f}%{:>+9.1f}%{:>9.0f}%\n", name, s.num_points,
+                     100 * s.median_abs_error, 100 * s.p90_abs_error, 100 * s.max_abs_error, 100 * s.bias,
+                     100 * s.interval_coverage);
+}
+
+std::string log_lines(const CalibrationReport& report) {
+  std::size_t widest = 4;
+  for (const auto& log : report.logs) widest = std::max(widest, log.name.size());
+  auto out = fmt::format("# {:<{}}{:>7}{:>7}{:>10}{:>10}{:>9}{:>9}{:>12}\n", "log", widest, "ranks", "hosts", "median",
+                         "90th", "in band", "noise", "without it");
+  for (const auto& log : report.logs) {
+    out += fmt::format("  {:<{}}{:>7}{:>7}{:>9.1f}%{:>9.1f}%{:>8.0f}%{:>9}{:>12}{}\n", log.name, widest, log.num_ranks,
+                       log.num_hosts, 100 * log.summary.median_abs_error, 100 * log.summary.p90_abs_error,
+                       100 * log.summary.interval_coverage,
+                       log.noise_floor > 0 ? fmt::format("{:.1f}%", 100 * log.noise_floor) : "-",
+                       log.error_without < 0 ? "-" : fmt::format("{:.1f}%", 100 * log.error_without),
+                       log.is_held_out ? "  held out" : "");
+  }
+  return out;
+}
+
+/// Logs, points and sizes that do not fit in.
+std::string remark_lines(const CalibrationReport& report) {
+  std::string out;
+  for (const auto& log : report.logs) {
+    if (log.is_odd)
+      out += fmt::format("# odd log: {} is {:.0f}% off when the others forecast it: check its scenario, or the run\n",
+                         log.name, 100 * log.error_without);
+  }
+  for (const auto& p : report.points) {
+    if (p.is_outlier)
+      out += fmt::format("# outlier: {} at {} B: measured {}, {:+.0f}% off, its neighbours are not\n",
+                         report.logs[p.log].name, p.size.value, to_string(p.measured), 100 * p.relative_error);
+  }
+  for (const auto& change : report.regimes) {
+    if (change.error_jump == 0)
+      out += fmt::format("# regime: {} at {} B: {}\n", report.logs[change.log].name, change.size.value,
+                         change.description);
+    else
+      out += fmt::format("# regime: {} from {} B: error steps by {:+.0f}%; {}\n", report.logs[change.log].name,
+                         change.size.value, 100 * change.error_jump, change.description);
+  }
+  return out;
 }
 
 Json summary(const ValidationSummary& s) {
@@ -62,32 +112,17 @@ Json summary(const ValidationSummary& s) {
 }  // namespace
 
 std::string calibration_text(const CalibrationReport& report) {
-  std::string out = fmt::format("# calibration '{}'\n", report.name) + parameter_lines(report);
-  out += fmt::format("# {:<24}{:>7}{:>10}{:>10}{:>10}{:>10}\n", "error", "points", "median", "90th", "max", "bias");
+  std::string out = fmt::format("# calibration '{}'\n", report.name);
+  if (report.is_interrupted) out += "# interrupted: the best values so far, not the minimum\n";
+  out += parameter_lines(report);
+  out += fmt::format("# {:<24}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "error", "points", "median", "90th", "max",
+                     "bias", "in band");
   for (const auto& one : report.errors) out += error_line(one.name, one.summary);
-  out += fmt::format("# noise floor of the logs {:.1f}%, band +-{:.1f}%, {:.1f}% more per doubling of ranks or hosts\n",
-                     100 * report.noise_floor, 100 * report.model_error, 100 * report.extrapolation);
-  std::size_t widest = 4;
-  for (const auto& log : report.logs) widest = std::max(widest, log.name.size());
-  out += fmt::format("# {:<{}}{:>7}{:>7}{:>10}{:>10}{:>9}{:>9}{:>11}\n", "log", widest, "ranks", "hosts", "median",
-                     "90th", "in band", "noise", "without it");
-  for (const auto& log : report.logs) {
-    out += fmt::format("  {:<{}}{:>7}{:>7}{:>9.1f}%{:>9.1f}%{:>8.0f}%{:>8.1f}%{:>11}{}\n", log.name, widest,
-                       log.num_ranks, log.num_hosts, 100 * log.summary.median_abs_error,
-                       100 * log.summary.p90_abs_error, 100 * log.summary.interval_coverage, 100 * log.noise_floor,
-                       log.error_without < 0 ? "-" : fmt::format("{:.1f}%", 100 * log.error_without),
-                       log.is_held_out ? "  held out" : "");
-  }
-  for (const auto& p : report.points) {
-    if (p.is_outlier)
-      out += fmt::format("# outlier: {} at {} B: measured {}, {:+.0f}% off, its neighbours are not\n",
-                         report.logs[p.log].name, p.size.value, to_string(p.measured), 100 * p.relative_error);
-  }
-  for (const auto& change : report.regimes) {
-    out += fmt::format("# regime: {} from {} B: error steps by {:+.0f}%; {}\n", report.logs[change.log].name,
-                       change.size.value, 100 * change.error_jump, change.description);
-  }
-  return out;
+  out += fmt::format(
+      "# noise floor of the logs {:.1f}%, 80 % band +-{:.1f}% set on {} left-out points, {:.1f}% more per doubling of "
+      "ranks or hosts\n",
+      100 * report.noise_floor, 100 * report.model_error, report.num_band_points, 100 * report.extrapolation);
+  return out + log_lines(report) + remark_lines(report);
 }
 
 std::string calibration_json(const CalibrationReport& report) {
@@ -95,7 +130,9 @@ std::string calibration_json(const CalibrationReport& report) {
   out["noise_floor"] = report.noise_floor;
   out["model_error"] = report.model_error;
   out["extrapolation_error"] = report.extrapolation;
+  out["num_band_points"] = report.num_band_points;
   out["evaluations"] = report.evaluations;
+  out["is_interrupted"] = report.is_interrupted;
   out["parameters"] = Json::array();
   for (const auto& p : report.parameters) {
     out["parameters"].push_back({{"name", p.parameter.name},
@@ -117,11 +154,13 @@ std::string calibration_json(const CalibrationReport& report) {
   for (const auto& log : report.logs) {
     auto item = summary(log.summary);
     item.update({{"file", log.file},
+                 {"name", log.name},
                  {"num_ranks", log.num_ranks},
                  {"num_hosts", log.num_hosts},
                  {"is_held_out", log.is_held_out},
                  {"noise_floor", log.noise_floor},
-                 {"error_without", log.error_without}});
+                 {"error_without", log.error_without},
+                 {"is_odd", log.is_odd}});
     out["logs"].push_back(std::move(item));
   }
   out["points"] = Json::array();
@@ -134,6 +173,7 @@ std::string calibration_json(const CalibrationReport& report) {
                              {"high_time_ps", p.high.ps},
                              {"relative_error", p.relative_error},
                              {"is_fitted", p.is_fitted},
+                             {"is_extrapolated", p.is_extrapolated},
                              {"is_outlier", p.is_outlier},
                              {"regime", p.regime}});
   }

@@ -31,6 +31,42 @@ std::string explanation_line(const Validation& log) {
       e.parameter, e.factor, 100 * e.median_abs_error, sizes);
 }
 
+/// One line when all agree, else one per size that differs.
+std::string choice_lines(const Validation& log) {
+  if (log.choices.empty()) return "";
+  std::string differing;
+  std::size_t num_same = 0;
+  std::size_t num_same_channels = 0;
+  for (const auto& choice : log.choices) {
+    num_same += choice.agrees() ? 1 : 0;
+    num_same_channels += choice.channels_agree() ? 1 : 0;
+    if (choice.agrees() && choice.channels_agree()) continue;
+    differing += fmt::format("#   {}: NCCL {} {}{}, forecast {} {}, {} channels\n", to_string(choice.size),
+                             choice.logged_algorithm, choice.logged_protocol,
+                             choice.logged_channels > 0 ? fmt::format(", {} channels", choice.logged_channels) : "",
+                             choice.predicted_algorithm, choice.predicted_protocol, choice.predicted_channels);
+  }
+  return fmt::format(
+             "# NCCL's own choice (tuning lines): algorithm and protocol agree at {} of {} sizes, channels at {}\n",
+             num_same, log.choices.size(), num_same_channels) +
+         differing;
+}
+
+Json choices_json(const Validation& log) {
+  auto out = Json::array();
+  for (const auto& choice : log.choices) {
+    out.push_back({{"size_bytes", choice.size.value},
+                   {"predicted_algorithm", choice.predicted_algorithm},
+                   {"predicted_protocol", choice.predicted_protocol},
+                   {"predicted_channels", choice.predicted_channels},
+                   {"logged_algorithm", choice.logged_algorithm},
+                   {"logged_protocol", choice.logged_protocol},
+                   {"logged_channels", choice.logged_channels},
+                   {"agrees", choice.agrees()}});
+  }
+  return out;
+}
+
 Json summary_json(const ValidationSummary& s) {
   return {{"num_points", s.num_points},
           {"median_abs_error", s.median_abs_error},
@@ -46,6 +82,10 @@ std::string validation_text(const Validated& validated) {
   std::string out = fmt::format("# validation of scenario '{}'\n", validated.scenario);
   for (const auto& log : validated.logs) {
     out += fmt::format("# measured: {}\n", log.file);
+    if (log.points.empty() && !log.choices.empty()) {
+      out += choice_lines(log);
+      continue;
+    }
     out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n", "size", "predicted(us)", "measured(us)", "error",
                        "low(us)", "high(us)", "in band");
     for (const auto& point : log.points) {
@@ -55,6 +95,7 @@ std::string validation_text(const Validated& validated) {
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
     out += explanation_line(log);
+    out += choice_lines(log);
     for (const auto& warning : log.warnings) out += fmt::format("# note: {}\n", warning.message);
   }
   if (validated.logs.size() > 1) out += fmt::format("# all logs: {}\n", summary_line(validated.overall));
@@ -84,6 +125,7 @@ std::string validation_json(const Validated& validated, const Provenance& proven
                              {"factor", log.explanation->factor},
                              {"median_abs_error", log.explanation->median_abs_error}};
     }
+    if (!log.choices.empty()) item["choices"] = choices_json(log);
     item["warnings"] = Json::array();
     for (const auto& warning : log.warnings) item["warnings"].push_back(warning.message);
     out["logs"].push_back(std::move(item));

@@ -51,7 +51,7 @@ class Panel {
   [[nodiscard]] std::string svg() const {
     std::string out = fmt::format("<text x=\"{}\" y=\"{:.1f}\" font-weight=\"bold\">{}</text>\n", k_left, top_ + 16,
                                   escaped(log_.file.substr(log_.file.rfind('/') + 1)));
-    out += frame(top_ + k_top, k_curve) + frame(error_top(), k_error) + band();
+    out += grid() + frame(top_ + k_top, k_curve) + frame(error_top(), k_error) + band();
     std::string predicted;
     for (const auto& p : log_.points) predicted += fmt::format("{:.1f},{:.1f} ", x(p), y(p.predicted));
     out += fmt::format("<polyline class=\"predicted\" fill=\"none\" stroke=\"#1f5fa8\" points=\"{}\"/>\n", predicted);
@@ -71,14 +71,16 @@ class Panel {
 
  private:
   [[nodiscard]] double error_top() const { return top_ + k_top + k_curve + k_gap; }
+  [[nodiscard]] double x_of(double log_size) const {
+    return k_left + (log_size - size_low_) / (size_high_ - size_low_) * (k_width - k_left - k_right);
+  }
   [[nodiscard]] double x(const ValidationPoint& p) const {
-    const double size = std::log2(static_cast<double>(std::max<std::int64_t>(1, p.size.value)));
-    return k_left + (size - size_low_) / (size_high_ - size_low_) * (k_width - k_left - k_right);
+    return x_of(std::log2(static_cast<double>(std::max<std::int64_t>(1, p.size.value))));
   }
-  [[nodiscard]] double y(Duration time) const {
-    const double t = std::log10(std::max(1e-12, time.seconds()));
-    return top_ + k_top + (time_high_ - t) / (time_high_ - time_low_) * k_curve;
+  [[nodiscard]] double y_of(double log_time) const {
+    return top_ + k_top + (time_high_ - log_time) / (time_high_ - time_low_) * k_curve;
   }
+  [[nodiscard]] double y(Duration time) const { return y_of(std::log10(std::max(1e-12, time.seconds()))); }
   [[nodiscard]] double error_y(double error) const {
     return error_top() + (1 - std::clamp(error / error_, -1.0, 1.0)) / 2 * k_error;
   }
@@ -93,21 +95,42 @@ class Panel {
       points += fmt::format("{:.1f},{:.1f} ", x(*p), y(p->high));
     return fmt::format("<polygon class=\"band\" fill=\"#1f5fa8\" fill-opacity=\"0.15\" points=\"{}\"/>\n", points);
   }
+  static std::string text(double at_x, double at_y, const char* anchor, const std::string& words) {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, words);
+  }
+  static std::string line(double x1, double y1, double x2, double y2) {
+    return fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"#e2e8f0\"/>\n", x1, y1, x2, y2);
+  }
+  /// Lines and labels at round sizes (a factor of 4 to 1024 apart) and times (1, or 1, 2 and 5 per decade).
+  [[nodiscard]] std::string grid() const {
+    std::string out;
+    const double bottom = top_ + k_top + k_curve;
+    const int step = size_high_ - size_low_ > 12 ? 4 : 2;
+    for (int at = static_cast<int>(std::ceil(size_low_ / step)) * step; at <= size_high_; at += step) {
+      out += line(x_of(at), top_ + k_top, x_of(at), bottom) +
+             line(x_of(at), error_top(), x_of(at), error_top() + k_error) +
+             text(x_of(at), bottom + 15, "middle", to_string(Bytes{std::int64_t{1} << at}));
+    }
+    const bool has_decades = time_high_ - time_low_ > 1.3;
+    for (int decade = static_cast<int>(std::floor(time_low_)); decade <= time_high_; ++decade) {
+      for (const double digit : {1.0, 2.0, 5.0}) {
+        const double at = decade + std::log10(digit);
+        if ((has_decades && digit > 1) || at < time_low_ || at > time_high_) continue;
+        out += line(k_left, y_of(at), k_width - k_right, y_of(at)) +
+               text(k_left - 6, y_of(at) + 4, "end", to_string(from_seconds(std::pow(10, at))));
+      }
+    }
+    return out + line(k_left, error_y(0), k_width - k_right, error_y(0));
+  }
   [[nodiscard]] std::string labels() const {
-    const auto text = [](double at_x, double at_y, const char* anchor, const std::string& words) {
-      return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at_x, at_y, anchor, words);
-    };
-    if (log_.points.empty()) return "";
-    const auto time = [](double power) { return to_string(from_seconds(std::pow(10, power))); };
-    auto out = text(k_left - 6, top_ + k_top + 10, "end", time(time_high_)) +
-               text(k_left - 6, top_ + k_top + k_curve, "end", time(time_low_)) +
-               text(k_left, top_ + k_top + k_curve + 16, "start", to_string(log_.points.front().size)) +
-               text(k_width - k_right, top_ + k_top + k_curve + 16, "end", to_string(log_.points.back().size));
-    for (const double share : {1.0, 0.0, -1.0})
-      out += text(k_left - 6, error_y(share * error_) + 4, "end", fmt::format("{:+.0f} %", 100 * share * error_));
+    std::string out;
+    for (const double share : {1.0, 0.0, -1.0}) {
+      const auto words = share == 0 ? "0 %" : fmt::format("{:+.0f} %", 100 * share * error_);
+      out += text(k_left - 6, error_y(share * error_) + 4, "end", words);
+    }
     return out + text(k_left, error_top() + k_error + 16, "start",
-                      fmt::format("line: predicted, dots: measured; below: error, red outside the 80 % band; median "
-                                  "{:.1f} %, bias {:+.1f} %, in band {:.0f} %",
+                      fmt::format("line: predicted, dots: measured, shade: 80 % band; bars: error, red outside the "
+                                  "band; median {:.1f} %, bias {:+.1f} %, in band {:.0f} %",
                                   100 * log_.summary.median_abs_error, 100 * log_.summary.bias,
                                   100 * log_.summary.interval_coverage));
   }
@@ -136,8 +159,9 @@ std::string validation_svg(const Validated& validated) {
 std::string validation_html(const Validated& validated) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta "
-      "charset=\"utf-8\"><title>{0}</title></head>\n<body>\n<h1>Predicted "
-      "against measured: {0}</h1>\n",
+      "charset=\"utf-8\"><title>{0}</title><style>body{{font:14px system-ui,sans-serif;max-width:1000px;margin:2em "
+      "auto;padding:0 1em;color:#1a202c}}h1{{font-size:20px}}pre{{font-size:12px;overflow-x:auto}}</style></head>\n"
+      "<body>\n<h1>Predicted against measured: {0}</h1>\n",
       escaped(validated.scenario));
   return out + validation_svg(validated) +
          fmt::format("<pre>{}</pre>\n</body></html>\n", escaped(validation_text(validated)));

@@ -136,6 +136,8 @@ std::string_view to_string(CopyDirection direction) {
       return "to_device";
     case CopyDirection::both:
       return "both";
+    case CopyDirection::to_peer:
+      return "to_peer";
   }
   return "";
 }

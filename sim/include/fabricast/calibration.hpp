@@ -4,6 +4,7 @@
 // device or a software layer), so that the outcome is an ordinary parameter file for bigger clusters too.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
@@ -88,10 +89,11 @@ struct CalibrationPoint {
   std::size_t log = 0;  ///< index into CalibrationReport::logs
   Bytes size;
   Duration measured, predicted, low, high;
-  double relative_error = 0;  ///< (predicted - measured) / measured
-  bool is_fitted = false;     ///< false = held out
-  bool is_outlier = false;    ///< far from its neighbours' error: a bad run or a regime the model lacks
-  std::string regime;         ///< algorithm, protocol and channels used
+  double relative_error = 0;     ///< (predicted - measured) / measured
+  bool is_fitted = false;        ///< false = held out
+  bool is_extrapolated = false;  ///< outside the fitted range, with a wider band
+  bool is_outlier = false;       ///< far from its neighbours' error: a bad run or a regime the model lacks
+  std::string regime;            ///< algorithm, protocol and channels used
 };
 
 struct CalibrationLogReport {
@@ -103,11 +105,13 @@ struct CalibrationLogReport {
   double noise_floor = 0;     ///< scatter of the measured curve about its own smooth line, relative
   ValidationSummary summary;  ///< over all points of the log
   double error_without = 0;   ///< median error when the fit does not see this log; -1 = not computed
+  bool is_odd = false;        ///< the other logs do not explain it: another setting than its scenario's, or a bad run
 };
 
-/// Errors of several points that belong together.
+/// Errors of several points that belong together. Coverage is judged by a band that these points did not set, except
+/// "in sample". "next larger count": fitted on the smaller counts, step by step.
 struct ErrorClass {
-  std::string name;  ///< "in sample", "held-out sizes", "leave one log out", "leave out 8 ranks"
+  std::string name;  ///< "in sample", "held-out sizes", "leave one log out", "leave out 8 ranks", "next larger count"
   ValidationSummary summary;
 };
 
@@ -115,7 +119,7 @@ struct ErrorClass {
 struct RegimeChange {
   std::size_t log = 0;
   Bytes size;             ///< first size of the new regime
-  double error_jump = 0;  ///< change of the signed relative error
+  double error_jump = 0;  ///< change of the signed relative error; 0 = NCCL's tuning lines say so
   std::string description;
 };
 
@@ -126,24 +130,29 @@ struct CalibrationReport {
   std::vector<CalibrationPoint> points;
   std::vector<ErrorClass> errors;
   std::vector<RegimeChange> regimes;
-  double noise_floor = 0;    ///< median over logs
-  double model_error = 0;    ///< fitted model.relative_error, half width of the 80 % band
-  double extrapolation = 0;  ///< further relative error per doubling of ranks or hosts
-  ParameterSet fitted;       ///< what a parameter file needs, the band and the fitted range included
-  int evaluations = 0;       ///< simulated tables
+  double noise_floor = 0;       ///< median over logs
+  double model_error = 0;       ///< fitted model.relative_error, half width of the 80 % band
+  double extrapolation = 0;     ///< further relative error per doubling of ranks or hosts
+  ParameterSet fitted;          ///< what a parameter file needs, the band and the fitted range included
+  int num_band_points = 0;      ///< left-out points that set the band
+  int evaluations = 0;          ///< simulated tables
+  bool is_interrupted = false;  ///< best values so far, not the minimum; later parts are missing
   Diagnostics warnings;
 };
 
 struct CalibrateOptions {
-  bool with_leave_out = true;  ///< fit again without each log and each count
+  bool with_leave_out = true;  ///< fit again without each count
   std::function<void(double share_done)> progress;
+  const std::atomic<bool>* stop = nullptr;  ///< raise it to end early with the best values so far
 };
 
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options = {});
 
-/// A calibration file for these logs on this topology, from their headers: one scenario each, and every parameter that
-/// the predictions depend on.
-Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs);
+/// A calibration file for these logs on this topology, from their headers: an entry for each workload, and the
+/// parameters that these data can determine. Paths are written relative to `folder`, where the file will be; empty =
+/// the working directory. It runs as it is; comments say what the logs leave open.
+Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs,
+                                        const std::string& folder = {});
 
 /// A parameter file (schema fabricast/parameters/1) with the report's fitted values.
 std::string parameters_yaml(const CalibrationReport& report);

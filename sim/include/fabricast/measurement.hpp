@@ -110,6 +110,7 @@ struct MeasuredHeader {
   std::optional<int> gpus_per_thread;  ///< nccl-tests nGpus
   std::optional<int> iterations, warmup_iterations, aggregated_iterations;
   std::optional<bool> is_blocking;
+  std::map<std::string, std::string> environment;  ///< settings of NCCL, UCX and MPI that the log names
 };
 
 /// One matrix of p2pBandwidthLatencyTest; `value[row][column]` in SI units (bytes per second or seconds), NaN when
@@ -184,6 +185,11 @@ Result<std::vector<MeasuredLog>> read_logs(const std::string& path);
 /// The log's only table, or, with a warning, its first with rows.
 Result<MeasuredLog> read_log_text(std::string_view text, const std::string& name);
 Result<MeasuredLog> read_log(const std::string& path);
+
+/// The table of a log that the scenario's first workload forecasts: of its benchmark, and of its number of ranks when
+/// the log has several; else the first with rows. Copy timings and matrices of peer copies become rows of host_copies.
+/// NCCL's tuning lines of the log go along. Empty when nothing fits.
+std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario);
 
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);

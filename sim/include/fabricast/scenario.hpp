@@ -80,8 +80,8 @@ enum class BufferPlace { host, device };
 enum class LaunchMode { one_thread, thread_per_gpu, process_per_gpu, graph };
 std::string_view to_string(LaunchMode mode);
 
-/// Direction of host_copies.
-enum class CopyDirection { to_host, to_device, both };
+/// Direction of host_copies; to_peer: from the first GPU to the second.
+enum class CopyDirection { to_host, to_device, both, to_peer };
 std::string_view to_string(CopyDirection direction);
 
 struct SizeRange {

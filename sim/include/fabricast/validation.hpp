@@ -49,6 +49,21 @@ struct Explanation {
   std::vector<Bytes> worst_sizes;  ///< up to five, largest error first
 };
 
+/// NCCL's own choice for a size, from its tuning lines, beside the prediction's.
+struct ChoicePoint {
+  Bytes size;
+  std::string predicted_algorithm, predicted_protocol;
+  int predicted_channels = 0;
+  std::string logged_algorithm, logged_protocol;
+  int logged_channels = 0;  ///< 0 = not logged
+  int line = 0;
+
+  [[nodiscard]] bool agrees() const {
+    return predicted_algorithm == logged_algorithm && predicted_protocol == logged_protocol;
+  }
+  [[nodiscard]] bool channels_agree() const { return logged_channels == 0 || logged_channels == predicted_channels; }
+};
+
 struct Validation {
   std::string workload;
   std::string file;
@@ -56,13 +71,17 @@ struct Validation {
   std::vector<ValidationPoint> points;  ///< by ascending size
   ValidationSummary summary;
   std::optional<Explanation> explanation;  ///< absent when no single term explains a third of the error
-  std::vector<Bytes> unpredicted_sizes;  ///< measured, but not predicted
-  std::vector<Bytes> unmeasured_sizes;   ///< predicted, but not measured
-  Diagnostics warnings;                  ///< another benchmark or number of ranks; no common size
+  std::vector<ChoicePoint> choices;        ///< by ascending size; empty when the log has no tuning lines
+  std::vector<Bytes> unpredicted_sizes;    ///< measured, but not predicted
+  std::vector<Bytes> unmeasured_sizes;     ///< predicted, but not measured
+  Diagnostics warnings;                    ///< another benchmark or number of ranks; no common size
 };
 
 /// Compares a workload with one table. Rows of nccl-tests with size 0 are left out.
 Validation validate(const WorkloadPrediction& prediction, const MeasuredLog& log);
+
+/// NCCL's choices for the operation of `benchmark` beside those of the prediction, for sizes that both have.
+std::vector<ChoicePoint> compare_choices(const WorkloadPrediction& prediction, const std::vector<NcclChoice>& logged);
 
 /// Statistics over the points of several validations together.
 ValidationSummary summarize(std::span<const Validation> validations);

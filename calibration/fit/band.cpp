@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fit/band.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fabricast::fit {
+
+namespace {
+
+constexpr double k_share_inside = 0.8;
+
+/// Square of what is missing on the measured side beyond the parameters' intervals, relative to the prediction.
+double missing_squared(const Forecast& forecast) {
+  const double error = forecast.point.relative_error;
+  const double distance = error / (1 + error);  // (predicted - measured) / predicted
+  return distance * distance - std::pow(distance > 0 ? forecast.below : forecast.above, 2);
+}
+
+double width_that_holds_most(std::vector<double> needed) { return percentile(std::move(needed), k_share_inside); }
+
+}  // namespace
+
+double model_error_of(const std::vector<Forecast>& forecasts, double floor, const Chosen& chosen) {
+  std::vector<double> needed;
+  for (const auto& forecast : forecasts) {
+    if (!chosen || chosen(forecast)) needed.push_back(std::sqrt(std::max(0.0, missing_squared(forecast))));
+  }
+  return std::max(width_that_holds_most(std::move(needed)), floor);
+}
+
+double extrapolation_error_of(const std::vector<Forecast>& forecasts, double model_error, const Chosen& chosen) {
+  std::vector<double> needed;
+  for (const auto& forecast : forecasts) {
+    if ((chosen && !chosen(forecast)) || forecast.doublings <= 0) continue;
+    const double further = missing_squared(forecast) - model_error * model_error;
+    needed.push_back(std::sqrt(std::max(0.0, further)) / std::max(1.0, forecast.doublings));
+  }
+  return needed.empty() ? -1 : width_that_holds_most(std::move(needed));
+}
+
+CalibrationPoint with_band(const Forecast& forecast, const Band& band) {
+  auto point = forecast.point;
+  const double own = std::hypot(band.model_error, band.extrapolation_error * forecast.doublings);
+  const double time = point.predicted.seconds();
+  point.low = from_seconds(std::max(0.0, time * (1 - std::hypot(forecast.below, own))));
+  point.high = from_seconds(time * (1 + std::hypot(forecast.above, own)));
+  return point;
+}
+
+}  // namespace fabricast::fit

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts of measured points by fits that did not see them: sizes, logs, counts of ranks and hosts left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fit/band.hpp"
+#include "fit/fit.hpp"
+
+namespace fabricast::fit {
+
+/// A count that was left out.
+struct CountLeftOut {
+  std::string name;  ///< "leave out 8 ranks"
+  std::vector<Forecast> forecasts;
+};
+
+/// Free parameters at `x` with their 80 % intervals: those of the fit, or what they had before.
+ParameterSet intervals_at(const Dataset& data, const FitResult& fit, const Values& x);
+
+class LeaveOut {
+ public:
+  LeaveOut(Dataset& data, Fitter& fitter, const FitResult& result) : data_(data), fitter_(fitter), result_(result) {}
+
+  /// Every point of a log at `x`.
+  std::vector<Forecast> forecasts(std::size_t experiment, const Values& x);
+  /// Fitted points, each predicted after a Gauss-Newton step without every other fitted size of all logs.
+  std::vector<Forecast> sizes();
+  /// Fitted points of each log after a Gauss-Newton step without the log. Empty when only one log is fitted.
+  std::vector<Forecast> logs();
+  /// Fits again without each count.
+  std::vector<CountLeftOut> counts();
+  /// Fits the smaller counts and forecasts the next, step by step; only benchmarks that the smaller counts have too.
+  std::vector<Forecast> steps();
+
+ private:
+  using Count = int Experiment::*;
+  void leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out);
+  void add_steps(Count count, std::vector<Forecast>& out);
+  [[nodiscard]] std::vector<int> counts_of(Count count) const;
+
+  Dataset& data_;
+  Fitter& fitter_;
+  const FitResult& result_;
+};
+
+}  // namespace fabricast::fit

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of an NCCL operation cost between hosts: proxies that hold a slice until it is complete, channels with
+// few buffers, adapters that handle long messages in pieces. Equations: docs/MODELS.md, NCCL between hosts.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nccl/step_shape.hpp"
+
+namespace fabricast::models::nccl {
+
+/// nccl-tests queues iterations. In a chain of LL or LL128 a rank is done once its data lie in the proxy's buffers, so
+/// the way over the network overlaps with the next iteration.
+bool StepCosts::is_hidden(const Hops& hops, const Shape& shape) const {
+  return shape.is_one_way && shape.choice.protocol != Protocol::simple && is_network(hops.kind);
+}
+
+/// What NCCL's network plugin adds on adapters without verbs: a time per message, and for messages of several packets
+/// up to ramp more: ramp x m / (m + half), m bytes of the message.
+void StepCosts::add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const {
+  const double count = hops.count * shape.paid_loops;
+  if (const auto* latency = of_adapter(hops, "plugin_latency"))
+    add_latency(flow, {"NCCL's network plugin", from_seconds(count * latency->value), latency->name, latency->source});
+  const auto* ramp = of_adapter(hops, "plugin_ramp_time");
+  const auto* half = of_adapter(hops, "plugin_ramp_bytes");
+  if (ramp == nullptr || half == nullptr) return;
+  const double message = shape.chunk / shape.share;
+  add_latency(flow, {"messages of several packets",
+                     from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
+}
+
+/// All channels over one adapter together move at most what the plugin does.
+void StepCosts::limit_plugin(Flow& flow, const Shape& shape) const {
+  for (const auto& hops : shape.pattern.hops) {
+    const auto* limit = of_adapter(hops, "plugin_bandwidth");
+    if (limit == nullptr || hops.adapter_uses == 0 || limit->value / hops.adapter_uses >= flow.rate_cap) continue;
+    flow.rate_cap = limit->value / hops.adapter_uses;
+    flow.cap_name = "the network plugin";
+    flow.cap_parameter = limit->name;
+  }
+}
+
+const Parameter* StepCosts::of_adapter(const Hops& hops, const char* field) const {
+  if (hops.adapter.value < 0) return nullptr;
+  return context_.parameters.find(fmt::format("{}.{}", context_.topology.device(hops.adapter).type, field));
+}
+
+/// NVLSTree: chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, and from
+/// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow, half a
+/// channel.
+double StepCosts::nvls_tree_chunk(const Shape& shape) const {
+  const double chunks_at_once = shape.channels * is_.gpus_of_host;
+  const double largest = parameter("nccl.chunk.nvls").value;
+  double chunk = is_.num_hosts >= 4 ? largest / 2 : largest;
+  const auto halve = [&](double passes, double above) {
+    if (shape.size < passes * chunks_at_once * chunk && chunk > above) chunk /= 2;
+  };
+  halve(4, largest / 2);
+  halve(1, largest / 4);
+  return chunk * shape.channels / (2.0 * is_.graph_channels);
+}
+
+const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
+  return parameter("nccl.network_store_and_forward",
+                   shape.is_one_way ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
+}
+
+/// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
+/// arrived. Ring steps of Simple are two slices, send and receive go in chunks of their own, all others are one.
+void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
+  const bool is_sliced = shape.choice.protocol == Protocol::simple && shape.is_ring;
+  for (const auto& hops : shape.pattern.hops) {
+    if (!is_network(hops.kind) || is_hidden(hops, shape)) continue;
+    const auto& factor = store_and_forward(shape);
+    double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
+    if (shape.is_pairs) slice = std::min(slice, parameter("nccl.p2p_network_chunk").value);
+    add_latency(flow, {"network store and forward of slices",
+                       from_seconds(factor.value * hops.count * slice / shape.share /
+                                    std::min(flow.rate_cap * shape.share, link_rate(flow))),
+                       factor.name, factor.source});
+  }
+}
+
+/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
+/// trip.
+void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
+  if (is_.num_hosts == 1) return;
+  limit_plugin(flow, shape);
+  if (shape.is_nvls || shape.is_pairs) return;
+  const auto name =
+      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol);
+  const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
+  if (limit == nullptr) return;
+  double rate = limit->value / shape.share;
+  // In the middle of a tree of hosts a block loads each chunk once and stores it for two, not one.
+  if (shape.is_tree && is_.num_hosts > 2) rate *= 2.0 / 3.0;
+  if (rate >= flow.rate_cap) return;
+  flow.rate_cap = rate;
+  flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
+  flow.cap_parameter = limit->name;
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between two GPUs of one host, as cudaMemcpyPeerAsync makes them and p2pBandwidthLatencyTest times them:
+//
+//   time = start + bytes / rate
+//
+// With peer access the rate is that of NVLink, or of PCIe, on the way. Without it the driver moves chunks through
+// pinned host memory: two starts, and `cuda.staged_copy_share` of the slower of both links, since chunks of the two
+// copies overlap only in part. Both ways at once, each way is a copy of its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "common/transport.hpp"
+#include "guest/guest.hpp"
+#include "nccl/ranks.hpp"
+#include "system/planners.hpp"
+
+namespace fabricast::models::system {
+
+namespace {
+
+class PeerCopiesPlanner : public Planner {
+ public:
+  PeerCopiesPlanner(const PlanContext& context, const Workload& workload, std::vector<DeviceId> gpus)
+      : context_(context), is_both_ways_(workload.is_bidirectional), gpus_(std::move(gpus)) {
+    const auto& topology = context_.topology;
+    path_ = topology.path_in_host(gpus_[0], gpus_[1]);
+    is_nvlink_ = path_ && path_->uses_nvlink;
+    const auto gate = is_nvlink_ ? nvlink_gate_of(context_, gpus_[0]) : pcie_gate_of(context_, gpus_[0]);
+    is_direct_ = context_.software.nccl_p2p && path_ && gate.is_open;
+    reason_ = !context_.software.nccl_p2p ? "peer access is off" : gate.reason;
+  }
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    OperationPlan plan;
+    plan.size = size;
+    plan.algorithm = is_both_ways_ ? "peer copies both ways" : "peer copy";
+    plan.protocol = !is_direct_ ? "staged" : is_nvlink_ ? "nvlink" : "pcie";
+    for (int copy = 0; copy < (is_direct_ ? 1 : 2); ++copy)
+      plan.before.push_back(parameter_term(context_.parameters, "start of a copy", "cuda.copy_overhead"));
+    Round round;
+    round.label = "copy";
+    round.flows.push_back(flow(gpus_[0], gpus_[1], size));
+    if (is_both_ways_) round.flows.push_back(flow(gpus_[1], gpus_[0], size));
+    plan.rounds.push_back(std::move(round));
+    return plan;
+  }
+  [[nodiscard]] int num_ranks() const override { return 2; }
+  [[nodiscard]] int num_hosts() const override { return 1; }
+  [[nodiscard]] std::vector<std::string> devices() const override {
+    return {context_.topology.device(gpus_[0]).name, context_.topology.device(gpus_[1]).name};
+  }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    auto out = virtual_settings(context_, gpus_);
+    out.push_back({"peer access", context_.software.nccl_p2p ? "on" : "off", is_direct_ ? "on" : "off",
+                   is_direct_ ? "" : reason_});
+    return out;
+  }
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    return virtual_assumptions(context_, {context_.topology.host_of(gpus_.front())});
+  }
+
+ private:
+  [[nodiscard]] Flow flow(DeviceId from, DeviceId to, Bytes size) const {
+    const auto& topology = context_.topology;
+    Flow flow;
+    flow.bytes = static_cast<double>(size.value);
+    Route route;
+    if (is_direct_) {
+      const auto path = topology.path_in_host(from, to);
+      FABRICAST_ASSERT(path.has_value(), "a path between two GPUs one way only");
+      add_dma(context_, *path, false, route);
+    } else {
+      const auto memory = topology.local_memory(from);
+      const auto out = topology.path_in_host(from, memory);
+      const auto in = topology.path_in_host(memory, to);
+      FABRICAST_ASSERT(out.has_value() && in.has_value(), "no path between a GPU and host memory");
+      add_host_copy(context_, from, memory, true, route);
+      add_host_copy(context_, to, memory, false, route);
+      const double slower = std::min(topology.link_bandwidth(out->links.front()).bytes_per_s,
+                                     topology.link_bandwidth(in->links.back()).bytes_per_s);
+      flow.rate_cap = context_.parameters.number("cuda.staged_copy_share") * slower;
+      flow.cap_name = "copy through host memory";
+      flow.cap_parameter = "cuda.staged_copy_share";
+    }
+    CrossingCounter counter;
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
+    flow.crossings = counter.take();
+    return flow;
+  }
+
+  PlanContext context_;
+  bool is_both_ways_;
+  std::vector<DeviceId> gpus_;
+  std::optional<Path> path_;
+  bool is_nvlink_ = false;
+  bool is_direct_ = false;
+  std::string reason_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_peer_copies_planner(const PlanContext& context, const Workload& workload,
+                                                  std::vector<DeviceId> gpus) {
+  return std::make_unique<PeerCopiesPlanner>(context, workload, std::move(gpus));
+}
+
+}  // namespace fabricast::models::system
