@@ -158,7 +158,7 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
                               context.topology.device(to_hca).name));
   }
-  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1});
+  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1, uses_tcp(context, from_hca)});
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
   const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };

@@ -110,7 +110,9 @@ class Filling {
 
 }  // namespace
 
-HostLimits host_limits(const Resources& resources, const std::vector<Flow>& flows) {
+HostLimits host_limits(const Resources& resources, const std::vector<Flow>& own, const std::vector<Flow>& others) {
+  auto flows = own;
+  flows.insert(flows.end(), others.begin(), others.end());
   HostLimits limits;
   limits.fabric_rates.assign(flows.size(), k_unlimited);
   std::vector<double> caps;
@@ -127,6 +129,7 @@ HostLimits host_limits(const Resources& resources, const std::vector<Flow>& flow
   }
   limits.send_rates = Filling(resources, flows, caps).fill();
   limits.host_rates = Filling(resources, flows, own_caps).fill();
+  for (auto* rates : {&limits.send_rates, &limits.host_rates, &limits.fabric_rates}) rates->resize(own.size());
   return limits;
 }
 

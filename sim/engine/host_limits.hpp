@@ -20,8 +20,10 @@ struct HostLimits {
   std::vector<double> fabric_rates;
 };
 
-/// Max-min shares of host resources by progressive filling [Bertsekas & Gallager 1992, 6.5.2].
-HostLimits host_limits(const models::Resources& resources, const std::vector<models::Flow>& flows);
+/// Max-min shares of host resources by progressive filling [Bertsekas & Gallager 1992, 6.5.2]. `others` take their
+/// shares at the same time; the limits are those of `flows`.
+HostLimits host_limits(const models::Resources& resources, const std::vector<models::Flow>& flows,
+                       const std::vector<models::Flow>& others = {});
 
 /// Payload bytes/s at which HCA `hca` can take what flow brings, by the host behind it; infinite when nothing limits.
 double receive_rate(const models::Resources& resources, const models::Flow& flow);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "engine/host_limits.hpp"
@@ -90,6 +91,18 @@ double payload_of(const std::vector<Job>& jobs) {
   return bytes;
 }
 
+std::vector<std::size_t> starting_order(const Topology& topology, const models::Round& round) {
+  std::vector<std::size_t> order(round.flows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto distance = [&](std::size_t f) {
+    if (round.flows[f].legs.empty()) return 0;
+    const auto& leg = round.flows[f].legs.front();
+    return (leg.to.value - leg.from.value + topology.num_devices()) % topology.num_devices();
+  };
+  std::ranges::stable_sort(order, {}, distance);
+  return order;
+}
+
 std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vector<Job>& jobs, std::size_t limit) {
   std::map<SharedQueue, std::set<std::pair<DeviceId, DeviceId>>> users;
   for_each_flow(topology, jobs, [&](std::size_t job, const Flow& flow) {
@@ -107,6 +120,22 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
     if (out.size() < limit) out.push_back(queue);
   }
   return out;
+}
+
+Diagnostics contradictions(const std::vector<const Workload*>& workloads) {
+  Diagnostics faults;
+  for (const auto* one : workloads) {
+    const auto& first = workloads[0]->transport;
+    const auto& own = one->transport;
+    if (own.routing == first.routing && own.congestion_control == first.congestion_control &&
+        own.window == first.window)
+      continue;
+    auto fault = make_error("workloads that run together have different transports",
+                            "give all of them the same routing, congestion_control and window");
+    fault.location = one->location;
+    faults.push_back(std::move(fault));
+  }
+  return faults;
 }
 
 }  // namespace fabricast::engine

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "engine/fluid.hpp"
+#include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
+#include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
 namespace fabricast::engine {
@@ -39,5 +41,12 @@ struct SharedQueue {
 
 /// Queues by the number of pairs of HCAs that use them, most first; at most `limit`.
 std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vector<Job>& jobs, std::size_t limit);
+
+/// Flows of a round by the distance from source to destination among the devices: libraries begin an exchange of all
+/// with all at the next rank, so that not everybody sends to the first one first.
+std::vector<std::size_t> starting_order(const Topology& topology, const models::Round& round);
+
+/// Settings that hold for a whole simulation must not differ between workloads.
+Diagnostics contradictions(const std::vector<const Workload*>& workloads);
 
 }  // namespace fabricast::engine

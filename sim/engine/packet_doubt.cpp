@@ -54,7 +54,7 @@ std::map<LinkId, Demand> demands_of(const models::Resources& resources, const st
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (const auto& leg : flows[f].legs) {
       const auto path = topology.path_between_hcas(leg.from, leg.to, leg.flow);
-      if (!path || path->links.empty()) continue;
+      if (!path || path->links.empty() || leg.is_tcp) continue;
       const double uplink = topology.link_bandwidth(path->links.front()).bytes_per_s;
       const double port = uplink * leg.times / legs_of_source[leg.from];
       for (std::size_t i = 1; i < path->links.size(); ++i) {
@@ -73,8 +73,9 @@ std::map<LinkId, Demand> demands_of(const models::Resources& resources, const st
 std::optional<PacketDoubt> packet_doubt(const ParameterSet& parameters, const models::Resources& resources,
                                         const std::vector<Job>& jobs) {
   const auto& topology = resources.topology();
-  if (!is_lossless(topology)) return std::nullopt;
-  const auto threshold = threshold_of(lossless_settings(topology, parameters));
+  const auto settings = lossless_settings(topology, parameters);
+  if (settings.flow_control == FlowControl::drop) return std::nullopt;
+  const auto threshold = threshold_of(settings);
   std::optional<PacketDoubt> worst;
   for (const auto& job : jobs) {
     for (const auto& round : job.plan->rounds) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the fluid engine's answer leaves out what packets would do: links of a lossless fabric that are asked for more
-// than they carry, long enough for queues to reach the thresholds of ECN, PFC or credits.
+// Where the fluid engine's answer leaves out what packets would do: links of a lossless fabric that RDMA asks for more
+// than they carry, long enough for queues to reach the thresholds of ECN, PFC or credits. An Ethernet fabric that does
+// not say how its switches are configured counts as one with the shipped defaults, as in the packet engine.
 #pragma once
 
 #include <optional>

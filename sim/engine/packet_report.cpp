@@ -73,6 +73,7 @@ class ReportMaker {
         const auto& one = results_.ports[p][static_cast<std::size_t>(c)];
         report.pauses += one.pauses_sent;
         report.paused += one.paused;
+        report.starved += one.starved;
         report.marked_packets += one.marked_packets;
         const bool is_quiet = one.sent_packets == 0 && one.pauses_sent == 0 && one.pauses_received == 0 &&
                               one.dropped_packets == 0 && one.max_ingress.value == 0;

@@ -69,8 +69,8 @@ class PacketRun {
     Duration last_round{-1};  ///< how long the repeat before took
     Duration skipped;         ///< time of repeats that were not simulated
     bool is_done = false;
-    std::vector<HostLimits> limits;  ///< per round
-    std::vector<Duration> transfer;  ///< per round, of all repeats
+    const HostLimits* limits = nullptr;  ///< of the round under way
+    std::vector<Duration> transfer;      ///< per round, of all repeats
     OperationTiming timing;
   };
   struct Transfer {
@@ -120,7 +120,6 @@ class PacketRun {
     auto& state = states_[j];
     state.transfer.resize(plan.rounds.size());
     for (const auto& round : plan.rounds) {
-      state.limits.push_back(host_limits(resources_, round.flows));
       RoundTiming timing;
       timing.fixed = models::sum(round.fixed);
       timing.repeat = round.repeat;
@@ -151,12 +150,31 @@ class PacketRun {
     state.flows_left = round.flows.size();
     state.round_start = simulation_->now();
     if (round.flows.empty()) return end_round(j);
-    for (std::size_t f = 0; f < round.flows.size(); ++f) start_flow(j, f);
+    state.limits = &limits_of(j);
+    for (const auto f : starting_order(topology_, round)) start_flow(j, f);
+  }
+
+  /// Host limits of the round under way, shared with the rounds that the other jobs are in now.
+  const HostLimits& limits_of(std::size_t j) {
+    std::vector<std::size_t> rounds;  // of all jobs; one past the end for those that are not running
+    for (std::size_t k = 0; k < jobs_.size(); ++k) {
+      const bool is_running = !states_[k].is_done && simulation_->now() >= jobs_[k].start;
+      rounds.push_back(k == j || is_running ? states_[k].round : jobs_[k].plan->rounds.size());
+    }
+    const auto [it, is_new] = limits_.try_emplace({j, rounds});
+    if (!is_new) return it->second;
+    std::vector<Flow> others;
+    for (std::size_t k = 0; k < jobs_.size(); ++k) {
+      if (k == j || rounds[k] == jobs_[k].plan->rounds.size()) continue;
+      const auto& flows = jobs_[k].plan->rounds[rounds[k]].flows;
+      others.insert(others.end(), flows.begin(), flows.end());
+    }
+    return it->second = host_limits(resources_, jobs_[j].plan->rounds[states_[j].round].flows, others);
   }
 
   void start_flow(std::size_t j, std::size_t f) {
     const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
-    const double rate = states_[j].limits[states_[j].round].send_rates[f];
+    const double rate = states_[j].limits->send_rates[f];
     if (!is_on_fabric(topology_, flow) || flow.bytes <= 0) {
       // Nothing enters the fabric: as in the fluid engine.
       const auto transfer = flow.bytes <= 0 || !std::isfinite(rate) ? Duration{} : from_seconds(flow.bytes / rate);
@@ -191,7 +209,7 @@ class PacketRun {
   /// The leg's bytes over its queue pairs; in pieces when the host is slower than the fabric.
   void post_leg(std::size_t id, const Flow& flow, const Leg& leg, Duration begin, double rate) {
     const auto& state = states_[transfers_[id].job];
-    const double alone = state.limits[state.round].fabric_rates[transfers_[id].flow];
+    const double alone = state.limits->fabric_rates[transfers_[id].flow];
     const auto bytes = static_cast<std::int64_t>(std::ceil(flow.bytes * leg.times));
     const auto& pairs = queue_pairs(transfers_[id].job, flow, leg);
     const auto n = static_cast<std::int64_t>(pairs.size());
@@ -362,26 +380,10 @@ class PacketRun {
   std::vector<Transfer> transfers_;
   std::map<std::tuple<std::size_t, DeviceId, DeviceId, std::uint64_t, int>, std::vector<packet::QueuePairId>>
       queue_pairs_;
-  std::vector<std::string> flow_names_;  ///< per queue pair
-  double skipped_bytes_ = 0;             ///< of repeats that were not simulated
+  std::vector<std::string> flow_names_;                                            ///< per queue pair
+  std::map<std::pair<std::size_t, std::vector<std::size_t>>, HostLimits> limits_;  ///< {job, rounds of all jobs}
+  double skipped_bytes_ = 0;  ///< of repeats that were not simulated
 };
-
-/// Settings that hold for a whole simulation must not differ between workloads.
-Diagnostics contradictions(const std::vector<const Workload*>& workloads) {
-  Diagnostics faults;
-  for (const auto* one : workloads) {
-    const auto& first = workloads[0]->transport;
-    const auto& own = one->transport;
-    if (own.routing == first.routing && own.congestion_control == first.congestion_control &&
-        own.window == first.window)
-      continue;
-    auto fault = make_error("workloads that run together have different transports",
-                            "give all of them the same routing, congestion_control and window");
-    fault.location = one->location;
-    faults.push_back(std::move(fault));
-  }
-  return faults;
-}
 
 }  // namespace
 

@@ -47,6 +47,14 @@ void note_assumed(WorkloadPrediction& workload, const ParameterSet& parameters, 
   std::sort(workload.assumptions.begin(), workload.assumptions.end());
 }
 
+bool carries_tcp(const OperationPlan& plan) {
+  return std::ranges::any_of(plan.rounds, [](const auto& round) {
+    return std::ranges::any_of(round.flows, [](const auto& flow) {
+      return std::ranges::any_of(flow.legs, [](const auto& leg) { return leg.is_tcp; });
+    });
+  });
+}
+
 /// One scenario on its way through planners, an engine and rows.
 class Simulator {
  public:
@@ -125,6 +133,7 @@ class Simulator {
       if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet);
+      has_tcp_ = has_tcp_ || (report && carries_tcp(plans[w]));
       row.fabric = report;
       if (report && !report->is_finished()) row.bottleneck = fmt::format("not finished: {}", report->stop);
       prediction_.workloads[w].rows.push_back(std::move(row));
@@ -165,8 +174,9 @@ class Simulator {
     if (!doubt) return;
     doubt_ = fmt::format(
         "packet detail would change this from {} on: {} is asked for {:.1f} times its rate and queues up to {}, above "
-        "{}; --fidelity packet shows it",
-        to_string(plans.front().size), doubt->link, doubt->oversubscription, to_string(doubt->queue), doubt->threshold);
+        "{}{}; --fidelity packet shows it",
+        to_string(plans.front().size), doubt->link, doubt->oversubscription, to_string(doubt->queue), doubt->threshold,
+        is_lossless(topology_) ? "" : " (shipped defaults: the topology does not say how its switches are configured)");
   }
 
   void add_assumptions() {
@@ -176,6 +186,8 @@ class Simulator {
       if (!doubt_.empty()) out.push_back(doubt_);
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
         out.emplace_back("no link is oversubscribed long enough for packet detail to matter");
+      if (has_tcp_)
+        out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
       if (options_.fidelity == Fidelity::packet && !is_lossless(topology_) && topology_.num_hosts() > 1)
         out.emplace_back("the topology does not say how its switches are configured: PFC with shipped defaults");
       std::sort(out.begin(), out.end());
@@ -195,6 +207,7 @@ class Simulator {
   Prediction prediction_;
   Diagnostics faults_;
   std::string doubt_;
+  bool has_tcp_ = false;  ///< in a packet run
 };
 
 }  // namespace

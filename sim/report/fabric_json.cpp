@@ -44,6 +44,7 @@ Json fabric_json(const FabricReport& fabric) {
            {"packets", fabric.packets},
            {"pauses", fabric.pauses},
            {"paused_ps", fabric.paused.ps},
+           {"starved_ps", fabric.starved.ps},
            {"lossless_drops", fabric.lossless_drops},
            {"lossy_drops", fabric.lossy_drops},
            {"marked_packets", fabric.marked_packets},

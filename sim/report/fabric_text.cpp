@@ -156,7 +156,7 @@ std::string stop_rows(const FabricReport& fabric) {
 
 bool is_eventful(const FabricReport& fabric) {
   return fabric.pauses + fabric.lossless_drops + fabric.lossy_drops + fabric.marked_packets > 0 ||
-         !fabric.is_finished();
+         fabric.starved.ps > 0 || !fabric.is_finished();
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ std::string traffic_table(const WorkloadPrediction& workload) {
 const Row* eventful_row(const WorkloadPrediction& workload) {
   const Row* most = nullptr;
   const auto weight = [](const FabricReport& one) {
-    return std::tuple(!one.is_finished(), one.lossless_drops, one.pauses, one.marked_packets);
+    return std::tuple(!one.is_finished(), one.lossless_drops, one.pauses, one.starved, one.marked_packets);
   };
   for (const auto& row : workload.rows) {
     if (row.fabric && (most == nullptr || weight(*row.fabric) >= weight(*most->fabric))) most = &row;
@@ -205,16 +205,18 @@ const Row* eventful_row(const WorkloadPrediction& workload) {
 std::string fabric_table(const WorkloadPrediction& workload) {
   const Row* most = eventful_row(workload);
   if (most == nullptr) return "";
-  if (!is_eventful(*most->fabric)) return "# fabric: no pauses, no marks, no drops\n";
+  if (!is_eventful(*most->fabric)) return "# fabric: no pauses, no waits for credits, no marks, no drops\n";
   std::string out = "# fabric:\n";
   for (const auto& row : workload.rows) {
     if (!row.fabric || !is_eventful(*row.fabric)) continue;
     const auto& fabric = *row.fabric;
     out += fmt::format(
-        "#   {} B: {} packets, {} pauses ({:.3f} us, all ports together), {} marked, {} notifications, {} lossless "
+        "#   {} B: {} packets, {} pauses ({:.3f} us, all ports together){}, {} marked, {} notifications, {} lossless "
         "drops{}\n",
-        row.size.value, fabric.packets, fabric.pauses, fabric.paused.us(), fabric.marked_packets, fabric.notifications,
-        fabric.lossless_drops, fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
+        row.size.value, fabric.packets, fabric.pauses, fabric.paused.us(),
+        fabric.starved.ps > 0 ? fmt::format(", {:.3f} us without credits", fabric.starved.us()) : "",
+        fabric.marked_packets, fabric.notifications, fabric.lossless_drops,
+        fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
   }
   if (workload.rows.size() > 1) out += fmt::format("#   at {} B:\n", most->size.value);
   const auto& fabric = *most->fabric;

@@ -88,6 +88,7 @@ struct FabricReport {
   std::uint64_t packets = 0;            ///< data packets delivered
   std::uint64_t pauses = 0;             ///< XOFF decisions of all ports
   Duration paused;                      ///< of all ports together
+  Duration starved;                     ///< the same: packets that waited for credits
   std::uint64_t lossless_drops = 0;     ///< an error
   std::uint64_t lossy_drops = 0;
   std::uint64_t marked_packets = 0;

@@ -71,6 +71,11 @@ TEST_CASE("uncongested, packets take the time of the fluid engine within 1 %: co
   CHECK(disagreement("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[64 KiB, 16 MiB]"}}) < 0.01);
 }
 
+TEST_CASE("two jobs that share HCAs take the time of the fluid engine within 1 %") {
+  CHECK(disagreement("two-jobs.yaml") < 0.01);
+  CHECK(disagreement("two-jobs-same-gpus.yaml") < 0.01);
+}
+
 TEST_CASE("an interrupted packet run has the flows and counters of what happened so far") {
   std::atomic<bool> stop = false;
   double last = 0;
@@ -224,16 +229,34 @@ TEST_CASE("service levels are dealt out over the virtual lanes") {
 }
 
 TEST_CASE("auto says where packets would change the answer, and is silent where they would not") {
-  const auto automatic = [](const std::string& name) {
+  const auto automatic = [](const std::string& name, const std::vector<Setting>& settings = {}) {
     SimulateOptions options;
     options.fidelity = Fidelity::automatic;
-    const auto prediction = test::run(test::shipped(name), options);
+    const auto prediction = test::run(test::shipped(name, settings), options);
     std::string all;
     for (const auto& one : prediction.workloads[0].assumptions) all += one + "\n";
     return all;
   };
   CHECK(automatic("traffic-incast-roce.yaml").find("is asked for 7.0 times its rate") != std::string::npos);
   CHECK(automatic("traffic-ring-all-reduce-64.yaml").find("no link is oversubscribed") != std::string::npos);
+  // InfiniBand: an all-to-all over an oversubscribed tree, and an all-reduce of two hosts.
+  const auto shuffle = automatic("what-if-oversubscribed.yaml", {{"workload.sizes", "[16 MiB]"}});
+  CHECK(shuffle.find("where credits run out") != std::string::npos);
+  CHECK(automatic("allreduce-dgx-a100-pair.yaml").find("no link is oversubscribed") != std::string::npos);
+  // RoCE without a word about its switches: judged by the defaults that the packet engine would take.
+  const auto silent = automatic("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[8 MiB]"}});
+  CHECK(silent.find("the topology does not say how its switches are configured") != std::string::npos);
+  // TCP is not RDMA.
+  const auto tcp =
+      automatic("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[8 MiB]"}, {"software.transport", "tcp"}});
+  CHECK(tcp.find("no link is oversubscribed") != std::string::npos);
+}
+
+TEST_CASE("TCP on the packet engine is said to travel as RDMA") {
+  const auto prediction = packets(
+      test::shipped("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[64 KiB]"}, {"software.transport", "tcp"}}));
+  const auto& all = prediction.workloads[0].assumptions;
+  CHECK(std::any_of(all.begin(), all.end(), [](const auto& one) { return one.find("TCP travels as RDMA") == 0; }));
 }
 
 TEST_CASE("several queue pairs, READ, spraying and adaptive routing carry the same bytes") {

@@ -36,7 +36,8 @@ struct Leg {
   DeviceId from;
   DeviceId to;
   std::uint64_t flow = 0;
-  int times = 1;  ///< it carries times x the flow's bytes
+  int times = 1;        ///< it carries times x the flow's bytes
+  bool is_tcp = false;  ///< else RDMA
 
   friend auto operator<=>(const Leg&, const Leg&) = default;
 };
@@ -98,8 +99,8 @@ enum class Limit {
   virtual_switch,  ///< between VMs of one host
   translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
   translation_write,
-  copies,     ///< what a memory exchanges with copying devices, both directions
-  copies_in,  ///< what it takes from them
+  copies,          ///< what a memory exchanges with copying devices, both directions
+  copies_in,       ///< what it takes from them
   gpudirect_read,  ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
 };
 
