@@ -34,7 +34,7 @@ double extrapolation_error_of(const std::vector<Forecast>& forecasts, double mod
   for (const auto& forecast : forecasts) {
     if ((chosen && !chosen(forecast)) || forecast.doublings <= 0) continue;
     const double further = missing_squared(forecast) - model_error * model_error;
-    needed.push_back(std::sqrt(std::max(0.0, further)) / forecast.doublings);
+    needed.push_back(std::sqrt(std::max(0.0, further)) / std::max(1.0, forecast.doublings));
   }
   return needed.empty() ? -1 : width_that_holds_most(std::move(needed));
 }

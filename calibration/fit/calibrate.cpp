@@ -199,7 +199,7 @@ void Calibrator::set_logs() {
     log.is_held_out = experiment.spec.is_held_out;
     log.noise_floor = noise_floor(experiment.sizes, experiment.seconds);
     log.error_without = -1;
-    floors.push_back(log.noise_floor);
+    if (log.noise_floor > 0) floors.push_back(log.noise_floor);  // 0 = too few sizes to tell
     report_.logs.push_back(std::move(log));
   }
   report_.noise_floor = percentile(floors, 0.5);

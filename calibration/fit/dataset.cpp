@@ -18,8 +18,12 @@ namespace {
 
 constexpr std::size_t k_tables_kept = 6;  ///< per log; a difference quotient needs the middle and its two sides
 
+/// Efficiencies of links and adapters are known to a tenth: what is slower by half has another cause.
+constexpr double k_efficiency_prior = 0.1;
+
 /// Relative standard deviation of a shipped value before the fit. Intervals hold 80 %: 1.28 deviations each side.
 double prior_of(const Parameter& parameter) {
+  if (parameter.name.ends_with("_efficiency")) return k_efficiency_prior;
   if (parameter.has_interval() && parameter.confidence != Confidence::high) {
     const double low = std::max(parameter.low, parameter.value / 20);
     return std::max(0.2, std::log(parameter.high / low) / 2 / 1.28);

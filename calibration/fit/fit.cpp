@@ -171,6 +171,11 @@ FitResult Fitter::fit(const UsesPoint& uses) {
   return again;
 }
 
+FitResult Fitter::at_start() {
+  const UsesPoint all = [](const Experiment&, std::size_t) { return true; };
+  return solve(starts_of(data_), used_parameters(data_, all), all, 0);
+}
+
 FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_iterations) {
   auto x = near.x;
   const auto start = starts_of(data_);

@@ -39,6 +39,8 @@ class Fitter {
 
   /// Fits the points that `uses` accepts, from the parameters' starts (several when the calibration asks for it).
   FitResult fit(const UsesPoint& uses);
+  /// What all points say of the parameters at their starts, without a step.
+  FitResult at_start();
   /// Fits again from `near` with other points, few iterations.
   FitResult refit(const FitResult& near, const UsesPoint& uses, int max_iterations);
   /// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A first calibration file from logs' own headers: a workload for each, and every parameter that a forecast of these
-// logs depends on. What headers do not say (forced algorithm, GPU peer access) is left to the user, by comments.
+// A first calibration file from logs' own headers: an entry for each workload, the parameters that these data can
+// determine, and comments where the user has to add what no log says. The file runs as it is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,9 @@
 #include <set>
 
 #include "fabricast/calibration.hpp"
-#include "fit/dataset.hpp"
+#include "fit/errors.hpp"
+#include "fit/fit.hpp"
+#include "fit/suggest_log.hpp"
 
 namespace fabricast {
 
@@ -17,130 +19,266 @@ namespace fit {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Least change of any predicted time, when a parameter is halved or doubled, that makes it worth fitting.
 constexpr double k_matters = 0.02;
+constexpr double k_determined = 0.8;  ///< deviation after / before the fit
+constexpr double k_hidden = 0.999;
+constexpr double k_poor = 0.25;        ///< median error at which other settings are tried
+constexpr double k_much_better = 0.5;  ///< of that error
 
-std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
-
-/// The keys of a workload that the header gives.
-std::string workload_of(const MeasuredLog& log) {
-  const auto& header = log.header;
-  std::string out = fmt::format("benchmark: {}", to_string(*log.benchmark));
-  const bool is_nccl = family_of(*log.benchmark) == BenchmarkFamily::nccl_tests;
-  if (header.num_ranks && (is_nccl || is_collective(*log.benchmark)))
-    out += fmt::format(", {}: {}", is_nccl ? "gpus" : "ranks", *header.num_ranks);
-  if (header.ranks_per_host && !is_nccl && is_collective(*log.benchmark))
-    out += fmt::format(", ranks_per_host: {}", *header.ranks_per_host);
-  if (header.launch) out += fmt::format(", launch: {}", to_string(*header.launch));
-  const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
-  if (header.send_buffer && header.receive_buffer && !is_nccl)
-    out += fmt::format(", buffers: [{}, {}]", place(*header.send_buffer), place(*header.receive_buffer));
-  if (header.pairs) out += fmt::format(", pairs: {}", *header.pairs);
-  if (header.window) out += fmt::format(", window: {}", *header.window);
-  if (header.tx_depth && family_of(*log.benchmark) == BenchmarkFamily::perftest)
-    out += fmt::format(", window: {}", *header.tx_depth);
-  if (header.queue_pairs) out += fmt::format(", queue_pairs: {}", *header.queue_pairs);
-  if (header.is_bidirectional) out += ", bidirectional: on";
-  return out;
+/// A path as the calibration file in `folder` names it: relative when they share a folder below the root.
+std::string path_from(const std::string& folder, const std::string& path) {
+  const auto target = fs::absolute(path).lexically_normal();
+  const auto base = fs::absolute(folder.empty() ? "." : folder).lexically_normal();
+  const bool is_shared = std::next(target.begin()) != target.end() && std::next(base.begin()) != base.end() &&
+                         *std::next(target.begin()) == *std::next(base.begin());
+  return is_shared ? target.lexically_relative(base).string() : target.string();
 }
 
-std::string software_of(const MeasuredLog& log) {
-  if (log.header.nccl_version.empty()) return "";
-  return fmt::format("    software: {{nccl: {{version: {}}}}}\n", quoted(log.header.nccl_version));
+std::string quoted(const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '/';
+  });
+  if (is_plain && !text.empty()) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
 }
 
 /// Software and device values that a fit may move: not data-sheet facts, sizes and counts.
 bool is_fittable(const Parameter& p) {
   if (p.value <= 0 || p.dimension == Dimension::bytes || p.confidence == Confidence::high) return false;
-  if (p.name.rfind("model.", 0) == 0 || p.name.rfind("pcie.", 0) == 0) return false;
+  if (p.name.rfind("model.", 0) == 0 || p.name.rfind("pcie.", 0) == 0 || p.name.find(".max_") != std::string::npos)
+    return false;
   static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs."};
   const bool is_software =
       std::any_of(layers.begin(), layers.end(), [&](const auto& layer) { return p.name.rfind(layer, 0) == 0; });
-  if (is_software) return p.dimension != Dimension::number || p.name.find(".max_") == std::string::npos;
-  static const std::vector<std::string> fields{".latency",           ".p2p_read_bandwidth", ".p2p_write_bandwidth",
-                                               ".nvlink_efficiency", ".memory_bandwidth",   ".payload_efficiency",
-                                               ".message_rate"};
-  return std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return p.name.ends_with(field); });
+  if (is_software || p.dimension != Dimension::number) return true;
+  return p.name.ends_with("_efficiency") || p.name.ends_with("_share") || p.name.ends_with(".message_rate");
 }
 
-double largest_change(Dataset& data, std::size_t parameter, const Values& x) {
-  double largest = 0;
-  for (std::size_t e = 0; e < data.experiments().size(); ++e) {
-    const auto& uses = data.experiments()[e].uses;
-    if (std::find(uses.begin(), uses.end(), static_cast<int>(parameter)) == uses.end()) continue;
-    const auto base = data.predict(e, x);
-    for (const double ratio : {0.5, 2.0}) {
-      auto moved = x;
-      moved[parameter] += std::log(ratio);
-      const auto& seconds = data.predict(e, moved);
-      for (std::size_t i = 0; i < base.size(); ++i)
-        largest = std::max(largest, std::abs(std::log(seconds[i] / base[i])));
+class Suggestion {
+ public:
+  Suggestion(const LoadedTopology& topology, std::string topology_file, std::string folder)
+      : topology_(topology), topology_file_(std::move(topology_file)), folder_(std::move(folder)) {
+    trial_.name = topology.spec.name;
+    trial_.file = (fs::path(folder_.empty() ? "." : folder_) / "suggestion").string();
+    for (const auto& [name, parameter] : topology.parameters.all()) {
+      CalibrationParameter one;
+      one.pattern = name;
+      if (is_fittable(parameter)) trial_.parameters.push_back(std::move(one));
     }
   }
-  return largest;
-}
+
+  /// Adds the tables of a log; one that cannot be forecast on this topology becomes a comment with the reason.
+  void add(const std::vector<MeasuredLog>& tables) {
+    std::set<std::string> seen;
+    for (const auto& table : tables) {
+      for (auto& entry : suggest_entries(table, topology_.topology)) {
+        if (seen.insert(flow_mapping(entry.workload) + software_text(entry)).second) add(std::move(entry));
+      }
+    }
+    if (!seen.empty()) return;
+    const bool is_tuning = tables[0].format == LogFormat::nccl_tuning;
+    left_out_.push_back(fmt::format("{}: {}", tables[0].file,
+                                    is_tuning ? "NCCL's choices without times; compare them by `fabricast validate`"
+                                              : "no table of a benchmark that is forecast"));
+  }
+
+  [[nodiscard]] Result<std::string> text() {
+    if (trial_.logs.empty()) {
+      Diagnostics faults;
+      for (const auto& reason : left_out_) faults.push_back(make_error(reason));
+      return tl::unexpected(faults);
+    }
+    auto data = Dataset::load(trial_);
+    if (!data) return tl::unexpected(data.error());
+    std::string out = fmt::format(
+        "schema: fabricast/calibration/1\nname: {}\n"
+        "description: suggested from the headers of the logs; comments say what they leave open\ntopology: {}\nlogs:\n",
+        quoted(topology_.spec.name), quoted(path_from(folder_, topology_file_)));
+    for (const auto& entry : entries_) out += entry_text(entry);
+    for (const auto& reason : left_out_) out += fmt::format("  # left out: {}\n", reason);
+    return out + fit_text(*data) + settings_text(*data);
+  }
+
+ private:
+  [[nodiscard]] std::string software_line(const SuggestedLog& entry) const {
+    const auto software = software_text(entry);
+    return software.empty() ? "" : "    software: " + software + "\n";
+  }
+
+  [[nodiscard]] std::string entry_text(const SuggestedLog& entry) const {
+    std::string out;
+    for (const auto& comment : entry.comments) out += fmt::format("  # {}\n", comment);
+    return out + fmt::format("  - file: {}\n    workload: {}\n{}", quoted(path_from(folder_, entry.file)),
+                             flow_mapping(entry.workload), software_line(entry));
+  }
+
+  [[nodiscard]] CalibrationLog log_of(const SuggestedLog& entry) const {
+    CalibrationLog log;
+    log.file = entry.file;
+    log.location.file = entry.file;
+    const auto software = software_text(entry);
+    log.scenario_text =
+        fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\n{}workload: {}\n",
+                    quoted(path_from(folder_, topology_file_)), software.empty() ? "" : "software: " + software + "\n",
+                    flow_mapping(entry.workload));
+    return log;
+  }
+
+  /// Median error of the entry under shipped parameters; nothing when it does not run.
+  [[nodiscard]] Result<double> error_of(const SuggestedLog& entry) const {
+    Calibration one;
+    one.file = trial_.file;
+    one.logs.push_back(log_of(entry));
+    auto data = Dataset::load(one);
+    if (!data) return tl::unexpected(data.error());
+    const auto& seconds = data->predict(0, {});
+    std::vector<double> errors;
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      errors.push_back(std::abs(seconds[i] / data->experiments()[0].seconds[i] - 1));
+    return percentile(errors, 0.5);
+  }
+
+  void add(SuggestedLog entry) {
+    const auto error = error_of(entry);
+    if (!error) {
+      const auto& fault = error.error().front();
+      const auto hint = fault.notes.empty() ? "" : "; " + fault.notes.front().text;
+      left_out_.push_back(fmt::format("{} {}: {}{}", entry.file, flow_mapping(entry.workload), fault.message, hint));
+      return;
+    }
+    if (*error > k_poor) look_for_settings(entry, *error);
+    trial_.logs.push_back(log_of(entry));
+    entries_.push_back(std::move(entry));
+  }
+
+  /// A log far from its forecast may have been measured under settings it does not name. What fits better is a comment:
+  /// the user knows.
+  void look_for_settings(SuggestedLog& entry, double error) const {
+    if (!has_key(entry.workload, "launch")) return;  // NCCL only
+    std::vector<std::pair<std::string, SuggestedLog>> others;
+    const auto add_other = [&](const std::string& what) -> SuggestedLog& {
+      others.emplace_back(what, entry);
+      return others.back().second;
+    };
+    if (!has_key(entry.nccl, "p2p")) {
+      set_key(add_other("software.nccl.p2p: off").nccl, "p2p", "off");
+      auto& socket = add_other("software: {nccl: {p2p: off, shm: off}, transport: tcp}");
+      set_key(socket.nccl, "p2p", "off");
+      set_key(socket.nccl, "shm", "off");
+      set_key(socket.software, "transport", "tcp");
+    }
+    if (!has_key(entry.nccl, "nvls")) set_key(add_other("software.nccl.nvls: on").nccl, "nvls", "on");
+    for (const auto* algorithm : {"ring", "tree"}) {
+      for (const auto* protocol : {"ll", "ll128", "simple"}) {
+        if (has_key(entry.workload, "algorithm") || has_key(entry.workload, "protocol")) continue;
+        auto& forced = add_other(fmt::format("algorithm: {}, protocol: {}", algorithm, protocol));
+        set_key(forced.workload, "algorithm", algorithm);
+        set_key(forced.workload, "protocol", protocol);
+      }
+    }
+    double least = k_much_better * error;
+    std::string best;
+    for (const auto& [what, other] : others) {
+      const auto with = error_of(other);
+      if (!with || *with >= least) continue;
+      least = *with;
+      best = what;
+    }
+    entry.comments.push_back(
+        fmt::format("forecast {:.0f} % off before the fit{}", 100 * error,
+                    best.empty() ? "" : fmt::format("; with {{{}}} {:.0f} %: was it measured so?", best, 100 * least)));
+  }
+
+  static double largest_change(Dataset& data, std::size_t parameter, const Values& x) {
+    double largest = 0;
+    for (std::size_t e = 0; e < data.experiments().size(); ++e) {
+      const auto& uses = data.experiments()[e].uses;
+      if (std::find(uses.begin(), uses.end(), static_cast<int>(parameter)) == uses.end()) continue;
+      const auto base = data.predict(e, x);
+      for (const double ratio : {0.5, 2.0}) {
+        auto moved = x;
+        moved[parameter] += std::log(ratio);
+        const auto& seconds = data.predict(e, moved);
+        for (std::size_t i = 0; i < base.size(); ++i)
+          largest = std::max(largest, std::abs(std::log(seconds[i] / base[i])));
+      }
+    }
+    return largest;
+  }
+
+  /// Parameters that matter and that the data narrow; the others that matter as comments.
+  [[nodiscard]] std::string fit_text(Dataset& data) const {
+    Values x;
+    for (const auto& free : data.parameters()) x.push_back(std::log(free.parameter.value));
+    Fitter fitter(data, trial_, {});
+    const auto start = fitter.at_start();
+    std::string out = "fit:\n";
+    std::string weak;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (!start.is_free[i] || largest_change(data, i, x) < k_matters) continue;
+      const auto& name = data.parameters()[i].parameter.name;
+      // A limit that another one hides has no derivative at the start: the fit finds out.
+      const double left = start.data_deviation_ratio[i];
+      if (left <= k_determined || left > k_hidden)
+        out += fmt::format("  {}: {{}}\n", name);
+      else
+        weak += fmt::format("  # {}: {{}}\n", name);
+    }
+    if (out == "fit:\n") out += fmt::format("  {}: {{}}\n", data.parameters().front().parameter.name);
+    if (!weak.empty()) out += "  # These matter too, but these logs say less of them than is known already:\n" + weak;
+    return out;
+  }
+
+  [[nodiscard]] static std::string settings_text(const Dataset& data) {
+    std::vector<double> floors;
+    std::size_t most_sizes = 0;
+    for (const auto& experiment : data.experiments()) {
+      const double floor = noise_floor(experiment.sizes, experiment.seconds);
+      if (floor > 0) floors.push_back(floor);
+      most_sizes = std::max(most_sizes, experiment.sizes.size());
+    }
+    const double noise = floors.empty() ? 0.02 : std::clamp(percentile(floors, 0.5), 0.01, 0.1);
+    constexpr std::size_t k_enough_sizes = 12;
+    return fmt::format("{}noise: {:.3f}\n", most_sizes >= k_enough_sizes ? "hold_out: {every: 4}\n" : "", noise);
+  }
+
+  const LoadedTopology& topology_;
+  std::string topology_file_, folder_;
+  Calibration trial_;
+  std::vector<SuggestedLog> entries_;
+  std::vector<std::string> left_out_;
+};
 
 }  // namespace
 
 }  // namespace fit
 
-Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs) {
+Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs,
+                                        const std::string& folder) {
   Diagnostics faults;
   const auto topology = load_topology(topology_file);
   if (!topology) faults = topology.error();
-  std::string name = topology ? topology->spec.name : "";
-  std::string text = fmt::format(
-      "schema: fabricast/calibration/1\nname: {}\n"
-      "description: suggested from the headers of the logs; add what they do not say (algorithm, protocol, nccl.p2p)\n"
-      "topology: {}\nlogs:\n",
-      name, topology_file);
+  std::vector<std::vector<MeasuredLog>> all;
   for (const auto& file : logs) {
-    const auto tables = read_logs(file);
-    if (!tables) {
+    auto tables = read_logs(file);
+    if (tables) {
+      all.push_back(std::move(*tables));
+    } else {
       faults.insert(faults.end(), tables.error().begin(), tables.error().end());
-      continue;
     }
-    const auto table = std::find_if(tables->begin(), tables->end(),
-                                    [](const MeasuredLog& log) { return !log.rows.empty() && log.benchmark; });
-    if (table == tables->end()) {
-      faults.push_back(make_error(fmt::format("'{}' has no table of a benchmark that is forecast", file)));
-      continue;
-    }
-    text +=
-        fmt::format("  - file: {}\n    workload: {{{}}}\n{}", file, fit::workload_of(*table), fit::software_of(*table));
   }
   if (!faults.empty()) return tl::unexpected(faults);
-  Calibration trial;
-  trial.name = name;
-  trial.file = "suggestion";
-  for (const auto& [parameter_name, parameter] : topology->parameters.all()) {
-    if (!fit::is_fittable(parameter)) continue;
-    CalibrationParameter one;
-    one.pattern = parameter_name;
-    trial.parameters.push_back(std::move(one));
-  }
-  for (const auto& file : logs) {
-    const auto tables = read_logs(file);
-    const auto table = std::find_if(tables->begin(), tables->end(),
-                                    [](const MeasuredLog& log) { return !log.rows.empty() && log.benchmark; });
-    CalibrationLog log;
-    log.file = file;
-    const auto software = fit::software_of(*table);
-    log.scenario_text =
-        fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\n{}workload: {{{}}}\n", topology_file,
-                    software.empty() ? "" : software.substr(4), fit::workload_of(*table));
-    trial.logs.push_back(std::move(log));
-  }
-  auto data = fit::Dataset::load(trial);
-  if (!data) return tl::unexpected(data.error());
-  fit::Values x;
-  for (const auto& free : data->parameters()) x.push_back(std::log(free.parameter.value));
-  text += "fit:\n";
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (fit::largest_change(*data, i, x) >= fit::k_matters)
-      text += fmt::format("  {}: {{}}\n", data->parameters()[i].parameter.name);
-  }
-  return text + "hold_out: {every: 4}\nnoise: 0.02\n";
+  fit::Suggestion suggestion(*topology, topology_file, folder);
+  for (const auto& tables : all) suggestion.add(tables);
+  return suggestion.text();
 }
 
 }  // namespace fabricast

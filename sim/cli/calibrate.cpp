@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -37,7 +38,8 @@ int suggest(const CalibrateCommand& command) {
     std::fputs("fabricast: --suggest needs a topology file and at least one log\n", stderr);
     return exit_usage;
   }
-  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()});
+  const auto folder = std::filesystem::path(command.output == "-" ? "" : command.output).parent_path().string();
+  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()}, folder);
   if (!text) return refuse(text.error());
   write_output(command.output.empty() ? "-" : command.output, *text, exit_code);
   return exit_code;

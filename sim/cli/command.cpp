@@ -154,6 +154,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   }
   if (options.fidelity == "auto") simulate_options.fidelity = Fidelity::automatic;
   if (!options.sample_interval.empty()) simulate_options.sample_interval = parse_time(options.sample_interval);
+  simulate_options.record_pauses = options.records_pauses;
   simulate_options.stop = &g_interrupted;
   Progress progress("simulating", options.is_quiet);
   simulate_options.progress = [&](double share) { progress.show(share); };

@@ -33,6 +33,7 @@ struct CommonOptions {
   std::uint64_t seed = 1;
   std::string fidelity = "fluid";
   std::string sample_interval;  ///< packet engine; empty = none
+  bool records_pauses = false;  ///< packet engine
   bool is_quiet = false;
 };
 

@@ -43,9 +43,13 @@ int outcome(const Prediction& prediction) {
 
 int run(RunOptions options) {
   int exit_code = exit_ok;
-  // A trace without time series would show little.
-  if (options.fidelity == "packet" && !options.trace.empty() && options.sample_interval.empty())
-    options.sample_interval = "10 us";
+  const auto format = format_of(options);
+  if (options.fidelity == "packet" && (!options.trace.empty() || format == "html")) {
+    // Pictures without time series would show little.
+    if (options.sample_interval.empty()) options.sample_interval = "10 us";
+    options.records_pauses = true;
+  }
+  if (!options.fabric_csv.empty()) options.records_pauses = true;
   std::optional<Bytes> explained;
   // The table prints plain bytes: what is copied from it needs no unit.
   const bool is_plain = options.explain.find_first_not_of("0123456789") == std::string::npos;
@@ -54,7 +58,6 @@ int run(RunOptions options) {
   const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
   if (!result) return exit_code;
   const report::Document document{result->prediction, result->loaded.scenario, result->provenance};
-  const auto format = format_of(options);
   std::string text;
   if (format == "json") text = report::json(document);
   if (format == "csv") text = report::csv(document);
@@ -101,15 +104,16 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--explain", options->explain,
                    "split the time of one size (64MiB) or client (its name) into terms that add up to it")
       ->type_name("SIZE|NAME");
-  command->add_option("--trace", options->trace, "write terms, flows, queues and rates as a Chrome/Perfetto trace")
+  command
+      ->add_option("--trace", options->trace, "write terms, flows, pauses, queues and rates as a Chrome/Perfetto trace")
       ->type_name("FILE");
   command
       ->add_option("--fabric-csv", options->fabric_csv,
-                   "write PREFIX-flows.csv, -ports.csv, -pauses.csv, -queues.csv and -rates.csv")
+                   "write PREFIX-flows.csv, -ports.csv, -pauses.csv, -spans.csv, -queues.csv and -rates.csv")
       ->type_name("PREFIX");
   command
       ->add_option("--sample", options->sample_interval,
-                   "packet engine: queues and rates this often; default none, 10 us with --trace")
+                   "packet engine: queues and rates this often; default none, 10 us with --trace and HTML")
       ->type_name("TIME");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t k_most_quanta = 65'535;
 constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-through switch reads before it forwards
-constexpr double k_quantum_bytes = 64;  ///< 512 bit times
+constexpr double k_quantum_bytes = 64;       ///< 512 bit times
 /// Presets of simulators rather than ASICs: what no number of theirs says (store and forward, PAUSE out of band) comes
 /// with the packet engine's preset of the same name.
 bool is_simulator(const std::string& preset) { return preset == "htsim-like" || preset == "hpcc-ns3-like"; }

@@ -42,7 +42,11 @@ class ReportMaker {
       report.notifications += pair.cnps;
       report.retransmitted += pair.retransmitted;
     }
-    add_victims(report);
+    // Around a circle every flow waits for a queue it does not cross: nobody is more of a victim than the others.
+    if (!results_.deadlock) add_victims(report);
+    for (const auto& span : results_.pause_intervals)
+      report.pause_spans.push_back({network_.link_name(span.paused.port), span.paused.traffic_class,
+                                    network_.link_name(span.root), span.begin, span.end});
     for (const auto& edge : results_.pause_tree)
       report.pause_tree.push_back({place(edge.paused), place(edge.because), place(edge.root), edge.depth, edge.count});
     for (const auto& point : results_.queue_samples)

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <set>
 #include <tuple>
 
 #include "base/assert.hpp"
 #include "engine/host_limits.hpp"
+#include "engine/packet_demand.hpp"
 #include "engine/packet_fabric.hpp"
 #include "engine/packet_report.hpp"
 #include "packet/simulation.hpp"
@@ -27,8 +27,6 @@ using models::OperationPlan;
 /// Pieces in which a sender limited by its host hands a message to the HCA: the last one ends when the host would.
 constexpr std::int64_t k_most_pieces = 128;
 constexpr std::int64_t k_least_piece = 4096;  ///< a whole packet, so that headers weigh as in one message
-/// A host limit this near to the fabric's own rate is not paced.
-constexpr double k_near = 0.999;
 /// Queues in the time series: those that several flows share, most shared first.
 constexpr std::size_t k_most_sampled = 64;
 
@@ -46,8 +44,9 @@ class PacketRun {
         states_(jobs.size()) {}
 
   Result<PacketOutcome> run() {
-    receive_rates_ = receive_rates();
-    fabric_ = make_packet_fabric({topology_, parameters_, workloads_[0]->transport, used_hcas(), receive_rates_});
+    receive_rates_ = receive_rates(parameters_, resources_, jobs_);
+    fabric_ = make_packet_fabric(
+        {topology_, parameters_, workloads_[0]->transport, hcas_on_fabric(topology_, jobs_), receive_rates_});
     auto faults = packet::validate(fabric_.network);
     std::erase_if(faults, [](const Diagnostic& one) { return one.severity != Severity::error; });
     if (!faults.empty()) return tl::unexpected(faults);
@@ -80,62 +79,7 @@ class PacketRun {
     std::size_t pieces_left = 0;
   };
 
-  // ---- what the fabric must hold ----------------------------------------------------------------------------------
-
-  template <typename Visit>
-  void for_each_flow(const Visit& visit) const {
-    for (const auto& job : jobs_) {
-      for (const auto& round : job.plan->rounds) {
-        for (const auto& flow : round.flows) visit(flow);
-      }
-    }
-  }
-
-  /// All ends hang at a switch. Flows over a cable from HCA to HCA meet nobody and stay with the fluid rule.
-  [[nodiscard]] bool is_on_fabric(const Flow& flow) const {
-    return !flow.legs.empty() && std::all_of(flow.legs.begin(), flow.legs.end(), [&](const Leg& leg) {
-      const auto path = topology_.path_between_hcas(leg.from, leg.to, leg.flow);
-      return path && path->links.size() > 1;
-    });
-  }
-
-  [[nodiscard]] std::vector<DeviceId> used_hcas() const {
-    std::set<DeviceId> used;
-    for_each_flow([&](const Flow& flow) {
-      if (!is_on_fabric(flow)) return;
-      for (const auto& leg : flow.legs) {
-        used.insert(leg.from);
-        used.insert(leg.to);
-      }
-    });
-    return {used.begin(), used.end()};
-  }
-
-  [[nodiscard]] std::map<std::int32_t, double> receive_rates() const {
-    std::map<std::int32_t, double> rates;
-    for_each_flow([&](const Flow& flow) {
-      if (flow.legs.size() != 1 || !is_on_fabric(flow)) return;
-      const double rate = receive_rate(resources_, flow);
-      const auto to = flow.legs[0].to;
-      if (rate >= k_near * payload_rate(to)) return;
-      const auto [it, is_new] = rates.try_emplace(to.value, rate);
-      if (!is_new) it->second = std::min(it->second, rate);
-    });
-    return rates;
-  }
-
-  /// What the HCA's port carries after headers.
-  [[nodiscard]] double payload_rate(DeviceId hca) const {
-    const auto type = topology_.device(hca).type;
-    const auto value = [&](const char* field, double fallback) {
-      const auto* found = parameters_.find(fmt::format("{}.{}", type, field));
-      return found == nullptr ? fallback : found->value;
-    };
-    const double mtu = std::min(value("mtu", 4096), static_cast<double>(topology_.spec().fabric.mtu));
-    const auto ups = topology_.uplinks(hca);
-    const double rate = ups.empty() ? 0 : topology_.link_bandwidth(ups.front()).bytes_per_s;
-    return rate * mtu / (mtu + value("packet_header", 30));
-  }
+  // ---- set-up -----------------------------------------------------------------------------------------------------
 
   [[nodiscard]] packet::Options simulation_options() const {
     packet::Options out;
@@ -145,31 +89,26 @@ class PacketRun {
     out.seed = options_.seed;
     out.shortcuts = options_.shortcuts;
     out.stop = options_.stop;
-    if (options_.progress) out.progress = [this](Duration, std::uint64_t) { options_.progress(); };
+    if (options_.progress) {
+      out.progress = [this, all = std::max(1.0, payload_of(jobs_))](const packet::Progress& at) {
+        options_.progress(std::min(1.0, (static_cast<double>(at.delivered.value) + skipped_bytes_) / all));
+      };
+    }
+    out.record_pauses = options_.record_pauses;
     out.sample_interval = options_.sample_interval;
     if (options_.sample_interval.ps > 0) {
       out.sample_flows = true;
-      out.sampled_queues = shared_queues();
+      out.sampled_queues = sampled_queues();
     }
     return out;
   }
 
-  [[nodiscard]] std::vector<packet::PortClass> shared_queues() const {
-    std::map<LinkId, std::set<std::pair<DeviceId, DeviceId>>> users;
-    for_each_flow([&](const Flow& flow) {
-      if (!is_on_fabric(flow)) return;
-      for (const auto& leg : flow.legs) {
-        const auto path = topology_.path_between_hcas(leg.from, leg.to, leg.flow);
-        for (std::size_t i = 1; path && i < path->links.size(); ++i) users[path->links[i]].insert({leg.from, leg.to});
-      }
-    });
-    std::vector<std::pair<std::size_t, LinkId>> order;
-    for (const auto& [link, who] : users) order.emplace_back(who.size(), link);
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  [[nodiscard]] std::vector<packet::PortClass> sampled_queues() const {
     std::vector<packet::PortClass> out;
-    for (const auto& [count, link] : order) {
-      if (out.size() == k_most_sampled) break;
-      out.push_back({fabric_.sender(link), static_cast<std::uint8_t>(priority_of(0, -1))});
+    for (const auto& queue : shared_queues(topology_, jobs_, k_most_sampled)) {
+      const packet::PortClass one{fabric_.sender(queue.link),
+                                  static_cast<std::uint8_t>(priority_of(queue.job, queue.priority))};
+      if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
     }
     return out;
   }
@@ -218,7 +157,7 @@ class PacketRun {
   void start_flow(std::size_t j, std::size_t f) {
     const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
     const double rate = states_[j].limits[states_[j].round].send_rates[f];
-    if (!is_on_fabric(flow) || flow.bytes <= 0) {
+    if (!is_on_fabric(topology_, flow) || flow.bytes <= 0) {
       // Nothing enters the fabric: as in the fluid engine.
       const auto transfer = flow.bytes <= 0 || !std::isfinite(rate) ? Duration{} : from_seconds(flow.bytes / rate);
       simulation_->at(simulation_->now() + flow.latency + transfer, [this, j, f] { end_flow(j, f); });
@@ -287,9 +226,9 @@ class PacketRun {
   }
 
   [[nodiscard]] int priority_of(std::size_t j, int flow_priority) const {
-    if (flow_priority >= 0) return flow_priority;
-    if (workloads_[j]->transport.priority) return *workloads_[j]->transport.priority;
-    return settings_.flow_control == FlowControl::credits ? 0 : settings_.pfc.front();
+    if (has_lane_rule(topology_, settings_)) return 0;  // where routes start
+    return priority_in_use(settings_, workloads_[j]->transport.priority,
+                           flow_priority < 0 ? std::nullopt : std::optional(flow_priority));
   }
 
   /// Made at first use. A READ's initiator is the receiver of the data.
@@ -305,11 +244,15 @@ class PacketRun {
     pair.traffic_class = priority;
     if (workloads_[0]->transport.routing == "ecmp") {
       pair.route = ports_of(there);
-      pair.reverse_route = ports_of(way_back(there, route_of(leg.to, leg.from, leg.flow)));
+      const auto back = way_back(there, route_of(leg.to, leg.from, leg.flow));
+      pair.reverse_route = ports_of(back);
+      pair.lanes = lanes_of(there);
+      pair.reverse_lanes = lanes_of(back);
     }
     if (is_read) {
       std::swap(pair.source, pair.destination);
       std::swap(pair.route, pair.reverse_route);
+      std::swap(pair.lanes, pair.reverse_lanes);
     }
     auto name = flow.name;
     if (name.empty()) name = fmt::format("{} -> {}", topology_.device(leg.from).name, topology_.device(leg.to).name);
@@ -318,6 +261,18 @@ class PacketRun {
       flow_names_.push_back(name);
     }
     return pairs;
+  }
+
+  /// Virtual lanes from the first switch on, where routes change them on their way (torus, dragonfly); else none.
+  [[nodiscard]] std::vector<std::uint8_t> lanes_of(const std::vector<LinkId>& links) const {
+    std::vector<std::uint8_t> lanes;
+    if (!has_lane_rule(topology_, settings_)) return lanes;
+    int lane = 0;
+    for (std::size_t i = 1; i < links.size(); ++i) {
+      lane = topology_.next_lane(links[i - 1], lane, links[i], settings_.virtual_lanes);
+      lanes.push_back(static_cast<std::uint8_t>(lane));
+    }
+    return lanes;
   }
 
   [[nodiscard]] std::vector<LinkId> route_of(DeviceId from, DeviceId to, std::uint64_t flow) const {
@@ -366,6 +321,7 @@ class PacketRun {
     if (jobs_.size() == 1 && !options_.full_expansion && took == state.last_round) {
       const auto left = round.repeat - state.repeat;
       state.skipped += left * (took + timing.fixed);
+      skipped_bytes_ += payload_of(round) * static_cast<double>(left);
       state.transfer[state.round] += left * (took - timing.latency);
       state.repeat = round.repeat;
     }
@@ -407,6 +363,7 @@ class PacketRun {
   std::map<std::tuple<std::size_t, DeviceId, DeviceId, std::uint64_t, int>, std::vector<packet::QueuePairId>>
       queue_pairs_;
   std::vector<std::string> flow_names_;  ///< per queue pair
+  double skipped_bytes_ = 0;             ///< of repeats that were not simulated
 };
 
 /// Settings that hold for a whole simulation must not differ between workloads.

@@ -23,8 +23,9 @@ struct PacketOptions {
   bool full_expansion = false;
   bool shortcuts = true;  ///< of the packet engine itself
   Duration sample_interval;
+  bool record_pauses = false;
   const std::atomic<bool>* stop = nullptr;
-  std::function<void()> progress;
+  std::function<void(double share_done)> progress;
 };
 
 struct PacketOutcome {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/interval.hpp"
+#include "fabricast/lossless.hpp"
 
 namespace fabricast::engine {
 
@@ -156,13 +157,17 @@ struct RowBuilder {
 };
 
 /// Completion of every flow of the first round, which is the only one of plans that ask for it.
-std::vector<FlowTime> flow_times(const RowBuilder& builder) {
+std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> workload_priority) {
   std::vector<FlowTime> out;
   if (!builder.plan.has_flow_times || builder.plan.rounds.empty()) return out;
   const auto& round = builder.plan.rounds[0];
+  const auto settings = lossless_settings(builder.resources.topology(), builder.parameters);
+  const bool has_lanes = has_lane_rule(builder.resources.topology(), settings);
   for (std::size_t f = 0; f < round.flows.size(); ++f) {
     const auto& flow = round.flows[f];
-    out.push_back({flow.name, flow.priority, Bytes{static_cast<std::int64_t>(flow.bytes)}, flow.start,
+    const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
+    const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
+    out.push_back({flow.name, priority, Bytes{static_cast<std::int64_t>(flow.bytes)}, flow.start,
                    builder.timing.rounds[0].flow_ends[f], flow.latency - flow.start + builder.alone_time(flow)});
   }
   return out;
@@ -199,7 +204,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
     row.low_time = plan.low;
     row.high_time = plan.high;
   }
-  row.flows = flow_times(builder);
+  row.flows = flow_times(builder, workload.transport.priority);
   return row;
 }
 

@@ -109,6 +109,7 @@ class Simulator {
   }
 
   void run_row(std::size_t i) {
+    row_ = i;
     std::vector<OperationPlan> plans;
     for (std::size_t w = 0; w < planners_.size(); ++w) {
       const auto sizes = sizes_of(scenario_.workloads[w]);
@@ -125,6 +126,7 @@ class Simulator {
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet);
       row.fabric = report;
+      if (report && !report->is_finished()) row.bottleneck = fmt::format("not finished: {}", report->stop);
       prediction_.workloads[w].rows.push_back(std::move(row));
     }
   }
@@ -140,7 +142,13 @@ class Simulator {
     packet.full_expansion = options_.full_expansion;
     packet.shortcuts = options_.packet_shortcuts;
     packet.sample_interval = options_.sample_interval;
+    packet.record_pauses = options_.record_pauses;
     packet.stop = options_.stop;
+    if (options_.progress) {
+      packet.progress = [&](double share) {
+        options_.progress((static_cast<double>(row_) + share) / static_cast<double>(num_rows_));
+      };
+    }
     auto outcome = engine::run_packets(parameters_, resources_, jobs, workloads, packet);
     if (!outcome) {
       faults_.insert(faults_.end(), outcome.error().begin(), outcome.error().end());
@@ -183,6 +191,7 @@ class Simulator {
   models::PlanContext context_;
   std::vector<std::unique_ptr<Planner>> planners_;
   std::size_t num_rows_ = 0;
+  std::size_t row_ = 0;  ///< under way
   Prediction prediction_;
   Diagnostics faults_;
   std::string doubt_;

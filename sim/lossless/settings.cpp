@@ -110,6 +110,19 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   return out;
 }
 
+int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow) {
+  const bool is_credits = settings.flow_control == FlowControl::credits;
+  const int asked = flow.value_or(workload.value_or(is_credits || settings.pfc.empty() ? 0 : settings.pfc.front()));
+  return is_credits ? asked % std::max(1, settings.virtual_lanes) : asked;
+}
+
+bool has_lane_rule(const Topology& topology, const LosslessSettings& settings) {
+  const auto& fabric = topology.spec().fabric;
+  const bool has_rings = fabric.kind == FabricKind::torus || fabric.kind == FabricKind::dragonfly;
+  return settings.flow_control == FlowControl::credits && settings.virtual_lanes > 1 && has_rings &&
+         fabric.routing != Routing::up_down;
+}
+
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type) {
   const Resolver resolver(topology, parameters);
   const auto& given = resolver.given().dcqcn;

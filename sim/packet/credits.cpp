@@ -36,11 +36,11 @@ void Simulation::Engine::begin_starvation(std::uint32_t port, int traffic_class)
   seldom.starved_since = now;
   seldom.first_paused = std::min(seldom.first_paused, now);
   auto& root = at(port, traffic_class).root;
-  const std::uint32_t because = blocking_egress(ports[port].peer, traffic_class);
+  const auto [because, lane] = blocking_egress(ports[port].peer, traffic_class);
   root = because;
   if (because == k_none) return;
-  const std::uint32_t above = at(because, traffic_class).root;
-  if (count(because, traffic_class).starved_since != k_never && above != k_none) root = above;
+  const std::uint32_t above = at(because, lane).root;
+  if (count(because, lane).starved_since != k_never && above != k_none) root = above;
   count_pause_cause(port, traffic_class, because, root);
 }
 
@@ -53,45 +53,49 @@ void Simulation::Engine::end_starvation(std::uint32_t port, int traffic_class) {
   seldom.starved_since = k_never;
 }
 
-// Packets from input `port` for `egress`; looks at the first ones behind the head only.
-std::uint32_t Simulation::Engine::packets_between(std::uint32_t port, std::uint32_t egress, int traffic_class) const {
+// Packets that came in by `port` in `in_lane` and go on by `egress` in `lane`; looks at the first ones behind the head
+// only.
+std::uint32_t Simulation::Engine::packets_between(std::uint32_t port, int in_lane, std::uint32_t egress,
+                                                  int lane) const {
   constexpr int k_packets_looked_at = 16;
   const auto& memory = switches[ports[port].node];
-  const auto& list =
-      memory.inputs[traffic_class][std::size_t{ports[egress].local} * memory.num_ports + ports[port].local];
+  const auto& list = memory.inputs[lane][std::size_t{ports[egress].local} * memory.num_ports + ports[port].local];
   std::uint32_t found = 0;
-  for (auto id = list.head; id != k_none; id = packets[id].next) ++found;
+  for (auto id = list.head; id != k_none; id = packets[id].next)
+    if (packets[id].ingress_class == in_lane) ++found;
   int looked_at = 0;
-  for (auto id = credits[static_cast<std::size_t>(traffic_class)][port].behind.head;
+  for (auto id = credits[static_cast<std::size_t>(in_lane)][port].behind.head;
        id != k_none && looked_at < k_packets_looked_at; id = packets[id].next, ++looked_at)
-    if (packets[id].egress == egress) ++found;
+    if (packets[id].egress == egress && packets[id].traffic_class == lane) ++found;
   return found;
 }
 
-/// The egress that keeps packets of input `port` waiting: of those that they want, the one that most other inputs want
-/// too or that has no credits itself, then the one with most of the packets. A slow host blames itself; none when the
-/// input is empty.
-std::uint32_t Simulation::Engine::blocking_egress(std::uint32_t port, int traffic_class) const {
+/// The egress queue that keeps packets of lane `in_lane` of input `port` waiting: of those that they want, the one that
+/// most other inputs want too or that has no credits itself, then the one with most of the packets. A slow host blames
+/// itself; none when the input is empty.
+std::pair<std::uint32_t, int> Simulation::Engine::blocking_egress(std::uint32_t port, int in_lane) const {
   const auto& state = ports[port];
-  if (state.is_host) return at(port, traffic_class).ingress > 0 ? port : k_none;
+  if (state.is_host) return {at(port, in_lane).ingress > 0 ? port : k_none, in_lane};
   const auto& memory = switches[state.node];
-  if (memory.inputs[traffic_class].empty()) return k_none;
   std::pair<int, std::uint32_t> most{-1, 0};
-  std::uint32_t egress = k_none;
-  for (const auto sibling : network.nodes[state.node].ports) {
-    const std::uint32_t packets_here = packets_between(port, index(sibling), traffic_class);
-    if (packets_here == 0) continue;
-    int rivals = count(index(sibling), traffic_class).starved_since != k_never ? 1 : 0;
-    for (std::uint32_t word = 0; word < memory.words; ++word) {
-      auto bits = memory.waiting[traffic_class][std::size_t{ports[index(sibling)].local} * memory.words + word];
-      if (word == state.local / 64) bits &= ~(std::uint64_t{1} << state.local % 64);
-      rivals += std::popcount(bits);
+  std::pair<std::uint32_t, int> blocking{k_none, in_lane};
+  for (int lane = 0; lane < k_num_classes; ++lane) {
+    if (memory.inputs[lane].empty()) continue;
+    for (const auto sibling : network.nodes[state.node].ports) {
+      const std::uint32_t packets_here = packets_between(port, in_lane, index(sibling), lane);
+      if (packets_here == 0) continue;
+      int rivals = count(index(sibling), lane).starved_since != k_never ? 1 : 0;
+      for (std::uint32_t word = 0; word < memory.words; ++word) {
+        auto bits = memory.waiting[lane][std::size_t{ports[index(sibling)].local} * memory.words + word];
+        if (word == state.local / 64) bits &= ~(std::uint64_t{1} << state.local % 64);
+        rivals += std::popcount(bits);
+      }
+      if (std::pair{rivals, packets_here} <= most) continue;
+      most = {rivals, packets_here};
+      blocking = {index(sibling), lane};
     }
-    if (std::pair{rivals, packets_here} <= most) continue;
-    most = {rivals, packets_here};
-    egress = index(sibling);
   }
-  return egress;
+  return blocking;
 }
 
 // Counts a packet in the input buffer of its lane.
@@ -161,7 +165,7 @@ void Simulation::Engine::enqueue_at_input(std::uint32_t egress, std::uint32_t id
   packet.egress = egress;
   const auto& memory = switches[ports[egress].node];
   if (!memory.config->credits.has_virtual_output_queues) {
-    auto& lane = lane_of(packet.ingress, packet.traffic_class);
+    auto& lane = lane_of(packet.ingress, packet.ingress_class);
     if (lane.has_head) {
       append(lane.behind, id);
       return;
@@ -247,6 +251,7 @@ void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class
     ports[egress].queued = static_cast<std::uint8_t>(ports[egress].queued & ~(1U << traffic_class));
   take_credit(egress, traffic_class, packet.frame);
   const std::uint32_t ingress = packet.ingress;
+  const int ingress_class = packet.ingress_class;
   const std::uint32_t frame = packet.frame;
   if (ports[egress].serving != k_none) {
     --ports[ports[egress].serving].in_service;
@@ -256,9 +261,9 @@ void Simulation::Engine::send_arbitrated(std::uint32_t egress, int traffic_class
   ++ports[ingress].in_service;
   transmit(egress, id);
   events.push(ports[egress].free_at, EventKind::input_free, egress);
-  release_credited(ingress, traffic_class, frame);
+  release_credited(ingress, ingress_class, frame);
   if (memory.config->credits.has_virtual_output_queues) return;
-  auto& lane = lane_of(ingress, traffic_class);
+  auto& lane = lane_of(ingress, ingress_class);
   lane.has_head = lane.behind.head != k_none;
   if (!lane.has_head) return;
   const std::uint32_t next = take_first(lane.behind);

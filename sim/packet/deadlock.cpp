@@ -37,25 +37,35 @@ std::vector<PortClass> cycle_in(const std::map<std::uint32_t, std::vector<std::u
 
 }  // namespace
 
-// Egress queues of the peer with packets that came in from `port`.
+// Egress queues of the peer with packets that came in from `port` in this class.
 std::vector<std::uint32_t> Simulation::Engine::waits_for(std::uint32_t port, int traffic_class) const {
   std::vector<std::uint32_t> out;
   const std::uint32_t peer = ports[port].peer;
-  const auto& memory = switches[ports[peer].node];
   for (const auto sibling_id : network.nodes[ports[peer].node].ports) {
     const std::uint32_t sibling = index(sibling_id);
-    bool holds = false;
-    if (ports[peer].has_credits) {
-      const auto& lists = memory.inputs[traffic_class];
-      holds = !lists.empty() &&
-              lists[std::size_t{ports[sibling].local} * memory.num_ports + ports[peer].local].head != k_none;
-    } else if (!ports[sibling].is_host) {
-      for (auto id = at(sibling, traffic_class).queue.head; id != k_none && !holds; id = packets[id].next)
-        holds = packets[id].ingress == peer;
+    for (int lane = 0; lane < k_num_classes; ++lane) {
+      if (!ports[peer].has_credits && lane != traffic_class) continue;
+      if (holds_packets_of(sibling, lane, peer, traffic_class))
+        out.push_back(sibling * k_num_classes + static_cast<unsigned>(lane));
     }
-    if (holds) out.push_back(sibling * k_num_classes + static_cast<unsigned>(traffic_class));
   }
   return out;
+}
+
+/// Whether a packet that came in by `ingress` in `in_class` waits in an egress queue.
+bool Simulation::Engine::holds_packets_of(std::uint32_t egress, int traffic_class, std::uint32_t ingress,
+                                          int in_class) const {
+  auto id = k_none;
+  if (ports[ingress].has_credits) {
+    const auto& memory = switches[ports[ingress].node];
+    const auto& lists = memory.inputs[traffic_class];
+    if (!lists.empty()) id = lists[std::size_t{ports[egress].local} * memory.num_ports + ports[ingress].local].head;
+    while (id != k_none && packets[id].ingress_class != in_class) id = packets[id].next;
+  } else if (!ports[egress].is_host) {
+    id = at(egress, traffic_class).queue.head;
+    while (id != k_none && packets[id].ingress != ingress) id = packets[id].next;
+  }
+  return id != k_none;
 }
 
 void Simulation::Engine::watch() {

@@ -125,7 +125,7 @@ StopReason Simulation::Engine::run(Time until) {
     handle(event);
     if (++num_events < look) continue;
     look = num_events + options.progress_events;
-    if (options.progress) options.progress(Duration{now}, finished_messages);
+    if (options.progress) options.progress({Duration{now}, finished_messages, Bytes{delivered_bytes}});
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed))
       return stop_reason = StopReason::interrupted;
   }

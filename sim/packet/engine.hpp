@@ -27,6 +27,8 @@ inline constexpr std::uint32_t k_credit_wire_bytes = 12;
 /// What a cut-through switch must have of a packet before it can forward: one minimal frame.
 inline constexpr std::uint32_t k_header_wire_bytes = 72;
 inline constexpr std::uint32_t k_credit_block = 64;
+/// In the table of lanes: that of the link before.
+inline constexpr std::uint8_t k_same_lane = 0xff;
 
 struct Simulation::Engine {
   Engine(const Network& network, Options options);
@@ -89,8 +91,8 @@ struct Simulation::Engine {
   bool has_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
   void begin_starvation(std::uint32_t port, int traffic_class);
   void end_starvation(std::uint32_t port, int traffic_class);
-  [[nodiscard]] std::uint32_t packets_between(std::uint32_t port, std::uint32_t egress, int traffic_class) const;
-  [[nodiscard]] std::uint32_t blocking_egress(std::uint32_t port, int traffic_class) const;
+  [[nodiscard]] std::uint32_t packets_between(std::uint32_t port, int in_lane, std::uint32_t egress, int lane) const;
+  [[nodiscard]] std::pair<std::uint32_t, int> blocking_egress(std::uint32_t port, int in_lane) const;
   void take_credit(std::uint32_t port, int traffic_class, std::uint32_t frame);
   void receive_credited(std::uint32_t port, std::uint32_t packet);
   void release_credited(std::uint32_t port, int traffic_class, std::uint32_t bytes);
@@ -125,6 +127,7 @@ struct Simulation::Engine {
   void process(std::uint32_t port, std::uint32_t packet);
   void on_data(std::uint32_t port, const Packet& packet);
   void accept(std::uint32_t port, const Packet& packet);
+  void count_payload(QueuePairState& state, const Packet& packet);
   static bool note_arrival(QueuePairState& state, std::uint32_t number);
   void accept_out_of_order(std::uint32_t port, const Packet& packet);
   void finish_message(std::uint32_t port, std::uint32_t message);
@@ -137,6 +140,10 @@ struct Simulation::Engine {
   // routes.cpp
   void set_routes(QueuePairState& state, const QueuePair& given);
   std::uint32_t add_route(std::uint32_t from, std::uint32_t to, std::uint64_t flow, const std::vector<PortId>& given);
+  void set_lanes(std::uint32_t first_hop, const std::vector<std::uint8_t>& lanes);
+  [[nodiscard]] int lane_on_hop(std::uint32_t hop, int traffic_class) const {
+    return hop < hop_lanes.size() && hop_lanes[hop] != k_same_lane ? hop_lanes[hop] : traffic_class;
+  }
   std::uint32_t next_port(std::uint32_t node, Packet& packet);
   std::uint32_t choose_port(std::uint32_t node, const QueuePairState& state, int traffic_class);
 
@@ -145,10 +152,13 @@ struct Simulation::Engine {
   void watch();
   void find_deadlock(bool is_stalled);
   std::vector<std::uint32_t> waits_for(std::uint32_t port, int traffic_class) const;
+  [[nodiscard]] bool holds_packets_of(std::uint32_t egress, int traffic_class, std::uint32_t ingress,
+                                      int in_class) const;
 
   // results.cpp
   void count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because, std::uint32_t root);
   void record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since);
+  [[nodiscard]] std::vector<PauseInterval> open_pauses() const;
   [[nodiscard]] PortStatistics statistics_of(std::uint32_t port, int traffic_class) const;
   [[nodiscard]] std::vector<PauseEdge> pause_tree() const;
   [[nodiscard]] std::vector<Victim> victims() const;
@@ -231,6 +241,7 @@ struct Simulation::Engine {
   std::vector<QueuePairState> queue_pairs;
   std::vector<MessageState> messages;
   std::vector<std::uint32_t> hops;         ///< routes of all queue pairs, one after another
+  std::vector<std::uint8_t> hop_lanes;     ///< [hop]; empty while no queue pair names lanes
   std::vector<std::uint32_t> spray_turn;   ///< [node]
   std::vector<PacketList> receive_queues;  ///< [port]: host ports with a receive rate
   std::vector<Time> receive_free;          ///< [port]
@@ -248,6 +259,7 @@ struct Simulation::Engine {
   std::uint64_t num_events = 0, packet_hops = 0, delivered_packets = 0, lossless_drops = 0, lossy_drops = 0;
   std::size_t idle_events = 0;         ///< pending events that move nothing: samples, watches, refreshes
   std::uint64_t accepted_packets = 0;  ///< in order, or new
+  std::int64_t delivered_bytes = 0;    ///< payload, of all queue pairs
   std::uint64_t hops_at_watch = 0, accepted_at_watch = 0;
   int futile_watches = 0;  ///< in a row: packets moved, none was accepted
   std::uint64_t unfinished_messages = 0, finished_messages = 0;

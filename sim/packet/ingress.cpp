@@ -22,6 +22,7 @@ void Simulation::Engine::arrive_at_switch(std::uint32_t port, std::uint32_t id) 
   auto& packet = packets[id];
   const auto& state = ports[port];
   const auto& config = config_of(port);
+  const std::uint32_t hop = packet.route;
   const std::uint32_t egress = next_port(state.node, packet);
   const auto cell = static_cast<std::uint32_t>(config.cell.value);
   packet.counted = cell == 1 ? packet.frame : (packet.frame + cell - 1) / cell * cell;
@@ -33,6 +34,9 @@ void Simulation::Engine::arrive_at_switch(std::uint32_t port, std::uint32_t id) 
   }
   if (state.has_credits) {
     receive_credited(port, id);
+    packet.ingress_class = packet.traffic_class;
+    if (hop < hop_lanes.size())
+      packet.traffic_class = static_cast<std::uint8_t>(lane_on_hop(hop, packet.traffic_class));
     enqueue_at_input(egress, id);
     return;
   }

@@ -107,6 +107,14 @@ void Simulation::Engine::on_data(std::uint32_t port, const Packet& packet) {
   }
 }
 
+void Simulation::Engine::count_payload(QueuePairState& state, const Packet& packet) {
+  state.last_delivered = now;
+  if (packet.kind != PacketKind::data) return;
+  const std::int64_t bytes = packet.frame - transport_of(state.source).header.value;
+  state.delivered += bytes;
+  delivered_bytes += bytes;
+}
+
 // The next packet in order.
 void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
   auto& state = queue_pairs[packet.queue_pair];
@@ -114,8 +122,7 @@ void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
   ++state.packets;
   ++accepted_packets;
   state.has_sent_nak = false;
-  if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
-  state.last_delivered = now;
+  count_payload(state, packet);
   if (packet.is_last) finish_message(port, packet.message);
   // The data of a READ answer its request.
   if (packet.asks_ack && packet.kind == PacketKind::data) answer(port, packet.queue_pair, PacketKind::ack);
@@ -155,8 +162,7 @@ void Simulation::Engine::accept_out_of_order(std::uint32_t port, const Packet& p
   }
   ++state.packets;
   ++accepted_packets;
-  if (packet.kind == PacketKind::data) state.delivered += packet.frame - transport_of(state.source).header.value;
-  state.last_delivered = now;
+  count_payload(state, packet);
   const bool is_ack_due = state.expected / state.ack_every != before / state.ack_every || packet.asks_ack ||
                           (state.arrived.empty() && state.expected == state.end_packet);
   auto& message = messages[packet.message];

@@ -25,6 +25,22 @@ void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std
   pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
 }
 
+// Pauses and waits for credits that have not ended.
+std::vector<PauseInterval> Simulation::Engine::open_pauses() const {
+  std::vector<PauseInterval> out;
+  for (int number = 0; number < k_num_classes; ++number) {
+    if (!is_used(number)) continue;
+    for (std::uint32_t port = 0; port < ports.size(); ++port) {
+      const auto& entry = at(port, number);
+      const Time since = std::min(entry.paused_since, count(port, number).starved_since);
+      if (since >= now || entry.root == k_none) continue;
+      out.push_back(
+          {port_class(port, static_cast<std::uint32_t>(number)), PortId{entry.root}, Duration{since}, Duration{now}});
+    }
+  }
+  return out;
+}
+
 PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
   PortStatistics out;
   out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
@@ -94,21 +110,24 @@ std::vector<Victim> Simulation::Engine::victims() const {
     if (state.first_sent == k_never || state.has_free_route) continue;
     const auto path = hops_of(state);
     Victim victim{QueuePairId{id}, {}, {}, Duration{0}};
-    for (const auto port : path) {
-      const auto& seldom = count(port, state.traffic_class);
-      const auto statistics = statistics_of(port, state.traffic_class);
+    for (std::size_t hop = 0; hop < path.size(); ++hop) {
+      const auto port = path[hop];
+      const int lane = hop == 0 ? state.traffic_class
+                                : lane_on_hop(state.route + static_cast<std::uint32_t>(hop) - 1, state.traffic_class);
+      const auto& seldom = count(port, lane);
+      const auto statistics = statistics_of(port, lane);
       const Time paused = (statistics.paused + statistics.starved).ps;
       const bool is_over = state.oldest == k_none;
-      const bool overlaps = seldom.first_paused < (is_over ? state.last_delivered : now) &&
-                            (seldom.last_paused > state.first_sent || seldom.starved_since < now ||
-                             at(port, state.traffic_class).paused_since < now);
-      const auto roots = roots_of.find({port, state.traffic_class});
+      const bool overlaps =
+          seldom.first_paused < (is_over ? state.last_delivered : now) &&
+          (seldom.last_paused > state.first_sent || seldom.starved_since < now || at(port, lane).paused_since < now);
+      const auto roots = roots_of.find({port, static_cast<std::uint32_t>(lane)});
       if (!overlaps || roots == roots_of.end() || paused <= victim.paused.ps) continue;
       const auto main_root =
           std::ranges::max_element(roots->second, {}, [](const auto& entry) { return entry.second; })->first;
       if (std::ranges::find(path, main_root) != path.end() || main_root == state.destination) continue;
-      victim.paused_at = port_class(port, state.traffic_class);
-      victim.root = port_class(main_root, state.traffic_class);
+      victim.paused_at = port_class(port, static_cast<std::uint32_t>(lane));
+      victim.root = port_class(main_root, static_cast<std::uint32_t>(lane));
       victim.paused = {paused};
     }
     if (victim.paused.ps > 0) out.push_back(victim);
@@ -145,6 +164,10 @@ Results Simulation::Engine::results() const {
   out.queue_samples = queue_samples;
   out.flow_samples = flow_samples;
   out.pause_intervals = pause_intervals;
+  if (options.record_pauses) {
+    const auto still = open_pauses();
+    out.pause_intervals.insert(out.pause_intervals.end(), still.begin(), still.end());
+  }
   out.deadlock = deadlock;
   return out;
 }

@@ -14,6 +14,8 @@ void Simulation::Engine::set_routes(QueuePairState& state, const QueuePair& give
   state.route_hops = add_route(state.source, state.destination, 2 * flow, given.route);
   state.reverse_route = static_cast<std::uint32_t>(hops.size());
   state.reverse_hops = add_route(state.destination, state.source, 2 * flow + 1, given.reverse_route);
+  set_lanes(state.route, given.lanes);
+  set_lanes(state.reverse_route, given.reverse_lanes);
 }
 
 // Appends the egress ports of all switches between two host ports to the table of hops; gives their number.
@@ -39,6 +41,16 @@ std::uint32_t Simulation::Engine::add_route(std::uint32_t from, std::uint32_t to
   }
   hops.push_back(last_hop);
   return length;
+}
+
+void Simulation::Engine::set_lanes(std::uint32_t first_hop, const std::vector<std::uint8_t>& lanes) {
+  if (lanes.empty()) return;
+  hop_lanes.resize(hops.size(), k_same_lane);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    FABRICAST_ASSERT(lanes[i] < k_num_classes && first_hop + i < hops.size(), "lane {} of hop {}", lanes[i], i);
+    hop_lanes[first_hop + i] = lanes[i];
+    use_class(lanes[i]);
+  }
 }
 
 std::uint32_t Simulation::Engine::next_port(std::uint32_t node, Packet& packet) {

@@ -27,6 +27,13 @@ enum class RoutingMode {
   adaptive,  ///< the port with the shortest egress queue per packet, ties in turn; needs out_of_order receivers
 };
 
+/// How far a run is.
+struct Progress {
+  Duration now;
+  std::uint64_t finished_messages = 0;
+  Bytes delivered;  ///< payload
+};
+
 struct Options {
   RoutingMode routing = RoutingMode::ecmp;
   std::uint64_t seed = 1;      ///< ECMP hashes and ECN marks
@@ -39,7 +46,7 @@ struct Options {
   Duration deadlock_interval{1'000'000'000};  ///< how often a cycle of waiting queues is looked for
   const std::atomic<bool>* stop = nullptr;    ///< raise it to interrupt run(); results() then has what happened so far
   std::uint64_t progress_events = 1 << 20;    ///< events between two calls of `progress` and two looks at `stop`
-  std::function<void(Duration now, std::uint64_t finished_messages)> progress;
+  std::function<void(const Progress&)> progress;
 };
 
 /// A connection between two HCA ports, with its own packet numbers, window and DCQCN state.
@@ -51,6 +58,10 @@ struct QueuePair {
   /// choose (the host's own port is implied). Empty = routing mode of the options.
   std::vector<PortId> route;
   std::vector<PortId> reverse_route;  ///< the same for acknowledgements, CNPs and READ data
+  /// Credits: virtual lane on each link of `route` and of `reverse_route`; empty = the class all the way. Rings of
+  /// links stay free of deadlock when packets change lanes on their way round.
+  std::vector<std::uint8_t> lanes;
+  std::vector<std::uint8_t> reverse_lanes;
 };
 
 enum class Verb { write, send, read };  ///< write and send differ only in what they mean to the reader of a report

@@ -29,9 +29,10 @@ struct alignas(64) Packet {
   std::uint32_t egress = k_none;   ///< port by which it leaves this node; credits only
   std::uint32_t route = k_none;    ///< its next egress port in the table of hops; none = chosen per packet
   PacketKind kind = PacketKind::data;
-  std::uint8_t traffic_class = 0;
-  std::uint8_t gap = 0;        ///< preamble and gap on the wire, bytes
-  bool is_marked : 1 = false;  ///< ECN congestion experienced
+  std::uint8_t traffic_class = 0;  ///< on a wire or in a queue: of that link; credits may change it from link to link
+  std::uint8_t ingress_class = 0;  ///< credits: of the link it came in by
+  std::uint8_t gap = 0;            ///< preamble and gap on the wire, bytes
+  bool is_marked : 1 = false;      ///< ECN congestion experienced
   bool asks_ack : 1 = false;
   bool is_last : 1 = false;  ///< of its message
 };

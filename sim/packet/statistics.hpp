@@ -144,7 +144,8 @@ struct Results {
   std::vector<Victim> victims;
   std::vector<QueueSample> queue_samples;
   std::vector<FlowSample> flow_samples;
-  std::vector<PauseInterval> pause_intervals;  ///< in the order of their ends, with Options::record_pauses
+  /// In the order of their ends, with Options::record_pauses; those that last end now.
+  std::vector<PauseInterval> pause_intervals;
   std::optional<Deadlock> deadlock;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of the packet engine as RFC 4180 files: flows, ports, pauses, queues, rates.
+// Tables of the packet engine as RFC 4180 files: flows, ports, pauses and their spans, queues, rates.
 #include <fmt/format.h>
 
 #include "report/csv_field.hpp"
@@ -56,6 +56,16 @@ std::string pauses_csv(const Document& document) {
                });
 }
 
+std::string spans_csv(const Document& document) {
+  return table(document, "port,priority,root,begin_ps,end_ps",
+               [](const Row& row, const std::string& head, std::string& out) {
+                 if (!row.fabric) return;
+                 for (const auto& one : row.fabric->pause_spans)
+                   out += fmt::format("{},{},{},{},{},{}\r\n", head, csv_field(one.link), one.priority,
+                                      csv_field(one.root), one.begin.ps, one.end.ps);
+               });
+}
+
 std::string queues_csv(const Document& document) {
   return table(document, "time_ps,port,priority,queue_bytes,rate_bytes_per_s",
                [](const Row& row, const std::string& head, std::string& out) {
@@ -79,11 +89,8 @@ std::string rates_csv(const Document& document) {
 }  // namespace
 
 std::vector<NamedText> fabric_csv(const Document& document) {
-  return {{"flows", flows_csv(document)},
-          {"ports", ports_csv(document)},
-          {"pauses", pauses_csv(document)},
-          {"queues", queues_csv(document)},
-          {"rates", rates_csv(document)}};
+  return {{"flows", flows_csv(document)}, {"ports", ports_csv(document)},   {"pauses", pauses_csv(document)},
+          {"spans", spans_csv(document)}, {"queues", queues_csv(document)}, {"rates", rates_csv(document)}};
 }
 
 }  // namespace fabricast::report

@@ -49,7 +49,7 @@ Json fabric_json(const FabricReport& fabric) {
            {"marked_packets", fabric.marked_packets},
            {"notifications", fabric.notifications},
            {"retransmitted_packets", fabric.retransmitted}};
-  for (const auto* key : {"ports", "victims", "pause_tree", "queues", "rates"}) out[key] = Json::array();
+  for (const auto* key : {"ports", "victims", "pause_tree", "pause_spans", "queues", "rates"}) out[key] = Json::array();
   for (const auto& port : fabric.ports) out["ports"].push_back(port_json(port));
   for (const auto& one : fabric.victims)
     out["victims"].push_back(
@@ -60,6 +60,12 @@ Json fabric_json(const FabricReport& fabric) {
                                  {"root", one.root},
                                  {"depth", one.depth},
                                  {"count", one.count}});
+  for (const auto& one : fabric.pause_spans)
+    out["pause_spans"].push_back({{"port", one.link},
+                                  {"priority", one.priority},
+                                  {"root", one.root},
+                                  {"begin_ps", one.begin.ps},
+                                  {"end_ps", one.end.ps}});
   for (const auto& one : fabric.queues)
     out["queues"].push_back({{"time_ps", one.time.ps},
                              {"port", one.link},
@@ -78,6 +84,34 @@ void add_process_name(int process, const std::string& name, Json& events) {
   events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", name}}}});
 }
 
+void add_thread_name(int process, int thread, const std::string& name, Json& events) {
+  events.push_back(
+      {{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}});
+  // Viewers sort by name otherwise.
+  events.push_back({{"name", "thread_sort_index"},
+                    {"ph", "M"},
+                    {"pid", process},
+                    {"tid", thread},
+                    {"args", {{"sort_index", thread}}}});
+}
+
+/// A track per paused port, after the flows; a slice per pause, named after the queue it came from.
+void add_pauses(const FabricReport& fabric, int process, int first_thread, Json& events) {
+  std::map<std::pair<std::string, int>, int> track;
+  for (const auto& one : fabric.pause_spans) {
+    const auto next = first_thread + static_cast<int>(track.size());
+    const auto [it, is_new] = track.try_emplace({one.link, one.priority}, next);
+    if (is_new) add_thread_name(process, next, fmt::format("stopped: {} priority {}", one.link, one.priority), events);
+    events.push_back({{"name", fmt::format("stopped by {}", one.root)},
+                      {"cat", "pause"},
+                      {"ph", "X"},
+                      {"ts", one.begin.us()},
+                      {"dur", (one.end - one.begin).us()},
+                      {"pid", process},
+                      {"tid", it->second}});
+  }
+}
+
 }  // namespace
 
 void add_fabric_json(const Row& row, Json& out) {
@@ -92,10 +126,9 @@ void add_fabric_json(const Row& row, Json& out) {
 void add_fabric_trace(const Row& row, int process, Json& events) {
   if (row.flows.empty() && !row.fabric) return;
   add_process_name(process, fmt::format("fabric at {}", to_string(row.size)), events);
-  int thread = 0;
+  int thread = 1;
   for (const auto& flow : row.flows) {
-    events.push_back(
-        {{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", flow.name}}}});
+    add_thread_name(process, thread, flow.name, events);
     if (flow.end.ps >= 0) {
       events.push_back({{"name", flow.name},
                         {"cat", "flow"},
@@ -109,6 +142,7 @@ void add_fabric_trace(const Row& row, int process, Json& events) {
     ++thread;
   }
   if (!row.fabric) return;
+  add_pauses(*row.fabric, process, thread, events);
   for (const auto& one : row.fabric->queues) {
     events.push_back({{"name", fmt::format("{} priority {}", one.link, one.priority)},
                       {"cat", "queue"},

@@ -19,6 +19,13 @@ std::string traffic_table(const WorkloadPrediction& workload);
 /// Empty without the packet engine.
 std::string fabric_table(const WorkloadPrediction& workload);
 
+/// The row where most happened: not finished, drops, pauses, marks; none without the packet engine. The last one when
+/// nothing happened anywhere.
+const Row* eventful_row(const WorkloadPrediction& workload);
+
+/// HTML pictures of that row: flows, pauses, queues and rates over time.
+std::string fabric_pictures(const WorkloadPrediction& workload);
+
 /// `flows` and `fabric` of a row; absent when it has none.
 void add_fabric_json(const Row& row, nlohmann::ordered_json& out);
 

@@ -25,15 +25,14 @@ std::string more_line(std::size_t shown, std::size_t all) {
 }
 
 std::string flow_line(const FlowTime& flow, std::size_t width) {
-  const auto priority = flow.priority < 0 ? std::string("-") : std::to_string(flow.priority);
   if (flow.end.ps < 0)
-    return fmt::format("{:<{}}  {:>8}  {:>12}  {:>12.3f}  {:>14}\n", flow.name, width, priority, flow.bytes.value,
+    return fmt::format("{:<{}}  {:>8}  {:>12}  {:>12.3f}  {:>14}\n", flow.name, width, flow.priority, flow.bytes.value,
                        flow.start.us(), "not finished");
   const double slowdown =
       flow.alone.ps > 0 ? static_cast<double>(flow.completion().ps) / static_cast<double>(flow.alone.ps) : 1;
   return fmt::format("{:<{}}  {:>8}  {:>12}  {:>12.3f}  {:>14.3f}  {:>12.3f}  {:>8.2f}  {:>8.2f}\n", flow.name, width,
-                     priority, flow.bytes.value, flow.start.us(), flow.completion().us(), flow.alone.us(), slowdown,
-                     goodput(flow) * 8e-9);
+                     flow.priority, flow.bytes.value, flow.start.us(), flow.completion().us(), flow.alone.us(),
+                     slowdown, goodput(flow) * 8e-9);
 }
 
 std::string summary_line(const Row& row) {
@@ -55,30 +54,66 @@ std::string summary_line(const Row& row) {
       jain_index(row.flows));
 }
 
-std::string port_rows(const FabricReport& fabric) {
-  std::vector<const PortCounters*> ports;
+/// The receiving side of a port: "leaf0 <- spine1".
+std::string receiving(const std::string& link) {
+  const auto arrow = link.find(" -> ");
+  return arrow == std::string::npos ? link : link.substr(0, arrow) + " <- " + link.substr(arrow + 4);
+}
+
+using Ports = std::vector<const PortCounters*>;
+
+template <typename IsMeant, typename Weight>
+Ports worst_first(const FabricReport& fabric, const IsMeant& is_meant, const Weight& weight) {
+  Ports ports;
   for (const auto& port : fabric.ports) {
-    if (port.pauses_sent + port.pauses_received + port.dropped_packets + port.marked_packets > 0 || port.starved.ps > 0)
-      ports.push_back(&port);
+    if (is_meant(port)) ports.push_back(&port);
   }
-  if (ports.empty()) return "";
-  std::stable_sort(ports.begin(), ports.end(), [](const auto* a, const auto* b) {
-    return std::tuple(a->dropped_packets, a->paused + a->starved, a->pauses_sent, a->marked_packets) >
-           std::tuple(b->dropped_packets, b->paused + b->starved, b->pauses_sent, b->marked_packets);
+  std::stable_sort(ports.begin(), ports.end(), [&](const auto* a, const auto* b) { return weight(*a) > weight(*b); });
+  return ports;
+}
+
+std::size_t name_width(const Ports& ports) {
+  std::size_t width = std::string("ports that receive").size();
+  for (std::size_t p = 0; p < ports.size() && p < k_most_ports; ++p) width = std::max(width, ports[p]->link.size());
+  return width;
+}
+
+/// What ports send: how long they were stopped, their queues, their marks.
+std::string egress_rows(const FabricReport& fabric) {
+  const auto is_meant = [](const PortCounters& port) {
+    return port.pauses_received + port.marked_packets > 0 || port.starved.ps > 0;
+  };
+  const auto ports = worst_first(fabric, is_meant, [](const PortCounters& port) {
+    return std::tuple(port.paused + port.starved, port.marked_packets, port.max_queue);
   });
-  std::size_t width = 4;
-  for (const auto* port : ports) width = std::max(width, port->link.size());
-  std::string out = fmt::format("#   {:<{}}  {:>3} {:>8} {:>12} {:>12} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n",
-                                "port", width, "pri", "paused", "paused(us)", "starved(us)", "pauses", "ingress",
-                                "headroom", "headroom", "marked", "queue", "drops");
-  out += fmt::format("#   {:<{}}  {:>3} {:>8} {:>12} {:>12} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n", "", width, "",
-                     "times", "", "", "sent", "max(B)", "used(B)", "(B)", "packets", "max(B)", "packets");
+  if (ports.empty()) return "";
+  const auto width = name_width(ports);
+  std::string out = fmt::format("#   {:<{}}  {:>8}  {:>7}  {:>12}  {:>13}  {:>12}  {:>8}\n", "ports that send", width,
+                                "priority", "stopped", "stopped(us)", "no credit(us)", "queue max(B)", "marked");
   for (std::size_t p = 0; p < ports.size() && p < k_most_ports; ++p) {
     const auto& one = *ports[p];
-    out += fmt::format("#   {:<{}}  {:>3} {:>8} {:>12.3f} {:>12.3f} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9} {:>7}\n",
-                       one.link, width, one.priority, one.pauses_received, one.paused.us(), one.starved.us(),
-                       one.pauses_sent, one.max_ingress.value, one.headroom_used.value, one.headroom.value,
-                       one.marked_packets, one.max_queue.value, one.dropped_packets);
+    out += fmt::format("#   {:<{}}  {:>8}  {:>7}  {:>12.3f}  {:>13.3f}  {:>12}  {:>8}\n", one.link, width, one.priority,
+                       one.pauses_received, one.paused.us(), one.starved.us(), one.max_queue.value, one.marked_packets);
+  }
+  return out + more_line(k_most_ports, ports.size());
+}
+
+/// What ports receive: what they buffered and lost, and how often they stopped their peer.
+std::string ingress_rows(const FabricReport& fabric) {
+  const auto is_meant = [](const PortCounters& port) { return port.pauses_sent + port.dropped_packets > 0; };
+  const auto ports = worst_first(fabric, is_meant, [](const PortCounters& port) {
+    return std::tuple(port.dropped_packets, port.pauses_sent, port.max_ingress);
+  });
+  if (ports.empty()) return "";
+  const auto width = name_width(ports);
+  std::string out =
+      fmt::format("#   {:<{}}  {:>8}  {:>7}  {:>13}  {:>16}  {:>11}  {:>8}\n", "ports that receive", width, "priority",
+                  "pauses", "buffer max(B)", "headroom used(B)", "of these(B)", "dropped");
+  for (std::size_t p = 0; p < ports.size() && p < k_most_ports; ++p) {
+    const auto& one = *ports[p];
+    out += fmt::format("#   {:<{}}  {:>8}  {:>7}  {:>13}  {:>16}  {:>11}  {:>8}\n", receiving(one.link), width,
+                       one.priority, one.pauses_sent, one.max_ingress.value, one.headroom_used.value,
+                       one.headroom.value, one.dropped_packets);
   }
   return out + more_line(k_most_ports, ports.size());
 }
@@ -111,7 +146,8 @@ std::string victim_rows(const FabricReport& fabric) {
 std::string stop_rows(const FabricReport& fabric) {
   if (fabric.is_finished()) return "";
   std::string out =
-      fmt::format("#   stopped: {}{}\n", fabric.stop, fabric.reason.empty() ? "" : fmt::format("; {}", fabric.reason));
+      fmt::format("#   stopped: {}{}\n", fabric.stop,
+                  fabric.reason.empty() || !fabric.wait_cycle.empty() ? "" : fmt::format("; {}", fabric.reason));
   for (std::size_t i = 0; i < fabric.wait_cycle.size(); ++i)
     out += fmt::format("#     {} waits for {}\n", fabric.wait_cycle[i],
                        fabric.wait_cycle[(i + 1) % fabric.wait_cycle.size()]);
@@ -138,8 +174,11 @@ double jain_index(const std::vector<FlowTime>& flows) {
 std::string traffic_table(const WorkloadPrediction& workload) {
   std::string out;
   for (const auto& row : workload.rows) {
-    out += fmt::format("# {} of {} B: {:.3f} us ({:.3f} to {:.3f})\n", row.algorithm, row.size.value, row.time.us(),
-                       row.low_time.us(), row.high_time.us());
+    const bool is_stopped = row.fabric && !row.fabric->is_finished();
+    out += is_stopped ? fmt::format("# {} of {} B: not finished, {} after {:.3f} us\n", row.algorithm, row.size.value,
+                                    row.fabric->stop, row.time.us())
+                      : fmt::format("# {} of {} B: {:.3f} us ({:.3f} to {:.3f})\n", row.algorithm, row.size.value,
+                                    row.time.us(), row.low_time.us(), row.high_time.us());
     if (row.flows.empty()) continue;
     std::size_t width = 6;
     for (std::size_t f = 0; f < row.flows.size() && f < k_most_flows; ++f)
@@ -152,30 +191,34 @@ std::string traffic_table(const WorkloadPrediction& workload) {
   return out;
 }
 
+const Row* eventful_row(const WorkloadPrediction& workload) {
+  const Row* most = nullptr;
+  const auto weight = [](const FabricReport& one) {
+    return std::tuple(!one.is_finished(), one.lossless_drops, one.pauses, one.marked_packets);
+  };
+  for (const auto& row : workload.rows) {
+    if (row.fabric && (most == nullptr || weight(*row.fabric) >= weight(*most->fabric))) most = &row;
+  }
+  return most;
+}
+
 std::string fabric_table(const WorkloadPrediction& workload) {
-  std::string out;
-  const Row* worst = nullptr;
+  const Row* most = eventful_row(workload);
+  if (most == nullptr) return "";
+  if (!is_eventful(*most->fabric)) return "# fabric: no pauses, no marks, no drops\n";
+  std::string out = "# fabric:\n";
   for (const auto& row : workload.rows) {
     if (!row.fabric || !is_eventful(*row.fabric)) continue;
     const auto& fabric = *row.fabric;
     out += fmt::format(
-        "#   {}: {} packets, {} pauses ({:.3f} us of all ports), {} marked, {} notifications, {} lossless drops{}\n",
-        to_string(row.size), fabric.packets, fabric.pauses, fabric.paused.us(), fabric.marked_packets,
-        fabric.notifications, fabric.lossless_drops,
-        fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
-    const auto weight = [](const FabricReport& one) {
-      return std::tuple(!one.is_finished(), one.lossless_drops, one.pauses, one.marked_packets);
-    };
-    if (worst == nullptr || weight(fabric) >= weight(*worst->fabric)) worst = &row;
+        "#   {} B: {} packets, {} pauses ({:.3f} us, all ports together), {} marked, {} notifications, {} lossless "
+        "drops{}\n",
+        row.size.value, fabric.packets, fabric.pauses, fabric.paused.us(), fabric.marked_packets, fabric.notifications,
+        fabric.lossless_drops, fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
   }
-  if (worst == nullptr) {
-    const bool is_packet =
-        std::any_of(workload.rows.begin(), workload.rows.end(), [](const Row& row) { return row.fabric != nullptr; });
-    return is_packet ? "# fabric: no pauses, no marks, no drops\n" : "";
-  }
-  const auto& fabric = *worst->fabric;
-  return "# fabric:\n" + out + fmt::format("#   at {}:\n", to_string(worst->size)) + stop_rows(fabric) +
-         port_rows(fabric) + tree_rows(fabric) + victim_rows(fabric);
+  if (workload.rows.size() > 1) out += fmt::format("#   at {} B:\n", most->size.value);
+  const auto& fabric = *most->fabric;
+  return out + stop_rows(fabric) + egress_rows(fabric) + ingress_rows(fabric) + tree_rows(fabric) + victim_rows(fabric);
 }
 
 }  // namespace fabricast::report

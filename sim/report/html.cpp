@@ -8,6 +8,8 @@
 #include <functional>
 #include <map>
 
+#include "report/fabric_tables.hpp"
+#include "report/html_parts.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 
@@ -18,23 +20,6 @@ namespace {
 constexpr double k_width = 820, k_height = 360, k_left = 78, k_right = 34, k_top = 16, k_bottom = 46;
 constexpr const char* k_colours[] = {"#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280",
                                      "#b7791f", "#4a5568", "#00838f", "#9b2c2c", "#5a67d8"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 /// log2 positions of sizes, log10 or linear positions of values.
 struct Axes {
@@ -229,6 +214,23 @@ constexpr const char* k_style =
 
 }  // namespace
 
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
 std::string html(const Document& document) {
   const auto& [prediction, scenario, provenance] = document;
   std::string out =
@@ -244,20 +246,23 @@ std::string html(const Document& document) {
     out += fmt::format("<h2>{}: {} ranks on {} host{}</h2>\n", escaped(workload.name), workload.num_ranks,
                        workload.num_hosts, workload.num_hosts == 1 ? "" : "s");
     if (!workload.rows.empty()) {
+      // One row of packets: its flows say more than a curve of one point.
+      const bool is_traffic = family_of(workload.benchmark) == BenchmarkFamily::traffic && workload.rows.size() == 1;
       const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
       const bool is_shared = family_of(workload.benchmark) == BenchmarkFamily::sharing;
       // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
-      if (workload.rows.front().label.empty())
+      if (workload.rows.front().label.empty() && !is_traffic)
         out += "<p class=\"sub\">Predicted time with its 80 % band.</p>\n" + time_picture(workload.rows);
-      if (!is_shared)
+      if (!is_shared && !is_traffic)
         out += fmt::format("<p class=\"sub\">{} bandwidth.</p>\n", is_nccl ? "Bus" : "Algorithm") +
                rate_picture(workload.rows, is_nccl);
       out += "<p class=\"sub\">Where the time goes.</p>\n" + term_picture(workload.rows);
       if (!is_shared)
         out += fmt::format("<p>Largest message limited by <b>{}</b>.</p>\n", escaped(workload.rows.back().bottleneck));
     }
+    out += fabric_pictures(workload);
     out += fmt::format("<pre>{}</pre>\n<h2>Assumptions</h2><ul>\n",
-                       escaped(workload_table(workload, scenario.workloads[w])));
+                       escaped(workload_table(workload, scenario.workloads[w]) + fabric_table(workload)));
     for (const auto& assumption : workload.assumptions) out += fmt::format("<li>{}</li>\n", escaped(assumption));
     out += "</ul>\n";
   }

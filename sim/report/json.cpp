@@ -80,10 +80,10 @@ std::string json(const Document& document) {
 
 std::string trace(const Document& document) {
   Json events = Json::array();
-  int process = 0;
+  int process = 1;  // viewers take process and thread 0 for an idle processor
   for (const auto& workload : document.prediction.workloads) {
     events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", workload.name}}}});
-    int thread = 0;
+    int thread = 1;
     for (const auto& row : workload.rows) {
       events.push_back({{"name", "thread_name"},
                         {"ph", "M"},

@@ -101,6 +101,73 @@ TEST_CASE("the same ring finishes with shortest paths, and with lossy classes") 
   CHECK(futile.results().deadlock->reason.find("lost") != std::string::npos);
 }
 
+TEST_CASE("packets that take another lane behind the ring's last switch never wait in a circle") {
+  const auto given = ring(Cluster("infiniband", "infiniband"), 5);
+  const auto& hosts = given.cluster.hosts;
+  for (const bool has_dateline : {false, true}) {
+    CAPTURE(has_dateline);
+    Simulation simulation(given.cluster.network);
+    for (std::size_t i = 0; i < 5; ++i) {
+      QueuePair queue_pair{hosts[i], hosts[(i + 2) % 5], 0, {}, {}, {}, {}};
+      queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % 5],
+                          given.cluster.network.ports[index(hosts[(i + 2) % 5])].peer};
+      // The link from switch 4 to switch 0, and what follows it, is lane 1.
+      const auto first = static_cast<std::uint8_t>(i == 4 ? 1 : 0);
+      const auto second = static_cast<std::uint8_t>(i >= 3 ? 1 : 0);
+      if (has_dateline) queue_pair.lanes = {first, second, second};
+      simulation.post({simulation.add_queue_pair(queue_pair), Bytes{4'000'000}});
+    }
+    CHECK(simulation.run() == (has_dateline ? StopReason::finished : StopReason::deadlock));
+    const auto results = simulation.results();
+    const auto wrap = index(given.clockwise[4]);
+    CHECK((results.ports[wrap][1].sent_packets > 0) == has_dateline);
+    CHECK(results.lossless_drops == 0);
+    for (const auto& port : results.ports)
+      for (const auto& lane : port) CHECK(lane.max_ingress <= 16_KiB);
+  }
+}
+
+TEST_CASE("pauses around a circle of switches are no deadlock while one of them can still move") {
+  for (const auto& preset : {k_htsim, k_spectrum, k_infiniband}) {
+    CAPTURE(preset.switch_name);
+    auto base = Cluster(preset.switch_name, preset.transport_name);
+    base.transport().dcqcn.enabled = false;
+    if (preset.switch_name == k_spectrum.switch_name) base.config().buffer = {1 << 20};
+    const auto given = ring(base, 5);
+    Options options;
+    options.deadlock_interval = 5_us;  // looks in the middle of every pause
+    Simulation simulation(given.cluster.network, options);
+    // All but one of the flows that deadlock the ring, and a sender more: the circle fills but for one link.
+    const auto& hosts = given.cluster.hosts;
+    for (std::size_t i = 0; i < 4; ++i) {
+      QueuePair queue_pair{hosts[i], hosts[(i + 2) % 5]};
+      queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % 5],
+                          given.cluster.network.ports[index(hosts[(i + 2) % 5])].peer};
+      for (int twice = 0; twice < 2; ++twice) simulation.post({simulation.add_queue_pair(queue_pair), 4_MiB});
+    }
+    CHECK(simulation.run() == StopReason::finished);
+    const auto results = simulation.results();
+    CHECK_FALSE(results.deadlock.has_value());
+    CHECK(results.pause_tree.size() > 3);
+  }
+}
+
+TEST_CASE("a host that drains for milliseconds while everybody waits for it is no deadlock") {
+  for (const char* name : {"htsim-like", "infiniband"}) {
+    CAPTURE(name);
+    auto cluster = star(4, name, "htsim-like", 100_ns);
+    cluster.hca().receive_rate = Bandwidth{1e6};  // a packet in 4 ms
+    Options options;
+    options.deadlock_interval = 100_us;
+    Simulation simulation(cluster.network, options);
+    for (std::size_t i = 1; i < 4; ++i)
+      simulation.post({simulation.add_queue_pair({cluster.hosts[i], cluster.hosts[0]}), Bytes{100'000}});
+    CHECK(simulation.run() == StopReason::finished);
+    CHECK(simulation.results().lossless_drops == 0);
+    CHECK(simulation.now() > 290_ms);
+  }
+}
+
 TEST_CASE("a long computation between messages is no deadlock") {
   const auto cluster = star(2, "spectrum", "rocev2");
   Simulation simulation(cluster.network);
@@ -120,7 +187,10 @@ TEST_CASE("an interrupted run has partial results, and goes on to the same end")
   options.stop = &stop;
   options.progress_events = 100;
   std::uint64_t reports = 0;
-  options.progress = [&](Duration, std::uint64_t) { ++reports; };
+  options.progress = [&](const Progress& at) {
+    ++reports;
+    CHECK(at.now > Duration{});
+  };
   const auto start = [&](Simulation& simulation) {
     for (std::size_t i = 1; i < 9; ++i)
       simulation.post({simulation.add_queue_pair({cluster.hosts[i], cluster.hosts[0]}), 1_MiB});

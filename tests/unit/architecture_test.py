@@ -22,7 +22,7 @@ ALLOWED = {
     "sim/packet": ["base", "packet"],
     "calibration/readers": ["base", "readers"],
     "calibration/validate": ["base", "readers", "validate"],
-    "calibration/fit": ["base", "fit"],
+    "calibration/fit": ["base", "fit", "readers"],
     "sim/cli": ["base", "cli", "report"],
 }
 # Public headers that a folder must not use although they are public.

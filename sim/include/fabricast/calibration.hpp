@@ -148,9 +148,11 @@ struct CalibrateOptions {
 
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options = {});
 
-/// A calibration file for these logs on this topology, from their headers: one scenario each, and every parameter that
-/// the predictions depend on.
-Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs);
+/// A calibration file for these logs on this topology, from their headers: an entry for each workload, and the
+/// parameters that these data can determine. Paths are written relative to `folder`, where the file will be; empty =
+/// the working directory. It runs as it is; comments say what the logs leave open.
+Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs,
+                                        const std::string& folder = {});
 
 /// A parameter file (schema fabricast/parameters/1) with the report's fitted values.
 std::string parameters_yaml(const CalibrationReport& report);

@@ -14,7 +14,7 @@ namespace fabricast {
 /// Completion of one flow of the `traffic` benchmark.
 struct FlowTime {
   std::string name;
-  int priority = -1;
+  int priority = 0;  ///< in use: PFC priority or virtual lane
   Bytes bytes;
   Duration start;
   Duration end;    ///< negative: it did not finish
@@ -57,6 +57,15 @@ struct PauseLink {
   std::uint64_t count = 0;
 };
 
+/// One pause of an egress, or wait for credits, with the congested egress it came from.
+struct PauseSpan {
+  std::string link;
+  int priority = 0;
+  std::string root;
+  Duration begin;
+  Duration end;
+};
+
 struct QueuePoint {
   Duration time;
   std::string link;
@@ -86,7 +95,8 @@ struct FabricReport {
   std::uint64_t retransmitted = 0;
   std::vector<PortCounters> ports;  ///< those that sent, paused or dropped something, in port order
   std::vector<VictimFlow> victims;
-  std::vector<PauseLink> pause_tree;  ///< by root, then depth
+  std::vector<PauseLink> pause_tree;   ///< by root, then depth
+  std::vector<PauseSpan> pause_spans;  ///< with SimulateOptions::record_pauses, in the order of their ends
   std::vector<QueuePoint> queues;
   std::vector<RatePoint> rates;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,14 @@ struct LosslessSettings {
 
 /// Settings of the fabric's generated (or, in a list, first) switch type.
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
+
+/// Priority (PFC) or virtual lane (credits) that messages travel in: what the flow asks for, then the workload, then
+/// the first lossless one. Service levels are dealt out over the data lanes, level modulo lanes, as subnet managers do.
+int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow = {});
+
+/// True when packets change virtual lanes on their way, against deadlock: credits with two lanes or more on a torus or
+/// dragonfly without up-down routing. Every message then starts in lane 0.
+bool has_lane_rule(const Topology& topology, const LosslessSettings& settings);
 
 /// DCQCN settings of one HCA type in this topology.
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type);

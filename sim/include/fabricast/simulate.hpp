@@ -25,6 +25,7 @@ struct SimulateOptions {
   bool with_terms = true;  ///< fill Row::terms
   std::function<void(double share_done)> progress;  ///< called now and then with 0..1; may be empty
   Duration sample_interval;                         ///< packet engine: queues and rates this often; 0 = not at all
+  bool record_pauses = false;                       ///< packet engine: begin and end of every pause
   bool packet_shortcuts = true;                     ///< packet engine: fewer events with the same results
   const std::atomic<bool>* stop = nullptr;          ///< raise it to end early with the rows and flows done so far
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet engine behind scenarios: agreement with the fluid engine where nothing is congested, closed forms where it
 // is, and what the report says.
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 
@@ -57,11 +59,37 @@ TEST_CASE("uncongested, packets take the time of the fluid engine within 1 %: po
   CHECK(disagreement("osu-latency-fdr-gpudirect.yaml") < 0.01);
   CHECK(disagreement("osu-latency-fdr-host.yaml") < 0.01);
   CHECK(disagreement("osu-bw-fdr-gpudirect.yaml") < 0.01);
+  const std::vector<Setting> perftest{{"workload.benchmark", "ib_write_bw"}};
+  CHECK(disagreement("osu-bw-fdr-gpudirect.yaml", perftest) < 0.01);
+  CHECK(disagreement("osu-bw-fdr-gpudirect.yaml", {{"workload.benchmark", "osu_bibw"}}) < 0.01);
 }
 
 TEST_CASE("uncongested, packets take the time of the fluid engine within 1 %: collectives") {
   CHECK(disagreement("allreduce-dgx-a100-pair.yaml", {{"workload.sizes", "[1 KiB, 1 MiB, 64 MiB]"}}) < 0.01);
   CHECK(disagreement("traffic-ring-all-reduce-64.yaml", {{"topology.hosts.node.count", "8"}}) < 0.01);
+  CHECK(disagreement("allreduce-dgx-a100-16.yaml", {{"workload.sizes", "[1 MiB, 64 MiB]"}}) < 0.01);
+  CHECK(disagreement("allreduce-roce-sn2700.yaml", {{"workload.sizes", "[64 KiB, 16 MiB]"}}) < 0.01);
+}
+
+TEST_CASE("an interrupted packet run has the flows and counters of what happened so far") {
+  std::atomic<bool> stop = false;
+  double last = 0;
+  SimulateOptions options;
+  options.fidelity = Fidelity::packet;
+  options.stop = &stop;
+  options.progress = [&](double share) {
+    CHECK(share >= last);
+    last = share;
+    if (share > 0.1) stop = true;
+  };
+  const auto prediction =
+      test::run(test::shipped("traffic-permutation-128.yaml", {{"workload.sizes", "[8 MB]"}}), options);
+  CHECK(prediction.is_interrupted);
+  const auto& row = only_row(prediction);
+  CHECK(row.fabric->stop == "interrupted");
+  CHECK(row.fabric->packets > 1000);
+  CHECK(row.flows.size() == 128);
+  CHECK(std::any_of(row.flows.begin(), row.flows.end(), [](const FlowTime& one) { return one.end.ps < 0; }));
 }
 
 // The HCA's own 0.8 us per message stand where that simulator waits 1 us for an acknowledgement.
@@ -140,6 +168,59 @@ TEST_CASE("a circle of switches deadlocks and says who waits for whom; up-down r
   const auto free = only_row(packets("traffic-deadlock.yaml", {{"topology.fabric.list.routing", "up_down"}}));
   CHECK(free.fabric->is_finished());
   for (const auto& one : free.flows) CHECK(one.end.ps > 0);
+}
+
+namespace {
+
+// Five switches in a circle with an InfiniBand host each, who sends two on; 16 KiB per lane.
+Row circle_of_lanes(const std::string& lanes) {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: circle\n  hosts: "
+      "[{name: "
+      "node, count: 5, type: server-2s-rome-1a100}]\n  fabric:\n    torus: {switch: qm8700, dimensions: [5], cable: 5 "
+      "m, "
+      "lossless: {virtual_lanes: " +
+      lanes +
+      ", vl_buffer: 16 KiB}}\nworkload:\n  benchmark: traffic\n  sizes: [4 MB]\n  flows: [{from: node0, to: node2}, "
+      "{from: "
+      "node1, to: node3}, {from: node2, to: node4}, {from: node3, to: node0}, {from: node4, to: node1}]\n");
+  return only_row(packets(loaded));
+}
+
+}  // namespace
+
+TEST_CASE("a torus with one lane deadlocks packet by packet, with two it does not: as check says") {
+  const auto stuck = circle_of_lanes("1");
+  CHECK(stuck.fabric->stop == "deadlock");
+  CHECK(stuck.fabric->wait_cycle.size() == 5);
+  const auto free = circle_of_lanes("2");
+  CHECK(free.fabric->is_finished());
+  CHECK(free.fabric->lossless_drops == 0);
+  const auto in_lane = [&](int lane) {
+    return std::count_if(free.fabric->ports.begin(), free.fabric->ports.end(),
+                         [&](const PortCounters& port) { return port.priority == lane && port.sent > 1_MiB; });
+  };
+  CHECK(in_lane(0) > 0);
+  CHECK(in_lane(1) > 0);
+}
+
+TEST_CASE("service levels are dealt out over the virtual lanes") {
+  const auto level_5 = [](const std::string& lanes) {
+    return only_row(
+        packets("traffic-permutation-128.yaml",
+                {{"workload.sizes", "[100 kB]"},
+                 {"workload.transport.priority", "5"},
+                 {"topology.fabric.fat_tree.lossless", "{flow_control: credits, virtual_lanes: " + lanes + "}"}}));
+  };
+  for (const auto& [lanes, lane] : {std::pair("1", 0), std::pair("2", 1), std::pair("4", 1)}) {
+    const auto row = level_5(lanes);
+    CHECK(row.flows[0].priority == lane);
+    CHECK(row.fabric->is_finished());
+    for (const auto& port : row.fabric->ports) {
+      CHECK(port.priority == lane);
+      CHECK(port.is_lossless);
+    }
+  }
 }
 
 TEST_CASE("auto says where packets would change the answer, and is silent where they would not") {

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fit/suggest_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
+#include "readers/readers.hpp"
+
+namespace fabricast::fit {
+
+namespace {
+
+using readers::contains;
+using readers::lower;
+
+std::string setting(const MeasuredLog& log, const char* name) {
+  const auto it = log.header.environment.find(name);
+  return it == log.header.environment.end() ? std::string() : it->second;
+}
+
+bool is_on(const std::string& value) { return !value.empty() && value != "0"; }
+
+/// Words of the file's name: "h200-4gpu-all_reduce-ring-ll.txt" -> h200, 4gpu, all, reduce, ring, ll.
+std::set<std::string> name_words(const std::string& file) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : lower(std::filesystem::path(file).stem().string()) + "-") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+    } else {
+      words.insert(std::exchange(word, {}));
+    }
+  }
+  return words;
+}
+
+/// "2.8.4" behind `name` in a text ("CUDA 11, NCCL 2.8.4-1").
+std::string version_after(std::string_view text, std::string_view name) {
+  const auto at = text.find(name);
+  if (at == std::string_view::npos) return {};
+  auto rest = readers::trim(text.substr(at + name.size()));
+  const auto end = rest.find_first_not_of("0123456789.");
+  std::string version(rest.substr(0, end));
+  while (!version.empty() && version.back() == '.') version.pop_back();
+  return contains(version, ".") ? version : std::string();
+}
+
+std::string provenance(const MeasuredLog& log, const char* key) {
+  const auto it = log.provenance.find(key);
+  return it == log.provenance.end() ? std::string() : it->second;
+}
+
+/// Forced settings that the environment names.
+void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
+  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree"};
+  static const std::set<std::string> protocols{"ll", "ll128", "simple"};
+  auto algorithm = lower(setting(log, "NCCL_ALGO"));
+  if (setting(log, "NCCL_TREE_THRESHOLD") == "0") algorithm = "ring";
+  if (algorithms.contains(algorithm))
+    set_key(out.workload, "algorithm", algorithm == "nvlstree" ? "nvls_tree" : algorithm);
+  const auto protocol = lower(setting(log, "NCCL_PROTO"));
+  if (protocols.contains(protocol)) set_key(out.workload, "protocol", protocol);
+  for (const auto* unit : {"NCHANNELS", "CTAS"}) {
+    const auto least = setting(log, fmt::format("NCCL_MIN_{}", unit).c_str());
+    const auto most = setting(log, fmt::format("NCCL_MAX_{}", unit).c_str());
+    if (!most.empty() && (most == least || most == "1") && readers::parse_count(most))
+      set_key(out.workload, "channels", most);
+  }
+  if (is_on(setting(log, "NCCL_P2P_DISABLE")) || setting(log, "NCCL_P2P_LEVEL") == "LOC")
+    set_key(out.nccl, "p2p", "off");
+  if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
+  if (is_on(setting(log, "NCCL_NVLS_ENABLE"))) set_key(out.nccl, "nvls", "on");
+  if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
+    set_key(out.software, "transport", "tcp");
+  const auto level = setting(log, "NCCL_NET_GDR_LEVEL");
+  if (level == "0" || level == "LOC") set_key(out.software, "gpudirect_rdma", "off");
+}
+
+/// What people write into file names; only where the log itself does not say.
+void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
+  const auto words = name_words(log.file);
+  std::string found;
+  const auto take = [&](Keys& keys, const char* key, const std::string& value) {
+    if (has_key(keys, key)) return;
+    set_key(keys, key, value);
+    found += fmt::format("{}{}: {}", found.empty() ? "" : ", ", key, value);
+  };
+  for (const auto* algorithm : {"ring", "tree"}) {
+    if (words.contains(algorithm)) take(out.workload, "algorithm", algorithm);
+  }
+  for (const auto* protocol : {"ll", "ll128", "simple"}) {
+    if (words.contains(protocol)) take(out.workload, "protocol", protocol);
+  }
+  for (const auto& word : words) {
+    if (word.size() > 2 && word.starts_with("ch") && readers::parse_count(word.substr(2)))
+      take(out.workload, "channels", word.substr(2));
+  }
+  const bool is_socket = words.contains("socket");
+  if (words.contains("p2poff") || words.contains("nop2p") || is_socket) take(out.nccl, "p2p", "off");
+  if (is_socket) {
+    take(out.nccl, "shm", "off");
+    take(out.software, "transport", "tcp");
+  }
+  if (!found.empty()) out.comments.push_back("from the file's name, check: " + found);
+}
+
+/// Settings of the log that no key stands for.
+void add_unread_settings(const MeasuredLog& log, SuggestedLog& out) {
+  static const std::set<std::string> known{
+      "NCCL_ALGO",        "NCCL_PROTO",          "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
+      "NCCL_MIN_CTAS",    "NCCL_MAX_CTAS",       "NCCL_P2P_DISABLE",   "NCCL_SHM_DISABLE",
+      "NCCL_NVLS_ENABLE", "NCCL_TREE_THRESHOLD", "NCCL_IB_DISABLE",    "NCCL_NET_GDR_LEVEL",
+      "NCCL_DEBUG",       "NCCL_DEBUG_SUBSYS",   "NCCL_DEBUG_FILE",    "NCCL_SOCKET_IFNAME"};
+  std::string unread;
+  for (const auto& [name, value] : log.header.environment) {
+    if (!known.contains(name)) unread += fmt::format("{}{}={}", unread.empty() ? "" : ", ", name, value);
+  }
+  if (!unread.empty()) out.comments.push_back("the log also sets " + unread + ": no key stands for it");
+}
+
+/// GPUs of a topology in host order, as devices or as counts.
+void add_nccl_ranks(const MeasuredLog& log, const Topology& topology, SuggestedLog& out) {
+  const auto& header = log.header;
+  if (!header.num_ranks) {
+    out.comments.push_back("the log does not say how many GPUs took part: set gpus");
+    return;
+  }
+  set_key(out.workload, "gpus", std::to_string(*header.num_ranks));
+  const int hosts = header.num_hosts.value_or(1);
+  const auto here = static_cast<int>(topology.devices(DeviceKind::gpu, 0).size());
+  const int per_host = header.ranks_per_host.value_or(*header.num_ranks / std::max(1, hosts));
+  if (hosts > 1 && per_host > 0 && per_host < here) set_key(out.workload, "ranks_per_host", std::to_string(per_host));
+  bool is_default = true;
+  std::string devices;
+  for (std::size_t i = 0; i < header.ranks.size(); ++i) {
+    is_default = is_default && header.ranks[i].device == static_cast<int>(i);
+    devices += fmt::format("{}{}.gpu{}", devices.empty() ? "" : ", ", topology.host_name(0), header.ranks[i].device);
+  }
+  const bool is_named =
+      hosts == 1 && !is_default && static_cast<int>(header.ranks.size()) == *header.num_ranks &&
+      std::all_of(header.ranks.begin(), header.ranks.end(), [&](const auto& r) { return r.device < here; });
+  std::set<int> distinct;
+  for (const auto& rank : header.ranks) distinct.insert(rank.device);
+  if (!is_named || distinct.size() != header.ranks.size()) return;
+  std::erase_if(out.workload, [](const auto& key) { return key.first == "gpus"; });
+  set_key(out.workload, "devices", "[" + devices + "]");
+}
+
+SuggestedLog nccl_entry(const MeasuredLog& log, const Topology& topology) {
+  SuggestedLog out;
+  out.file = log.file;
+  set_key(out.workload, "benchmark", std::string(to_string(*log.benchmark)));
+  add_nccl_ranks(log, topology, out);
+  if (log.header.launch) {
+    set_key(out.workload, "launch", std::string(to_string(*log.header.launch)));
+  } else {
+    out.comments.push_back("the log does not say how operations were started: set launch (process_per_gpu assumed)");
+  }
+  auto version = log.header.nccl_version;
+  if (version.empty()) version = version_after(provenance(log, "software"), "NCCL");
+  if (version.empty()) version = version_after(std::filesystem::path(log.file).stem().string(), "nccl");
+  if (!version.empty()) set_key(out.nccl, "version", "\"" + version + "\"");
+  if (version.empty())
+    out.comments.push_back("the log does not say NCCL's version: set software.nccl.version (2.28 assumed)");
+  add_nccl_environment(log, out);
+  add_nccl_name(log, out);
+  add_unread_settings(log, out);
+  if (log.header.environment.empty() && !has_key(out.workload, "algorithm") && !has_key(out.nccl, "p2p"))
+    out.comments.push_back(
+        "no environment in the log: was an algorithm, protocol or transport forced (algorithm, protocol, channels, "
+        "software.nccl.p2p)?");
+  return out;
+}
+
+/// The profile an MPI library's name stands for; empty when the log names none.
+std::string mpi_profile(const MeasuredLog& log) {
+  const auto text = lower(log.title + " " + provenance(log, "software") + " " + provenance(log, "benchmark") + " " +
+                          provenance(log, "interconnect"));
+  if (contains(text, "mvapich")) return "mvapich2-gdr";
+  if (contains(text, "cray")) return "cray-mpich";
+  if (contains(text, "libfabric") || contains(text, "efa")) return "open-mpi-ofi";
+  if (contains(text, "ucx") || contains(text, "hpc-x")) return "open-mpi-ucx";
+  return contains(text, "openib") ? "open-mpi-openib" : "";
+}
+
+SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
+  SuggestedLog out;
+  out.file = log.file;
+  const auto& header = log.header;
+  set_key(out.workload, "benchmark", std::string(to_string(*log.benchmark)));
+  if (header.pairs) set_key(out.workload, "pairs", std::to_string(*header.pairs));
+  if (header.num_ranks && (is_collective(*log.benchmark) || header.pairs))
+    set_key(out.workload, "ranks", std::to_string(*header.num_ranks));
+  const bool is_one_host = header.num_hosts == 1;
+  if (is_one_host && header.num_ranks)
+    set_key(out.workload, "ranks_per_host", std::to_string(*header.num_ranks));
+  else if (header.ranks_per_host && (is_collective(*log.benchmark) || header.pairs))
+    set_key(out.workload, "ranks_per_host", std::to_string(*header.ranks_per_host));
+  if (!header.num_hosts && topology.num_hosts() > 1)
+    out.comments.push_back("the log does not say on how many hosts: ranks_per_host, if the ranks shared hosts");
+  if (is_collective(*log.benchmark) && !header.num_ranks)
+    out.comments.push_back("the log does not say how many ranks took part: set ranks (one per GPU assumed)");
+  if (header.send_buffer && header.receive_buffer) {
+    const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
+    set_key(out.workload, "buffers",
+            fmt::format("[{}, {}]", place(*header.send_buffer), place(*header.receive_buffer)));
+    if (header.send_buffer == BufferPlace::device)
+      out.comments.push_back("device buffers: software.gpudirect_rdma and gdrcopy are taken as on");
+  }
+  if (header.window) set_key(out.workload, "window", std::to_string(*header.window));
+  const auto profile = mpi_profile(log);
+  if (!profile.empty()) set_key(out.software, "mpi", profile);
+  if (profile.empty())
+    out.comments.push_back(
+        "the log does not name the MPI library: set software.mpi (open-mpi-openib, open-mpi-ucx, open-mpi-ofi, "
+        "mvapich2-gdr, cray-mpich; open-mpi-ucx assumed)");
+  add_unread_settings(log, out);
+  return out;
+}
+
+SuggestedLog perftest_entry(const MeasuredLog& log) {
+  SuggestedLog out;
+  out.file = log.file;
+  const auto& header = log.header;
+  set_key(out.workload, "benchmark", std::string(to_string(*log.benchmark)));
+  if (header.tx_depth) set_key(out.workload, "window", std::to_string(*header.tx_depth));
+  if (header.queue_pairs && *header.queue_pairs > 1)
+    set_key(out.workload, "queue_pairs", std::to_string(*header.queue_pairs));
+  if (header.is_bidirectional) set_key(out.workload, "bidirectional", "on");
+  if (header.send_buffer == BufferPlace::device) set_key(out.workload, "buffers", "device");
+  if (header.link_type.empty() && header.device.empty())
+    out.comments.push_back("the log does not name the adapter: the topology's first one is forecast");
+  if (!header.connection_type.empty() && header.connection_type != "RC")
+    out.comments.push_back(fmt::format("connection type {} is forecast as RC", header.connection_type));
+  return out;
+}
+
+void add_copy_entry(const MeasuredLog& log, const Keys& workload, const Keys& nccl, std::vector<SuggestedLog>& out) {
+  SuggestedLog one;
+  one.file = log.file;
+  one.workload = {{"benchmark", "host_copies"}};
+  one.workload.insert(one.workload.end(), workload.begin(), workload.end());
+  one.nccl = nccl;
+  out.push_back(std::move(one));
+}
+
+/// Copies of one GPU, of several at once, and between two.
+std::vector<SuggestedLog> copy_entries(const MeasuredLog& log) {
+  std::vector<SuggestedLog> out;
+  std::set<int> counts;
+  bool has_peer[2] = {false, false};
+  for (const auto& copy : log.copies) {
+    if (!copy.size) counts.insert(copy.num_concurrent);
+    has_peer[0] = has_peer[0] || contains(copy.kind, "p2p=0");
+    has_peer[1] = has_peer[1] || contains(copy.kind, "p2p=1");
+  }
+  counts.insert(1);
+  std::erase_if(counts, [](int count) { return count < 1; });
+  for (const auto* direction : {"to_host", "to_device", "both"}) {
+    for (const int count : counts) {
+      if (direction == std::string_view("both") && count == 1) continue;
+      add_copy_entry(log, {{"gpus", std::to_string(count)}, {"direction", direction}}, {}, out);
+    }
+  }
+  for (const int p2p : {1, 0}) {
+    if (has_peer[p2p])
+      add_copy_entry(log, {{"gpus", "2"}, {"direction", "to_peer"}}, p2p == 1 ? Keys{} : Keys{{"p2p", "off"}}, out);
+  }
+  return out;
+}
+
+/// The first GPU with its neighbour and with the last one: near and far.
+std::vector<SuggestedLog> matrix_entries(const MeasuredLog& log, const Topology& topology) {
+  std::vector<SuggestedLog> out;
+  std::size_t num_gpus = 0;
+  for (const auto& matrix : log.matrices) num_gpus = std::max(num_gpus, matrix.column_devices.size());
+  for (const std::size_t other : std::set<std::size_t>{1, num_gpus > 1 ? num_gpus - 1 : 1}) {
+    const auto pair = fmt::format("[{0}.gpu0, {0}.gpu{1}]", topology.host_name(0), other);
+    for (const bool is_p2p : {true, false}) {
+      for (const bool is_both_ways : {false, true}) {
+        const bool is_there = std::any_of(log.matrices.begin(), log.matrices.end(), [&](const MeasuredMatrix& m) {
+          return !m.is_latency && m.is_p2p == is_p2p && m.is_bidirectional == is_both_ways;
+        });
+        if (!is_there) continue;
+        Keys keys{{"devices", pair}, {"direction", "to_peer"}};
+        if (is_both_ways) keys.emplace_back("bidirectional", "on");
+        add_copy_entry(log, keys, is_p2p ? Keys{} : Keys{{"p2p", "off"}}, out);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void set_key(Keys& keys, const std::string& key, const std::string& value) {
+  const auto it = std::find_if(keys.begin(), keys.end(), [&](const auto& one) { return one.first == key; });
+  if (it == keys.end()) {
+    keys.emplace_back(key, value);
+  } else {
+    it->second = value;
+  }
+}
+
+bool has_key(const Keys& keys, const std::string& key) {
+  return std::any_of(keys.begin(), keys.end(), [&](const auto& one) { return one.first == key; });
+}
+
+std::string flow_mapping(const Keys& keys) {
+  std::string out;
+  for (const auto& [key, value] : keys) out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", key, value);
+  return "{" + out + "}";
+}
+
+std::string software_text(const SuggestedLog& log) {
+  auto keys = log.software;
+  if (!log.nccl.empty()) keys.emplace_back("nccl", flow_mapping(log.nccl));
+  return keys.empty() ? "" : flow_mapping(keys);
+}
+
+std::vector<SuggestedLog> suggest_entries(const MeasuredLog& table, const Topology& topology) {
+  if (!table.matrices.empty()) return matrix_entries(table, topology);
+  if (!table.copies.empty()) return copy_entries(table);
+  if (table.rows.empty() || !table.benchmark) return {};
+  switch (family_of(*table.benchmark)) {
+    case BenchmarkFamily::nccl_tests:
+      return {nccl_entry(table, topology)};
+    case BenchmarkFamily::osu:
+      return {osu_entry(table, topology)};
+    case BenchmarkFamily::perftest:
+      return {perftest_entry(table)};
+    case BenchmarkFamily::system:
+    case BenchmarkFamily::sharing:
+    case BenchmarkFamily::traffic:
+      break;
+  }
+  return {};
+}
+
+}  // namespace fabricast::fit

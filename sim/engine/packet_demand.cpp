@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/packet_demand.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/host_limits.hpp"
+
+namespace fabricast::engine {
+
+namespace {
+
+using models::Flow;
+using models::Leg;
+
+template <typename Visit>
+void for_each_flow(const Topology& topology, const std::vector<Job>& jobs, const Visit& visit) {
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    for (const auto& round : jobs[j].plan->rounds) {
+      for (const auto& flow : round.flows) {
+        if (is_on_fabric(topology, flow)) visit(j, flow);
+      }
+    }
+  }
+}
+
+/// What the HCA's port carries after headers.
+double payload_rate(const Topology& topology, const ParameterSet& parameters, DeviceId hca) {
+  const auto type = topology.device(hca).type;
+  const auto value = [&](const char* field, double fallback) {
+    const auto* found = parameters.find(fmt::format("{}.{}", type, field));
+    return found == nullptr ? fallback : found->value;
+  };
+  const double mtu = std::min(value("mtu", 4096), static_cast<double>(topology.spec().fabric.mtu));
+  const auto ups = topology.uplinks(hca);
+  const double rate = ups.empty() ? 0 : topology.link_bandwidth(ups.front()).bytes_per_s;
+  return rate * mtu / (mtu + value("packet_header", 30));
+}
+
+}  // namespace
+
+bool is_on_fabric(const Topology& topology, const Flow& flow) {
+  return !flow.legs.empty() && std::all_of(flow.legs.begin(), flow.legs.end(), [&](const Leg& leg) {
+    const auto path = topology.path_between_hcas(leg.from, leg.to, leg.flow);
+    return path && path->links.size() > 1;
+  });
+}
+
+std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector<Job>& jobs) {
+  std::set<DeviceId> used;
+  for_each_flow(topology, jobs, [&](std::size_t, const Flow& flow) {
+    for (const auto& leg : flow.legs) {
+      used.insert(leg.from);
+      used.insert(leg.to);
+    }
+  });
+  return {used.begin(), used.end()};
+}
+
+std::map<std::int32_t, double> receive_rates(const ParameterSet& parameters, const models::Resources& resources,
+                                             const std::vector<Job>& jobs) {
+  const auto& topology = resources.topology();
+  std::map<std::int32_t, double> rates;
+  for_each_flow(topology, jobs, [&](std::size_t, const Flow& flow) {
+    if (flow.legs.size() != 1) return;
+    const double rate = receive_rate(resources, flow);
+    const auto to = flow.legs[0].to;
+    if (rate >= k_near * payload_rate(topology, parameters, to)) return;
+    const auto [it, is_new] = rates.try_emplace(to.value, rate);
+    if (!is_new) it->second = std::min(it->second, rate);
+  });
+  return rates;
+}
+
+double payload_of(const models::Round& round) {
+  double bytes = 0;
+  for (const auto& flow : round.flows) {
+    for (const auto& leg : flow.legs) bytes += flow.bytes * leg.times;
+  }
+  return bytes;
+}
+
+double payload_of(const std::vector<Job>& jobs) {
+  double bytes = 0;
+  for (const auto& job : jobs) {
+    for (const auto& round : job.plan->rounds) bytes += payload_of(round) * static_cast<double>(round.repeat);
+  }
+  return bytes;
+}
+
+std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vector<Job>& jobs, std::size_t limit) {
+  std::map<SharedQueue, std::set<std::pair<DeviceId, DeviceId>>> users;
+  for_each_flow(topology, jobs, [&](std::size_t job, const Flow& flow) {
+    for (const auto& leg : flow.legs) {
+      const auto path = topology.path_between_hcas(leg.from, leg.to, leg.flow);
+      for (std::size_t i = 1; path && i < path->links.size(); ++i)
+        users[{path->links[i], job, flow.priority}].insert({leg.from, leg.to});
+    }
+  });
+  std::vector<std::pair<std::size_t, SharedQueue>> order;
+  for (const auto& [queue, who] : users) order.emplace_back(who.size(), queue);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SharedQueue> out;
+  for (const auto& [count, queue] : order) {
+    if (out.size() < limit) out.push_back(queue);
+  }
+  return out;
+}
+
+}  // namespace fabricast::engine

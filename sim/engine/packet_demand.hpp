@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a set of jobs asks of the fabric: which HCAs take part, how fast hosts drain, which queues flows share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/fluid.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast::engine {
+
+/// A host limit this near to the fabric's own rate is not paced.
+inline constexpr double k_near = 0.999;
+
+/// All ends hang at a switch. Flows over a cable from HCA to HCA meet nobody and stay with the fluid rule.
+bool is_on_fabric(const Topology& topology, const models::Flow& flow);
+
+/// HCAs at the ends of flows on the fabric.
+std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector<Job>& jobs);
+
+/// Payload bytes/s that an HCA [id] can write to its host, where below what its port carries.
+std::map<std::int32_t, double> receive_rates(const ParameterSet& parameters, const models::Resources& resources,
+                                             const std::vector<Job>& jobs);
+
+/// Bytes that one repeat of a round, and all jobs, send over the fabric.
+double payload_of(const models::Round& round);
+double payload_of(const std::vector<Job>& jobs);
+
+/// Egress of a switch in one priority (-1 = the workload's) of job `job`.
+struct SharedQueue {
+  LinkId link;
+  std::size_t job = 0;
+  int priority = -1;
+  friend auto operator<=>(const SharedQueue&, const SharedQueue&) = default;
+};
+
+/// Queues by the number of pairs of HCAs that use them, most first; at most `limit`.
+std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vector<Job>& jobs, std::size_t limit);
+
+}  // namespace fabricast::engine

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// First calibration files from logs: what headers, environments and names say ends up in keys, what nobody says in
+// comments, and every suggested file runs as it is.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "fabricast/calibration.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / fmt::format("fabricast-{}-{}", name, getpid())) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name) << text;
+    return (path / name).string();
+  }
+};
+
+std::string topology(const std::string& name) {
+  return (fs::path(FABRICAST_SOURCE_DIR) / "topologies" / (name + ".yaml")).string();
+}
+
+/// Rows of nccl-tests: start + bytes / rate, enough to be fitted.
+std::string rows(double start_us, double bytes_per_us) {
+  std::string out;
+  for (std::int64_t size = 1024; size <= std::int64_t{1} << 27; size *= 4) {
+    const double us = start_us + static_cast<double>(size) / bytes_per_us;
+    const double algbw = static_cast<double>(size) / us * 1e-3;
+    const auto half = fmt::format("{:.3f} {:.2f} {:.2f} 0", us, algbw, algbw);
+    out += fmt::format("{:>12} {:>12} float sum -1 {} {}\n", size, size / 4, half, half);
+  }
+  return out;
+}
+
+std::string nccl_log(const std::string& before, const std::string& devices, double bytes_per_us = 200e3) {
+  return before +
+         "# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n"
+         "# Collective test starting: all_reduce_perf\n"
+         "# nThread 1 nGpus 2 minBytes 1024 maxBytes 134217728 step: 4(factor) warmup iters: 1 iters: 20 agg iters: 1 "
+         "validation: 1 graph: 0\n" +
+         devices + rows(16, bytes_per_us);
+}
+
+const std::string k_two_gpus =
+    "#  Rank  0 Group  0 Pid 1 on node0 device  0 [0000:00:06] NVIDIA H200\n"
+    "#  Rank  1 Group  0 Pid 1 on node0 device  1 [0000:00:07] NVIDIA H200\n";
+
+std::string suggestion(const Folder& folder, const std::string& cluster, const std::vector<std::string>& logs) {
+  const auto text = suggest_calibration(topology(cluster), logs, folder.path.string());
+  if (!text) MESSAGE(render(text.error()));
+  REQUIRE(text.has_value());
+  return *text;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The suggested file, read and fitted without a change.
+CalibrationReport run(const Folder& folder, const std::string& text) {
+  const auto calibration = load_calibration(folder.write("suggested.yaml", text));
+  if (!calibration) MESSAGE(render(calibration.error()));
+  REQUIRE(calibration.has_value());
+  const auto report = calibrate(*calibration, {.with_leave_out = false, .progress = {}, .stop = nullptr});
+  if (!report) MESSAGE(render(report.error()));
+  REQUIRE(report.has_value());
+  return *report;
+}
+
+std::string logs_part(const std::string& text) {
+  const auto begin = text.find("logs:\n");
+  return text.substr(begin, text.find("fit:\n") - begin);
+}
+
+}  // namespace
+
+TEST_CASE("what the environment forces becomes keys of the suggested entry, and the file runs") {
+  const Folder folder("suggest-environment");
+  const auto log =
+      folder.write("a.txt", nccl_log("$ mpirun -x NCCL_ALGO=Ring -x NCCL_PROTO=Simple -x NCCL_MIN_NCHANNELS=4 -x "
+                                     "NCCL_MAX_NCHANNELS=4 -x NCCL_BUFFSIZE=8388608 ./all_reduce_perf -g 2\n",
+                                     k_two_gpus, 100e3));
+  const auto text = suggestion(folder, "h200-8gpu-vm", {log});
+  CHECK(logs_part(text) ==
+        "logs:\n"
+        "  # the log also sets NCCL_BUFFSIZE=8388608: no key stands for it\n"
+        "  - file: a.txt\n"
+        "    workload: {benchmark: all_reduce_perf, gpus: 2, launch: one_thread, algorithm: ring, protocol: simple, "
+        "channels: 4}\n"
+        "    software: {nccl: {version: \"2.28.9\"}}\n");
+  const auto report = run(folder, text);
+  CHECK(report.points.size() == 9);
+  // Only what a forced ring over Simple rests on is fitted.
+  for (const auto& parameter : report.parameters) {
+    CAPTURE(parameter.parameter.name);
+    CHECK_FALSE(has(parameter.parameter.name, ".ll"));
+    CHECK_FALSE(has(parameter.parameter.name, "tree"));
+  }
+}
+
+TEST_CASE("NCCL's own lines name forced settings too") {
+  const Folder folder("suggest-info");
+  const auto log = folder.write("a.txt", nccl_log("node0:7:7 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n"
+                                                  "node0:7:7 [0] NCCL INFO NCCL_ALGO set by environment to Tree\n",
+                                                  k_two_gpus));
+  const auto text = suggestion(folder, "h200-8gpu-vm", {log});
+  CHECK(has(text, "algorithm: tree"));
+  CHECK(has(text, "p2p: off"));
+}
+
+TEST_CASE("a log without an environment asks for what may have been forced; its name is a hint to check") {
+  const Folder folder("suggest-name");
+  const auto plain = folder.write("run.txt", nccl_log("", k_two_gpus));
+  const auto named = folder.write("run-ring-ll128.txt", nccl_log("", k_two_gpus));
+  const auto text = suggestion(folder, "h200-8gpu-vm", {plain, named});
+  CHECK(has(text, "# no environment in the log: was an algorithm, protocol or transport forced"));
+  CHECK(has(text, "# from the file's name, check: algorithm: ring, protocol: ll128\n  - file: run-ring-ll128.txt"));
+  CHECK(run(folder, text).logs.size() == 2);
+}
+
+TEST_CASE("a log far off is compared with settings it may have been measured under") {
+  // 28 GB/s between two GPUs with 18 NVLinks: the bytes went through host memory.
+  const Folder folder("suggest-off");
+  const auto source = fs::path(FABRICAST_SOURCE_DIR) /
+                      "calibration/data/h200-8gpu-nvswitch-passthrough-vm/nccl-tests/h200vm-2gpu-all_reduce-p2poff.txt";
+  fs::copy_file(source, folder.path / "a.txt");
+  const auto text = suggestion(folder, "h200-8gpu-vm", {(folder.path / "a.txt").string()});
+  CHECK(has(text, "with {software.nccl.p2p: off}"));
+  CHECK_FALSE(has(text, "\n    software: {nccl: {version: \"2.28.9\", p2p: off}}"));
+}
+
+TEST_CASE("GPUs other than the first are named as devices") {
+  const Folder folder("suggest-devices");
+  const auto log =
+      folder.write("a.txt", nccl_log("",
+                                     "#  Rank  0 Group  0 Pid 1 on n device  4 [0000:00:0a] NVIDIA H200\n"
+                                     "#  Rank  1 Group  0 Pid 1 on n device  5 [0000:00:0b] NVIDIA H200\n"));
+  CHECK(has(suggestion(folder, "h200-8gpu-vm", {log}), "devices: [node.gpu4, node.gpu5]"));
+}
+
+TEST_CASE("JSON of nccl-tests gives an entry with its environment's settings and nothing else of it") {
+  const Folder folder("suggest-json");
+  std::string results;
+  for (std::int64_t size = 1024; size <= 1 << 24; size *= 4) {
+    const double us = 16 + static_cast<double>(size) / 200e3;
+    results += fmt::format(R"({}{{"size":{},"type":"float","redop":"sum","out_of_place":{{"time":{:.3f}}}}})",
+                           results.empty() ? "" : ",", size, us);
+  }
+  const auto log = folder.write(
+      "a.json",
+      R"({"args":["./all_reduce_perf"],"env":["SECRET_TOKEN=hunter2","NCCL_ALGO=Ring","HOME=/root"],"nccl_version":22809,
+      "config":{"nthreads":1,"ngpus":2,"devices":[{"rank":0,"hostname":"n","device":0},{"rank":1,"hostname":"n","device":1}]},
+      "results":[)" +
+          results + "]}");
+  const auto text = suggestion(folder, "h200-8gpu-vm", {log});
+  CHECK(has(text, "workload: {benchmark: all_reduce_perf, gpus: 2, launch: one_thread, algorithm: ring}"));
+  CHECK_FALSE(has(text, "hunter2"));
+  CHECK(run(folder, text).points.size() == 8);
+}
+
+TEST_CASE("OSU and perftest logs become entries that run") {
+  const Folder folder("suggest-mpi");
+  std::string latency = "# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n";
+  std::string bandwidth =
+      "                    RDMA_Write BW Test\n Number of qps   : 1\n TX depth        : 128\n Device : mlx4_0\n"
+      " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n";
+  for (std::int64_t size = 2; size <= 1 << 20; size *= 4) {
+    latency += fmt::format("{} {:.2f}\n", size, 1.5 + static_cast<double>(size) / 3200);
+    const double us = 0.3 + static_cast<double>(size) / 3500;
+    bandwidth += fmt::format(" {} 5000 0.00 {:.2f} {:.6f}\n", size, static_cast<double>(size) / us / 1.048576, 1 / us);
+  }
+  const auto text =
+      suggestion(folder, "qdr-cx3-pair", {folder.write("lat.txt", latency), folder.write("bw.txt", bandwidth)});
+  CHECK(has(text, "# the log does not name the MPI library: set software.mpi"));
+  CHECK(has(text, "- file: lat.txt\n    workload: {benchmark: osu_latency, buffers: [host, host]}\n"));
+  CHECK(has(text, "- file: bw.txt\n    workload: {benchmark: ib_write_bw, window: 128}\n"));
+  const auto report = run(folder, text);
+  CHECK(report.logs.size() == 2);
+  CHECK(std::any_of(report.parameters.begin(), report.parameters.end(),
+                    [](const FittedParameter& p) { return p.determination == Determination::determined; }));
+}
+
+TEST_CASE("copy timings become entries by direction, number of GPUs and peer access") {
+  const Folder folder("suggest-copies");
+  const auto log =
+      (fs::path(FABRICAST_SOURCE_DIR) / "calibration/data/h200-8gpu-nvswitch-passthrough-vm/host-and-peer-copies.txt")
+          .string();
+  const auto text = suggestion(folder, "h200-8gpu-vm", {log});
+  CHECK(has(text, "workload: {benchmark: host_copies, gpus: 8, direction: to_host}"));
+  CHECK(has(text, "workload: {benchmark: host_copies, gpus: 2, direction: to_peer}\n    software: {nccl: {p2p: off}}"));
+  const auto report = run(folder, text);
+  const auto single = std::find_if(report.logs.begin(), report.logs.end(),
+                                   [](const CalibrationLogReport& one) { return has(one.name, "1 GPUs to_host"); });
+  REQUIRE(single != report.logs.end());
+  CHECK(single->summary.num_points == 15);
+  CHECK(single->summary.median_abs_error < 0.05);
+}
+
+TEST_CASE("a log that the topology cannot run is left out with the reason; none left is a fault") {
+  const Folder folder("suggest-left-out");
+  std::string devices;
+  for (int rank = 0; rank < 4; ++rank)
+    devices += fmt::format("#  Rank  {0} Group  0 Pid 1 on n device  {0} [0000:00:0{0}] NVIDIA H200\n", rank);
+  const auto four = folder.write("four.txt", nccl_log("", devices));
+  const auto two = folder.write("two.txt", nccl_log("", k_two_gpus));
+  const auto text = suggestion(folder, "h200-2gpu-vm", {four, two});
+  CHECK(has(text, "  # left out: "));
+  CHECK(has(text, "4 GPUs asked for, topology 'h200-2gpu-vm' has 2"));
+  CHECK(run(folder, text).logs.size() == 1);
+  const auto none = suggest_calibration(topology("h200-2gpu-vm"), {four});
+  REQUIRE_FALSE(none.has_value());
+  CHECK(has(render(none.error()), "4 GPUs asked for"));
+}
