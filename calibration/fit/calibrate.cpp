@@ -11,6 +11,7 @@
 #include <set>
 
 #include "fit/errors.hpp"
+#include "fit/fault.hpp"
 #include "fit/leave_out.hpp"
 
 namespace fabricast {
@@ -357,7 +358,8 @@ Result<CalibrationReport> calibrate(const Calibration& calibration, const Calibr
   auto data = fit::Dataset::load(calibration);
   if (!data) return tl::unexpected(data.error());
   if (data->parameters().empty())
-    return tl::unexpected(Diagnostics{make_error("no parameter to fit", "list names under 'fit'")});
+    return tl::unexpected(
+        Diagnostics(1, fit::fault_at({calibration.file, 0, 0}, "no parameter to fit", "list names under 'fit'")));
   return fit::Calibrator(*data, calibration, options).run();
 }
 

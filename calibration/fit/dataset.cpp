@@ -11,11 +11,13 @@
 
 #include "base/assert.hpp"
 #include "fabricast/simulate.hpp"
+#include "fit/fault.hpp"
 
 namespace fabricast::fit {
 
 namespace {
 
+constexpr std::size_t k_topologies_kept = 3;
 constexpr std::size_t k_tables_kept = 6;  ///< per log; a difference quotient needs the middle and its two sides
 
 /// Efficiencies of links and adapters are known to a tenth: what is slower by half has another cause.
@@ -56,38 +58,12 @@ bool builds_topology(const std::string& name) {
   return std::none_of(layers.begin(), layers.end(), [&](const auto& layer) { return name.rfind(layer, 0) == 0; });
 }
 
-/// Median time by size, ascending; rows of size 0 of nccl-tests time nothing.
-std::map<Bytes, std::vector<double>> times_by_size(const MeasuredLog& log) {
-  std::map<Bytes, std::vector<double>> out;
-  const bool is_nccl = log.format == LogFormat::nccl_tests || log.format == LogFormat::nccl_tests_json;
-  for (const auto& row : log.rows) {
-    if (row.time.ps > 0 && (row.size.value > 0 || !is_nccl)) out[row.size].push_back(row.time.seconds());
-  }
-  return out;
-}
-
-Diagnostic fault_at(const SourceLocation& location, std::string message, std::string hint = {}) {
-  auto fault = make_error(std::move(message), std::move(hint));
-  fault.location = location;
-  return fault;
-}
-
 /// The interval keeps its relative width.
 void set_start(double start, Parameter& parameter) {
   const double ratio = parameter.value > 0 ? start / parameter.value : 0;
   parameter.low *= ratio;
   parameter.high *= ratio;
   parameter.value = start;
-}
-
-/// What tells workloads on one file apart.
-std::string description_of(const Workload& workload) {
-  std::string out(to_string(workload.benchmark));
-  if (workload.gpus) out += fmt::format(" {} GPUs", *workload.gpus);
-  for (const auto& device : workload.devices) out += " " + device;
-  if (workload.benchmark == Benchmark::host_copies) out += fmt::format(" {}", to_string(workload.direction));
-  if (workload.is_bidirectional) out += " both ways";
-  return out;
 }
 
 double value_of(const std::string& text, const Parameter& parameter, const SourceLocation& where, Diagnostics& faults) {
@@ -114,64 +90,6 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
     return false;
   }
   return !text.empty() && text.front() == pattern.front() && matches_pattern(pattern.substr(1), text.substr(1));
-}
-
-void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
-  if (log.is_optional && !std::filesystem::exists(log.file)) {
-    auto warning = fault_at(log.location, fmt::format("'{}' is absent, left out", log.file));
-    warning.severity = Severity::warning;
-    warnings_.push_back(std::move(warning));
-    return;
-  }
-  auto tables = read_logs(log.file);
-  if (!tables) faults.insert(faults.end(), tables.error().begin(), tables.error().end());
-  auto loaded = log.scenario_file.empty()
-                    ? load_scenario_text(calibration.file, log.scenario_text, calibration.parameter_files, log.settings)
-                    : load_scenario(log.scenario_file, calibration.parameter_files, log.settings);
-  if (!loaded) faults.insert(faults.end(), loaded.error().begin(), loaded.error().end());
-  if (!tables || !loaded) return;
-  const auto best = table_for(*tables, loaded->scenario);
-  if (!best || best->rows.empty()) {
-    const auto& workload = loaded->scenario.workloads.front();
-    faults.push_back(fault_at(log.location,
-                              fmt::format("'{}' has no row of {}", log.file, to_string(workload.benchmark)),
-                              "compare the workload's benchmark, gpus, devices and direction with the log"));
-    return;
-  }
-  report_lost_rows(*best);
-  Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
-  experiment.name = std::filesystem::path(log.file).stem().string();
-  const auto uses_of_file = std::count_if(calibration.logs.begin(), calibration.logs.end(),
-                                          [&](const CalibrationLog& other) { return other.file == log.file; });
-  if (uses_of_file > 1) experiment.name += ": " + description_of(experiment.loaded.scenario.workloads.front());
-  experiment.choices = best->tuning.choices;
-  experiment.current = experiment.loaded.parameters;
-  for (auto& [size, times] : times_by_size(*best)) {
-    experiment.sizes.push_back(size);
-    experiment.seconds.push_back(percentile(times, 0.5));
-  }
-  experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
-  auto one_size = experiment.loaded.scenario;
-  one_size.workloads.front().sizes.resize(1);
-  const auto probe = simulate(experiment.loaded.topology, one_size, experiment.loaded.parameters);
-  if (!probe) {
-    faults.insert(faults.end(), probe.error().begin(), probe.error().end());
-    return;
-  }
-  experiment.num_ranks = probe->workloads.front().num_ranks;
-  experiment.num_hosts = probe->workloads.front().num_hosts;
-  experiments_.push_back(std::move(experiment));
-}
-
-/// Rows that were damaged are named, a few of each log.
-void Dataset::report_lost_rows(const MeasuredLog& log) {
-  constexpr std::size_t k_most = 3;
-  for (std::size_t i = 0; i < std::min(k_most, log.warnings.size()); ++i) warnings_.push_back(log.warnings[i]);
-  if (log.warnings.size() <= k_most) return;
-  auto more = make_error(fmt::format("{} more warnings of this log", log.warnings.size() - k_most));
-  more.severity = Severity::warning;
-  more.location.file = log.file;
-  warnings_.push_back(std::move(more));
 }
 
 void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
@@ -211,7 +129,9 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       FreeParameter free;
       free.inherits = inherits;
       free.prior_deviation = entry.prior.value_or(prior_of(parameter));
+      const auto faults_before = faults.size();
       if (entry.start) set_start(value_of(*entry.start, parameter, entry.location, faults), parameter);
+      if (faults.size() > faults_before) continue;
       if (parameter.value <= 0) {
         faults.push_back(fault_at(
             entry.location, fmt::format("'{}' is {} and cannot be fitted by ratio", parameter.name, parameter.value),
@@ -260,6 +180,7 @@ Result<Dataset> Dataset::load(const Calibration& calibration) {
   if (!faults.empty()) return tl::unexpected(faults);
   out.hold_out(calibration);
   out.known_.resize(out.experiments_.size());
+  out.built_.resize(out.experiments_.size());
   Values x;
   for (const auto& free : out.parameters_) x.push_back(std::log(free.parameter.value));
   for (auto& experiment : out.experiments_) {
@@ -291,19 +212,32 @@ WorkloadPrediction Dataset::predict_table(std::size_t index, const Values& x, co
   }
   const auto& set = extra.all().empty() ? experiment.current : merged;
   ++evaluations_;
-  const bool is_rebuilt = std::any_of(experiment.uses.begin(), experiment.uses.end(),
-                                      [&](int i) { return parameters_[static_cast<std::size_t>(i)].is_of_device; });
   SimulateOptions options;
   options.with_terms = with_terms;
-  const auto run = [&](const Topology& topology) {
-    auto prediction = simulate(topology, experiment.loaded.scenario, set, options);
-    FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
-    return std::move(prediction->workloads.front());
-  };
-  if (!is_rebuilt) return run(experiment.loaded.topology);
-  const auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
+  auto prediction = simulate(topology_at(index, x, set), experiment.loaded.scenario, set, options);
+  FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
+  return std::move(prediction->workloads.front());
+}
+
+/// Most steps of a fit leave the devices as they are: their topology is built once.
+const Topology& Dataset::topology_at(std::size_t index, const Values& x, const ParameterSet& set) {
+  const auto& experiment = experiments_[index];
+  Values key;
+  for (const int i : experiment.uses) {
+    if (parameters_[static_cast<std::size_t>(i)].is_of_device) key.push_back(x[static_cast<std::size_t>(i)]);
+  }
+  if (key.empty()) return experiment.loaded.topology;
+  auto& built = built_[index];
+  const auto found = std::find_if(built.begin(), built.end(), [&](const Built& one) { return one.key == key; });
+  if (found != built.end()) {
+    built.splice(built.begin(), built, found);
+    return built.front().topology;
+  }
+  auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
   FABRICAST_ASSERT(topology.has_value(), "a topology that was built fails with other parameter values");
-  return run(*topology);
+  built.push_front({std::move(key), std::move(*topology)});
+  if (built.size() > k_topologies_kept) built.pop_back();
+  return built.front().topology;
 }
 
 const Values& Dataset::predict(std::size_t index, const Values& x) {
@@ -329,6 +263,7 @@ bool Dataset::find_uses(const Values& x) {
     const auto before = experiment.uses;
     experiment.uses.resize(parameters_.size());
     for (std::size_t i = 0; i < parameters_.size(); ++i) experiment.uses[i] = static_cast<int>(i);
+    built_[e].clear();
     const auto seconds_at = [&](const Values& at) {
       Values out;
       for (const auto& row : predict_table(e, at, {}, false).rows) out.push_back(row.time.seconds());
@@ -354,6 +289,7 @@ bool Dataset::find_uses(const Values& x) {
     has_changed = has_changed || uses != before;
     experiment.uses = std::move(uses);
     known_[e].clear();
+    built_[e].clear();
   }
   return has_changed;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,16 +62,23 @@ class Dataset {
     Values key;
     Values seconds;
   };
+  struct Built {
+    Values key;  ///< values of the device parameters
+    Topology topology;
+  };
 
   void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
+  void add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults);
   void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);
   void hold_out(const Calibration& calibration);
   void set_parameters(Experiment& experiment, const Values& x) const;
+  const Topology& topology_at(std::size_t experiment, const Values& x, const ParameterSet& set);
 
   std::vector<Experiment> experiments_;
   std::vector<FreeParameter> parameters_;
   std::vector<std::list<Known>> known_;  ///< per experiment, most recent first
+  std::vector<std::list<Built>> built_;  ///< likewise
   Diagnostics warnings_;
   int evaluations_ = 0;
 };

@@ -74,8 +74,33 @@ Problem Fitter::problem(const Values& fixed, const std::vector<std::size_t>& fre
   return problem;
 }
 
+/// The derivatives of another fit for the points and parameters of this one; empty when it lacks some.
+std::vector<Values> Fitter::known_jacobian(const FitResult& known, const FitResult& wanted) {
+  std::vector<Values> out;
+  std::vector<std::size_t> rows;
+  std::size_t next = 0;
+  for (const auto& point : wanted.points) {
+    while (next < known.points.size() &&
+           (known.points[next].experiment != point.experiment || known.points[next].row != point.row))
+      ++next;
+    if (next == known.points.size()) return {};
+    rows.push_back(next++);
+  }
+  for (std::size_t k = 0; k < wanted.free_indices.size(); ++k) {
+    const auto& all = known.free_indices;
+    const auto at = std::find(all.begin(), all.end(), wanted.free_indices[k]);
+    if (at == all.end()) return {};
+    const auto column = static_cast<std::size_t>(at - all.begin());
+    auto& values = out.emplace_back();
+    for (const auto row : rows) values.push_back(known.solution.jacobian[column][row]);
+    for (std::size_t prior = 0; prior < wanted.free_indices.size(); ++prior)
+      values.push_back(prior == k ? known.solution.jacobian[column][known.points.size() + column] : 0);
+  }
+  return out;
+}
+
 FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses,
-                        int iterations) {
+                        int iterations, const FitResult* known) {
   FitResult result;
   result.x = start;
   result.free_indices = free;
@@ -88,7 +113,10 @@ FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& fre
   }
   Values values;
   for (const auto i : free) values.push_back(start[i]);
-  result.solution = minimise(problem(start, free, result.points), values, {iterations, 1e-5, go_on_});
+  auto problem = this->problem(start, free, result.points);
+  problem.has_updates = true;
+  if (known != nullptr) problem.first_jacobian = known_jacobian(*known, result);
+  result.solution = minimise(problem, values, {iterations, 1e-5, problem.first_jacobian.empty(), go_on_});
   for (std::size_t k = 0; k < free.size(); ++k) result.x[free[k]] = result.solution.x[k];
   judge(result);
   return result;
@@ -188,7 +216,7 @@ FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_it
       x[i] = start[i];
     }
   }
-  return solve(x, free, uses, max_iterations);
+  return solve(x, free, uses, max_iterations, &near);
 }
 
 std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const {

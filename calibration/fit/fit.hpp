@@ -41,7 +41,7 @@ class Fitter {
   FitResult fit(const UsesPoint& uses);
   /// What all points say of the parameters at their starts, without a step.
   FitResult at_start();
-  /// Fits again from `near` with other points, few iterations.
+  /// Fits again from `near` with some of its points, few iterations, with the derivatives known there. No covariance.
   FitResult refit(const FitResult& near, const UsesPoint& uses, int max_iterations);
   /// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.
   std::optional<Values> gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const;
@@ -50,7 +50,9 @@ class Fitter {
 
  private:
   Problem problem(const Values& fixed, const std::vector<std::size_t>& free, const std::vector<PointRef>& points) const;
-  FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations);
+  FitResult solve(const Values& start, const std::vector<std::size_t>& free, const UsesPoint& uses, int iterations,
+                  const FitResult* known = nullptr);
+  static std::vector<Values> known_jacobian(const FitResult& known, const FitResult& wanted);
   void judge(FitResult& result) const;
   bool rules_out(const FitResult& at, std::size_t parameter, double value) const;
 

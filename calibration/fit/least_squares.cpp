@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -14,6 +15,8 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
+
+constexpr int k_most_updates = 2;
 
 double rho(double r, bool is_robust) { return is_robust ? 2 * (std::sqrt(1 + r * r) - 1) : r * r; }
 /// Derivative of rho by r^2: the weight of the residual in the next step.
@@ -35,31 +38,15 @@ class Solver {
     out_.residuals = evaluate(out_.x);
     out_.cost = cost(out_.residuals);
     scale_ = VectorXd::Zero(size());
-    linearise();
-    double lambda = 1;
-    double growth = 2;
-    int stalled = 0;
-    for (; out_.iterations < options_.max_iterations && stalled < 3 && may_go_on(); ++out_.iterations) {
-      const auto trial = step(lambda);
-      const auto residuals = evaluate(trial);
-      const double trial_cost = cost(residuals);
-      const double moved = largest_move(trial);
-      if (std::isfinite(trial_cost) && trial_cost <= out_.cost) {
-        const double gain = out_.cost - trial_cost;
-        stalled = gain <= options_.tolerance * (out_.cost + 1e-300) || moved < options_.tolerance ? stalled + 1 : 0;
-        out_.x = trial;
-        out_.residuals = residuals;
-        out_.cost = trial_cost;
-        linearise();
-        lambda = std::max(lambda / 5, 1e-15);
-        growth = 2;
-      } else {
-        if (moved < options_.tolerance) break;
-        lambda *= growth;
-        growth = std::min(growth * 2, 64.0);
-        if (lambda > 1e20) break;
-      }
+    if (problem_.first_jacobian.empty()) {
+      linearise();
+    } else {
+      out_.jacobian = problem_.first_jacobian;
+      num_updates_ = 1;
+      set_normal();
     }
+    iterate();
+    if (num_updates_ > 0 && options_.with_covariance && may_go_on()) linearise();
     finish();
     return std::move(out_);
   }
@@ -83,6 +70,69 @@ class Solver {
     return !out_.is_stopped;
   }
 
+  void iterate() {
+    double lambda = 1;
+    double growth = 2;
+    int stalled = 0;
+    for (; out_.iterations < options_.max_iterations && stalled < 3 && may_go_on(); ++out_.iterations) {
+      const auto trial = step(lambda);
+      const auto residuals = evaluate(trial);
+      const double trial_cost = cost(residuals);
+      const double moved = largest_move(trial);
+      if (std::isfinite(trial_cost) && trial_cost <= out_.cost) {
+        const double gain = out_.cost - trial_cost;
+        stalled = gain <= options_.tolerance * (out_.cost + 1e-300) || moved < options_.tolerance ? stalled + 1 : 0;
+        accept(trial, residuals, trial_cost);
+        lambda = std::max(lambda / 5, 1e-15);
+        growth = 2;
+        if (stalled == 3 && num_updates_ > 0 && options_.with_covariance) {
+          linearise();  // no gain by updated derivatives: not yet the minimum
+          stalled = 1;
+        }
+      } else if (num_updates_ > 0 && options_.with_covariance) {
+        linearise();  // before the step is blamed, the derivatives are
+      } else {
+        if (moved < options_.tolerance) break;
+        lambda *= growth;
+        growth = std::min(growth * 2, 64.0);
+        if (lambda > 1e20) break;
+      }
+    }
+  }
+
+  void accept(const Values& x, const Values& residuals, double cost) {
+    const auto before = std::exchange(out_.x, x);
+    const auto residuals_before = std::exchange(out_.residuals, residuals);
+    out_.cost = cost;
+    if (problem_.has_updates && num_updates_ < k_most_updates) {
+      update(before, residuals_before);
+    } else {
+      linearise();
+    }
+  }
+
+  /// Broyden: the smallest change of the derivatives that explains the last step; a residual that does not depend on a
+  /// parameter keeps not to (Schubert's sparse form).
+  void update(const Values& x_before, const Values& residuals_before) {
+    const auto n = out_.x.size();
+    ++num_updates_;
+    for (std::size_t k = 0; k < out_.residuals.size(); ++k) {
+      double unexplained = out_.residuals[k] - residuals_before[k];
+      double squared = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (out_.jacobian[i][k] == 0) continue;
+        const double move = out_.x[i] - x_before[i];
+        unexplained -= out_.jacobian[i][k] * move;
+        squared += move * move;
+      }
+      if (unexplained == 0 || squared == 0) continue;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (out_.jacobian[i][k] != 0) out_.jacobian[i][k] += unexplained * (out_.x[i] - x_before[i]) / squared;
+      }
+    }
+    set_normal();
+  }
+
   void linearise() {
     auto derivatives = jacobian(problem_, out_.x, out_.residuals, options_.go_on);
     if (derivatives.size() < out_.x.size()) {
@@ -92,7 +142,12 @@ class Solver {
       return;
     }
     out_.jacobian = std::move(derivatives);
+    num_updates_ = 0;
     out_.evaluations += static_cast<int>(out_.x.size()) * (problem_.is_central ? 2 : 1);
+    set_normal();
+  }
+
+  void set_normal() {
     const auto n = size();
     normal_ = MatrixXd::Zero(n, n);
     gradient_ = VectorXd::Zero(n);
@@ -171,6 +226,7 @@ class Solver {
   Solution out_;
   MatrixXd normal_;
   VectorXd gradient_, scale_;
+  int num_updates_ = 0;  ///< of the derivatives since they were computed in full
 };
 
 }  // namespace

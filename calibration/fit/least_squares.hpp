@@ -5,7 +5,8 @@
 //   (J'WJ + lambda D) step = -J'W r,  D = diag of the largest J'WJ seen; lambda by Nielsen's gain rule
 //
 // rho(s) = s (squared) or 2 (sqrt(1 + s) - 1) (soft_l1, applied to residuals in units of their noise). Sources: Madsen,
-// Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000.
+// Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000;
+// secant version: Madsen et al., section 3.5; Broyden 1965.
 #pragma once
 
 #include <functional>
@@ -25,11 +26,15 @@ struct Problem {
   double relative_step = 6e-6;  ///< of the difference quotients
   double absolute_step = 1e-12;
   bool is_central = true;  ///< two evaluations per derivative
+  /// Derivatives are dear: between full ones they are updated by Broyden's rank-one formula from the steps made.
+  bool has_updates = false;
+  std::vector<Values> first_jacobian;  ///< at the start, when known; empty = computed
 };
 
 struct SolveOptions {
   int max_iterations = 400;
   double tolerance = 1e-14;     ///< relative change of the cost and of x
+  bool with_covariance = true;  ///< derivatives at the end in full, and the covariance from them
   std::function<bool()> go_on;  ///< asked before each step and each derivative; may be empty
 };
 

@@ -12,7 +12,7 @@ namespace fabricast::fit {
 namespace {
 
 constexpr double k_eighty = 1.2816;  ///< deviations each side of an 80 % interval
-constexpr int k_refit_iterations = 4;
+constexpr int k_refit_iterations = 8;
 constexpr int k_folds = 2;
 
 }  // namespace

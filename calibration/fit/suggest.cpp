@@ -247,7 +247,8 @@ class Suggestion {
     }
     const double noise = floors.empty() ? 0.02 : std::clamp(percentile(floors, 0.5), 0.01, 0.1);
     constexpr std::size_t k_enough_sizes = 12;
-    return fmt::format("{}noise: {:.3f}\n", most_sizes >= k_enough_sizes ? "hold_out: {every: 4}\n" : "", noise);
+    return fmt::format("{}noise: {:.3f}\nstarts: 3\n", most_sizes >= k_enough_sizes ? "hold_out: {every: 4}\n" : "",
+                       noise);
   }
 
   const LoadedTopology& topology_;

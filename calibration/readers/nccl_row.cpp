@@ -200,6 +200,9 @@ NcclRow parse_nccl_row(const Line& line, const Columns& columns) {
     const bool is_trimmed = !columns.empty() && std::find(columns.begin(), columns.end(), "type") == columns.end();
     return is_trimmed ? parse_trimmed_row(line, words, columns) : NcclRow{};
   }
+  const auto is_second_row = [](const Word& word) { return is_datatype(word.text); };
+  if (std::any_of(words.begin() + static_cast<std::ptrdiff_t>(at) + 3, words.end(), is_second_row))
+    return {std::nullopt, "row lost: two lines run into each other"};
   MeasuredRow row;
   row.size = {*parse_count(words[at].text)};
   row.datatype = words[at + 2].text;

@@ -2,12 +2,11 @@
 #include "nccl/channels.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <optional>
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "nccl/mesh.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
@@ -32,60 +31,6 @@ double network_speed(double gb_per_s) {
 
 int compute_capability(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
-}
-
-/// lanes[a][b] = NVLinks that lead straight from GPU a to GPU b.
-using LaneMatrix = std::vector<std::vector<int>>;
-
-LaneMatrix direct_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) {
-  LaneMatrix lanes(gpus.size(), std::vector<int>(gpus.size(), 0));
-  for (std::size_t a = 0; a < gpus.size(); ++a) {
-    for (std::size_t b = 0; b < gpus.size(); ++b) {
-      if (a == b) continue;
-      const auto path = topology.path_in_host(gpus[a], gpus[b]);
-      if (path && path->uses_nvlink && path->links.size() == 1) lanes[a][b] = topology.link(path->links[0]).lanes;
-    }
-  }
-  return lanes;
-}
-
-/// A Hamiltonian path (or cycle) over edges with lanes left, from `start`, ending at `end` when given. Prefers the
-/// edges with most lanes left, which keeps later channels possible.
-std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, int end, bool is_cycle) {
-  const int n = static_cast<int>(lanes.size());
-  std::vector<int> order{start};
-  std::vector<bool> used(lanes.size(), false);
-  used[static_cast<std::size_t>(start)] = true;
-  const auto lane = [&](int a, int b) { return lanes[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; };
-  const std::function<bool()> extend = [&]() {
-    const int last = order.back();
-    if (static_cast<int>(order.size()) == n) {
-      return (!is_cycle || lane(last, start) > 0) && (end < 0 || last == end);
-    }
-    std::vector<int> next;
-    for (int g = 0; g < n; ++g) {
-      const bool too_early = g == end && static_cast<int>(order.size()) < n - 1;
-      if (!used[static_cast<std::size_t>(g)] && lane(last, g) > 0 && !too_early) next.push_back(g);
-    }
-    std::stable_sort(next.begin(), next.end(), [&](int a, int b) { return lane(last, a) > lane(last, b); });
-    for (const int g : next) {
-      used[static_cast<std::size_t>(g)] = true;
-      order.push_back(g);
-      if (extend()) return true;
-      order.pop_back();
-      used[static_cast<std::size_t>(g)] = false;
-    }
-    return false;
-  };
-  if (extend()) return order;
-  return std::nullopt;
-}
-
-void take_lanes(LaneMatrix& lanes, const std::vector<int>& order, bool is_cycle) {
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    --lanes[static_cast<std::size_t>(order[i])][static_cast<std::size_t>(order[i + 1])];
-  }
-  if (is_cycle) --lanes[static_cast<std::size_t>(order.back())][static_cast<std::size_t>(order.front())];
 }
 
 /// What the search knows of one host, in positions of HostGroup::gpus.
@@ -133,15 +78,7 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     search.is_nvlink = search.has_nvswitch = true;
     return search;
   }
-  if (may_use_nvlink) {
-    auto lanes = direct_lanes(topology, gpus);
-    while (search.orders.size() < 16) {
-      const auto order = hamiltonian(lanes, 0, -1, true);
-      if (!order) break;
-      take_lanes(lanes, *order, true);
-      search.orders.push_back(*order);
-    }
-  }
+  if (may_use_nvlink) { search.orders = disjoint_rings(direct_lanes(topology, gpus), 16); }
   if (!search.orders.empty()) {
     search.is_nvlink = true;
     search.speed = nvlink_gb_per_s(capability);

@@ -168,8 +168,9 @@ void CollectivePlanner::add_launch(OperationPlan& plan, const Choice& choice, in
   // A send and a receive per peer, all-to-all also to itself.
   const double calls =
       collective_ == Collective::all_to_all ? 2.0 * num_ranks() : (collective_ == Collective::send_receive ? 2 : 0);
-  const double more = context_.parameters.number("nccl.launch_time_per_channel") * channels +
-                      context_.parameters.number("nccl.launch_time_per_peer") * calls;
+  const double more =
+      parameter_for(context_.parameters, architecture_, "nccl.launch_time_per_channel").value * channels +
+      context_.parameters.number("nccl.launch_time_per_peer") * calls;
   plan.floor = from_seconds((interval.value + more) * per_thread);
   plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),

@@ -282,7 +282,7 @@ TEST_CASE("a parameter that no log depends on is named and kept") {
 TEST_CASE("a parameter that the data hardly constrain is named and kept at its prior") {
   // The last local copy is a tenth of a per cent of these times once its bounds are this narrow.
   const auto report =
-      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {low: 0.29, high: 0.31, prior: 0.01}\n");
+      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {start: 0.3, low: 0.28, high: 0.32, prior: 0.01}\n");
   const auto& weak = fitted(report, "nccl.local_work.all_reduce.simple.hopper");
   CHECK(weak.determination == Determination::undetermined);
   CHECK(weak.parameter.value == weak.start);

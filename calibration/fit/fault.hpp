@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of a calibration file, at the entry that they are about.
+#pragma once
+
+#include <string>
+
+#include "fabricast/diagnostic.hpp"
+
+namespace fabricast::fit {
+
+inline Diagnostic fault_at(const SourceLocation& location, std::string message, std::string hint = {}) {
+  auto fault = make_error(std::move(message), std::move(hint));
+  fault.location = location;
+  return fault;
+}
+
+inline Diagnostic warning_at(const SourceLocation& location, std::string message) {
+  auto warning = fault_at(location, std::move(message));
+  warning.severity = Severity::warning;
+  return warning;
+}
+
+}  // namespace fabricast::fit

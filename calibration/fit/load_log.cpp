@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// One entry of a calibration file: the measured log, the scenario it was measured under, and whether they belong
+// together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "fabricast/simulate.hpp"
+#include "fit/dataset.hpp"
+#include "fit/fault.hpp"
+
+namespace fabricast::fit {
+
+namespace {
+
+/// Median time by size, ascending; rows of size 0 of nccl-tests time nothing.
+std::map<Bytes, std::vector<double>> times_by_size(const MeasuredLog& log) {
+  std::map<Bytes, std::vector<double>> out;
+  const bool is_nccl = log.format == LogFormat::nccl_tests || log.format == LogFormat::nccl_tests_json;
+  for (const auto& row : log.rows) {
+    if (row.time.ps > 0 && (row.size.value > 0 || !is_nccl)) out[row.size].push_back(row.time.seconds());
+  }
+  return out;
+}
+
+/// What tells workloads on one file apart.
+std::string description_of(const Workload& workload) {
+  std::string out(to_string(workload.benchmark));
+  if (workload.gpus) out += fmt::format(" {} GPUs", *workload.gpus);
+  for (const auto& device : workload.devices) out += " " + device;
+  if (workload.benchmark == Benchmark::host_copies) out += fmt::format(" {}", to_string(workload.direction));
+  if (workload.is_bidirectional) out += " both ways";
+  return out;
+}
+
+/// Whatever is wrong with a log or its workload is shown where the calibration names it; a scenario file of its own has
+/// places of its own.
+void add_faults(const CalibrationLog& log, Diagnostics found, bool is_of_log, Diagnostics& faults) {
+  const bool has_own_place = !is_of_log && !log.scenario_file.empty();
+  for (auto& fault : found) {
+    if (!has_own_place) fault.location = log.location;
+    if (!has_own_place) fault.source_line.clear();
+    faults.push_back(std::move(fault));
+  }
+}
+
+/// The table that the scenario forecasts; a fault when the log has none.
+std::optional<MeasuredLog> fitting_table(const CalibrationLog& log, const std::vector<MeasuredLog>& tables,
+                                         const Scenario& scenario, Diagnostics& faults) {
+  const auto wanted = scenario.workloads.front().benchmark;
+  auto best = table_for(tables, scenario);
+  if (!best || best->rows.empty()) {
+    faults.push_back(fault_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
+                              "compare the workload's benchmark, gpus, devices and direction with the log"));
+    return std::nullopt;
+  }
+  if (best->benchmark && *best->benchmark != wanted) {
+    faults.push_back(fault_at(log.location, fmt::format("'{}' is of {}, its workload of {}", log.file,
+                                                        to_string(*best->benchmark), to_string(wanted))));
+    return std::nullopt;
+  }
+  return best;
+}
+
+Result<LoadedScenario> load_scenario_of(const Calibration& calibration, const CalibrationLog& log) {
+  if (log.scenario_file.empty())
+    return load_scenario_text(calibration.file, log.scenario_text, calibration.parameter_files, log.settings);
+  return load_scenario(log.scenario_file, calibration.parameter_files, log.settings);
+}
+
+}  // namespace
+
+void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
+  if (log.is_optional && !std::filesystem::exists(log.file)) {
+    warnings_.push_back(warning_at(log.location, fmt::format("'{}' is absent, left out", log.file)));
+    return;
+  }
+  const auto tables = read_logs(log.file);
+  if (!tables) add_faults(log, tables.error(), true, faults);
+  auto loaded = load_scenario_of(calibration, log);
+  if (!loaded) add_faults(log, loaded.error(), false, faults);
+  if (!tables || !loaded) return;
+  const auto table = fitting_table(log, *tables, loaded->scenario, faults);
+  if (!table) return;
+  report_lost_rows(*table);
+  Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
+  experiment.name = std::filesystem::path(log.file).stem().string();
+  const auto uses_of_file = std::count_if(calibration.logs.begin(), calibration.logs.end(),
+                                          [&](const CalibrationLog& other) { return other.file == log.file; });
+  if (uses_of_file > 1) experiment.name += ": " + description_of(experiment.loaded.scenario.workloads.front());
+  experiment.choices = table->tuning.choices;
+  experiment.current = experiment.loaded.parameters;
+  for (auto& [size, times] : times_by_size(*table)) {
+    experiment.sizes.push_back(size);
+    experiment.seconds.push_back(percentile(times, 0.5));
+  }
+  experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
+  add_experiment(std::move(experiment), table->header.num_ranks, faults);
+}
+
+/// Runs the scenario for one size: it must run, and on as many ranks as the log says.
+void Dataset::add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults) {
+  const auto& log = experiment.spec;
+  auto one_size = experiment.loaded.scenario;
+  one_size.workloads.front().sizes.resize(1);
+  const auto probe = simulate(experiment.loaded.topology, one_size, experiment.loaded.parameters);
+  if (!probe) return add_faults(log, probe.error(), false, faults);
+  experiment.num_ranks = probe->workloads.front().num_ranks;
+  experiment.num_hosts = probe->workloads.front().num_hosts;
+  const bool is_collection = one_size.workloads.front().benchmark == Benchmark::host_copies;
+  if (logged_ranks && *logged_ranks != experiment.num_ranks && !is_collection)
+    warnings_.push_back(warning_at(log.location, fmt::format("'{}' has {} ranks, its workload {}", log.file,
+                                                             *logged_ranks, experiment.num_ranks)));
+  experiments_.push_back(std::move(experiment));
+}
+
+/// Rows that were damaged are named, a few of each log.
+void Dataset::report_lost_rows(const MeasuredLog& log) {
+  constexpr std::size_t k_most = 3;
+  for (std::size_t i = 0; i < std::min(k_most, log.warnings.size()); ++i) warnings_.push_back(log.warnings[i]);
+  if (log.warnings.size() <= k_most) return;
+  warnings_.push_back(
+      warning_at({log.file, 0, 0}, fmt::format("{} more warnings of this log", log.warnings.size() - k_most)));
+}
+
+}  // namespace fabricast::fit

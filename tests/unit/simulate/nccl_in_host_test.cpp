@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL does inside one host: trees, chains, launches, host memory of two sockets. Figures computed by hand from
+// the parameters of each forecast.
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+
+namespace {
+
+Row row_of(const std::string& scenario, std::vector<Setting> settings) {
+  return test::run(test::shipped("validation/" + scenario, settings)).workloads[0].rows.at(0);
+}
+
+/// Time of the first term whose name contains `words`; fails when there is none.
+double term_us(const Row& row, const std::string& words) {
+  for (const auto& term : row.terms) {
+    if (term.name.find(words) != std::string::npos) return term.time.us();
+  }
+  FAIL("no term named ", words);
+  return 0;
+}
+
+bool has_term(const Row& row, const std::string& words) {
+  for (const auto& term : row.terms) {
+    if (term.name.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("an LL128 tree cuts smaller chunks from smaller messages, as NCCL does to fill its pipeline") {
+  // 24 channels, 2 ranks: 8 MiB are 349,525 B per channel. 576,000 B halved twice for 1.2 x 64 / 2 = 38.4 chunks down
+  // to 72,000 B (the last above 131,072 B), then twice for 9.6 chunks down to 18,000 B: 20 chunks. 64 MiB: 39 of 72,000
+  // B.
+  const auto at = [](const char* size) {
+    return row_of("h200vm-2gpu-all_reduce-tree-ll128.yaml", {{"workload.sizes", size}});
+  };
+  CHECK(has_term(at("[8 MiB]"), "20 chunks"));
+  CHECK(has_term(at("[64 MiB]"), "39 chunks"));
+}
+
+TEST_CASE("the first chunk of a Simple tree passes every hop as fast as 24 channels share an NVLink") {
+  // 8 MiB over 24 channels are 349,525 B. Each of 6 hops at 18 NVLinks x reach / 24.
+  const auto row = row_of("h200vm-4gpu-all_reduce-tree-simple.yaml", {{"workload.sizes", "[8 MiB]"}});
+  const double fill = term_us(row, "filling the pipeline");
+  CHECK(fill > 6 * 349525 / (450e9 / 24) * 1e6);
+  CHECK(fill < 1.3 * 6 * 349525 / (450e9 / 24) * 1e6);
+  const auto ll = row_of("h200vm-4gpu-all_reduce-tree-ll.yaml", {{"workload.sizes", "[8 MiB]"}});
+  CHECK_FALSE(has_term(ll, "filling the pipeline"));
+}
+
+TEST_CASE("a broadcast of Simple waits for every rank, one of LL for its neighbour only") {
+  const auto hops = [](const char* protocol, int gpus) {
+    return term_us(row_of("h200vm-4gpu-broadcast.yaml", {{"workload.protocol", protocol},
+                                                         {"workload.gpus", std::to_string(gpus)},
+                                                         {"workload.sizes", "[64 KiB]"}}),
+                   "over nvlink");
+  };
+  CHECK(hops("simple", 8) == doctest::Approx(7 * hops("simple", 2)));
+  CHECK(hops("ll", 8) == doctest::Approx(hops("ll", 2)));
+}
+
+TEST_CASE("one thread launches kernels of many channels more slowly") {
+  // Both sizes take less than four launches; 8 B use one channel, 512 KiB 24. Measured: 25.5 and 30 us.
+  const auto us = [](const char* size) {
+    return row_of("h200vm-4gpu-all_reduce-ring-ll.yaml", {{"workload.sizes", size}}).time.us();
+  };
+  CHECK(us("[8 B]") == doctest::Approx(25.5).epsilon(0.04));
+  CHECK(us("[512 KiB]") == doctest::Approx(30).epsilon(0.04));
+}
+
+TEST_CASE("eight V100 of a hybrid cube mesh have six rings, twelve channels doubled") {
+  // Six NVLinks of each GPU carry three rings both ways; a published table reaches 129 of 150 GB/s.
+  const auto row = row_of("v100-sxm2-8gpu-1node-nvlink-allreduce-nccl2.4.yaml", {{"workload.sizes", "[128 MiB]"}});
+  CHECK(row.channels == 12);
+  CHECK(row.busbw.bytes_per_s * 1e-9 == doctest::Approx(129).epsilon(0.05));
+}
+
+TEST_CASE("without peer-to-peer the GPUs of a second socket slow those of the first") {
+  const auto busbw = [](int gpus) {
+    return row_of("h200vm-4gpu-all_reduce-p2poff.yaml",
+                  {{"workload.gpus", std::to_string(gpus)}, {"workload.sizes", "[1 GiB]"}})
+               .busbw.bytes_per_s *
+           1e-9;
+  };
+  CHECK(busbw(4) == doctest::Approx(31.2).epsilon(0.05));  // measured
+  CHECK(busbw(8) < 0.95 * busbw(4));
+  CHECK(busbw(8) > 0.75 * busbw(4));
+}
+
+TEST_CASE("a forecast for 8 GPUs never falls as the message grows and stays below the links") {
+  for (const auto* name :
+       {"all_reduce", "all_reduce-ring-ll", "all_reduce-ring-ll128", "all_reduce-tree-ll", "all_reduce-tree-ll128",
+        "all_reduce-tree-simple", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_reduce-p2poff"}) {
+    CAPTURE(name);
+    const auto rows =
+        test::run(test::shipped(std::string("validation/h200vm-4gpu-") + name + ".yaml", {{"workload.gpus", "8"}}))
+            .workloads[0]
+            .rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CAPTURE(rows[i].size.value);
+      CHECK(rows[i].busbw.bytes_per_s < 450e9);
+      if (i > 0) CHECK(rows[i].time.us() >= 0.98 * rows[i - 1].time.us());
+    }
+  }
+}
