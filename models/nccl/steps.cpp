@@ -291,7 +291,8 @@ bool StepCosts::is_nvlink(const Crossing& crossing) const {
 
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
-  const auto& reached = parameter("nccl.nvlink_store_share", shape.is_nvls ? "nvls" : shape.protocol);
+  const auto& reached =
+      parameter("nccl.nvlink_store_share", shape.is_nvls ? (is_.num_hosts > 1 ? "nvls_tree" : "nvls") : shape.protocol);
   const double share = reached.value * (shape.is_tree ? parameter("nccl.nvlink_tree_share").value : 1.0);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = context_.resources;

@@ -81,3 +81,50 @@ TEST_CASE("a forced algorithm or protocol is kept whatever it costs") {
 TEST_CASE("collectives other than all-reduce have no tree") {
   CHECK(estimated_time_us(eight_h200(), Collective::broadcast, Algorithm::tree, Protocol::simple, 1_MiB) < 0);
 }
+
+TEST_CASE("between V100 meshes NCCL 2.8 goes from LL trees to LL128 rings, between A100 switches to LL128 trees") {
+  CommunicatorFacts v100;
+  v100.num_ranks = 64;
+  v100.num_nodes = 16;
+  v100.is_mesh = true;
+  v100.graph_channels = 2;
+  v100.channel_gb_per_s = 12;
+  v100.node_gb_per_s = 120;
+  v100.version = 208;
+  auto a100 = v100;
+  a100.num_nodes = 8;
+  a100.compute_capability = 80;
+  a100.is_mesh = false;
+  a100.graph_channels = 4;
+  a100.channel_gb_per_s = 24;
+  a100.node_gb_per_s = 240;
+  const auto at = [](const CommunicatorFacts& facts, Bytes size) {
+    return choose(facts, Collective::all_reduce, size, {}, {});
+  };
+  for (const auto& facts : {v100, a100}) {
+    CHECK(at(facts, 1_KiB).algorithm == Algorithm::tree);
+    CHECK(at(facts, 1_KiB).protocol == Protocol::ll);
+    CHECK(at(facts, 4_MiB).protocol == Protocol::ll128);
+  }
+  CHECK(at(v100, 4_MiB).algorithm == Algorithm::ring);
+  CHECK(at(a100, 4_MiB).algorithm == Algorithm::tree);
+}
+
+TEST_CASE("between two nodes NCCL grants a tree twice a channel's speed, as far as NVLink has it") {
+  auto facts = eight_h200();
+  facts.num_ranks = 16;
+  facts.num_nodes = 2;
+  facts.compute_capability = 70;
+  facts.graph_channels = 2;
+  facts.channel_gb_per_s = 12;
+  facts.node_gb_per_s = 120;
+  const auto seconds_per_byte = [](const CommunicatorFacts& one) {
+    const auto at = [&](Bytes size) {
+      return estimated_time_us(one, Collective::all_reduce, Algorithm::tree, Protocol::ll, size);
+    };
+    return at(8_GiB) - at(4_GiB);
+  };
+  auto narrow = facts;
+  narrow.node_gb_per_s = 24;
+  CHECK(seconds_per_byte(narrow) / seconds_per_byte(facts) > 1.6);  // 22 GB/s against 37, the cap of two channels
+}

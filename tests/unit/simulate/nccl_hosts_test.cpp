@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL between hosts: where its buffers lie, what proxies and network plugins cost, what trees of hosts reach, and what
+// an access-control setting of the switches takes away.
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+
+namespace {
+
+const Row& row_at(const Prediction& prediction, Bytes size) {
+  for (const auto& row : prediction.workloads[0].rows) {
+    if (row.size == size) return row;
+  }
+  FAIL("no row of this size");
+  return prediction.workloads[0].rows[0];
+}
+
+double us(const Prediction& prediction, Bytes size) { return row_at(prediction, size).time.us(); }
+
+Prediction all_reduce(const std::string& name, std::vector<Setting> settings) {
+  return test::run(test::shipped("validation/" + name + ".yaml", std::move(settings)));
+}
+
+}  // namespace
+
+TEST_CASE("LL between hosts lies in host memory, so GPUDirect RDMA changes LL128 and not LL") {
+  const auto v100 = [](const std::string& protocol, const std::string& gpudirect) {
+    return us(all_reduce("v100-abci-8gpu-2node-edr2-allreduce-nccl2.8", {{"workload.algorithm", "ring"},
+                                                                         {"workload.protocol", protocol},
+                                                                         {"software.gpudirect_rdma", gpudirect},
+                                                                         {"workload.sizes", "[64 KiB]"}}),
+              64_KiB);
+  };
+  CHECK(v100("ll", "on") == v100("ll", "off"));
+  CHECK(v100("ll128", "on") < v100("ll128", "off"));
+}
+
+TEST_CASE("what a network plugin adds to a message is paid on each of a tree's hops between hosts") {
+  const auto scenario =
+      test::shipped("validation/a100-aws-p4d-16gpu-2vm-efa4-allreduce-nccl2.9.yaml", {{"workload.sizes", "[8 B]"}});
+  const double latency_us = scenario.parameters.number("efa-100g-gdr.plugin_latency") * 1e6;
+  double paid_us = 0;
+  const auto prediction = test::run(scenario);
+  for (const auto& term : row_at(prediction, 8_B).terms) {
+    if (term.parameter == "efa-100g-gdr.plugin_latency") paid_us += term.time.us();
+  }
+  CHECK(paid_us == doctest::Approx(2 * latency_us).epsilon(1e-4));  // up the tree of two hosts and down
+}
+
+TEST_CASE("a block in the middle of a tree of hosts loads a chunk once and stores it twice: two thirds of the rate") {
+  const auto last = [](int gpus) {
+    const auto prediction =
+        all_reduce("a100-abci-64gpu-8node-hdr4-allreduce-nccl2.8", {{"workload.gpus", std::to_string(gpus)},
+                                                                    {"workload.algorithm", "tree"},
+                                                                    {"workload.protocol", "ll128"},
+                                                                    {"workload.sizes", "[512 MiB, 1 GiB]"}});
+    return us(prediction, 1_GiB) - us(prediction, 512_MiB);
+  };
+  // The second half of 1 GiB on two hosts and on eight; chunks have their largest size on both.
+  CHECK(last(64) / last(16) == doctest::Approx(1.5).epsilon(0.02));
+}
+
+TEST_CASE("switches that redirect peers leave two HCAs of a socket what its root complexes translate") {
+  const auto busbw = [](const std::string& acs) {
+    const auto prediction = all_reduce("a100-abci-16gpu-2node-hdr4-allreduce-nccl2.8",
+                                       {{"topology.hosts.node.virtualization", "{mode: bare-metal, acs: " + acs + "}"},
+                                        {"workload.algorithm", "ring"},
+                                        {"workload.protocol", "simple"},
+                                        {"workload.sizes", "[8 GiB]"}});
+    return row_at(prediction, 8_GiB).busbw.bytes_per_s * 1e-9;
+  };
+  CHECK(busbw("redirect") == doctest::Approx(2 * 19).epsilon(0.03));
+  CHECK(busbw("off") > 90);
+}
+
+TEST_CASE("broadcast of LL does not wait for the network: two hosts take as long as one") {
+  const auto at = [](const std::string& gpus) {
+    return us(all_reduce("v100-abci-8gpu-2node-edr2-broadcast-nccl2.8",
+                         {{"workload.gpus", gpus}, {"workload.sizes", "[8 B]"}}),
+              8_B);
+  };
+  CHECK(at("8") == doctest::Approx(at("4")).epsilon(0.02));  // published logs: 5.1 and 5.2 us
+}
