@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -120,11 +121,21 @@ class CollectivePlanner : public Planner {
     Round round;
     round.repeat = scheduled.repeat;
     const auto& parameters = transfers_.context().parameters;
+    std::map<int, int> sent;
+    std::set<int> receivers;
+    for (const auto& step : scheduled.steps) receivers.insert(step.to);
     for (const auto& step : scheduled.steps) {
       auto message =
           transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
                              Bytes{static_cast<std::int64_t>(step.bytes)}, static_cast<std::uint64_t>(step.from));
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
+      // A rank posts its messages of a round one after the other and handles as many that arrive.
+      if (const int earlier = sent[step.from]++; earlier > 0) {
+        const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
+        message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
+                                 fmt::format("mpi.{}.message_gap", transfers_.profile().name),
+                                 "each message posted or received by the rank's core"});
+      }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       round.flows.push_back(std::move(message.flow));

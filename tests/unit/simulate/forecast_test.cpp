@@ -89,6 +89,14 @@ TEST_CASE("a window of staged messages leaves no faster than the copies start") 
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
 }
 
+TEST_CASE("a linear all-to-all takes as long as posting and receiving its messages takes") {
+  const auto sixty_four = test::run(test::shipped("osu-alltoall-torus.yaml"));
+  const auto& row = row_at(sixty_four, 1_KiB);
+  CHECK(row.algorithm == "linear");
+  CHECK(row.time.us() > 2 * 62 * 0.2);  // 63 messages each way of one core, 0.2 us apart
+  CHECK(row.time.us() > us(sixty_four, 128_B));
+}
+
 TEST_CASE("ring all-reduce reaches the bus bandwidth of the slowest link") {
   const auto prediction = test::run(
       test::shipped("allreduce-dgx-a100-pair.yaml",
