@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of every kind of device: what each means, its unit and range, an example where models cannot do without
+// it.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "config/lossless_schema.hpp"
+#include "config/schema.hpp"
+#include "config/schema_parts.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr auto k_bytes = Dimension::bytes;
+constexpr auto k_time = Dimension::time;
+constexpr auto k_rate = Dimension::bandwidth;
+constexpr auto k_number = Dimension::number;
+
+}  // namespace
+
+const std::vector<DeviceField>& device_fields(const std::string& kind) {
+  static const auto all = [] {
+    std::map<std::string, std::vector<DeviceField>> tables{
+        {"gpu",
+         {{"memory", k_bytes, "device memory"},
+          {"memory_bandwidth", k_rate, "of the device memory", "900 GB/s"},
+          {"compute_capability", k_number, "10 x major + minor", "80", nullptr, 10, 1000},
+          {"sms", k_number, "streaming multiprocessors"},
+          {"fp32_tflops", k_number, "peak"},
+          {"fp64_tflops", k_number, "peak"},
+          {"fp16_tflops", k_number, "peak without tensor cores"},
+          {"tensor_tflops", k_number, "peak of tensor cores, dense"},
+          {"pcie_generation", k_number, "of the host link", "4", nullptr, 1, 6},
+          {"pcie_width", k_number, "lanes", "16", nullptr, 1, 32},
+          {"nvlink_links", k_number, "NVLinks of one GPU", "12", "NVLink", 1, 36},
+          {"nvlink_link_bandwidth", k_rate, "per link and direction", "25 GB/s", "NVLink"},
+          {"nvlink_efficiency", k_number, "share a large peer copy reaches", "0.9", "NVLink", 0.01, 1},
+          {"nvlink_latency", k_time, "of one link", "0.4 us", "NVLink"},
+          {"copy_engines", k_number, "usable at once"},
+          {"bar1", k_bytes, "aperture"},
+          {"tdp_watts", k_number, "power"},
+          {"host_copy_efficiency", k_number, "share of the host link a pinned copy reaches"}}},
+        {"hca",
+         {{"rate", k_rate, "data rate of one port", "100 Gb/s"},
+          {"ports", k_number, "ports in use"},
+          {"pcie_generation", k_number, "of the host link", "4", nullptr, 1, 6},
+          {"pcie_width", k_number, "lanes", "16", nullptr, 1, 32},
+          {"latency", k_time, "one way, sending and receiving side together", "0.6 us"},
+          {"message_rate", k_number, "messages per second"},
+          {"mtu", k_number, "largest payload of a packet, bytes", "4096", nullptr, 64, 65536},
+          {"packet_header", k_number, "bytes around the payload", "30", nullptr, 0, 65536},
+          {"payload_efficiency", k_number,
+           "share of the data rate that large messages were seen to reach; default: packet headers only"},
+          {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
+          {"connection_bandwidth", k_rate,
+           "what one connection reaches, when the adapter or its network limits it; default: the stack's own limit"},
+          {"plugin_latency", k_time, "what NCCL's network plugin adds to a message; default: nothing"},
+          {"plugin_ramp_time", k_time, "further time of a message of several packets; default: none"},
+          {"plugin_ramp_bytes", k_bytes, "message that takes half of it"},
+          {"plugin_bandwidth", k_rate, "what NCCL's network plugin moves, many messages at once; default: the port's"},
+          {"plugin_message_bandwidth", k_rate, "with one message at a time; default: the same"},
+          {"plugin_message_bytes", k_bytes, "step of a ring that reaches the mean of both"},
+          {"post_gap", k_time,
+           "least time between two messages that perftest posts to one queue pair; default: the stack's"},
+          {"rdma", k_number, "1 with RDMA, 0 for TCP only"}}},
+        {"network_switch",
+         {{"ports", k_number, "ports", "40", nullptr, 1, 65536},
+          {"rate", k_rate, "per port", "200 Gb/s"},
+          {"latency", k_time, "port to port", "130 ns"},
+          {"buffer", k_bytes, "packet memory"},
+          {"vl_buffer", k_bytes, "InfiniBand input buffer of one virtual lane of a port"},
+          {"credit_update", k_time, "InfiniBand: least time between two credit updates"}}},
+        {"switch_asic", asic_fields()},
+        {"nvswitch",
+         {{"ports", k_number, "NVLink ports", "18", nullptr, 1, 65536},
+          {"port_bandwidth", k_rate, "per port and direction", "25 GB/s"},
+          {"latency", k_time, "port to port", "100 ns"}}},
+        {"processor",
+         {{"cores", k_number, "per socket"},
+          {"memory_bandwidth", k_rate, "sustained, per socket", "100 GB/s"},
+          {"memory_latency", k_time, "from a core"},
+          {"socket_bandwidth", k_rate, "between two sockets, per direction", "20 GB/s", "second socket"},
+          {"socket_latency", k_time, "extra of the other socket, one way", "100 ns", "second socket"},
+          {"pcie_generation", k_number, "of the slots", "4", nullptr, 1, 6},
+          {"root_complex_bandwidth", k_rate, "one root complex to the mesh, per direction", "40 GB/s"},
+          {"root_complex_latency", k_time, "one pass", "150 ns"},
+          {"p2p_read_bandwidth", k_rate, "peer reads through the processor"},
+          {"p2p_write_bandwidth", k_rate, "peer writes through the processor"},
+          {"p2p_cross_read_bandwidth", k_rate, "peer reads across sockets"},
+          {"p2p_cross_write_bandwidth", k_rate, "peer writes across sockets"},
+          {"translated_peer_bandwidth", k_rate,
+           "peer traffic the root complexes of one socket translate for VMs, per direction"},
+          {"copy_in_bandwidth", k_rate, "what one memory takes from copying devices, buffers beyond caches"},
+          {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
+          {"copy_both_bandwidth", k_rate, "each way at once"},
+          {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
+          {"gdrcopy_read_bandwidth", k_rate, "loads of one core from GPU memory"},
+          {"launch_interval", k_time, "one kernel launch of one thread"}}},
+        {"host", {}},
+    };
+    for (const auto& field : dcqcn_fields()) tables["hca"].push_back(field);
+    return tables;
+  }();
+  const auto it = all.find(kind);
+  FABRICAST_ASSERT(it != all.end(), "device kind '{}'", kind);
+  return it->second;
+}
+
+const std::vector<std::string>& device_kinds() {
+  static const std::vector<std::string> kinds{"gpu",       "hca", "network_switch", "switch_asic", "nvswitch",
+                                              "processor", "host"};
+  return kinds;
+}
+
+}  // namespace fabricast::config
