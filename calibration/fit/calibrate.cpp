@@ -355,6 +355,8 @@ void Calibrator::judge_logs() {
 
 }  // namespace fit
 
+Diagnostics check_calibration(const Calibration& calibration) { return fit::Dataset::check(calibration); }
+
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options) {
   auto data = fit::Dataset::load(calibration);
   if (!data) return tl::unexpected(data.error());

@@ -175,7 +175,10 @@ Result<Dataset> Dataset::load(const Calibration& calibration) {
   Diagnostics faults;
   for (const auto& log : calibration.logs) out.load_log(calibration, log, faults);
   if (faults.empty() && out.experiments_.empty())
-    faults.push_back(make_error("every log of the calibration is absent", "check the paths under 'logs'"));
+    faults.push_back(make_error(fmt::format("every log of the calibration is absent, '{}' is the first",
+                                            calibration.logs.empty() ? "" : calibration.logs.front().file),
+                                "check the paths under 'logs'; a path may start with a variable of the environment, "
+                                "which must be set"));
   if (!out.experiments_.empty()) out.resolve(calibration, faults);
   if (!faults.empty()) return tl::unexpected(faults);
   out.hold_out(calibration);
@@ -188,6 +191,21 @@ Result<Dataset> Dataset::load(const Calibration& calibration) {
   }
   out.find_uses(x);
   return out;
+}
+
+Diagnostics Dataset::check(const Calibration& calibration) {
+  Dataset out;
+  Diagnostics faults;
+  for (const auto& log : calibration.logs) {
+    if (log.is_optional && !std::filesystem::exists(log.file)) {
+      out.load_scenario_alone(calibration, log, faults);
+    } else {
+      out.load_log(calibration, log, faults);
+    }
+  }
+  if (!out.experiments_.empty()) out.resolve(calibration, faults);
+  faults.insert(faults.end(), out.warnings_.begin(), out.warnings_.end());
+  return faults;
 }
 
 void Dataset::set_parameters(Experiment& experiment, const Values& x) const {

@@ -44,6 +44,10 @@ class Dataset {
   /// Loads every log, scenario and parameter; reports all faults.
   static Result<Dataset> load(const Calibration& calibration);
 
+  /// All faults and doubts of the calibration without simulating its tables; optional logs that are absent are not
+  /// missed.
+  static Diagnostics check(const Calibration& calibration);
+
   [[nodiscard]] const std::vector<Experiment>& experiments() const { return experiments_; }
   [[nodiscard]] const std::vector<FreeParameter>& parameters() const { return parameters_; }
   [[nodiscard]] const Diagnostics& warnings() const { return warnings_; }
@@ -68,6 +72,7 @@ class Dataset {
   };
 
   void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
+  void load_scenario_alone(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
   void add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults);
   void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);

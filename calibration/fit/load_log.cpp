@@ -72,6 +72,13 @@ Result<LoadedScenario> load_scenario_of(const Calibration& calibration, const Ca
 
 }  // namespace
 
+void Dataset::load_scenario_alone(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
+  auto loaded = load_scenario_of(calibration, log);
+  if (!loaded) return add_faults(log, loaded.error(), false, faults);
+  Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
+  experiments_.push_back(std::move(experiment));
+}
+
 void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
   if (log.is_optional && !std::filesystem::exists(log.file)) {
     warnings_.push_back(warning_at(log.location, fmt::format("'{}' is absent, left out", log.file)));

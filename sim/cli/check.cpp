@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
 
 namespace fabricast::cli {
@@ -35,6 +36,10 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "device") {
     const auto device = load_device(path);
     return device ? Diagnostics{} : device.error();
+  }
+  if (*kind == "calibration") {
+    const auto calibration = load_calibration(path);
+    return calibration ? check_calibration(*calibration) : calibration.error();
   }
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);

@@ -148,6 +148,10 @@ struct CalibrateOptions {
 
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options = {});
 
+/// Faults and doubts of a calibration and of the files it names, without fitting. Optional logs that are absent are no
+/// fault.
+Diagnostics check_calibration(const Calibration& calibration);
+
 /// A calibration file for these logs on this topology, from their headers: an entry for each workload, and the
 /// parameters that these data can determine. Paths are written relative to `folder`, where the file will be; empty =
 /// the working directory. It runs as it is; comments say what the logs leave open.
