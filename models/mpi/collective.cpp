@@ -9,6 +9,7 @@
 #include <set>
 
 #include "guest/guest.hpp"
+#include "mpi/cache.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/schedule.hpp"
 
@@ -50,6 +51,7 @@ class CollectivePlanner : public Planner {
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     for (auto& round : make_schedule(workload_.benchmark, algorithm, num_ranks(), size, workload_.root)) {
       plan.rounds.push_back(to_round(round, plan));
+      if (is_reduction(workload_.benchmark)) add_memory_traffic(plan.rounds.back(), round, size);
     }
     return plan;
   }
@@ -147,6 +149,38 @@ class CollectivePlanner : public Planner {
           {"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
     }
     return round;
+  }
+
+  /// Bytes that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read and
+  /// write, and what reductions read twice and write once. A collective's send and receive buffers are swept in turn.
+  void add_memory_traffic(Round& round, const ScheduleRound& scheduled, Bytes size) const {
+    const auto& context = transfers_.context();
+    const auto socket_of = [&](int rank) {
+      const auto& end = ranks_[static_cast<std::size_t>(rank)];
+      return std::pair{end.host, end.memory};
+    };
+    std::map<std::pair<int, DeviceId>, double> traffic;
+    std::set<int> receivers;
+    for (const auto& step : scheduled.steps) {
+      traffic[socket_of(step.from)] += step.bytes;
+      traffic[socket_of(step.to)] += step.bytes;
+      if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * scheduled.reduced_bytes;
+    }
+    std::map<std::pair<int, DeviceId>, int> sharers;
+    for (int r = 0; r < num_ranks(); ++r) ++sharers[socket_of(r)];
+    std::optional<Term> slowest;
+    for (const auto& [socket, bytes] : traffic) {
+      const auto processor = processor_of(context.topology, socket.second);
+      const auto* memory = context.parameters.find(processor + ".memory_bandwidth");
+      if (memory == nullptr) continue;
+      const auto* own = context.parameters.find(processor + ".last_level_cache");
+      const double cache = own != nullptr ? own->value : context.parameters.number("mpi.last_level_cache");
+      const double share = share_beyond_cache(2.0 * static_cast<double>(size.value) * sharers[socket], cache);
+      const auto time = from_seconds(share * bytes / memory->value);
+      if (time.ps > 0 && (!slowest || time > slowest->time))
+        slowest = Term{"memory beyond the last-level cache", time, memory->name, memory->source};
+    }
+    if (slowest) round.fixed.push_back(std::move(*slowest));
   }
 
   Transfers transfers_;
