@@ -62,6 +62,14 @@ std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
   return out;
 }
 
+void LeaveOut::add_fitted(std::size_t experiment, const Values& x, double doublings, std::vector<Forecast>& out) {
+  for (auto& forecast : forecasts(experiment, x)) {
+    if (!forecast.point.is_fitted) continue;
+    forecast.doublings = doublings;
+    out.push_back(std::move(forecast));
+  }
+}
+
 std::vector<Forecast> LeaveOut::sizes() {
   std::vector<Forecast> out;
   std::vector<int> folds;  // of each fitted point: every other one of a log
@@ -122,11 +130,7 @@ void LeaveOut::leave_out_counts(const char* what, Count count, std::vector<Count
     const double beyond = left_out == all.back() ? std::log2(left_out / static_cast<double>(*std::prev(below))) : 0;
     for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
       if (data_.experiments()[e].*count != left_out || data_.experiments()[e].spec.is_held_out) continue;
-      for (auto& forecast : forecasts(e, without.x)) {
-        if (!forecast.point.is_fitted) continue;
-        forecast.doublings = beyond;
-        one.forecasts.push_back(std::move(forecast));
-      }
+      add_fitted(e, without.x, beyond, one.forecasts);
     }
     out.push_back(std::move(one));
   }
@@ -157,11 +161,7 @@ void LeaveOut::add_steps(Count count, std::vector<Forecast>& out) {
         k_refit_iterations);
     for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
       if (!is_next(data_.experiments()[e])) continue;
-      for (auto& forecast : forecasts(e, small.x)) {
-        if (!forecast.point.is_fitted) continue;
-        forecast.doublings = std::log2(all[k] / static_cast<double>(all[k - 1]));
-        out.push_back(std::move(forecast));
-      }
+      add_fitted(e, small.x, std::log2(all[k] / static_cast<double>(all[k - 1])), out);
     }
   }
 }

@@ -36,6 +36,8 @@ class LeaveOut {
 
  private:
   using Count = int Experiment::*;
+  /// Fitted points of a log at `x`, `doublings` beyond what `x` was fitted to.
+  void add_fitted(std::size_t experiment, const Values& x, double doublings, std::vector<Forecast>& out);
   void leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out);
   void add_steps(Count count, std::vector<Forecast>& out);
   [[nodiscard]] std::vector<int> counts_of(Count count) const;

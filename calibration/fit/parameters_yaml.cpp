@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/text.hpp"
 #include "fabricast/calibration.hpp"
 
 namespace fabricast {
@@ -25,19 +26,10 @@ std::string quantity(double value, double reference, Dimension dimension) {
   return "";
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 std::string parameters_yaml(const CalibrationReport& report) {
-  std::string out = fmt::format("schema: fabricast/parameters/1\nname: {}\n", quoted(report.name));
+  std::string out = fmt::format("schema: fabricast/parameters/1\nname: {}\n", yaml_quoted(report.name));
   out += fmt::format("description: made by fabricast calibrate; intervals hold 80 %{}\nparameters:\n",
                      report.is_interrupted ? "; interrupted before the minimum" : "");
   for (const auto& [name, p] : report.fitted.all()) {
@@ -47,7 +39,7 @@ std::string parameters_yaml(const CalibrationReport& report) {
                               ? fmt::format("low: {}, high: {}, ", text(p.low), text(p.high))
                               : std::string();
     out += fmt::format("  {}: {{value: {}, {}source: {}, confidence: {}}}\n", name, text(p.value), interval,
-                       quoted(p.source), to_string(p.confidence));
+                       yaml_quoted(p.source), to_string(p.confidence));
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/text.hpp"
 #include "fabricast/calibration.hpp"
 #include "fit/errors.hpp"
 #include "fit/fit.hpp"
@@ -42,12 +43,7 @@ std::string quoted(const std::string& text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '/';
   });
   if (is_plain && !text.empty()) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
+  return yaml_quoted(text);
 }
 
 /// Software and device values that a fit may move: not data-sheet facts, sizes and counts.

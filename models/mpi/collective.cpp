@@ -173,8 +173,7 @@ class CollectivePlanner : public Planner {
       const auto processor = processor_of(context.topology, socket.second);
       const auto* memory = context.parameters.find(processor + ".memory_bandwidth");
       if (memory == nullptr) continue;
-      const auto* own = context.parameters.find(processor + ".last_level_cache");
-      const double cache = own != nullptr ? own->value : context.parameters.number("mpi.last_level_cache");
+      const double cache = context.parameters.first_of({processor + ".last_level_cache", "mpi.last_level_cache"}).value;
       const double share = share_beyond_cache(2.0 * static_cast<double>(size.value) * sharers[socket], cache);
       const auto time = from_seconds(share * bytes / memory->value);
       if (time.ps > 0 && (!slowest || time > slowest->time))

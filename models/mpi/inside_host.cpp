@@ -72,10 +72,8 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   } else {
     if (size > profile_.eager_limit)
       out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
-    const auto* of_processor =
-        context_.parameters.find(processor_of(topology, from.memory) + ".shared_memory_copy_bandwidth");
-    const auto& copy =
-        of_processor != nullptr ? *of_processor : context_.parameters.at("mpi.shared_memory.copy_bandwidth");
+    const auto& copy = context_.parameters.first_of(
+        {processor_of(topology, from.memory) + ".shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth"});
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;

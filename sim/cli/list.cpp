@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.hpp"
 #include "cli/command.hpp"
 #include "fabricast/models/names.hpp"
 #include "fabricast/models/virtualization.hpp"
@@ -14,19 +15,7 @@ namespace fabricast::cli {
 
 namespace {
 
-std::string shown(double value, Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return to_string(Bytes{static_cast<std::int64_t>(value)});
-    case Dimension::time:
-      return to_string(from_seconds(value));
-    case Dimension::bandwidth:
-      return to_string(Bandwidth{value});
-    case Dimension::number:
-      return fmt::format("{:g}", value);
-  }
-  return "";
-}
+std::string shown(double value, Dimension dimension) { return quantity_text(value, dimension, 6); }
 
 std::string parameter_table(const std::vector<const Parameter*>& parameters) {
   std::size_t widest = 9;

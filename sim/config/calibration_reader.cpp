@@ -5,21 +5,13 @@
 
 #include <cstdlib>
 
+#include "base/text.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 
 namespace fabricast::config {
 
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
 
 /// The node in YAML's flow style; reading it gives an equal node.
 std::string flow_text(const Node& node) {
@@ -28,13 +20,13 @@ std::string flow_text(const Node& node) {
     case Node::Kind::null:
       return "~";
     case Node::Kind::scalar:
-      return quoted(node.scalar);
+      return yaml_quoted(node.scalar);
     case Node::Kind::sequence:
       for (const auto& item : node.items) out += (out.empty() ? "" : ", ") + flow_text(item);
       return "[" + out + "]";
     case Node::Kind::mapping:
       for (const auto& entry : node.entries)
-        out += (out.empty() ? "" : ", ") + quoted(entry.key.scalar) + ": " + flow_text(entry.value);
+        out += (out.empty() ? "" : ", ") + yaml_quoted(entry.key.scalar) + ": " + flow_text(entry.value);
       return "{" + out + "}";
   }
   return out;
@@ -101,7 +93,7 @@ class CalibrationReader {
     }
     const auto* software = log.find("software") != nullptr ? log.find("software") : document_.find("software");
     std::string text = fmt::format("schema: fabricast/scenario/1\nname: {}\ntopology: {}\n",
-                                   quoted(log.find("file")->scalar), quoted(topology->scalar));
+                                   yaml_quoted(log.find("file")->scalar), yaml_quoted(topology->scalar));
     if (software != nullptr) text += "software: " + flow_text(*software) + "\n";
     return text + "workload: " + flow_text(workload) + "\n";
   }

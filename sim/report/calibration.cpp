@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
 
@@ -14,19 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string shown(double value, Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return to_string(Bytes{static_cast<std::int64_t>(value)});
-    case Dimension::time:
-      return to_string(from_seconds(value));
-    case Dimension::bandwidth:
-      return to_string(Bandwidth{value});
-    case Dimension::number:
-      return fmt::format("{:.3g}", value);
-  }
-  return "";
-}
+std::string shown(double value, Dimension dimension) { return quantity_text(value, dimension, 3); }
 
 std::string parameter_lines(const CalibrationReport& report) {
   std::size_t widest = 9;
@@ -100,15 +89,6 @@ std::string remark_lines(const CalibrationReport& report) {
   return out;
 }
 
-Json summary(const ValidationSummary& s) {
-  return {{"num_points", s.num_points},
-          {"median_abs_error", s.median_abs_error},
-          {"p90_abs_error", s.p90_abs_error},
-          {"max_abs_error", s.max_abs_error},
-          {"bias", s.bias},
-          {"interval_coverage", s.interval_coverage}};
-}
-
 }  // namespace
 
 std::string calibration_text(const CalibrationReport& report) {
@@ -147,13 +127,13 @@ std::string calibration_json(const CalibrationReport& report) {
   }
   out["errors"] = Json::array();
   for (const auto& one : report.errors) {
-    auto item = summary(one.summary);
+    auto item = summary_json(one.summary);
     item["name"] = one.name;
     out["errors"].push_back(std::move(item));
   }
   out["logs"] = Json::array();
   for (const auto& log : report.logs) {
-    auto item = summary(log.summary);
+    auto item = summary_json(log.summary);
     item.update({{"file", log.file},
                  {"name", log.name},
                  {"num_ranks", log.num_ranks},

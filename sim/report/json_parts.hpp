@@ -9,6 +9,7 @@
 namespace fabricast::report {
 
 nlohmann::ordered_json row_json(const Row& row);
+nlohmann::ordered_json summary_json(const ValidationSummary& summary);
 nlohmann::ordered_json provenance_json(const Provenance& provenance);
 
 }  // namespace fabricast::report

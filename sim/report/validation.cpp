@@ -67,6 +67,8 @@ Json choices_json(const Validation& log) {
   return out;
 }
 
+}  // namespace
+
 Json summary_json(const ValidationSummary& s) {
   return {{"num_points", s.num_points},
           {"median_abs_error", s.median_abs_error},
@@ -75,8 +77,6 @@ Json summary_json(const ValidationSummary& s) {
           {"bias", s.bias},
           {"interval_coverage", s.interval_coverage}};
 }
-
-}  // namespace
 
 std::string validation_text(const Validated& validated) {
   std::string out = fmt::format("# validation of scenario '{}'\n", validated.scenario);

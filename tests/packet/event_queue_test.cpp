@@ -7,20 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "tests/support/random.hpp"
+
 using namespace fabricast::packet;
+using fabricast::test::Random;
 
 namespace {
-
-class Random {
- public:
-  std::uint64_t next(std::uint64_t below) {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (state_ >> 33) % below;
-  }
-
- private:
-  std::uint64_t state_ = 7;
-};
 
 // Delays of packets on short and long cables, of timers, and none at all.
 Time random_delay(Random& random) {
@@ -41,7 +33,7 @@ Time random_delay(Random& random) {
 }  // namespace
 
 TEST_CASE("events come in the order of time, kind and number, whenever they were pushed") {
-  Random random;
+  Random random(7);
   EventQueue queue;
   std::set<std::pair<Time, std::uint64_t>> oracle;
   Time now = 0;

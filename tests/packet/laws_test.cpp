@@ -7,28 +7,14 @@
 #include <map>
 
 #include "tests/packet/networks.hpp"
+#include "tests/support/random.hpp"
 
 using namespace fabricast;
 using namespace fabricast::packet;
 using namespace fabricast::packet::testing;
+using fabricast::test::Random;
 
 namespace {
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
-  std::uint64_t next(std::uint64_t below) {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (state_ >> 33) % below;
-  }
-  template <typename T>
-  T pick(const std::vector<T>& from) {
-    return from[next(from.size())];
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 struct Case {
   Cluster cluster{"spectrum", "rocev2"};

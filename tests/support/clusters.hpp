@@ -57,4 +57,15 @@ inline LoadedScenario shipped(const std::string& name, const std::vector<Setting
   return std::move(*loaded);
 }
 
+/// Of the first workload.
+inline const Row& row_at(const Prediction& prediction, Bytes size) {
+  for (const auto& row : prediction.workloads[0].rows) {
+    if (row.size == size) return row;
+  }
+  FAIL("no row of this size");
+  return prediction.workloads[0].rows[0];
+}
+
+inline double us(const Prediction& prediction, Bytes size) { return row_at(prediction, size).time.us(); }
+
 }  // namespace fabricast::test

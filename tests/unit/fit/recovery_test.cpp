@@ -3,7 +3,6 @@
 // fitted from other starting values.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +15,10 @@
 #include "fabricast/simulate.hpp"
 #include "fit/band.hpp"
 #include "fit/dataset.hpp"
+#include "tests/support/folder.hpp"
 
 using namespace fabricast;
+using test::Folder;
 
 namespace {
 
@@ -33,19 +34,6 @@ const std::vector<Planted> k_planted{{"nccl.base_time.ring.simple.hopper", 9e-6}
                                      {"nccl.hop_time.ring.simple.nvlink.hopper", 2.6e-6},
                                      {"nccl.channel_bandwidth.simple.hopper", 20e9},
                                      {"nccl.nvlink_store_share.simple.hopper", 0.75}};
-
-/// A folder of this test alone, removed at its end.
-struct Folder {
-  fs::path path;
-  explicit Folder(const std::string& name)
-      : path(fs::temp_directory_path() / fmt::format("fabricast-{}-{}", name, getpid())) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
-};
 
 std::string workload(int gpus, int channels) {
   return fmt::format(
@@ -283,8 +271,8 @@ TEST_CASE("a parameter that no log depends on is named and kept") {
 
 TEST_CASE("a parameter that the data hardly constrain is named and kept at its prior") {
   // The last local copy is a tenth of a per cent of these times once its bounds are this narrow.
-  const auto report =
-      fit_planted(5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {start: 0.3, low: 0.28, high: 0.32, prior: 0.01}\n");
+  const auto report = fit_planted(
+      5, 0.02, "  nccl.local_work.all_reduce.simple.hopper: {start: 0.3, low: 0.28, high: 0.32, prior: 0.01}\n");
   const auto& weak = fitted(report, "nccl.local_work.all_reduce.simple.hopper");
   CHECK(weak.determination == Determination::undetermined);
   CHECK(weak.parameter.value == weak.start);

@@ -3,34 +3,20 @@
 // comments, and every suggested file runs as it is.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "fabricast/calibration.hpp"
+#include "tests/support/folder.hpp"
 
 using namespace fabricast;
+using test::Folder;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path;
-  explicit Folder(const std::string& name)
-      : path(fs::temp_directory_path() / fmt::format("fabricast-{}-{}", name, getpid())) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name) << text;
-    return (path / name).string();
-  }
-};
 
 std::string topology(const std::string& name) {
   return (fs::path(FABRICAST_SOURCE_DIR) / "topologies" / (name + ".yaml")).string();

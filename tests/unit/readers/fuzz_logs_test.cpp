@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -14,34 +13,18 @@
 #include <sstream>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/logs.hpp"
 
 using namespace fabricast;
+using test::text_of;
 
 namespace {
 
 namespace fs = std::filesystem;
 
 std::vector<fs::path> real_logs() {
-  const auto source = fs::path(FABRICAST_SOURCE_DIR);
-  std::vector<fs::path> folders{source / "calibration" / "data"};
-  const char* folder = std::getenv("FABRICAST_MEASUREMENTS");
-  folders.push_back((folder != nullptr ? fs::path(folder) : source / ".." / "shared" / "measurements") / "public");
-  std::vector<fs::path> files;
-  for (const auto& one : folders) {
-    std::error_code error;
-    for (fs::recursive_directory_iterator it(one, error), end; !error && it != end; it.increment(error)) {
-      if (it->is_regular_file() && it->path().extension() == ".txt") files.push_back(it->path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return test::logs_below(
+      {fs::path(FABRICAST_SOURCE_DIR) / "calibration" / "data", test::measurements_folder() / "public"});
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

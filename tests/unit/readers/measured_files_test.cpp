@@ -12,34 +12,19 @@
 #include <sstream>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/logs.hpp"
 
 namespace fs = std::filesystem;
 using namespace fabricast;
+using test::measurements_folder;
+using test::text_of;
 
 namespace {
 
-fs::path measurements_folder() {
-  if (const char* folder = std::getenv("FABRICAST_MEASUREMENTS")) return folder;
-  return fs::path(FABRICAST_SOURCE_DIR) / ".." / "shared" / "measurements";
-}
-
 std::vector<fs::path> measured_files() {
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(measurements_folder(), error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->is_regular_file() && it->path().extension() == ".txt") files.push_back(it->path());
-  }
-  std::sort(files.begin(), files.end());
+  const auto files = test::logs_below({measurements_folder()});
   if (files.empty()) MESSAGE("skipped: no measurements in " << measurements_folder().string());
   return files;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 /// A table in the columns of nccl-tests, OSU or perftest, and not marked suspicious.

@@ -6,18 +6,10 @@
 
 using namespace fabricast;
 using namespace fabricast::literals;
+using test::row_at;
+using test::us;
 
 namespace {
-
-const Row& row_at(const Prediction& prediction, Bytes size) {
-  for (const auto& row : prediction.workloads[0].rows) {
-    if (row.size == size) return row;
-  }
-  FAIL("no row of this size");
-  return prediction.workloads[0].rows[0];
-}
-
-double us(const Prediction& prediction, Bytes size) { return row_at(prediction, size).time.us(); }
 
 Prediction fdr(const std::vector<Setting>& settings) {
   return test::run(test::shipped("osu-latency-fdr-gpudirect.yaml", settings));
