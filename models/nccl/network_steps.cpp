@@ -45,6 +45,15 @@ const Parameter* StepCosts::of_adapter(const Hops& hops, const char* field) cons
   return context_.parameters.find(fmt::format("{}.{}", context_.topology.device(hops.adapter).type, field));
 }
 
+/// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
+double StepCosts::buffer_factor(const Pattern& pattern) const {
+  for (const auto& hops : pattern.hops) {
+    const auto* size = of_adapter(hops, "plugin_buffer_size");
+    if (size != nullptr) return size->value / parameter("nccl.buffer_size").value;
+  }
+  return 1;
+}
+
 /// NVLSTree: chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, and from
 /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow, half a
 /// channel.
@@ -73,7 +82,10 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
     if (!is_network(hops.kind) || is_hidden(hops, shape)) continue;
     const auto& factor = store_and_forward(shape);
     double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
-    if (shape.is_pairs) slice = std::min(slice, parameter("nccl.p2p_network_chunk").value);
+    if (shape.is_pairs) {
+      const auto* largest = of_adapter(hops, "plugin_p2p_chunk");
+      slice = std::min(slice, largest != nullptr ? largest->value : parameter("nccl.p2p_network_chunk").value);
+    }
     add_latency(flow, {"network store and forward of slices",
                        from_seconds(factor.value * hops.count * slice / shape.share /
                                     std::min(flow.rate_cap * shape.share, link_rate(flow))),

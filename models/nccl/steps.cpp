@@ -66,6 +66,7 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
+  if (choice.protocol == Protocol::simple) shape.largest_chunk *= buffer_factor(pattern);
   if (shape.is_tree && choice.protocol == Protocol::ll128) shape.largest_chunk = tree_ll128_chunk(shape);
   if (shape.is_nvls && is_.num_hosts > 1) shape.largest_chunk = nvls_tree_chunk(shape);
   shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));

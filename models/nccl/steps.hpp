@@ -65,6 +65,7 @@ class StepCosts {
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
   // Between hosts: network_steps.cpp.
+  [[nodiscard]] double buffer_factor(const Pattern& pattern) const;
   [[nodiscard]] double nvls_tree_chunk(const Shape& shape) const;
   [[nodiscard]] bool is_hidden(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] const Parameter& store_and_forward(const Shape& shape) const;

@@ -188,6 +188,7 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
                          Bytes size) {
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
+  if (f.simple_only && protocol != Protocol::simple) return -1;
   if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
   // On meshes NCCL's tree between nodes does not stay on NVLink, which LL128 asks for. Inferred: published tables of
   // V100 meshes on 4 and 16 nodes follow the ring's LL128 from the size on at which its tables would prefer the tree's.
