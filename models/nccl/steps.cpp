@@ -126,7 +126,7 @@ Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
   if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
-          from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};
+          from_seconds(hops.count * paid_loops(hops, shape) * one), time.name, time.source};
 }
 
 /// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
@@ -155,7 +155,7 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     if (shape.is_one_way && shape.choice.protocol != Protocol::simple) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
-    const double count = hops.count * shape.paid_loops;
+    const double count = hops.count * paid_loops(hops, shape);
     if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, shape);
