@@ -119,6 +119,7 @@ class CollectivePlanner : public Planner {
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
+    facts_.is_network_only = graph_.is_network_only;
     facts_.simple_only = workload_.protocol == "auto" && plugin_wants_simple();
     facts_.nvls_allowed = facts_.nvls_allowed && !facts_.simple_only;
     facts_.graph_channels = graph_.graph_channels;

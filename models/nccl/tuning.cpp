@@ -239,7 +239,10 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
   ChannelUse use{max_channels, 512};
   if (choice.protocol == Protocol::ll128) use.threads = 640;
-  if (choice.protocol == Protocol::simple && !facts.is_nvlink && facts.graph_channels * facts.channel_gb_per_s <= 12) {
+  // A GPU that reaches no other but by the network counts as fast inside its node. Inferred: over loopback the second
+  // channel shows at 64 KiB.
+  if (choice.protocol == Protocol::simple && !facts.is_nvlink && !facts.is_network_only &&
+      facts.graph_channels * facts.channel_gb_per_s <= 12) {
     use.threads = 256;
   }
   std::int64_t bytes_per_thread = choice.protocol == Protocol::simple ? 64 : 8;
