@@ -93,8 +93,9 @@ bool StepCosts::is_paced_by_process(const Flow& flow, const Hops& hops, const Sh
 }
 
 const Parameter& StepCosts::store_and_forward(const Hops& hops, const Shape& shape) const {
-  const auto* of_plugin = of_adapter(hops, "plugin_store_and_forward");
-  if (of_plugin != nullptr && shape.choice.protocol == Protocol::simple) return *of_plugin;
+  const bool is_ll = shape.choice.protocol == Protocol::ll;
+  const auto* of_plugin = of_adapter(hops, is_ll ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
+  if (of_plugin != nullptr && shape.choice.protocol != Protocol::ll128) return *of_plugin;
   return parameter("nccl.network_store_and_forward",
                    shape.is_one_way ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
 }

@@ -67,6 +67,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"plugin_bandwidth", k_rate, "what NCCL's network plugin moves, many messages at once; default: the port's"},
           {"plugin_store_and_forward", k_number,
            "times that a slice of Simple is complete before it moves on; default nccl.network_store_and_forward"},
+          {"plugin_line_store_and_forward", k_number, "the same of LL"},
           {"plugin_process_bandwidth", k_rate,
            "what the plugin's thread of one process moves each way while it sends and receives; default: no limit"},
           {"plugin_simple_only", k_number,
