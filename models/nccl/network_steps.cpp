@@ -9,10 +9,10 @@
 
 namespace fabricast::models::nccl {
 
-/// nccl-tests queues iterations. In a chain of LL or LL128 a rank is done once its data lie in the proxy's buffers, so
-/// the way over the network overlaps with the next iteration.
+/// In a chain whose ranks work on different iterations a rank is done once its data lie in the proxy's buffers, so the
+/// way over the network overlaps with the next iteration.
 bool StepCosts::is_hidden(const Hops& hops, const Shape& shape) const {
-  return shape.is_one_way && shape.choice.protocol != Protocol::simple && is_network(hops.kind);
+  return are_iterations_apart(shape) && is_network(hops.kind);
 }
 
 /// A network plugin is the slowest part of its ring, and two chunks of a channel may be on their way: the hops of later
@@ -96,8 +96,9 @@ const Parameter& StepCosts::store_and_forward(const Hops& hops, const Shape& sha
   const bool is_ll = shape.choice.protocol == Protocol::ll;
   const auto* of_plugin = of_adapter(hops, is_ll ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
   if (of_plugin != nullptr && shape.choice.protocol != Protocol::ll128) return *of_plugin;
+  const auto* of_chain = shape.choice.protocol == Protocol::ll128 ? "chain_ll128" : "chain";
   return parameter("nccl.network_store_and_forward",
-                   shape.is_one_way ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
+                   shape.is_one_way ? of_chain : (shape.is_nvls ? "nvls" : shape.protocol));
 }
 
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
@@ -130,8 +131,8 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
-  // In the middle of a tree of hosts a block loads each chunk once and stores it for two, not one.
-  if (shape.is_tree && is_.num_hosts > 2) rate *= 2.0 / 3.0;
+  // In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
+  if (shape.is_tree && is_.num_hosts > 2) rate *= 0.5;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
   flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
