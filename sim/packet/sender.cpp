@@ -104,6 +104,7 @@ void Simulation::Engine::send_from_queue_pair(std::uint32_t port, int traffic_cl
   const auto& hca = hca_of(port);
   ports[port].free_at = std::max(ports[port].free_at, now + hca.packet_gap.ps);
   pace(id, wire_bytes);
+  trains.note_sent(id);
   update_readiness(id);
 }
 
@@ -171,6 +172,7 @@ void Simulation::Engine::on_ack(std::uint32_t id, std::uint32_t number) {
 
 // Goes on sending from packet `number`, backwards (go-back-N) or forwards.
 void Simulation::Engine::rewind(std::uint32_t id, std::uint32_t number) {
+  trains.disturb();
   auto& state = queue_pairs[id];
   state.next_packet = number;
   state.sending = state.oldest;
@@ -187,6 +189,7 @@ void Simulation::Engine::rewind(std::uint32_t id, std::uint32_t number) {
 
 // Armed only after a packet of the queue pair was dropped, because nothing else can make it miss an acknowledgement.
 void Simulation::Engine::on_timeout(std::uint32_t id) {
+  trains.disturb();
   auto& state = queue_pairs[id];
   state.has_timeout = false;
   if (state.acknowledged >= state.furthest) return;
@@ -207,6 +210,7 @@ void Simulation::Engine::on_timeout(std::uint32_t id) {
 }
 
 std::uint32_t Simulation::Engine::append_message(std::uint32_t id, const Message& message) {
+  trains.disturb();
   auto& state = queue_pairs[id];
   const auto number = static_cast<std::uint32_t>(messages.size());
   messages.emplace_back();
