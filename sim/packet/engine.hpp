@@ -202,9 +202,11 @@ struct Simulation::Engine {
   void walk_list(StateWalk& walk, const PacketList& list, const CreditBase* base);
   void walk_packet(StateWalk& walk, Packet& packet, const CreditBase* base);
   void walk_events(StateWalk& walk);
+  static bool may_increase(const RateMachine& machine);
   static bool is_idle(const QueuePairState& state);
   static std::uint32_t unacknowledged(const QueuePairState& state);
   [[nodiscard]] bool may_not_notify(const QueuePairState& state) const;
+  [[nodiscard]] bool has_slow_pause_timers(std::uint32_t port) const;
   [[nodiscard]] bool is_of_state(Event event) const;
 
   // Small helpers of the hot path.

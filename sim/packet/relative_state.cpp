@@ -105,18 +105,23 @@ bool Simulation::Engine::may_not_notify(const QueuePairState& state) const {
   return dcqcn.enabled && now - state.last_cnp < dcqcn.cnp_interval.ps;
 }
 
-/// Ticks are not walked: they bound the train. Gives what the byte counter grew by.
+/// Whether a tick of the increase timer can change the rate.
+bool Simulation::Engine::may_increase(const RateMachine& machine) {
+  return machine.rate < machine.line || machine.target < machine.line;
+}
+
+/// Ticks are not walked: those that change something bound the train, the others are replayed when the rate is used.
+/// So is alpha, which nothing but the next CNP asks for. Gives what the byte counter grew by.
 std::int64_t Simulation::Engine::walk_machine(StateWalk& walk, QueuePairState& state) {
   auto& machine = state.machine;
   if (!machine.is_active) {
     walk.stamp(state.last_sent);
     return 0;
   }
-  for (const double value : {machine.rate, machine.target, machine.alpha})
-    walk.same(std::bit_cast<std::uint64_t>(value));
-  walk.same(static_cast<std::uint64_t>(machine.time_stage));
+  for (const double value : {machine.rate, machine.target}) walk.same(std::bit_cast<std::uint64_t>(value));
+  if (may_increase(machine)) walk.same(static_cast<std::uint64_t>(machine.time_stage));
   walk.same(static_cast<std::uint64_t>(machine.byte_stage));
-  walk.same(static_cast<std::uint64_t>(machine.saw_cnp_for_alpha) | machine.saw_cnp_for_decrease << 1U);
+  walk.same(machine.saw_cnp_for_decrease ? 1 : 0);
   walk.same(static_cast<std::uint64_t>(walk.now() - state.last_sent));
   if (walk.is_shift()) state.last_sent += walk.shift();
   return walk.counter(machine.bytes);
@@ -230,7 +235,11 @@ void Simulation::Engine::walk_seldom(StateWalk& walk, std::uint32_t port, int tr
   walk.same(static_cast<std::uint64_t>(seldom.max_headroom));
   walk.since(entry.paused_since);
   walk.since(seldom.starved_since);
-  walk.due(seldom.paused_until);
+  if (!has_slow_pause_timers(port)) {
+    walk.due(seldom.paused_until);
+  } else if (walk.is_shift() && seldom.paused_until - pause_time(port) > trains.begin) {
+    seldom.paused_until += walk.shift();
+  }
   walk.stamp(seldom.last_paused);
   walk.counter(seldom.paused);
   walk.counter(seldom.starved);
@@ -287,9 +296,18 @@ void Simulation::Engine::walk_packet(StateWalk& walk, Packet& packet, const Cred
   }
 }
 
+/// Whether the timers of PAUSE frames run on over many pauses, each begun and ended by XOFF and XON. They bound a train
+/// then, and disturb when they act.
+bool Simulation::Engine::has_slow_pause_timers(std::uint32_t port) const {
+  constexpr Time slow = 20'000'000;
+  return pause_time(port) > slow;
+}
+
 /// Whether an event repeats with the state, and does not bound it.
 bool Simulation::Engine::is_of_state(Event event) const {
   const auto kind = event.kind();
+  if (kind == EventKind::pause_expiry || kind == EventKind::pause_refresh)
+    return !has_slow_pause_timers(event.id() / k_num_classes);
   if (kind != EventKind::pace) return kind < EventKind::message_done;
   const auto sending = queue_pairs[event.id()].sending;
   return sending == k_none || messages[sending].start <= now;

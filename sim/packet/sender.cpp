@@ -71,7 +71,9 @@ void Simulation::Engine::on_pace(std::uint32_t id) {
   const auto& dcqcn = transport_of(state.source).dcqcn;
   if (state.machine.is_active && state.last_wire > 0) {
     // The rate may have changed since the packet before was sent.
+    const double rate = state.machine.rate;
     state.machine.advance(dcqcn, now);
+    if (state.machine.rate != rate) trains.disturb();
     const double gap_ps = state.last_wire * 1e12 / state.machine.rate;
     state.next_time = std::max(now, state.last_sent + static_cast<Time>(gap_ps));
   }
@@ -148,8 +150,10 @@ void Simulation::Engine::pace(std::uint32_t id, std::uint32_t wire_bytes) {
   state.last_wire = wire_bytes;
   if (!state.machine.is_active) return;
   const auto& dcqcn = transport_of(state.source).dcqcn;
+  const double rate = state.machine.rate;
   state.machine.advance(dcqcn, now);
   state.machine.on_sent(dcqcn, wire_bytes);
+  if (state.machine.rate != rate) trains.disturb();
   if (state.machine.rate >= state.machine.line * (1 - 1e-9)) return;
   state.next_time = std::max(state.next_time, now + static_cast<Time>(wire_bytes * 1e12 / state.machine.rate));
 }
@@ -189,7 +193,6 @@ void Simulation::Engine::rewind(std::uint32_t id, std::uint32_t number) {
 
 // Armed only after a packet of the queue pair was dropped, because nothing else can make it miss an acknowledgement.
 void Simulation::Engine::on_timeout(std::uint32_t id) {
-  trains.disturb();
   auto& state = queue_pairs[id];
   state.has_timeout = false;
   if (state.acknowledged >= state.furthest) return;
@@ -200,6 +203,7 @@ void Simulation::Engine::on_timeout(std::uint32_t id) {
     events.push(due, EventKind::timeout, id);
     return;
   }
+  trains.disturb();
   state.last_progress = now;
   // Timers of adapters are coarse (InfiniBand allows up to four times the value); equal ones would lose the same
   // packets again.

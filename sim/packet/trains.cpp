@@ -21,7 +21,7 @@ constexpr std::size_t k_most_pauses = 4096;
 /// Events handled that pay for one word, while records succeed; measured: an event takes 80 to 160 ns, a word 2 to 4.
 constexpr std::int64_t k_events_per_word = 2;
 /// So many records in vain halve what events pay, at most this often.
-constexpr std::uint32_t k_patience = 4;
+constexpr std::uint32_t k_patience = 2;
 constexpr std::uint32_t k_most_halvings = 4;
 /// Words that one event left out pays.
 constexpr std::int64_t k_words_per_event_saved = 4;
@@ -121,8 +121,7 @@ Time Simulation::Engine::first_disturbance(Time until) const {
     if (may_not_notify(state))
       first = std::min(first, state.last_cnp + transport_of(state.destination).dcqcn.cnp_interval.ps);
     if (!machine.is_active) continue;
-    first = std::min({first, machine.alpha_tick, machine.increase_tick});
-    // Without a CNP it changes nothing.
+    if (may_increase(machine)) first = std::min(first, machine.increase_tick);
     if (machine.saw_cnp_for_decrease) first = std::min(first, machine.decrease_tick);
   }
   return first;

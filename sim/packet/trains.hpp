@@ -51,7 +51,7 @@ struct Trains {
   std::vector<Event> events;                         ///< of the state, sorted
   std::vector<std::uint32_t> pair_shifts;            ///< [queue pair]: packets left out; empty but during a shift
   // The allowance, in words.
-  std::int64_t allowance = 8192;
+  std::int64_t allowance = 32768;
   std::int64_t price = 0;         ///< of the record made last
   std::uint64_t events_paid = 0;  ///< that were added to the allowance
   std::uint32_t failures = 0;     ///< records in a row that no later state was equal to
