@@ -110,6 +110,7 @@ void Simulation::Engine::start_watching() {
 
 // What is left when all is done (watches, credits, ports with nothing to send) happens without moving the clock.
 bool Simulation::Engine::moves_clock(Event event) const {
+  if (event.kind() == EventKind::pace) return queue_pairs[event.id()].sending != k_none;
   if (event.kind() != EventKind::port_ready)
     return event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
            event.kind() == EventKind::timer;

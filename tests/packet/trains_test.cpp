@@ -110,6 +110,8 @@ void add_random_transport(Random& random, Case& out) {
   if (random.next(4) == 0) hca.message_gap = 5_us;
   if (random.next(3) == 0) hca.receive_latency = 700_ns;
   transport.dcqcn.enabled = random.next(2) == 0;
+  if (random.next(3) == 0) transport.mtu = {random.pick<std::int64_t>({1024, 2048})};
+  if (random.next(4) == 0) config.classes[3].ecn = {true, 50_KiB, 50_KiB, 1};  // marks without chance
   transport.ack_every = random.pick<std::uint32_t>({1, 4, 16, 16, 17});
   if (random.next(3) == 0) transport.window = {random.pick<std::int64_t>({50'000, 100'000, 400'000})};
 }
@@ -251,6 +253,29 @@ TEST_CASE("a long write or READ over a quiet fabric is one train per look for de
       check_same(given, 0.88);
     }
   }
+}
+
+TEST_CASE("marks that do not depend on chance go in trains") {
+  Case given;
+  given.cluster = star(3, "spectrum", "rocev2");
+  auto& config = given.cluster.config();
+  config.classes[3].ecn = {true, 20_KiB, 20_KiB, 1};
+  config.pfc.xoff = 64_KiB;
+  given.cluster.transport().dcqcn.enabled = false;
+  for (const std::size_t from : {1, 2})
+    given.queue_pairs.push_back({given.cluster.hosts[from], given.cluster.hosts[0]});
+  for (const std::uint32_t pair : {0U, 1U}) given.messages.push_back({QueuePairId{pair}, 16_MiB, Verb::write, {}, 0});
+  CHECK(simulate(given).queue_pairs[0].marked > 1'000);
+  check_same(given, 0.2);
+}
+
+TEST_CASE("progress counts the bytes of trains") {
+  auto given = single(k_spectrum, 16_MiB);
+  Bytes last{};
+  given.options.progress_events = 1;
+  given.options.progress = [&](const Progress& progress) { last = progress.delivered; };
+  CHECK(simulate(given).trains > 0);
+  CHECK(last == 16_MiB);
 }
 
 TEST_CASE("without shortcuts there are no trains") {
