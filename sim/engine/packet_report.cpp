@@ -35,6 +35,7 @@ class ReportMaker {
     FabricReport report;
     report.stop = stop_name(results_.stop);
     report.packets = results_.delivered_packets;
+    report.engine = {results_.events, results_.trains, results_.train_packets};
     report.lossless_drops = results_.lossless_drops;
     report.lossy_drops = results_.lossy_drops;
     add_ports(report);

@@ -133,6 +133,7 @@ void Simulation::Engine::mark_congestion(std::uint32_t port, Packet& packet, std
     const auto sent = at(port, packet.traffic_class).sent_packets;
     const double share = static_cast<double>(queue_bytes - ecn.min.value) /
                          static_cast<double>(ecn.max.value - ecn.min.value) * ecn.max_probability;
+    trains.disturb();  // the number counts packets
     if (uniform(options.seed, port * 8ULL + packet.traffic_class, sent) >= share) return;
   }
   packet.is_marked = true;

@@ -24,6 +24,7 @@ Simulation::Engine::Engine(const Network& given, Options wanted) : network(given
   for (std::uint32_t port = 0; port < num_ports; ++port) set_up_port(port);
   set_up_buffers();
   sampled_bytes.resize(options.sampled_queues.size());
+  if (options.shortcuts) trains.enable();
 }
 
 void Simulation::Engine::set_up_port(std::uint32_t port) {
@@ -107,20 +108,32 @@ void Simulation::Engine::start_watching() {
   }
 }
 
+// What is left when all is done (watches, credits, ports with nothing to send) happens without moving the clock.
+bool Simulation::Engine::moves_clock(Event event) const {
+  if (event.kind() == EventKind::pace) return queue_pairs[event.id()].sending != k_none;
+  if (event.kind() != EventKind::port_ready)
+    return event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
+           event.kind() == EventKind::timer;
+  return has_to_send(event.id());
+}
+
 StopReason Simulation::Engine::run(Time until) {
   start_watching();
   stop_reason = StopReason::finished;
   std::uint64_t look = num_events + options.progress_events;
   while (!events.empty() && !deadlock) {
-    if (events.next().time > until) {
+    const Time next = events.next().time;
+    if (next > until) {
       now = until;
+      trains.is_due = false;
       return stop_reason = StopReason::time_limit;
     }
+    if (trains.is_due && next > now) {
+      look_for_train(until);
+      continue;
+    }
     const Event event = events.pop();
-    // What is left when all is done (timers, watches, credits) happens without moving the clock.
-    if (unfinished_messages > 0 || event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
-        event.kind() == EventKind::timer)
-      now = event.time;
+    if (unfinished_messages > 0 || moves_clock(event)) now = event.time;
     fetch_ahead();
     handle(event);
     if (++num_events < look) continue;
@@ -158,7 +171,7 @@ void Simulation::Engine::handle(Event event) {
     case EventKind::port_ready:
       if (ports[event.id()].wake_at != event.time) return;
       ports[event.id()].wake_at = k_never;
-      kick(event.id());
+      if (is_anything_under_way() || has_to_send(event.id())) kick(event.id());
       return;
     case EventKind::pause_arrival:
       on_pause_arrival(event.id());

@@ -5,6 +5,7 @@
 //   credits.cpp   InfiniBand lanes             sender.cpp    queue pairs that send
 //   receiver.cpp  host arrival, ACK, CNP       routes.cpp    paths and choices per packet
 //   deadlock.cpp  who waits for whom           results.cpp   Results
+//   trains.cpp    periods left out             relative_state.cpp  what a period must repeat
 #pragma once
 
 #include <array>
@@ -17,6 +18,8 @@
 #include "packet/event_queue.hpp"
 #include "packet/simulation.hpp"
 #include "packet/state.hpp"
+#include "packet/state_walk.hpp"
+#include "packet/trains.hpp"
 
 namespace fabricast::packet {
 
@@ -46,9 +49,14 @@ struct Simulation::Engine {
   void fetch_ahead() const;
   void handle(Event event);
   void handle_rare(Event event);
+  [[nodiscard]] bool moves_clock(Event event) const;
   void on_timer(std::uint32_t timer);
   void take_sample();
   bool is_anything_under_way() const { return unfinished_messages > 0; }
+  [[nodiscard]] bool has_to_send(std::uint32_t port) const {
+    const auto& state = ports[port];
+    return (state.queued | state.ready | state.pause_due) != 0 || state.has_control;
+  }
 
   // egress.cpp
   void kick(std::uint32_t port);
@@ -164,6 +172,43 @@ struct Simulation::Engine {
   [[nodiscard]] std::vector<Victim> victims() const;
   [[nodiscard]] std::vector<std::uint32_t> hops_of(const QueuePairState& state) const;
 
+  // trains.cpp
+  void look_for_train(Time until);
+  bool may_watch(std::uint32_t queue_pair) const;
+  void settle_allowance();
+  [[nodiscard]] std::uint64_t key_of_state() const;
+  void record_state();
+  bool is_repeated();
+  [[nodiscard]] bool do_sprays_repeat() const;
+  [[nodiscard]] Time first_disturbance(Time until) const;
+  [[nodiscard]] std::int64_t periods_of_messages() const;
+  [[nodiscard]] std::int64_t periods_of_byte_counters() const;
+  void ride(Time until);
+  void leave_out(std::int64_t periods);
+
+  // relative_state.cpp
+  struct CreditBase;
+  struct LaneBases;
+  void walk_state(StateWalk& walk);
+  void walk_pair(StateWalk& walk, std::uint32_t id);
+  std::int64_t walk_machine(StateWalk& walk, QueuePairState& state);
+  void walk_switches(StateWalk& walk);
+  void walk_inputs(StateWalk& walk, SwitchState& memory, int lane);
+  void walk_port(StateWalk& walk, std::uint32_t port);
+  void walk_link(StateWalk& walk, PortState& state, const LaneBases& lanes);
+  void walk_class(StateWalk& walk, std::uint32_t port, int traffic_class, std::uint64_t floor);
+  void walk_seldom(StateWalk& walk, std::uint32_t port, int traffic_class);
+  void walk_lane(StateWalk& walk, std::uint32_t port, int traffic_class, LaneBases& lanes);
+  void walk_list(StateWalk& walk, const PacketList& list, const CreditBase* base);
+  void walk_packet(StateWalk& walk, Packet& packet, const CreditBase* base);
+  void walk_events(StateWalk& walk);
+  static bool may_increase(const RateMachine& machine);
+  static bool is_idle(const QueuePairState& state);
+  static std::uint32_t unacknowledged(const QueuePairState& state);
+  [[nodiscard]] bool may_not_notify(const QueuePairState& state) const;
+  [[nodiscard]] bool has_slow_pause_timers(std::uint32_t port) const;
+  [[nodiscard]] bool is_of_state(Event event) const;
+
   // Small helpers of the hot path.
   ClassState& at(std::uint32_t port, int traffic_class) {
     return classes[static_cast<std::size_t>(traffic_class)][port];
@@ -265,6 +310,7 @@ struct Simulation::Engine {
   std::uint64_t unfinished_messages = 0, finished_messages = 0;
   std::optional<Deadlock> deadlock;
   StopReason stop_reason = StopReason::finished;
+  Trains trains;
 };
 
 }  // namespace fabricast::packet

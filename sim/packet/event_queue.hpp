@@ -90,6 +90,30 @@ class EventQueue {
     return event;
   }
 
+  /// Calls `visit` with every pending event, in no order.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& event : soon()) visit(event);
+    for (const auto first : first_)
+      for (auto entry = first; entry != k_nothing; entry = entries_[entry].next) visit(entries_[entry].event);
+    for (const auto& event : late_) visit(event);
+  }
+
+  /// Replaces all pending events; none is earlier than `now`.
+  void assign(std::span<const Event> all, Time now) {
+    open_.clear();
+    at_ = 0;
+    size_ = 0;
+    groups_ = 0;
+    used_.fill(0);
+    std::ranges::fill(first_, k_nothing);
+    entries_.clear();
+    free_ = k_nothing;
+    late_.clear();
+    opened_ = now >> k_slot_bits;
+    for (const auto& event : all) push(event.time, event.kind(), event.id());
+  }
+
   /// Events that follow the one just popped, as far as they are sorted.
   [[nodiscard]] std::span<const Event> soon() const { return {open_.data() + at_, open_.size() - at_}; }
 

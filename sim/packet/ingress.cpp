@@ -126,6 +126,7 @@ void Simulation::Engine::release(std::uint32_t port, int traffic_class, std::uin
 }
 
 void Simulation::Engine::drop(std::uint32_t port, std::uint32_t id) {
+  trains.disturb();
   const auto& packet = packets[id];
   auto& seldom = count(port, packet.traffic_class);
   ++seldom.dropped;

@@ -157,6 +157,7 @@ void Simulation::Engine::on_pause_expiry(std::uint32_t port, int traffic_class) 
   if ((state.paused >> traffic_class & 1) == 0) return;
   const Time until = count(port, traffic_class).paused_until;
   if (now >= until) {
+    if (has_slow_pause_timers(port)) trains.disturb();
     resume_class(port, traffic_class);
     return;
   }
@@ -169,6 +170,7 @@ void Simulation::Engine::on_pause_refresh(std::uint32_t port, int traffic_class)
   state.refreshing = without(state.refreshing, traffic_class);
   if ((state.xoff >> traffic_class & 1) == 0) return;
   state.refreshing = with(state.refreshing, traffic_class);
+  if (has_slow_pause_timers(port)) trains.disturb();
   tell_pause_state(port, traffic_class);
   const auto& pfc = config_of(port).pfc;
   const Time interval = pfc.refresh_interval.ps > 0 ? pfc.refresh_interval.ps : pause_time(port) / 2;

@@ -77,6 +77,7 @@ void Simulation::Engine::process(std::uint32_t port, std::uint32_t id) {
       update_readiness(packet.queue_pair);
       return;
     case PacketKind::cnp: {
+      trains.disturb();
       auto& state = queue_pairs[packet.queue_pair];
       ++state.cnps;
       state.machine.on_cnp(transport_of(port).dcqcn, now);
@@ -172,6 +173,7 @@ void Simulation::Engine::accept_out_of_order(std::uint32_t port, const Packet& p
 }
 
 void Simulation::Engine::finish_message(std::uint32_t port, std::uint32_t number) {
+  trains.disturb();
   const auto& message = messages[number];
   const std::uint32_t owner = message.queue_pair;
   if (message.verb == Verb::read && !queue_pairs[owner].is_response) {
@@ -218,11 +220,13 @@ void Simulation::Engine::notify_congestion(std::uint32_t port, std::uint32_t que
   auto& state = queue_pairs[queue_pair];
   if (!dcqcn.enabled || now - state.last_cnp < dcqcn.cnp_interval.ps) return;
   state.last_cnp = now;
+  trains.disturb();
   answer(port, queue_pair, PacketKind::cnp);
 }
 
 // The data are in memory: tells the caller, and for a READ the initiator knows too.
 void Simulation::Engine::on_message_done(std::uint32_t number) {
+  trains.disturb();
   messages[number].delivered = now;
   const std::uint32_t parent = messages[number].parent;
   const std::uint32_t known = parent == k_none ? number : parent;
@@ -238,6 +242,7 @@ void Simulation::Engine::on_message_done(std::uint32_t number) {
 }
 
 void Simulation::Engine::complete(std::uint32_t number) {
+  trains.disturb();
   auto& message = messages[number];
   message.completed = now;
   if (message.parent != k_none) return;

@@ -16,7 +16,9 @@ PortClass port_class(std::uint32_t port, std::uint32_t traffic_class) {
 
 void Simulation::Engine::count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because,
                                            std::uint32_t root) {
-  ++pause_causes[{root, paused, because, static_cast<std::uint32_t>(traffic_class)}];
+  const std::array<std::uint32_t, 4> cause{root, paused, because, static_cast<std::uint32_t>(traffic_class)};
+  ++pause_causes[cause];
+  trains.note_pause(cause);
 }
 
 void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since) {
@@ -142,6 +144,8 @@ Results Simulation::Engine::results() const {
   out.events = num_events;
   out.packet_hops = packet_hops;
   out.delivered_packets = delivered_packets;
+  out.trains = trains.num_trains;
+  out.train_packets = trains.packets;
   out.lossless_drops = lossless_drops;
   out.lossy_drops = lossy_drops;
   out.ports.resize(ports.size());

@@ -71,7 +71,9 @@ void Simulation::Engine::on_pace(std::uint32_t id) {
   const auto& dcqcn = transport_of(state.source).dcqcn;
   if (state.machine.is_active && state.last_wire > 0) {
     // The rate may have changed since the packet before was sent.
+    const double rate = state.machine.rate;
     state.machine.advance(dcqcn, now);
+    if (state.machine.rate != rate) trains.disturb();
     const double gap_ps = state.last_wire * 1e12 / state.machine.rate;
     state.next_time = std::max(now, state.last_sent + static_cast<Time>(gap_ps));
   }
@@ -104,6 +106,7 @@ void Simulation::Engine::send_from_queue_pair(std::uint32_t port, int traffic_cl
   const auto& hca = hca_of(port);
   ports[port].free_at = std::max(ports[port].free_at, now + hca.packet_gap.ps);
   pace(id, wire_bytes);
+  trains.note_sent(id);
   update_readiness(id);
 }
 
@@ -147,8 +150,10 @@ void Simulation::Engine::pace(std::uint32_t id, std::uint32_t wire_bytes) {
   state.last_wire = wire_bytes;
   if (!state.machine.is_active) return;
   const auto& dcqcn = transport_of(state.source).dcqcn;
+  const double rate = state.machine.rate;
   state.machine.advance(dcqcn, now);
   state.machine.on_sent(dcqcn, wire_bytes);
+  if (state.machine.rate != rate) trains.disturb();
   if (state.machine.rate >= state.machine.line * (1 - 1e-9)) return;
   state.next_time = std::max(state.next_time, now + static_cast<Time>(wire_bytes * 1e12 / state.machine.rate));
 }
@@ -171,6 +176,7 @@ void Simulation::Engine::on_ack(std::uint32_t id, std::uint32_t number) {
 
 // Goes on sending from packet `number`, backwards (go-back-N) or forwards.
 void Simulation::Engine::rewind(std::uint32_t id, std::uint32_t number) {
+  trains.disturb();
   auto& state = queue_pairs[id];
   state.next_packet = number;
   state.sending = state.oldest;
@@ -197,6 +203,7 @@ void Simulation::Engine::on_timeout(std::uint32_t id) {
     events.push(due, EventKind::timeout, id);
     return;
   }
+  trains.disturb();
   state.last_progress = now;
   // Timers of adapters are coarse (InfiniBand allows up to four times the value); equal ones would lose the same
   // packets again.
@@ -207,6 +214,7 @@ void Simulation::Engine::on_timeout(std::uint32_t id) {
 }
 
 std::uint32_t Simulation::Engine::append_message(std::uint32_t id, const Message& message) {
+  trains.disturb();
   auto& state = queue_pairs[id];
   const auto number = static_cast<std::uint32_t>(messages.size());
   messages.emplace_back();

@@ -31,6 +31,7 @@ QueuePairId Simulation::Engine::add_queue_pair(const QueuePair& given) {
   for (const int used : {int{state.traffic_class}, int{state.ack_class}, transport.cnp_class, cnp_class})
     use_class(used);
   set_routes(state, given);
+  trains.disturb();
   queue_pairs.push_back(std::move(state));
   return QueuePairId{static_cast<std::uint32_t>(queue_pairs.size() - 1)};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's records. Packets, ports, classes, queue pairs and messages are numbered and live in flat tables; lists
-// run through `next` fields, so that moving a packet allocates nothing.
+// run through `next` fields, so that moving a packet allocates nothing. A field that decides what happens has a role in
+// relative_state.cpp too.
 #pragma once
 
 #include <cstdint>
@@ -187,7 +188,6 @@ struct QueuePairState {
   RateMachine machine;
   // Receiver.
   std::uint32_t expected = 0;
-  std::uint32_t unacknowledged = 0;  ///< packets accepted since the last ACK
   bool has_sent_nak = false;
   Time last_cnp = -k_never / 2;
   std::vector<std::uint64_t> arrived;  ///< out of order: bit per packet from `expected` on

@@ -134,6 +134,8 @@ struct Results {
   std::uint64_t events = 0;
   std::uint64_t packet_hops = 0;        ///< packets that left a port
   std::uint64_t delivered_packets = 0;  ///< data packets that reached their host
+  std::uint64_t trains = 0;             ///< times that periods of packets were one event
+  std::uint64_t train_packets = 0;      ///< of the delivered packets, those in trains
   std::uint64_t lossless_drops = 0;
   std::uint64_t lossy_drops = 0;
   std::vector<std::array<PortStatistics, k_num_classes>> ports;  ///< [port][class]

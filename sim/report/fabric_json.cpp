@@ -49,7 +49,11 @@ Json fabric_json(const FabricReport& fabric) {
            {"lossy_drops", fabric.lossy_drops},
            {"marked_packets", fabric.marked_packets},
            {"notifications", fabric.notifications},
-           {"retransmitted_packets", fabric.retransmitted}};
+           {"retransmitted_packets", fabric.retransmitted},
+           {"engine",
+            {{"events", fabric.engine.events},
+             {"trains", fabric.engine.trains},
+             {"train_packets", fabric.engine.train_packets}}}};
   for (const auto* key : {"ports", "victims", "pause_tree", "pause_spans", "queues", "rates"}) out[key] = Json::array();
   for (const auto& port : fabric.ports) out["ports"].push_back(port_json(port));
   for (const auto& one : fabric.victims)

@@ -80,20 +80,6 @@ Duration dissemination(const Cluster& cluster, Bytes size) {
   return last;
 }
 
-// 25 GB/s, two links of 0.5 us over one switch without a latency of its own, 4 KiB packets, no latency in the hosts.
-Cluster ring_links(int ranks) {
-  auto cluster = Cluster("spectrum", "rocev2");
-  cluster.config().latency = {};
-  cluster.config().cut_through = false;  // as in the published run
-  cluster.config().buffer = 64_MiB;      // a switch with enough ports
-  cluster.rate = 25_GBps;
-  cluster.delay = Duration{500'000};
-  const auto leaf = cluster.add_switch();
-  for (int rank = 0; rank < ranks; ++rank) cluster.add_host(leaf);
-  cluster.route();
-  return cluster;
-}
-
 /// 2 (n - 1) chunks at payload efficiency and as many latencies of two links, in ms.
 double ideal_ring_ms(const Cluster& cluster, Bytes size) {
   const double ranks = static_cast<double>(cluster.hosts.size());

@@ -77,6 +77,20 @@ inline Cluster star(int num_hosts, const std::string& switch_name, const std::st
   return cluster;
 }
 
+/// 25 GB/s, two links of 0.5 us over one switch without a latency of its own, 4 KiB packets, no latency in the hosts.
+inline Cluster ring_links(int ranks) {
+  auto cluster = Cluster("spectrum", "rocev2");
+  cluster.config().latency = {};
+  cluster.config().cut_through = false;  // as in the published run
+  cluster.config().buffer = 64_MiB;      // a switch with enough ports
+  cluster.rate = 25_GBps;
+  cluster.delay = Duration{500'000};
+  const auto leaf = cluster.add_switch();
+  for (int rank = 0; rank < ranks; ++rank) cluster.add_host(leaf);
+  cluster.route();
+  return cluster;
+}
+
 /// Payload rate that data packets of this transport reach on `rate`.
 inline Bandwidth goodput_capacity(const TransportConfig& transport, Bandwidth rate) {
   const auto payload = static_cast<double>(transport.mtu.value);

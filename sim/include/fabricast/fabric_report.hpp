@@ -81,6 +81,13 @@ struct RatePoint {
   Bandwidth allowed;  ///< DCQCN rate; the link's without it
 };
 
+/// How the packet engine got there; no result of it depends on this.
+struct EngineWork {
+  std::uint64_t events = 0;
+  std::uint64_t trains = 0;         ///< events that stood for many packets
+  std::uint64_t train_packets = 0;  ///< of the packets delivered, those in trains
+};
+
 struct FabricReport {
   std::string stop = "finished";        ///< finished, time limit, interrupted, deadlock, stalled
   std::string reason;                   ///< of a deadlock or stall, for people
@@ -94,6 +101,7 @@ struct FabricReport {
   std::uint64_t marked_packets = 0;
   std::uint64_t notifications = 0;  ///< CNPs
   std::uint64_t retransmitted = 0;
+  EngineWork engine;
   std::vector<PortCounters> ports;  ///< those that sent, paused or dropped something, in port order
   std::vector<VictimFlow> victims;
   std::vector<PauseLink> pause_tree;   ///< by root, then depth
