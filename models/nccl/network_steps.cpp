@@ -96,9 +96,8 @@ const Parameter& StepCosts::store_and_forward(const Hops& hops, const Shape& sha
   const bool is_ll = shape.choice.protocol == Protocol::ll;
   const auto* of_plugin = of_adapter(hops, is_ll ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
   if (of_plugin != nullptr && shape.choice.protocol != Protocol::ll128) return *of_plugin;
-  const auto* of_chain = shape.choice.protocol == Protocol::ll128 ? "chain_ll128" : "chain";
-  return parameter("nccl.network_store_and_forward",
-                   shape.is_one_way ? of_chain : (shape.is_nvls ? "nvls" : shape.protocol));
+  const bool is_chain = shape.is_one_way && shape.choice.protocol == Protocol::simple;
+  return parameter("nccl.network_store_and_forward", is_chain ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
 }
 
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
@@ -126,9 +125,8 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
   if (shape.is_nvls || shape.is_pairs) return;
-  const auto name =
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol);
-  const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
+  const auto* limit =
+      context_.parameters.find(fmt::format("nccl.network_channel_bandwidth.{}.{}", shape.protocol, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
   // In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
