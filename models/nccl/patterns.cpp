@@ -208,7 +208,14 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
     add(ends[r].send, sent[r]);
     add(ends[r].receive, received[r]);
   }
-  for (auto& hops : pattern.hops) hops.count = 1;
+  int duplex = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    if (sent[r] > 0 && received[r] > 0) duplex = std::max({duplex, sent[r], received[r]});
+  }
+  for (auto& hops : pattern.hops) {
+    hops.count = 1;
+    if (is_network(hops.kind)) hops.duplex_uses = duplex;
+  }
 }
 
 /// Of resources crossed equally often only the slowest can bind a lone flow.

@@ -58,6 +58,23 @@ TEST_CASE(
         doctest::Approx(adapter).epsilon(0.01));
 }
 
+TEST_CASE("in all-to-all over EFA every process sends and receives, so its thread paces what goes to all other hosts") {
+  const auto rate = [](const char* gpus, const char* per_host) {
+    const auto prediction =
+        all_reduce("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6", {{"workload.benchmark", "alltoall_perf"},
+                                                                     {"workload.gpus", gpus},
+                                                                     {"workload.ranks_per_host", per_host},
+                                                                     {"workload.sizes", "[512 MiB, 1 GiB]"}});
+    return 512 * 1.048576 / (us(prediction, 1_GiB) - us(prediction, 512_MiB)) * 1e3;
+  };
+  const double process = test::shipped("validation/v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6.yaml")
+                             .parameters.number("efa-100g.plugin_process_bandwidth") *
+                         1e-9;
+  // Half of the operation goes to the other host; with two processes per host each sends two quarters there.
+  CHECK(rate("2", "1") == doctest::Approx(2 * process).epsilon(0.02));
+  CHECK(rate("4", "2") == doctest::Approx(2 * process).epsilon(0.02));
+}
+
 TEST_CASE("a message of Simple over EFA asks its receiver first, one of LL does not") {
   const auto asked_us = [](const std::string& protocol) {
     const auto prediction = all_reduce("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6",
