@@ -82,7 +82,8 @@ std::vector<Leg> merged_legs(std::vector<Leg> legs) {
 
 namespace {
 
-/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
+/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when
+/// nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
 bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);

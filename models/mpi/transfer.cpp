@@ -212,6 +212,21 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, Bytes s
   if (direct_to) add_copy(context_.parameters.at("gdrcopy.write_bandwidth"), "gdrcopy to the GPU");
 }
 
+void Transfers::slow_after_burst(Message& message, const EndPoint& from, const EndPoint& to,
+                                 std::int64_t window) const {
+  auto& flow = message.flow;
+  if (from.hcas.empty() || to.hcas.empty() || flow.bytes <= 0) return;
+  for (const auto hca : {from.hcas.front(), to.hcas.front()}) {
+    const double after = device_value_or(context_, hca, "connection_sustained_bandwidth", 0);
+    const double bytes = flow.bytes * static_cast<double>(window);
+    const double burst = std::min(bytes, device_value_or(context_, hca, "connection_burst", bytes));
+    const double before = std::min(flow.rate_cap, bottleneck(context_, flow.crossings));
+    if (after <= 0 || after >= before || burst >= bytes) continue;
+    cap(flow, bytes / (burst / before + (bytes - burst) / after), "one connection after its burst",
+        context_.topology.device(hca).type + ".connection_sustained_bandwidth");
+  }
+}
+
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
 void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
   auto& flow = message.flow;
@@ -279,8 +294,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.flow.crossings = merged(std::move(crossings));
   out.flow.bytes =
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
-  // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
-  const bool is_one_chunk = size < profile_.staging_chunk;
+  // A message of one chunk is copied while the sender waits; more chunks, and those of a rendezvous over TCP, are
+  // queued and overlap.
+  const bool is_one_chunk = size < profile_.staging_chunk && !(profile_.is_tcp && size > profile_.device_eager_limit);
   const auto staging_gap = context_.parameters.duration(field("staging_gap"));
   const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
   out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;

@@ -59,6 +59,10 @@ class Transfers {
   /// From now on data are fetched by the receiver: the DMA read at the far side is part of the request's latency.
   void assume_reads() { profile_.inline_limit = Bytes{std::int64_t{1} << 40}; }
 
+  /// A window of `message` may be longer than what a connection of the adapter moves at its best: the mean of both
+  /// rates.
+  void slow_after_burst(Message& message, const EndPoint& from, const EndPoint& to, std::int64_t window) const;
+
   /// Turns `message` into a window of them on `connections` connections: each idles for the wire gap after a message.
   void repeat(Message& message, std::int64_t window, int connections) const;
 

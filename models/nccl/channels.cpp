@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
 #include "nccl/mesh.hpp"
+#include "nccl/tuning.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
@@ -58,11 +59,20 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
   return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
 }
 
-/// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
-double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
-  const double generation = device_value(context, gpu, "pcie_generation");
-  const double width = device_value(context, gpu, "pcie_width");
+/// PCIe planning speed of the device's slot: 12 GB/s for generation 3 x16 and in proportion.
+double pcie_gb_per_s(const PlanContext& context, DeviceId device) {
+  const double generation = device_value(context, device, "pcie_generation");
+  const double width = device_value(context, device, "pcie_width");
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
+}
+
+/// Planning speed of an HCA. Releases before 2.9 know PCIe generations by the names of kernels before 5.7 only and take
+/// an unknown name for generation 3 (topo.cc). That the kernel had the newer names is inferred from tables of A100
+/// hosts: they change protocol where NCCL's model does with generation 3.
+double hca_gb_per_s(const PlanContext& context, DeviceId hca) {
+  const double width = device_value_or(context, hca, "pcie_width", 16);
+  const double slot = release_number(context.software.nccl_version) < 209 ? width * 60.0 / 80.0 : 1e9;
+  return network_speed(std::min(device_value(context, hca, "rate") * 1e-9, slot));
 }
 
 HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
@@ -86,6 +96,20 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   }
   search.orders.push_back(in_rank_order(gpus.size()));
   search.speed = pcie_gb_per_s(context, gpus[0]) * (context.software.nccl_p2p ? 1.0 : 0.5);
+  return search;
+}
+
+/// Without peer access and shared memory NCCL counts GPUs of one host as reachable over the network only: one channel
+/// at the speed of the interface (NVIDIA/nccl src/graph/paths.cc, search.cc).
+HostSearch search_by_interface(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  double speed = 0;
+  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus[0])))
+    speed = std::max(speed, device_value(context, hca, "rate"));
+  if (speed <= 0) speed = context.parameters.number("nccl.interface_speed");
+  HostSearch search;
+  search.orders.push_back(in_rank_order(gpus.size()));
+  search.speed = search.inside = network_speed(speed * 1e-9);
   return search;
 }
 
@@ -146,7 +170,10 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
     search.orders.push_back(chain_between(lanes, is_mesh, gpus.size(), first, last));
     search.hcas.push_back(topology.device(hca).ordinal);
   }
-  search.speed = network_speed(fastest * 1e-9);
+  search.speed = 1e9;
+  for (const auto hca : hcas)
+    if (device_value(context, hca, "rate") >= fastest)
+      search.speed = std::min(search.speed, hca_gb_per_s(context, hca));
   if (gpus.size() > 1 && !search.orders.empty()) {
     search.speed = std::min(search.speed, std::max(search.inside, 1.0) / static_cast<double>(search.orders.size()));
   }
@@ -177,18 +204,25 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
     const auto host = contention_at(context, from_memory, socket_threads(context, from));
-    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
     route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;
 }
 
+Distance gdr_level(const PlanContext& context) {
+  const auto& level = context.software.nccl_gdr_level;
+  if (level == "pix") return Distance::pix;
+  if (level == "phb") return Distance::node;  // NCCL's PHB includes other root ports of the socket
+  return level == "sys" ? Distance::sys : Distance::pxb;
+}
+
 /// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
 /// True when GPUDirect RDMA is used.
 bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
   const auto& topology = context.topology;
-  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
+  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context)).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
     allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
@@ -225,6 +259,18 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   return groups;
 }
 
+/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA.
+bool are_hcas_near(const Topology& topology, const ChannelGraph& graph) {
+  for (const auto& channel : graph.channels) {
+    for (const auto& in_host : channel) {
+      if (in_host.hca.value < 0) continue;
+      for (const auto gpu : {in_host.order.front(), in_host.order.back()})
+        if (topology.distance(gpu, in_host.hca) > Distance::pxb) return false;
+    }
+  }
+  return true;
+}
+
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
   // Equal hosts with equal GPUs and cables get equal channels: search once per shape and sets of ordinals.
@@ -233,6 +279,9 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   ChannelGraph graph;
   graph.is_nvlink = graph.has_nvswitch = true;
   graph.channel_gb_per_s = graph.node_gb_per_s = 1e9;
+  const auto& first = hosts[0].gpus;
+  graph.is_network_only =
+      hosts.size() == 1 && first.size() > 1 && route_in_host(context, first[0], first[1]).kind == TransportKind::socket;
   std::size_t num_channels = 32;
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
@@ -241,7 +290,9 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
-      it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
+      it->second = graph.is_network_only ? search_by_interface(context, group.gpus)
+                   : hosts.size() > 1    ? search_with_network(context, group.gpus)
+                                         : search_alone(context, group.gpus);
     by_host.push_back(&it->second);
     num_channels = std::min(num_channels, it->second.orders.size());
     graph.is_nvlink = graph.is_nvlink && (it->second.is_nvlink || group.gpus.size() == 1);
@@ -265,7 +316,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     graph.channels.push_back(std::move(channel));
   }
   const int capability = compute_capability(context, hosts[0].gpus[0]);
-  graph.ll128_allowed = capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1);
+  graph.ll128_allowed =
+      capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(topology, graph);
   return graph;
 }
 
