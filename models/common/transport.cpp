@@ -82,7 +82,8 @@ std::vector<Leg> merged_legs(std::vector<Leg> legs) {
 
 namespace {
 
-/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
+/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when
+/// nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
 bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
@@ -131,6 +132,10 @@ void add_gpudirect(const PlanContext& context, DeviceId hca, const Path& path, b
   const auto* limit = context.parameters.find(name);
   if (is_read && limit != nullptr)
     route.crossings.push_back({context.resources.extra(Limit::gpudirect_read, hca, limit->value, name), 1});
+  if (!is_read || !guest_settings(context, hca).redirects_peers()) return;
+  const auto redirected = processor_of(context.topology, hca) + ".redirected_adapter_bandwidth";
+  if (const auto* most = context.parameters.find(redirected))
+    route.crossings.push_back({context.resources.extra(Limit::redirected_read, hca, most->value, redirected), 1});
 }
 
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {

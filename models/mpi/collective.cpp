@@ -191,7 +191,7 @@ class CollectivePlanner : public Planner {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
-  auto ranks = make_ranks(context, workload, make_profile(context, workload).rotates_hcas);
+  auto ranks = make_ranks(context, workload, make_profile(context, workload));
   if (!ranks) return tl::unexpected(ranks.error());
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";

@@ -76,6 +76,42 @@ TEST_CASE("UCX before 1.8 reads eager device data at the rate of the processor, 
   CHECK(rate(pair({{"software.ucx", "1.9"}})) > 4e9);
 }
 
+TEST_CASE("device data never travel inline: the adapter reads one byte of a GPU as it reads 256") {
+  const auto rows = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
+  // Host buffers save the DMA read of 0.4 us up to 128 B; here 256 B add only their wire time, below 0.1 us.
+  CHECK(us(rows, 256_B) - us(rows, 1_B) < 0.15);
+  CHECK(us(rows, 256_B) > us(rows, 1_B));
+}
+
+TEST_CASE("the receiver handles eager device messages segment by segment, in a window and alone") {
+  const auto window = test::run(test::shipped("validation/v100-mlx5-2node-osu_bw-DD-ucx.yaml"));
+  // Segments of 8,256 B: sixteen of them in 128 KiB, two in 16 KiB (published log: 19.96 and 2.50 us).
+  CHECK(us(window, 128_KiB) == doctest::Approx(8 * us(window, 16_KiB)).epsilon(0.02));
+  CHECK(us(window, 128_KiB) == doctest::Approx(19.96).epsilon(0.05));
+  const auto alone = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
+  const double segment = (us(alone, 128_KiB) - us(alone, 64_KiB)) / 8;
+  CHECK(us(alone, 16_KiB) - us(alone, 8_KiB) > segment + 1);  // the first further segment costs more: 1.25 us measured
+}
+
+TEST_CASE("a zero-byte message from device buffers pays for looking up what memory they are, and no more") {
+  const auto at = [](const char* buffers) {
+    return us(test::run(test::shipped("validation/v100-abci-2node-edr2-osu_multi_lat-1pair-DD.yaml",
+                                      {{"workload.buffers", buffers}})),
+              0_B);
+  };
+  CHECK(at("[device, device]") - at("[host, host]") == doctest::Approx(0.59).epsilon(0.05));
+}
+
+TEST_CASE("UCX before 1.10 sends with the first adapter of the socket: eager messages of eight GPUs use two of four") {
+  const auto pairs = [](const std::vector<Setting>& settings) {
+    return row_at(test::run(test::shipped("validation/a100-abci-2node-hdr4-osu_mbw_mr-8pair-DD.yaml", settings)), 8_KiB)
+        .algbw.bytes_per_s;
+  };
+  // Each adapter reads 10.1 GB/s through switches that redirect; published log: 20.1 GB/s.
+  CHECK(pairs({}) == doctest::Approx(20.1e9).epsilon(0.04));
+  CHECK(pairs({{"software.ucx", "1.12"}}) > 1.5 * pairs({}));
+}
+
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
