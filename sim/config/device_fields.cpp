@@ -88,6 +88,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"last_level_cache", k_bytes, "per socket; default mpi.last_level_cache"},
           {"shared_memory_copy_bandwidth", k_rate,
            "what one core copies between ranks of a host; default mpi.shared_memory.copy_bandwidth"},
+          {"shared_memory_overhead", k_time, "one message between ranks of a host; default mpi.shared_memory.overhead"},
           {"socket_bandwidth", k_rate, "between two sockets, per direction", "20 GB/s", "second socket"},
           {"socket_latency", k_time, "extra of the other socket, one way", "100 ns", "second socket"},
           {"pcie_generation", k_number, "of the slots", "4", nullptr, 1, 6},

@@ -112,6 +112,16 @@ TEST_CASE("UCX before 1.10 sends with the first adapter of the socket: eager mes
   CHECK(pairs({{"software.ucx", "1.12"}}) > 1.5 * pairs({}));
 }
 
+TEST_CASE("rounds inside a host: short messages lie in the queue, and blocks of 32 KiB need no rendezvous") {
+  const auto rows = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
+  // Three of four rounds stay inside a host: 3 x 0.405 us x (128 - 4) / 128, and 0.165 us more inline data between
+  // hosts.
+  CHECK(us(rows, 128_B) - us(rows, 4_B) == doctest::Approx(1.34).epsilon(0.12));
+  // Sixteen blocks of 16, 32 and 64 KiB: 30 rendezvous of 2 us come in at 1 MiB (published log: 157, 284, 572 us).
+  CHECK(us(rows, 512_KiB) < 2 * us(rows, 256_KiB));
+  CHECK(us(rows, 1_MiB) > 2 * us(rows, 512_KiB) - 10);
+}
+
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
