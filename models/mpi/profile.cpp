@@ -78,6 +78,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.window_rail_minimum = p.bytes(name("window_rail_minimum"));
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
+  profile.staged_eager_limit = profile.eager_limit;
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_before(software.ucx_version, 1, 8);
   profile.rotates_hcas = p.number(name("hca_rotation")) != 0;

@@ -39,6 +39,7 @@ struct Profile {
   Bytes window_rail_minimum;       ///< smallest message for which a window of them uses several HCAs
   Bytes gpudirect_limit;           ///< larger device messages are staged through host memory
   Bytes staging_chunk;
+  Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
   Distance gpudirect_farthest = Distance::node;
   bool uses_gdrcopy = false;
   bool reads_by_gdrcopy = false;  ///< the sender, too, copies eager device data by gdrcopy

@@ -102,7 +102,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
   out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
-  if (is_direct) add_device_handling(out, (direct_from ? 1 : 0) + (direct_to ? 1 : 0), is_eager);
+  for (const auto* end : {&from, &to})
+    if (end->is_device()) add_device_handling(out, *end, is_eager);
   if (!is_inline(size, direct_from)) {
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
   } else if (profile_.inline_copy.bytes_per_s > 0 && size.value > 0) {
@@ -146,7 +147,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     add_legs(more, 1, out.flow.legs);
   }
   out.flow.crossings = merged(std::move(all));
-  add_rate_caps(out, from, to, is_eager);
+  add_rate_caps(out, from, to, size, is_eager);
   if (is_eager) add_eager_copies(out, from, to, size, direct_from, direct_to);
   return out;
 }
@@ -159,13 +160,20 @@ void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::strin
 }
 
 /// What one connection, or one message alone, reaches whatever the links.
-void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const {
+void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size,
+                              bool is_eager) const {
   cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", field("flow_bandwidth"));
   for (const auto hca : {from.hcas.front(), to.hcas.front()})
     cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
         context_.topology.device(hca).type + ".connection_bandwidth");
   if (!is_eager)
     cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", field("message_bandwidth"));
+  if (!profile_.is_tcp || !is_window_ || size <= profile_.staging_chunk || message.flow.rate_cap > 1e17) return;
+  // Messages of a window that are cut into several fragments take turns on their stream.
+  const auto& share = context_.parameters.first_of(
+      {context_.topology.device(from.hcas.front()).type + ".interleaved_share", "mpi.tcp.interleaved_share"});
+  cap(message.flow, message.flow.rate_cap * share.value, "one stream for the fragments of several messages",
+      share.name);
 }
 
 /// How closely messages of one sender follow each other, beside the time of their bytes.
@@ -203,10 +211,24 @@ double Transfers::num_segments(Bytes size) const {
 }
 
 /// Every message finds out what memory it has; eager ones are handled on top of it, rendezvous leave the rest to HCAs.
-void Transfers::add_device_handling(Message& message, double ends, bool is_eager) const {
-  if (profile_.device_check.ps > 0)
-    message.terms.push_back(term("memory of the buffer looked up", field("device_check"), ends));
-  if (is_eager) message.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
+void Transfers::add_device_handling(Message& message, const EndPoint& end, bool is_eager) const {
+  const auto add = [&](Term more) {
+    const auto known = std::find_if(message.terms.begin(), message.terms.end(), [&](const Term& t) {
+      return t.name == more.name && t.parameter == more.parameter;
+    });
+    if (known == message.terms.end()) {
+      message.terms.push_back(std::move(more));
+    } else {
+      known->time += more.time;
+    }
+  };
+  if (profile_.device_check.ps > 0) add(term("memory of the buffer looked up", field("device_check")));
+  if (!is_eager) return;
+  std::vector<std::string> names{field("device_overhead")};
+  if (profile_.uses_gdrcopy)
+    names.insert(names.begin(), processor_of(context_.topology, end.gpu) + ".gdrcopy_overhead");
+  const auto& owner = context_.parameters.first_of(names);
+  add(term("device buffer handling", owner.name));
 }
 
 /// Loads from GPU memory are the processor's: its own rate where known.
@@ -292,13 +314,16 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.reason = std::move(reason);
   out.protocol = "staged";
   std::vector<Crossing> crossings;
+  // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
+  const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
+  const double pageable = context_.parameters.number("cuda.pageable_bandwidth");
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;
     add_host_copy(context_, end.gpu, end.memory, is_sender, route);
     const double rate = bottleneck(context_, route.crossings);
     crossings.insert(crossings.end(), route.crossings.begin(), route.crossings.end());
-    add_bounce_copy(out, end, chunk, is_sender, rate);
+    add_bounce_copy(out, end, chunk, is_sender, is_pageable ? std::min(rate, pageable) : rate);
     for (auto& term : remote_copy_terms(context_, end.gpu, end.hcas.front(), size))
       out.terms.push_back(std::move(term));
   };
@@ -320,6 +345,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   const auto staging_gap = context_.parameters.duration(field("staging_gap"));
   const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
   out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;
+  if (is_pageable) out.gap += from_seconds(static_cast<double>(size.value) / pageable);
   // One processor copies and runs TCP.
   if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
   if (!is_one_chunk) out.wire_gap = staging_gap;

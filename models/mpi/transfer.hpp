@@ -48,6 +48,7 @@ class Transfers {
     profile_.rail_minimum = profile_.window_rail_minimum;
     profile_.message_bandwidth = Bandwidth{};
     profile_.eager_bandwidth = Bandwidth{};
+    is_window_ = true;
   }
 
   /// From now on every message is a blocking send.
@@ -83,12 +84,12 @@ class Transfers {
   /// Copies of an eager message through bounce buffers, and the rate they leave.
   void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
                         bool direct_to) const;
-  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const;
+  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager) const;
   void set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager, bool direct_from,
                 bool direct_to) const;
   [[nodiscard]] bool is_inline(Bytes size, bool direct_from) const;
   [[nodiscard]] double num_segments(Bytes size) const;
-  void add_device_handling(Message& message, double ends, bool is_eager) const;
+  void add_device_handling(Message& message, const EndPoint& end, bool is_eager) const;
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from) const;
@@ -102,6 +103,7 @@ class Transfers {
 
   PlanContext context_;
   Profile profile_;
+  bool is_window_ = false;
 };
 
 }  // namespace fabricast::models::mpi

@@ -57,6 +57,10 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"gpudirect_read_bandwidth", k_rate, "what the HCA reads from GPU memory; default: only its links limit it"},
           {"connection_bandwidth", k_rate,
            "what one connection reaches, when the adapter or its network limits it; default: the stack's own limit"},
+          {"interleaved_share", k_number,
+           "share of a TCP stream that a window of messages in several fragments reaches; default "
+           "mpi.tcp.interleaved_share",
+           nullptr, nullptr, 0, 1},
           {"plugin_latency", k_time, "what NCCL's network plugin adds to a message; default: nothing"},
           {"plugin_ramp_time", k_time, "further time of a message of several packets; default: none"},
           {"plugin_ramp_bytes", k_bytes, "message that takes half of it"},
@@ -107,6 +111,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
           {"gdrcopy_read_bandwidth", k_rate, "loads of one core from GPU memory"},
           {"gdrcopy_write_bandwidth", k_rate, "stores of one core to GPU memory"},
+          {"gdrcopy_overhead", k_time,
+           "what a device buffer adds to an eager message per end, with gdrcopy; default: the stack's device_overhead"},
           {"launch_interval", k_time, "one kernel launch of one thread"}}},
         {"host", {}},
     };

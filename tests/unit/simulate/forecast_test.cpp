@@ -122,6 +122,29 @@ TEST_CASE("rounds inside a host: short messages lie in the queue, and blocks of 
   CHECK(us(rows, 1_MiB) > 2 * us(rows, 512_KiB) - 10);
 }
 
+TEST_CASE("eager messages are staged through pageable buffers, larger ones through pinned ones") {
+  const auto rows = test::run(test::shipped("validation/v100-azure-2vm-edr-osu_latency-DD.yaml"));
+  const double eager = (us(rows, 16_KiB) - us(rows, 8_KiB)) / 8192 * 1000;      // ns per byte
+  const double pinned = (us(rows, 128_KiB) - us(rows, 64_KiB)) / 65536 * 1000;  // published log: 0.88 and 0.24
+  CHECK(eager > 2 / 2.6);                                                       // two copies at 2.6 GB/s
+  CHECK(pinned < 0.3);
+  CHECK(us(rows, 32_KiB) < us(rows, 16_KiB) + 1);
+}
+
+TEST_CASE("a window of fragmented messages gets part of a cloud VM's TCP stream, a message alone all of it") {
+  const auto share = [](const char* name, Bytes size) {
+    auto scenario = test::shipped(name);
+    const auto measured = us(test::run(scenario), size);
+    auto whole = scenario.parameters.at("ethernet-32g.interleaved_share");
+    whole.value = whole.high = 1;
+    scenario.parameters.set(whole);
+    return us(test::run(scenario), size) / measured;
+  };
+  CHECK(share("validation/tcp-google-n1v100-2vm-osu_bw-HH.yaml", 4_MiB) == doctest::Approx(0.71).epsilon(0.02));
+  CHECK(share("validation/tcp-google-n1v100-2vm-osu_bw-HH.yaml", 128_KiB) == 1);
+  CHECK(share("validation/tcp-google-n1v100-2vm-osu_latency-HH.yaml", 4_MiB) == 1);
+}
+
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
