@@ -70,7 +70,6 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
-  profile.device_message_gap = p.duration(name("device_message_gap"));
   profile.flow_bandwidth = p.bandwidth(name("flow_bandwidth"));
   profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
   profile.max_rails = static_cast<int>(p.number(name("max_rails")));

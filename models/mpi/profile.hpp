@@ -26,7 +26,6 @@ struct Profile {
   double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
   Duration message_gap;            ///< least time between two messages of one sender
   Duration rendezvous_gap;         ///< idle time of one connection between two rendezvous messages
-  Duration device_message_gap;     ///< the same for device buffers
   Duration fetch_gap;              ///< added to the gap when data do not travel inline
   Bandwidth gap_copy;              ///< the sender's processor copies while it posts; 0 = it does not
   Bandwidth inline_copy;           ///< inline data are written into the work request; 0 = no time for it

@@ -182,7 +182,9 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   const auto hca = from.hcas.front();
   const double bytes = static_cast<double>(size.value);
   message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
-  message.gap = direct_from || direct_to ? profile_.device_message_gap : profile_.message_gap;
+  const bool is_direct = direct_from || direct_to;
+  const auto& busy = direct_to ? to : from;
+  message.gap = from_seconds(on_processor(is_direct ? "device_message_gap" : "message_gap", busy).value);
   if (profile_.name == "verbs")
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
@@ -231,6 +233,11 @@ void Transfers::add_device_handling(Message& message, const EndPoint& end, bool 
   add(term("device buffer handling", owner.name));
 }
 
+/// What the library takes on the processor of `end`, where that is known.
+const Parameter& Transfers::on_processor(const char* name, const EndPoint& end) const {
+  return context_.parameters.first_of({field(name) + "." + processor_of(context_.topology, end.memory), field(name)});
+}
+
 /// Loads from GPU memory are the processor's: its own rate where known.
 const Parameter& Transfers::gdrcopy_read(const EndPoint& end) const {
   return context_.parameters.first_of(
@@ -267,7 +274,8 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
   if (direct_to) add_copy(gdrcopy_write(to), "gdrcopy to the GPU");
   if (size <= profile_.eager_segment) return;
   message.terms.push_back(term("message of several segments", field("segmented_overhead")));
-  message.terms.push_back(term("later segments", field("device_message_gap"), num_segments(size) - 1));
+  const auto& gap = on_processor("device_message_gap", to);
+  message.terms.push_back(term("later segments", gap.name, num_segments(size) - 1));
 }
 
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.

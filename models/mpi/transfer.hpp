@@ -79,6 +79,7 @@ class Transfers {
                                        bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
   [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
+  [[nodiscard]] const Parameter& on_processor(const char* name, const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_read(const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_write(const EndPoint& end) const;
   /// Copies of an eager message through bounce buffers, and the rate they leave.
