@@ -324,7 +324,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   std::vector<Crossing> crossings;
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
-  const double pageable = context_.parameters.number("cuda.pageable_bandwidth");
+  const auto& processor = processor_of(context_.topology, from.memory);
+  const double pageable =
+      context_.parameters.first_of({processor + ".pageable_bandwidth", "cuda.pageable_bandwidth"}).value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;

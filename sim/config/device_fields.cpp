@@ -109,6 +109,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"copy_out_bandwidth", k_rate, "what one memory gives to copying devices"},
           {"copy_both_bandwidth", k_rate, "each way at once"},
           {"max_payload", k_number, "PCIe payload per packet, bytes", "256", nullptr, 64, 4096},
+          {"pageable_bandwidth", k_rate,
+           "copies between a GPU and memory that CUDA does not know; default cuda.pageable_bandwidth"},
           {"gdrcopy_read_bandwidth", k_rate, "loads of one core from GPU memory"},
           {"gdrcopy_write_bandwidth", k_rate, "stores of one core to GPU memory"},
           {"gdrcopy_overhead", k_time,

@@ -145,6 +145,14 @@ TEST_CASE("a window of fragmented messages gets part of a cloud VM's TCP stream,
   CHECK(share("validation/tcp-google-n1v100-2vm-osu_latency-HH.yaml", 4_MiB) == 1);
 }
 
+TEST_CASE("an all-reduce of device buffers is that of host buffers and two pageable copies at the processor's rate") {
+  const auto host = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
+  const auto device = test::run(test::shipped("validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml"));
+  CHECK(us(device, 4_B) - us(host, 4_B) == doctest::Approx(30.2).epsilon(0.01));
+  // 30.2 us + 2 x 524288 B / 2.89 GB/s; published logs: 664 and 284 us.
+  CHECK(us(device, 512_KiB) - us(host, 512_KiB) == doctest::Approx(393).epsilon(0.01));
+}
+
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
