@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
 #include "nccl/mesh.hpp"
+#include "nccl/tuning.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
@@ -58,11 +59,20 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
   return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
 }
 
-/// PCIe planning speed of the GPU's slot: 12 GB/s for generation 3 x16 and in proportion.
-double pcie_gb_per_s(const PlanContext& context, DeviceId gpu) {
-  const double generation = device_value(context, gpu, "pcie_generation");
-  const double width = device_value(context, gpu, "pcie_width");
+/// PCIe planning speed of the device's slot: 12 GB/s for generation 3 x16 and in proportion.
+double pcie_gb_per_s(const PlanContext& context, DeviceId device) {
+  const double generation = device_value(context, device, "pcie_generation");
+  const double width = device_value(context, device, "pcie_width");
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
+}
+
+/// Planning speed of an HCA. Releases before 2.9 know PCIe generations by the names of kernels before 5.7 only and take
+/// an unknown name for generation 3 (topo.cc). That the kernel had the newer names is inferred from tables of A100
+/// hosts: they change protocol where NCCL's model does with generation 3.
+double hca_gb_per_s(const PlanContext& context, DeviceId hca) {
+  const double width = device_value_or(context, hca, "pcie_width", 16);
+  const double slot = release_number(context.software.nccl_version) < 209 ? width * 60.0 / 80.0 : 1e9;
+  return network_speed(std::min(device_value(context, hca, "rate") * 1e-9, slot));
 }
 
 HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
@@ -146,7 +156,10 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
     search.orders.push_back(chain_between(lanes, is_mesh, gpus.size(), first, last));
     search.hcas.push_back(topology.device(hca).ordinal);
   }
-  search.speed = network_speed(fastest * 1e-9);
+  search.speed = 1e9;
+  for (const auto hca : hcas)
+    if (device_value(context, hca, "rate") >= fastest)
+      search.speed = std::min(search.speed, hca_gb_per_s(context, hca));
   if (gpus.size() > 1 && !search.orders.empty()) {
     search.speed = std::min(search.speed, std::max(search.inside, 1.0) / static_cast<double>(search.orders.size()));
   }
@@ -184,11 +197,18 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   return route;
 }
 
+Distance gdr_level(const PlanContext& context) {
+  const auto& level = context.software.nccl_gdr_level;
+  if (level == "pix") return Distance::pix;
+  if (level == "phb") return Distance::node;  // NCCL's PHB includes other root ports of the socket
+  return level == "sys" ? Distance::sys : Distance::pxb;
+}
+
 /// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
 /// True when GPUDirect RDMA is used.
 bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
   const auto& topology = context.topology;
-  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, Distance::pxb).is_allowed;
+  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context)).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
     allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
@@ -223,6 +243,18 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
     groups[it->second].gpus.push_back(rank);
   }
   return groups;
+}
+
+/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA.
+bool are_hcas_near(const Topology& topology, const ChannelGraph& graph) {
+  for (const auto& channel : graph.channels) {
+    for (const auto& in_host : channel) {
+      if (in_host.hca.value < 0) continue;
+      for (const auto gpu : {in_host.order.front(), in_host.order.back()})
+        if (topology.distance(gpu, in_host.hca) > Distance::pxb) return false;
+    }
+  }
+  return true;
 }
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
@@ -265,7 +297,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     graph.channels.push_back(std::move(channel));
   }
   const int capability = compute_capability(context, hosts[0].gpus[0]);
-  graph.ll128_allowed = capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1);
+  graph.ll128_allowed =
+      capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(topology, graph);
   return graph;
 }
 

@@ -9,10 +9,10 @@
 
 namespace fabricast::models::nccl {
 
-/// nccl-tests queues iterations. In a chain of LL or LL128 a rank is done once its data lie in the proxy's buffers, so
-/// the way over the network overlaps with the next iteration.
+/// In a chain whose ranks work on different iterations a rank is done once its data lie in the proxy's buffers, so the
+/// way over the network overlaps with the next iteration.
 bool StepCosts::is_hidden(const Hops& hops, const Shape& shape) const {
-  return shape.is_one_way && shape.choice.protocol != Protocol::simple && is_network(hops.kind);
+  return are_iterations_apart(shape) && is_network(hops.kind);
 }
 
 /// What NCCL's network plugin adds on adapters without verbs: a time per message, and for messages of several packets
@@ -61,8 +61,8 @@ double StepCosts::nvls_tree_chunk(const Shape& shape) const {
 }
 
 const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
-  return parameter("nccl.network_store_and_forward",
-                   shape.is_one_way ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
+  const bool is_chain = shape.is_one_way && shape.choice.protocol == Protocol::simple;
+  return parameter("nccl.network_store_and_forward", is_chain ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
 }
 
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
@@ -87,13 +87,12 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
   if (shape.is_nvls || shape.is_pairs) return;
-  const auto name =
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", to_string(shape.choice.algorithm), shape.protocol);
-  const auto* limit = context_.parameters.find(fmt::format("{}.{}", name, is_.architecture));
+  const auto* limit = context_.parameters.find(
+      fmt::format("nccl.network_channel_bandwidth.{}.{}", shape.protocol, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
-  // In the middle of a tree of hosts a block loads each chunk once and stores it for two, not one.
-  if (shape.is_tree && is_.num_hosts > 2) rate *= 2.0 / 3.0;
+  // In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
+  if (shape.is_tree && is_.num_hosts > 2) rate *= 0.5;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
   flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);

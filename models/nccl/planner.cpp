@@ -116,10 +116,7 @@ class CollectivePlanner : public Planner {
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
-    const auto& version = context_.software.nccl_version;
-    const auto dot = version.find('.');
-    facts_.version =
-        100 * std::atoi(version.c_str()) + (dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1));
+    facts_.version = release_number(context_.software.nccl_version);
     architecture_ = architecture_of(facts_.compute_capability);
   }
 
@@ -211,7 +208,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
                          graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0]});
-  plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, channels, size));
+  plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, use, size));
   return plan;
 }
 

@@ -27,7 +27,8 @@ struct StepCosts::Shape {
   double loops = 1;       ///< chunks one after the other in a step
   double paid_loops = 1;  ///< as many times the hops are paid
   double channels = 1;
-  double steps = 1;  ///< of a ring
+  double threads = 1;  ///< of one channel
+  double steps = 1;    ///< of a ring
 };
 
 }  // namespace fabricast::models::nccl

@@ -49,12 +49,13 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const st
   return parameters.first_of(names);
 }
 
-StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels,
+StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choice, const ChannelUse& use,
                                      Bytes size) const {
   Shape shape{.pattern = pattern, .choice = choice, .protocol = std::string(to_string(choice.protocol))};
   shape.size = static_cast<double>(size.value);
   shape.n = is_.num_ranks;
-  shape.channels = static_cast<double>(channels);
+  shape.channels = use.channels;
+  shape.threads = use.threads;
   shape.is_pairs = is_peer_to_peer(collective_);
   shape.is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
   shape.is_nvls = choice.algorithm == Algorithm::nvls;
@@ -62,7 +63,7 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.is_ring = choice.algorithm == Algorithm::ring && !shape.is_one_way && !shape.is_pairs;
   shape.is_shm = has_hop(pattern, TransportKind::host_memory);
   shape.share = parameter("nccl.payload_share", shape.protocol).value;
-  shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : static_cast<double>(channels));
+  shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : shape.channels);
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
@@ -96,6 +97,7 @@ const Parameter& StepCosts::channel_bandwidth(const Shape& shape) const {
     return context_.parameters.at("nccl.loopback_channel_bandwidth");
   const bool is_direct = shape.is_pairs && shape.choice.protocol == Protocol::simple;
   if (shape.is_shm) return parameter("nccl.shm_channel_bandwidth", is_direct ? "direct" : shape.protocol);
+  if (shape.is_one_way && shape.choice.protocol == Protocol::ll) return parameter("nccl.channel_bandwidth.chain.ll");
   return parameter("nccl.channel_bandwidth", is_direct ? "direct" : shape.protocol);
 }
 
@@ -143,15 +145,22 @@ Term StepCosts::skew_term(const Shape& shape, double hops) const {
   return {fmt::format("slowest of {:.0f} channels", shape.channels), from_seconds(seconds), skew.name, skew.source};
 }
 
-/// Trees pay their way up and down once, a ring goes round in every loop. In chains (broadcast, reduce) nccl-tests
-/// queues iterations: with LL and LL128 the root is already in the next one and each rank pays one hop. Simple writes
-/// into the receiver's own buffer, so every rank waits until the next one has begun.
+/// Whether the ranks of a chain (broadcast, reduce) work on different iterations, of which nccl-tests queues many: with
+/// LL and LL128 the root is already in the next one and each rank pays one hop. Simple writes into the receiver's own
+/// buffer, so every rank waits until the next one has begun. Over several hosts the channels pass them in different
+/// orders: a rank that is late in one channel holds up all others.
+bool StepCosts::are_iterations_apart(const Shape& shape) const {
+  if (!shape.is_one_way || shape.choice.protocol == Protocol::simple) return false;
+  return is_.num_hosts == 1 || shape.channels < 2;
+}
+
+/// Trees pay their way up and down once, a ring goes round in every loop.
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   double inside_hops = 0;
   double ramped_hops = 0;
   for (auto hops : shape.pattern.hops) {
     if (is_hidden(hops, shape)) continue;
-    if (shape.is_one_way && shape.choice.protocol != Protocol::simple) hops.count = std::min(hops.count, 1.0);
+    if (are_iterations_apart(shape)) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
     const double count = hops.count * shape.paid_loops;
@@ -183,6 +192,16 @@ void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
   }
   add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
                      start.name, start.source});
+}
+
+/// NCCL gives a channel as many threads as one step of a ring needs. A chain moves a whole message in one step: with LL
+/// every thread passes on line after line of 8 bytes, and waits for the flag of each.
+void StepCosts::add_thread_loops(Flow& flow, const Shape& shape) const {
+  if (!shape.is_one_way || shape.choice.protocol != Protocol::ll) return;
+  const double loops = std::max(1.0, shape.per_channel / (8 * shape.threads));
+  const auto& one = parameter("nccl.thread_loop_time", shape.protocol);
+  add_latency(flow, {fmt::format("{:.0f} lines per thread", loops), from_seconds((loops - 1) * one.value), one.name,
+                     one.source});
 }
 
 /// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
@@ -305,14 +324,15 @@ void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
   }
 }
 
-Round StepCosts::round(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const {
-  const auto shape = shape_of(pattern, choice, channels, size);
+Round StepCosts::round(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const {
+  const auto shape = shape_of(pattern, choice, use, size);
   Round round;
   round.label = fmt::format("{} {}", to_string(choice.algorithm), shape.protocol);
   Flow flow;
   flow.crossings = pattern.crossings;
   flow.legs = pattern.legs;
   add_channel_start(flow, shape);
+  add_thread_loops(flow, shape);
   add_hops(flow, shape);
   add_bytes(flow, shape);
   hide_local_work(flow, shape);

@@ -41,13 +41,13 @@ class StepCosts {
   StepCosts(const PlanContext& context, Collective collective, Communicator communicator)
       : context_(context), collective_(collective), is_(std::move(communicator)) {}
 
-  /// The pipelined part of an operation of `size` on `channels` channels: one coupled flow with its latency terms.
-  [[nodiscard]] Round round(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const;
+  /// The pipelined part of an operation of `size` on the channels of `use`: one coupled flow with its latency terms.
+  [[nodiscard]] Round round(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const;
 
  private:
   struct Shape;
 
-  [[nodiscard]] Shape shape_of(const Pattern& pattern, const Choice& choice, std::size_t channels, Bytes size) const;
+  [[nodiscard]] Shape shape_of(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const;
   [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
     return parameter_for(context_.parameters, is_.architecture, what, last);
   }
@@ -61,11 +61,13 @@ class StepCosts {
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
   [[nodiscard]] double pair_channels(double bytes) const;
   void add_channel_start(Flow& flow, const Shape& shape) const;
+  void add_thread_loops(Flow& flow, const Shape& shape) const;
   void add_hops(Flow& flow, const Shape& shape) const;
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
   // Between hosts: network_steps.cpp.
   [[nodiscard]] double nvls_tree_chunk(const Shape& shape) const;
+  [[nodiscard]] bool are_iterations_apart(const Shape& shape) const;
   [[nodiscard]] bool is_hidden(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] const Parameter& store_and_forward(const Shape& shape) const;
   [[nodiscard]] const Parameter* of_adapter(const Hops& hops, const char* field) const;

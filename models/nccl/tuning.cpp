@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string>
 
 namespace fabricast::models::nccl {
 
@@ -84,28 +86,36 @@ double tree_speed(const CommunicatorFacts& f) {
   return std::max(f.channel_gb_per_s, std::min(2 * f.channel_gb_per_s, f.node_gb_per_s / f.graph_channels));
 }
 
-/// Bus bandwidth of NCCL's tuning model, GB/s.
-double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
+/// Ring bus bandwidth, GB/s: LL pays its flags, and before 2.18 as much again wherever data are reduced or leave the
+/// node.
+double ring_bandwidth(const CommunicatorFacts& f, Collective collective, Protocol protocol, double bus) {
+  if (protocol == Protocol::simple) return bus;
+  if (protocol == Protocol::ll) {
+    if (f.version >= 218) return std::min(ll_max(f), bus * 0.5);
+    const bool is_copy = f.num_nodes == 1 && collective != Collective::all_reduce && collective != Collective::reduce;
+    return std::min(ll_max(f), bus / (is_copy ? 3 : 4));
+  }
+  const double* of_architecture = &k_ring_ll128_per_channel[architecture_row(f.compute_capability)];
+  const double share = f.version < 218 && f.num_ranks < 2 * f.num_nodes ? 0.7 : 0.92;
+  return std::min(bus * share, f.graph_channels * ll128_per_channel(f, collective, of_architecture));
+}
+
+double tree_bandwidth(const CommunicatorFacts& f, Collective collective, Protocol protocol, double bus) {
   const int arch = architecture_row(f.compute_capability);
   const int nodes = node_column(f.num_nodes);
+  bus = std::min(bus * 0.92, f.graph_channels * k_tree_per_channel[arch][nodes]);
+  if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
+  if (protocol == Protocol::simple) return bus;
+  return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                  f.graph_channels * ll128_per_channel(f, collective, &k_tree_ll128_per_channel[arch][nodes]));
+}
+
+/// Bus bandwidth of NCCL's tuning model, GB/s.
+double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
   double bus = f.graph_channels * (algorithm == Algorithm::tree ? tree_speed(f) : f.channel_gb_per_s);
   if (f.version < 218 && f.compute_capability == 80) bus = std::min(bus, 235.0);
-  const double channels = f.graph_channels;
-  if (algorithm == Algorithm::ring) {
-    if (protocol == Protocol::ll) { return std::min(ll_max(f), bus * (f.version >= 218 ? 0.5 : 0.25)); }
-    if (protocol == Protocol::ll128) {
-      const double share = f.version < 218 && f.num_ranks < 2 * f.num_nodes ? 0.7 : 0.92;
-      return std::min(bus * share, channels * ll128_per_channel(f, collective, &k_ring_ll128_per_channel[arch]));
-    }
-    return bus;
-  }
-  if (algorithm == Algorithm::tree) {
-    bus = std::min(bus * 0.92, channels * k_tree_per_channel[arch][nodes]);
-    if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
-    if (protocol == Protocol::simple) return bus;
-    return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                    channels * ll128_per_channel(f, collective, &k_tree_ll128_per_channel[arch][nodes]));
-  }
+  if (algorithm == Algorithm::ring) return ring_bandwidth(f, collective, protocol, bus);
+  if (algorithm == Algorithm::tree) return tree_bandwidth(f, collective, protocol, bus);
   // NVLS: the switch reduces at 85 % of the links. Between hosts it is a tree: releases before 2.25 grant it half of
   // what a ring has from three hosts on, later ones as much; 2.29 doubles it between two.
   const double inside = f.node_gb_per_s * 0.85 * 2 * 15 / 16;
@@ -122,10 +132,11 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
   const auto a = static_cast<std::size_t>(algorithm == Algorithm::ring ? 1 : 0);
   const auto pi = static_cast<std::size_t>(p);
   double intra = t.hop[static_cast<std::size_t>(link)][a][pi];
-  const double inter = t.hop[2][a][pi];
-  double latency = t.base[a][pi];
   const int n = f.num_ranks;
   const int per_node = n / std::max(1, f.num_nodes);
+  // With one GPU per node nothing hides the network: NCCL takes a tree's time for it.
+  const double inter = t.hop[2][per_node == 1 && f.version >= 219 ? 0 : a][pi];
+  double latency = t.base[a][pi];
   if (f.version < 218 && protocol == Protocol::ll && f.num_nodes > 1) intra *= 1.8;
   if (algorithm == Algorithm::tree) return latency + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
   double steps = n - 1;
@@ -134,7 +145,14 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
     steps = 2.0 * (n - 1);
     inter_steps = f.num_nodes > 1 ? 2.0 * (f.num_nodes - 1) : 0;
   }
-  if (collective == Collective::broadcast || collective == Collective::reduce) return latency + intra;
+  if (collective == Collective::broadcast || collective == Collective::reduce) {
+    // When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes, all of
+    // them, for Simple as long as a tree's.
+    const std::size_t where = f.num_nodes > 1 ? 2 : static_cast<std::size_t>(link);
+    const bool is_same = !f.is_mesh || per_node < 3;
+    if (is_same) return latency + t.hop[where][a][pi];
+    return latency + n * t.hop[where][protocol == Protocol::simple ? 0 : a][pi];
+  }
   if (f.version >= 218 && f.num_nodes > 1) {
     double overhead = f.is_amd ? 2 : 1;
     if (protocol == Protocol::simple) overhead *= 3;
@@ -144,6 +162,12 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
 }
 
 }  // namespace
+
+int release_number(std::string_view version) {
+  const auto number = [](std::string_view text) { return std::atoi(std::string(text).c_str()); };
+  const auto dot = version.find('.');
+  return 100 * number(version) + (dot == std::string_view::npos ? 0 : number(version.substr(dot + 1)));
+}
 
 std::string_view to_string(Algorithm algorithm) {
   switch (algorithm) {
@@ -189,9 +213,6 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
   if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
-  // On meshes NCCL's tree between nodes does not stay on NVLink, which LL128 asks for. Inferred: published tables of
-  // V100 meshes on 4 and 16 nodes follow the ring's LL128 from the size on at which its tables would prefer the tree's.
-  if (protocol == Protocol::ll128 && algorithm == Algorithm::tree && f.is_mesh && f.num_nodes > 1) return -1;
   const double n = f.num_ranks;
   const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
                        : collective == Collective::all_gather || collective == Collective::reduce_scatter ? n - 1

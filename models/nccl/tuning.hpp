@@ -14,6 +14,9 @@
 
 namespace fabricast::models::nccl {
 
+/// 100 x major + minor of a release: 228 of "2.28.9".
+int release_number(std::string_view version);
+
 /// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree.
 enum class Algorithm { tree, ring, nvls };
 enum class Protocol { ll, ll128, simple };
@@ -38,7 +41,7 @@ struct CommunicatorFacts {
   int graph_channels = 1;        ///< channels found by the search, before they are doubled
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
-  int version = 228;             ///< 100 x major + minor
+  int version = 228;             ///< release_number
 };
 
 struct Choice {

@@ -69,6 +69,7 @@ class ScenarioReader {
       flag(*nccl, "p2p", software.nccl_p2p);
       flag(*nccl, "shm", software.nccl_shm);
       flag(*nccl, "nvls", software.nccl_nvls);
+      if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
     }
     return software;
   }

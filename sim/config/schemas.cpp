@@ -194,11 +194,13 @@ SchemaPtr workload() {
 }
 
 SchemaPtr software() {
-  const auto nccl =
-      mapping("the NCCL settings", {{"version", text(), "major.minor[.patch]; default 2.28"},
-                                    {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
-                                    {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
-                                    {"nvls", flag(), "NVLink SHARP; default off"}});
+  const auto nccl = mapping("the NCCL settings",
+                            {{"version", text(), "major.minor[.patch]; default 2.28"},
+                             {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
+                             {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
+                             {"nvls", flag(), "NVLink SHARP; default off"},
+                             {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
+                              "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"}});
   return mapping(
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),

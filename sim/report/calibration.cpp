@@ -15,14 +15,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Patterns of a calibration file can name a hundred parameters that its logs do not use.
+constexpr std::size_t k_unused_shown = 8;
+
 std::string shown(double value, Dimension dimension) { return quantity_text(value, dimension, 3); }
 
 std::string parameter_lines(const CalibrationReport& report) {
   std::size_t widest = 9;
   std::string unused;
+  std::size_t num_unused = 0;
   for (const auto& p : report.parameters) {
     if (p.determination == Determination::unused) {
-      unused += (unused.empty() ? "" : ", ") + p.parameter.name;
+      if (num_unused++ < k_unused_shown) unused += (unused.empty() ? "" : ", ") + p.parameter.name;
     } else {
       widest = std::max(widest, p.parameter.name.size());
     }
@@ -39,6 +43,8 @@ std::string parameter_lines(const CalibrationReport& report) {
                        shown(p.parameter.value, d), interval, to_string(p.determination),
                        p.entangled_with.empty() ? "" : fmt::format(", entangled with {}", p.entangled_with));
   }
+  if (num_unused > k_unused_shown)
+    unused += fmt::format(" and {} more (named in the JSON report)", num_unused - k_unused_shown);
   if (!unused.empty()) out += fmt::format("# no forecast of these logs depends on: {}\n", unused);
   return out;
 }

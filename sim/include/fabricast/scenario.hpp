@@ -167,7 +167,7 @@ struct Software {
   std::optional<Bytes> eager_limit;
   std::optional<Bytes> device_eager_limit;  ///< default: eager_limit, else the profile's
   std::string ucx_version;                  ///< major.minor; empty = 1.8 or newer
-  std::optional<Bytes> staging_chunk;  ///< pipeline chunk of host staging
+  std::optional<Bytes> staging_chunk;       ///< pipeline chunk of host staging
   bool gpudirect_rdma = true;
   bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible
   bool gdrcopy = true;
@@ -175,6 +175,7 @@ struct Software {
   bool nccl_p2p = true;                             ///< NCCL_P2P_DISABLE=0
   bool nccl_shm = true;                             ///< NCCL_SHM_DISABLE=0
   bool nccl_nvls = false;                           ///< NVLink SHARP
+  std::string nccl_gdr_level = "pxb";               ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
   std::string transport = "auto";                   ///< auto, rdma, tcp
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
 };

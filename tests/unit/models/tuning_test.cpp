@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "fabricast/units.hpp"
 
 using namespace fabricast;
@@ -82,32 +84,82 @@ TEST_CASE("collectives other than all-reduce have no tree") {
   CHECK(estimated_time_us(eight_h200(), Collective::broadcast, Algorithm::tree, Protocol::simple, 1_MiB) < 0);
 }
 
-TEST_CASE("between V100 meshes NCCL 2.8 goes from LL trees to LL128 rings, between A100 switches to LL128 trees") {
-  CommunicatorFacts v100;
-  v100.num_ranks = 64;
-  v100.num_nodes = 16;
-  v100.is_mesh = true;
-  v100.graph_channels = 2;
-  v100.channel_gb_per_s = 12;
-  v100.node_gb_per_s = 120;
-  v100.version = 208;
-  auto a100 = v100;
-  a100.num_nodes = 8;
-  a100.compute_capability = 80;
-  a100.is_mesh = false;
-  a100.graph_channels = 4;
-  a100.channel_gb_per_s = 24;
-  a100.node_gb_per_s = 240;
-  const auto at = [](const CommunicatorFacts& facts, Bytes size) {
-    return choose(facts, Collective::all_reduce, size, {}, {});
+namespace {
+
+/// Nodes of four V100 with two EDR HCAs beyond the GPUs' switches, NCCL 2.8.
+CommunicatorFacts v100_meshes(int nodes) {
+  CommunicatorFacts facts;
+  facts.num_ranks = 4 * nodes;
+  facts.num_nodes = nodes;
+  facts.is_mesh = true;
+  facts.graph_channels = nodes > 1 ? 2 : 6;
+  facts.channel_gb_per_s = nodes > 1 ? 12 : 20;
+  facts.node_gb_per_s = 120;
+  facts.ll128_allowed = nodes == 1;
+  facts.version = 208;
+  return facts;
+}
+
+/// Nodes of eight A100 behind NVSwitches with four HCAs that NCCL 2.8 takes for PCIe 3.
+CommunicatorFacts a100_switches(int nodes) {
+  auto facts = v100_meshes(nodes);
+  facts.num_ranks = 8 * nodes;
+  facts.is_mesh = false;
+  facts.compute_capability = 80;
+  facts.graph_channels = 4;
+  facts.channel_gb_per_s = 12;
+  facts.node_gb_per_s = 240;
+  facts.ll128_allowed = true;
+  return facts;
+}
+
+std::string choice_at(const CommunicatorFacts& facts, Collective collective, Bytes size) {
+  const auto choice = choose(facts, collective, size, {}, {});
+  return std::string(to_string(choice.algorithm)) + " " + std::string(to_string(choice.protocol));
+}
+
+}  // namespace
+
+// Sizes at which published tables of V100 and A100 nodes change their slope.
+TEST_CASE("without LL128 NCCL 2.8 stays with LL on V100 nodes until Simple's latency is paid off") {
+  CHECK(choice_at(v100_meshes(2), Collective::all_reduce, 256_KiB) == "ring ll");
+  CHECK(choice_at(v100_meshes(2), Collective::all_reduce, 512_KiB) == "ring simple");
+  CHECK(choice_at(v100_meshes(16), Collective::all_reduce, 1_KiB) == "tree ll");
+  CHECK(choice_at(v100_meshes(16), Collective::all_reduce, 1_MiB) == "ring ll");
+  CHECK(choice_at(v100_meshes(16), Collective::all_reduce, 4_MiB) == "tree simple");
+}
+
+TEST_CASE("between A100 nodes NCCL 2.8 goes from LL trees to LL128 trees") {
+  CHECK(choice_at(a100_switches(2), Collective::all_reduce, 64_KiB) == "tree ll");
+  for (const auto size : {128_KiB, 4_MiB, 32_MiB})
+    CHECK(choice_at(a100_switches(2), Collective::all_reduce, size) == "tree ll128");
+}
+
+TEST_CASE("NCCL counts every hop of a broadcast on a mesh, one where all channels take the same way") {
+  CHECK(choice_at(v100_meshes(1), Collective::broadcast, 512_KiB) == "ring ll");
+  CHECK(choice_at(v100_meshes(1), Collective::broadcast, 1_MiB) == "ring ll128");
+  CHECK(choice_at(v100_meshes(2), Collective::broadcast, 1_MiB) == "ring ll");
+  CHECK(choice_at(v100_meshes(2), Collective::broadcast, 2_MiB) == "ring simple");
+  CHECK(choice_at(a100_switches(2), Collective::broadcast, 64_KiB) == "ring ll");
+  CHECK(choice_at(a100_switches(2), Collective::broadcast, 128_KiB) == "ring ll128");
+  CHECK(choice_at(a100_switches(2), Collective::broadcast, 4_MiB) == "ring simple");
+}
+
+TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a tree's, from 2.19 on") {
+  auto facts = a100_switches(2);
+  facts.num_ranks = 2;
+  const auto latency = [&](int version) {
+    facts.version = version;
+    return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, Protocol::ll128, 0_B);
   };
-  for (const auto& facts : {v100, a100}) {
-    CHECK(at(facts, 1_KiB).algorithm == Algorithm::tree);
-    CHECK(at(facts, 1_KiB).protocol == Protocol::ll);
-    CHECK(at(facts, 4_MiB).protocol == Protocol::ll128);
-  }
-  CHECK(at(v100, 4_MiB).algorithm == Algorithm::ring);
-  CHECK(at(a100, 4_MiB).algorithm == Algorithm::tree);
+  CHECK(latency(218) == doctest::Approx(14 + 2 * 4.0));
+  CHECK(latency(219) == doctest::Approx(14 + 2 * 8.5));
+}
+
+TEST_CASE("a release is known by major and minor number") {
+  CHECK(release_number("2.8") == 208);
+  CHECK(release_number("2.28.9") == 228);
+  CHECK(release_number("2") == 200);
 }
 
 TEST_CASE("between two nodes NCCL grants a tree twice a channel's speed, as far as NVLink has it") {

@@ -90,7 +90,8 @@ TEST_CASE("the receiver handles eager device messages segment by segment, in a w
   CHECK(us(window, 128_KiB) == doctest::Approx(19.96).epsilon(0.05));
   const auto alone = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
   const double segment = (us(alone, 128_KiB) - us(alone, 64_KiB)) / 8;
-  CHECK(us(alone, 16_KiB) - us(alone, 8_KiB) > segment + 1);  // the first further segment costs more: 1.25 us measured
+  CHECK(us(alone, 16_KiB) - us(alone, 8_KiB) >
+        segment + 0.8);  // the first further segment costs more: 1.25 us measured
 }
 
 TEST_CASE("a zero-byte message from device buffers pays for looking up what memory they are, and no more") {
