@@ -49,6 +49,16 @@ bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b) {
   return context.topology.guest_of(a) == context.topology.guest_of(b);
 }
 
+double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  const auto& guest = guest_settings(context, gpu);
+  if (!guest.is_virtual() || guest.guest_topology != GuestTopology::hidden) return 1;
+  std::set<int> memories;
+  for (const auto other : topology.devices(DeviceKind::gpu, topology.host_of(gpu)))
+    if (is_same_system(context, gpu, other)) memories.insert(topology.local_memory(other).value);
+  return memories.size() > 1 ? context.parameters.number("host.scattered_threads") : 1;
+}
+
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);

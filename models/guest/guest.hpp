@@ -22,6 +22,10 @@ NicMode nic_mode_of(const PlanContext& context, DeviceId hca);
 /// Two devices or memories belong to one system: the same VM, or the same host on bare metal.
 bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b);
 
+/// How much longer host threads of a VM take that spans several sockets and does not see them: its kernel spreads
+/// threads and buffers over all. 1 elsewhere.
+double scattered_threads_factor(const PlanContext& context, DeviceId gpu);
+
 /// The vGPU or MIG profile takes the whole GPU (always true without a profile).
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
 

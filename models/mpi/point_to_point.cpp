@@ -110,6 +110,7 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
       auto message = transfers_.message(from, to, size, p);
       plan.protocol = message.protocol;
       gap = std::max(gap, message.gap);
+      transfers_.slow_after_burst(message, from, to, window);
       transfers_.repeat(message, window, workload_.queue_pairs);
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);

@@ -147,7 +147,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     add_legs(more, 1, out.flow.legs);
   }
   out.flow.crossings = merged(std::move(all));
-  add_rate_caps(out, from, to, size, is_eager);
+  add_rate_caps(out, from, to, is_eager);
   if (is_eager) add_eager_copies(out, from, to, size, direct_from, direct_to);
   return out;
 }
@@ -160,20 +160,13 @@ void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::strin
 }
 
 /// What one connection, or one message alone, reaches whatever the links.
-void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size,
-                              bool is_eager) const {
+void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const {
   cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", field("flow_bandwidth"));
   for (const auto hca : {from.hcas.front(), to.hcas.front()})
     cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
         context_.topology.device(hca).type + ".connection_bandwidth");
   if (!is_eager)
     cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", field("message_bandwidth"));
-  if (!profile_.is_tcp || !is_window_ || size <= profile_.staging_chunk || message.flow.rate_cap > 1e17) return;
-  // Messages of a window that are cut into several fragments take turns on their stream.
-  const auto& share = context_.parameters.first_of(
-      {context_.topology.device(from.hcas.front()).type + ".interleaved_share", "mpi.tcp.interleaved_share"});
-  cap(message.flow, message.flow.rate_cap * share.value, "one stream for the fragments of several messages",
-      share.name);
 }
 
 /// How closely messages of one sender follow each other, beside the time of their bytes.
@@ -278,6 +271,21 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
   message.terms.push_back(term("later segments", gap.name, num_segments(size) - 1));
 }
 
+void Transfers::slow_after_burst(Message& message, const EndPoint& from, const EndPoint& to,
+                                 std::int64_t window) const {
+  auto& flow = message.flow;
+  if (from.hcas.empty() || to.hcas.empty() || flow.bytes <= 0) return;
+  for (const auto hca : {from.hcas.front(), to.hcas.front()}) {
+    const double after = device_value_or(context_, hca, "connection_sustained_bandwidth", 0);
+    const double bytes = flow.bytes * static_cast<double>(window);
+    const double burst = std::min(bytes, device_value_or(context_, hca, "connection_burst", bytes));
+    const double before = std::min(flow.rate_cap, bottleneck(context_, flow.crossings));
+    if (after <= 0 || after >= before || burst >= bytes) continue;
+    cap(flow, bytes / (burst / before + (bytes - burst) / after), "one connection after its burst",
+        context_.topology.device(hca).type + ".connection_sustained_bandwidth");
+  }
+}
+
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
 void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
   auto& flow = message.flow;
@@ -350,8 +358,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.flow.crossings = merged(std::move(crossings));
   out.flow.bytes =
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
-  // A message of one chunk is copied while the sender waits; more chunks are queued and overlap.
-  const bool is_one_chunk = size < profile_.staging_chunk;
+  // A message of one chunk is copied while the sender waits; more chunks, and those of a rendezvous over TCP, are
+  // queued and overlap.
+  const bool is_one_chunk = size < profile_.staging_chunk && !(profile_.is_tcp && size > profile_.device_eager_limit);
   const auto staging_gap = context_.parameters.duration(field("staging_gap"));
   const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
   out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;

@@ -48,7 +48,6 @@ class Transfers {
     profile_.rail_minimum = profile_.window_rail_minimum;
     profile_.message_bandwidth = Bandwidth{};
     profile_.eager_bandwidth = Bandwidth{};
-    is_window_ = true;
   }
 
   /// From now on every message is a blocking send.
@@ -59,6 +58,10 @@ class Transfers {
 
   /// From now on data are fetched by the receiver: the DMA read at the far side is part of the request's latency.
   void assume_reads() { profile_.inline_limit = Bytes{std::int64_t{1} << 40}; }
+
+  /// A window of `message` may be longer than what a connection of the adapter moves at its best: the mean of both
+  /// rates.
+  void slow_after_burst(Message& message, const EndPoint& from, const EndPoint& to, std::int64_t window) const;
 
   /// Turns `message` into a window of them on `connections` connections: each idles for the wire gap after a message.
   void repeat(Message& message, std::int64_t window, int connections) const;
@@ -85,7 +88,7 @@ class Transfers {
   /// Copies of an eager message through bounce buffers, and the rate they leave.
   void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
                         bool direct_to) const;
-  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager) const;
+  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const;
   void set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager, bool direct_from,
                 bool direct_to) const;
   [[nodiscard]] bool is_inline(Bytes size, bool direct_from) const;
@@ -104,7 +107,6 @@ class Transfers {
 
   PlanContext context_;
   Profile profile_;
-  bool is_window_ = false;
 };
 
 }  // namespace fabricast::models::mpi

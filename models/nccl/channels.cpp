@@ -99,6 +99,20 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   return search;
 }
 
+/// Without peer access and shared memory NCCL counts GPUs of one host as reachable over the network only: one channel
+/// at the speed of the interface (NVIDIA/nccl src/graph/paths.cc, search.cc).
+HostSearch search_by_interface(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  double speed = 0;
+  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus[0])))
+    speed = std::max(speed, device_value(context, hca, "rate"));
+  if (speed <= 0) speed = context.parameters.number("nccl.interface_speed");
+  HostSearch search;
+  search.orders.push_back(in_rank_order(gpus.size()));
+  search.speed = search.inside = network_speed(speed * 1e-9);
+  return search;
+}
+
 HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   auto search = find_channels(context, gpus);
   search.inside = search.speed * static_cast<double>(search.orders.size());
@@ -190,7 +204,7 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
     const auto host = contention_at(context, from_memory, socket_threads(context, from));
-    const double left = limit.value * host.core_speed / host.copy_slowdown;
+    const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
     route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
@@ -265,6 +279,9 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   ChannelGraph graph;
   graph.is_nvlink = graph.has_nvswitch = true;
   graph.channel_gb_per_s = graph.node_gb_per_s = 1e9;
+  const auto& first = hosts[0].gpus;
+  graph.is_network_only =
+      hosts.size() == 1 && first.size() > 1 && route_in_host(context, first[0], first[1]).kind == TransportKind::socket;
   std::size_t num_channels = 32;
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
@@ -273,7 +290,9 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
-      it->second = hosts.size() > 1 ? search_with_network(context, group.gpus) : search_alone(context, group.gpus);
+      it->second = graph.is_network_only ? search_by_interface(context, group.gpus)
+                   : hosts.size() > 1    ? search_with_network(context, group.gpus)
+                                         : search_alone(context, group.gpus);
     by_host.push_back(&it->second);
     num_channels = std::min(num_channels, it->second.orders.size());
     graph.is_nvlink = graph.is_nvlink && (it->second.is_nvlink || group.gpus.size() == 1);

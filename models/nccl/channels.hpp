@@ -31,6 +31,7 @@ struct ChannelGraph {
   bool is_nvlink = false;                          ///< all hosts connect their GPUs by NVLink
   bool has_nvswitch = false;
   bool ll128_allowed = true;
+  bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
 };
 
 /// Groups ranks by host, keeping rank order.

@@ -15,12 +15,22 @@ bool StepCosts::is_hidden(const Hops& hops, const Shape& shape) const {
   return are_iterations_apart(shape) && is_network(hops.kind);
 }
 
+/// A network plugin is the slowest part of its ring, and two chunks of a channel may be on their way: the hops of later
+/// loops hide behind the bytes that wait for it.
+double StepCosts::paid_loops(const Hops& hops, const Shape& shape) const {
+  return of_adapter(hops, "plugin_bandwidth") != nullptr ? 1 : shape.paid_loops;
+}
+
 /// What NCCL's network plugin adds on adapters without verbs: a time per message, and for messages of several packets
 /// up to ramp more: ramp x m / (m + half), m bytes of the message.
 void StepCosts::add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const {
-  const double count = hops.count * shape.paid_loops;
+  const double count = hops.count * paid_loops(hops, shape);
   if (const auto* latency = of_adapter(hops, "plugin_latency"))
     add_latency(flow, {"NCCL's network plugin", from_seconds(count * latency->value), latency->name, latency->source});
+  const auto* simple = of_adapter(hops, "plugin_simple_latency");
+  if (simple != nullptr && shape.choice.protocol == Protocol::simple)
+    add_latency(flow,
+                {"the network plugin's rendezvous", from_seconds(count * simple->value), simple->name, simple->source});
   const auto* ramp = of_adapter(hops, "plugin_ramp_time");
   const auto* half = of_adapter(hops, "plugin_ramp_bytes");
   if (ramp == nullptr || half == nullptr) return;
@@ -29,20 +39,36 @@ void StepCosts::add_plugin(Flow& flow, const Hops& hops, const Shape& shape) con
                      from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
 }
 
-/// All channels over one adapter together move at most what the plugin does.
+/// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
+/// Meanwhile the thread blocks do their local work.
 void StepCosts::limit_plugin(Flow& flow, const Shape& shape) const {
-  for (const auto& hops : shape.pattern.hops) {
-    const auto* limit = of_adapter(hops, "plugin_bandwidth");
-    if (limit == nullptr || hops.adapter_uses == 0 || limit->value / hops.adapter_uses >= flow.rate_cap) continue;
-    flow.rate_cap = limit->value / hops.adapter_uses;
-    flow.cap_name = "the network plugin";
+  const double before = link_rate(flow);
+  const auto limit_by = [&](const Parameter* limit, int uses, const char* name) {
+    if (limit == nullptr || uses == 0 || limit->value / uses >= flow.rate_cap) return;
+    flow.rate_cap = limit->value / uses;
+    flow.cap_name = name;
     flow.cap_parameter = limit->name;
+  };
+  for (const auto& hops : shape.pattern.hops) {
+    limit_by(of_adapter(hops, "plugin_bandwidth"), hops.adapter_uses, "the network plugin");
+    limit_by(of_adapter(hops, "plugin_process_bandwidth"), hops.duplex_uses, "one process of the network plugin");
   }
+  const double sent = flow.payload / shape.share;
+  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
 }
 
 const Parameter* StepCosts::of_adapter(const Hops& hops, const char* field) const {
   if (hops.adapter.value < 0) return nullptr;
   return context_.parameters.find(fmt::format("{}.{}", context_.topology.device(hops.adapter).type, field));
+}
+
+/// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
+double StepCosts::buffer_factor(const Pattern& pattern) const {
+  for (const auto& hops : pattern.hops) {
+    const auto* size = of_adapter(hops, "plugin_buffer_size");
+    if (size != nullptr) return size->value / parameter("nccl.buffer_size").value;
+  }
+  return 1;
 }
 
 /// NVLSTree: chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, and from
@@ -60,7 +86,16 @@ double StepCosts::nvls_tree_chunk(const Shape& shape) const {
   return chunk * shape.channels / (2.0 * is_.graph_channels);
 }
 
-const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
+/// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.
+bool StepCosts::is_paced_by_process(const Flow& flow, const Hops& hops, const Shape& shape) const {
+  const auto* limit = of_adapter(hops, "plugin_process_bandwidth");
+  return shape.choice.protocol == Protocol::simple && limit != nullptr && flow.cap_parameter == limit->name;
+}
+
+const Parameter& StepCosts::store_and_forward(const Hops& hops, const Shape& shape) const {
+  const bool is_ll = shape.choice.protocol == Protocol::ll;
+  const auto* of_plugin = of_adapter(hops, is_ll ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
+  if (of_plugin != nullptr && shape.choice.protocol != Protocol::ll128) return *of_plugin;
   const bool is_chain = shape.is_one_way && shape.choice.protocol == Protocol::simple;
   return parameter("nccl.network_store_and_forward", is_chain ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
 }
@@ -70,10 +105,13 @@ const Parameter& StepCosts::store_and_forward(const Shape& shape) const {
 void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
   const bool is_sliced = shape.choice.protocol == Protocol::simple && shape.is_ring;
   for (const auto& hops : shape.pattern.hops) {
-    if (!is_network(hops.kind) || is_hidden(hops, shape)) continue;
-    const auto& factor = store_and_forward(shape);
+    if (!is_network(hops.kind) || is_hidden(hops, shape) || is_paced_by_process(flow, hops, shape)) continue;
+    const auto& factor = store_and_forward(hops, shape);
     double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
-    if (shape.is_pairs) slice = std::min(slice, parameter("nccl.p2p_network_chunk").value);
+    if (shape.is_pairs) {
+      const auto* largest = of_adapter(hops, "plugin_p2p_chunk");
+      slice = std::min(slice, largest != nullptr ? largest->value : parameter("nccl.p2p_network_chunk").value);
+    }
     add_latency(flow, {"network store and forward of slices",
                        from_seconds(factor.value * hops.count * slice / shape.share /
                                     std::min(flow.rate_cap * shape.share, link_rate(flow))),
@@ -87,8 +125,8 @@ void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
   if (shape.is_nvls || shape.is_pairs) return;
-  const auto* limit = context_.parameters.find(
-      fmt::format("nccl.network_channel_bandwidth.{}.{}", shape.protocol, is_.architecture));
+  const auto* limit =
+      context_.parameters.find(fmt::format("nccl.network_channel_bandwidth.{}.{}", shape.protocol, is_.architecture));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
   // In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.

@@ -19,6 +19,7 @@ struct Hops {
   std::vector<Term> guest_terms;  ///< of one message: what VMs add
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
   int adapter_uses = 0;           ///< times all channels together cross it one way
+  int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
@@ -58,6 +59,7 @@ class PatternMaker {
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
   void count_adapter_uses(Pattern& pattern) const;
+  void count_duplex_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
 
   const PlanContext& context_;

@@ -104,6 +104,12 @@ class CollectivePlanner : public Planner {
     graph_.channels.resize(wanted);
   }
 
+  /// The settings that come with the adapters' network plugin allow Simple only.
+  [[nodiscard]] bool plugin_wants_simple() const {
+    if (hosts_.size() == 1 || graph_.channels.empty()) return false;
+    return device_value_or(context_, graph_.channels[0][0].hca, "plugin_simple_only", 0) > 0;
+  }
+
   void set_facts() {
     facts_.num_ranks = num_ranks();
     facts_.num_nodes = num_hosts();
@@ -113,6 +119,9 @@ class CollectivePlanner : public Planner {
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
+    facts_.is_network_only = graph_.is_network_only;
+    facts_.simple_only = workload_.protocol == "auto" && plugin_wants_simple();
+    facts_.nvls_allowed = facts_.nvls_allowed && !facts_.simple_only;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;

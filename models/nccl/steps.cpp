@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "guest/guest.hpp"
 #include "nccl/step_shape.hpp"
 #include "sharing/contention.hpp"
 
@@ -67,6 +68,7 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
+  if (choice.protocol == Protocol::simple) shape.largest_chunk *= buffer_factor(pattern);
   if (shape.is_tree && choice.protocol == Protocol::ll128) shape.largest_chunk = tree_ll128_chunk(shape);
   if (shape.is_nvls && is_.num_hosts > 1) shape.largest_chunk = nvls_tree_chunk(shape);
   shape.chunk = std::min(shape.largest_chunk, std::max(shape.per_step, 1.0));
@@ -117,17 +119,28 @@ double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
   return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
 }
 
+bool StepCosts::is_loopback(const Hops& hops) const { return hops.kind == TransportKind::socket && is_.num_hosts == 1; }
+
+/// A short message travels in NCCL's header, a longer one behind it: one more pass of the kernel on both sides.
+double StepCosts::socket_data_time(const Shape& shape) const {
+  const auto& parameters = context_.parameters;
+  const bool is_inline = shape.chunk / shape.share <= parameters.number("nccl.socket_inline");
+  return is_inline ? 0.0 : parameters.number("nccl.socket_data_time");
+}
+
 Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
   const auto& time =
       parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
                              shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
-  const double exchange = time.value * crowd_factor(shape, hops.kind);
+  double exchange = time.value;
+  if (is_loopback(hops)) exchange = (exchange + socket_data_time(shape)) * scattered_threads_factor(context_, is_.gpu);
+  exchange *= crowd_factor(shape, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
   if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
-          from_seconds(hops.count * shape.paid_loops * one), time.name, time.source};
+          from_seconds(hops.count * paid_loops(hops, shape) * one), time.name, time.source};
 }
 
 /// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
@@ -163,7 +176,7 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     if (are_iterations_apart(shape)) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
-    const double count = hops.count * shape.paid_loops;
+    const double count = hops.count * paid_loops(hops, shape);
     if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, shape);
@@ -243,6 +256,8 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   } else if (!shape.is_pairs && !shape.is_nvls) {
     moved += parameter("nccl.first_chunk", shape.protocol).value * shape.chunk;
   }
+  // Over loopback a proxy thread limits; the thread block does its own work meanwhile.
+  if (is_.num_hosts == 1 && has_hop(shape.pattern, TransportKind::socket)) moved = 0;
   flow.payload = payload;
   flow.bytes = (payload + moved) / shape.share;
   const auto& copy = channel_bandwidth(shape);
@@ -254,6 +269,7 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
   flow.cap_parameter = copy.name;
   if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
+  if (copy.name == "nccl.loopback_channel_bandwidth") flow.rate_cap /= scattered_threads_factor(context_, is_.gpu);
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 

@@ -56,6 +56,8 @@ class StepCosts {
   [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
   [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
+  [[nodiscard]] bool is_loopback(const Hops& hops) const;
+  [[nodiscard]] double socket_data_time(const Shape& shape) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
@@ -66,10 +68,13 @@ class StepCosts {
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
   // Between hosts: network_steps.cpp.
+  [[nodiscard]] double paid_loops(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] double buffer_factor(const Pattern& pattern) const;
   [[nodiscard]] double nvls_tree_chunk(const Shape& shape) const;
   [[nodiscard]] bool are_iterations_apart(const Shape& shape) const;
   [[nodiscard]] bool is_hidden(const Hops& hops, const Shape& shape) const;
-  [[nodiscard]] const Parameter& store_and_forward(const Shape& shape) const;
+  [[nodiscard]] bool is_paced_by_process(const Flow& flow, const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] const Parameter& store_and_forward(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] const Parameter* of_adapter(const Hops& hops, const char* field) const;
   void add_plugin(Flow& flow, const Hops& hops, const Shape& shape) const;
   void limit_plugin(Flow& flow, const Shape& shape) const;

@@ -21,10 +21,14 @@ struct Tables {
   std::array<std::array<Row, 2>, 3> hop;
 };
 
-// Read at v2.5.6/v2.7.8 (2.4 to 2.7), v2.8 to v2.14 (2.8 to 2.17), v2.30 (2.18 and later).
+// Read at v2.5.6 (2.4 and 2.5), v2.7.8 (2.6 and 2.7; a published table of 2.6.4 leaves LL where this says), v2.8 to
+// v2.14 (2.8 to 2.17), v2.30 (2.18 and later).
 constexpr Tables k_tables_2_4{
     {{{4.4, 4.4, 0}, {3.6, 3.6, 8.4}}},
     {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}}, {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}}, {{{5.0, 7.5, 50}, {0.9, 2.5, 6.6}}}}}};
+constexpr Tables k_tables_2_6{
+    {{{4.4, 4.4, 0}, {3.6, 10.0, 8.4}}},
+    {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}}, {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}}, {{{5.0, 7.5, 50}, {2.7, 4.0, 9.6}}}}}};
 constexpr Tables k_tables_2_8{{{{4.4, 4.4, 0}, {3.6, 10.0, 8.4}}},
                               {{{{{0.52, 1.25, 28}, {0.47, 1.9, 3.4}}},
                                 {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}},
@@ -35,7 +39,8 @@ constexpr Tables k_tables_2_18{{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}}},
                                  {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}}}}}};
 
 const Tables& tables(int version) {
-  if (version < 208) return k_tables_2_4;
+  if (version < 206) return k_tables_2_4;
+  if (version < 208) return k_tables_2_6;
   if (version < 218) return k_tables_2_8;
   return k_tables_2_18;
 }
@@ -212,6 +217,7 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
                          Bytes size) {
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
+  if (f.simple_only && protocol != Protocol::simple) return -1;
   if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
   const double n = f.num_ranks;
   const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
@@ -259,7 +265,10 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
   ChannelUse use{max_channels, 512};
   if (choice.protocol == Protocol::ll128) use.threads = 640;
-  if (choice.protocol == Protocol::simple && !facts.is_nvlink && facts.graph_channels * facts.channel_gb_per_s <= 12) {
+  // A GPU that reaches no other but by the network counts as fast inside its node. Inferred: over loopback the second
+  // channel shows at 64 KiB.
+  if (choice.protocol == Protocol::simple && !facts.is_nvlink && !facts.is_network_only &&
+      facts.graph_channels * facts.channel_gb_per_s <= 12) {
     use.threads = 256;
   }
   std::int64_t bytes_per_thread = choice.protocol == Protocol::simple ? 64 : 8;

@@ -38,6 +38,8 @@ struct CommunicatorFacts {
   bool ll128_allowed = true;  ///< path types allow LL128
   bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
   bool nvls_allowed = false;
+  bool is_network_only = false;  ///< GPUs of one node that reach each other by sockets only
+  bool simple_only = false;      ///< settings that come with a network plugin forbid LL and LL128
   int graph_channels = 1;        ///< channels found by the search, before they are doubled
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes

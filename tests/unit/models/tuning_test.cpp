@@ -43,6 +43,23 @@ TEST_CASE("NCCL 2.28 on 8 H200 changes protocol at 4 MiB and 64 MiB, as its debu
   CHECK(at(64_MiB).protocol == Protocol::simple);
 }
 
+TEST_CASE(
+    "from 2.6 on LL128 costs more to start, so two nodes of one V100 keep LL up to 32 KiB and leave it at 64 KiB") {
+  CommunicatorFacts facts;
+  facts.num_ranks = facts.num_nodes = 2;
+  facts.is_nvlink = false;
+  facts.graph_channels = 1;
+  facts.channel_gb_per_s = facts.node_gb_per_s = 12;
+  const auto at = [&](int version, Bytes size) {
+    facts.version = version;
+    return choose(facts, Collective::all_reduce, size, {}, {}).protocol;
+  };
+  CHECK(at(206, 32_KiB) == Protocol::ll);
+  CHECK(at(206, 64_KiB) == Protocol::ll128);  // where a published table of 2.6.4 jumps from 96 to 138 us
+  CHECK(at(205, 32_KiB) == Protocol::ll128);
+  CHECK(at(204, 64_KiB) != Protocol::ll128);
+}
+
 TEST_CASE("NCCL's estimate repeats the latency and bandwidth table it printed for 8 H200") {
   const auto facts = eight_h200();
   // "AllReduce | Tree LL 15.2/43.6 ... | Ring LL 15.0/80.6 | LL128 40.6/189.3 | Simple 56.0/205.7": us / GB/s.

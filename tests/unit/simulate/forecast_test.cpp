@@ -132,20 +132,6 @@ TEST_CASE("eager messages are staged through pageable buffers, larger ones throu
   CHECK(us(rows, 32_KiB) < us(rows, 16_KiB) + 1);
 }
 
-TEST_CASE("a window of fragmented messages gets part of a cloud VM's TCP stream, a message alone all of it") {
-  const auto share = [](const char* name, Bytes size) {
-    auto scenario = test::shipped(name);
-    const auto measured = us(test::run(scenario), size);
-    auto whole = scenario.parameters.at("ethernet-32g.interleaved_share");
-    whole.value = whole.high = 1;
-    scenario.parameters.set(whole);
-    return us(test::run(scenario), size) / measured;
-  };
-  CHECK(share("validation/tcp-google-n1v100-2vm-osu_bw-HH.yaml", 4_MiB) == doctest::Approx(0.71).epsilon(0.02));
-  CHECK(share("validation/tcp-google-n1v100-2vm-osu_bw-HH.yaml", 128_KiB) == 1);
-  CHECK(share("validation/tcp-google-n1v100-2vm-osu_latency-HH.yaml", 4_MiB) == 1);
-}
-
 TEST_CASE("an all-reduce of device buffers is that of host buffers and two pageable copies at the processor's rate") {
   const auto host = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
   const auto device = test::run(test::shipped("validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL between hosts: where its buffers lie, what proxies and network plugins cost, what trees of hosts reach, and what
 // an access-control setting of the switches takes away.
+#include <set>
+
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -38,6 +40,65 @@ TEST_CASE("what a network plugin adds to a message is paid on each of a tree's h
     if (term.parameter == "efa-100g-gdr.plugin_latency") paid_us += term.time.us();
   }
   CHECK(paid_us == doctest::Approx(2 * latency_us).epsilon(1e-4));  // up the tree of two hosts and down
+}
+
+TEST_CASE(
+    "over EFA one process that sends and receives paces its ring; rings that enter and leave by different ones pass "
+    "more") {
+  const auto bus_gb_per_s = [](const std::string& name, double bus_factor) {
+    const auto prediction = all_reduce(name, {{"workload.sizes", "[512 MiB, 1 GiB]"}});
+    return bus_factor * 512 * 1.048576 / (us(prediction, 1_GiB) - us(prediction, 512_MiB)) * 1e3;
+  };
+  const auto catalogue = test::shipped("validation/v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6.yaml").parameters;
+  const double process = catalogue.number("efa-100g.plugin_process_bandwidth") * 1e-9;
+  const double adapter = catalogue.number("efa-100g.plugin_bandwidth") * 1e-9;
+  // Two ranks move as many bytes each way as they reduce; the thread block's own work hides behind the plugin.
+  CHECK(bus_gb_per_s("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6", 1) == doctest::Approx(process).epsilon(0.01));
+  CHECK(bus_gb_per_s("v100-aws-p3dn-16gpu-2vm-efa1-allreduce-nccl2.4", 30.0 / 16) ==
+        doctest::Approx(adapter).epsilon(0.01));
+}
+
+TEST_CASE("a message of Simple over EFA asks its receiver first, one of LL does not") {
+  const auto asked_us = [](const std::string& protocol) {
+    const auto prediction = all_reduce("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6",
+                                       {{"workload.protocol", protocol}, {"workload.sizes", "[64 MiB]"}});
+    double sum = 0;
+    for (const auto& term : row_at(prediction, 64_MiB).terms) {
+      if (term.parameter == "efa-100g.plugin_simple_latency") sum += term.time.us();
+    }
+    return sum;
+  };
+  const double once = test::shipped("validation/v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6.yaml")
+                          .parameters.number("efa-100g.plugin_simple_latency") *
+                      1e6;
+  CHECK(asked_us("simple") == doctest::Approx(2 * once).epsilon(1e-4));  // later loops hide behind the bytes
+  CHECK(asked_us("ll") == 0);
+}
+
+TEST_CASE("the settings that come with TCPXO leave NCCL Simple at every size, unless the user forces a protocol") {
+  const auto protocols = [](const std::string& forced) {
+    std::set<std::string> used;
+    const auto prediction = all_reduce("h100-gcp-a3mega-16gpu-2vm-tcpxo-allreduce-nccl2.21",
+                                       {{"workload.protocol", forced}, {"workload.sizes", "[8 B, 1 MiB, 1 GiB]"}});
+    for (const auto& row : prediction.workloads[0].rows) used.insert(row.protocol);
+    return used;
+  };
+  CHECK(protocols("auto") == std::set<std::string>{"simple"});
+  CHECK(protocols("ll") == std::set<std::string>{"ll"});
+}
+
+TEST_CASE("the buffers that TCPXO sets double the first chunk that fills a tree: it grows up to 1 MiB per channel") {
+  auto scenario = test::shipped("validation/h100-gcp-a3mega-16gpu-2vm-tcpxo-allreduce-nccl2.21.yaml",
+                                {{"workload.sizes", "[8 MiB, 16 MiB]"}});
+  const auto growth = [&](const char* buffer_bytes) {
+    auto buffer = scenario.parameters.at("gvnic-200g.plugin_buffer_size");
+    buffer.value = std::stod(buffer_bytes);
+    scenario.parameters.set(buffer);
+    const auto prediction = test::run(scenario);
+    return us(prediction, 16_MiB) - us(prediction, 8_MiB);
+  };
+  // 16 channels: 8 MiB are a chunk of 512 KiB each. NCCL's own 4 MiB end there, 8 MiB fill the tree with twice as much.
+  CHECK(growth("8388608") > 5 * growth("4194304"));
 }
 
 TEST_CASE("a connection in the middle of a tree of hosts sends each chunk twice: half the rate") {
