@@ -37,6 +37,8 @@ std::string_view to_string(Limit limit) {
       return "device copies with";
     case Limit::copies_in:
       return "device copies into";
+    case Limit::redirected_read:
+      return "redirected peer reads of";
     case Limit::gpudirect_read:
       return "GPU memory read by";
   }

@@ -132,6 +132,10 @@ void add_gpudirect(const PlanContext& context, DeviceId hca, const Path& path, b
   const auto* limit = context.parameters.find(name);
   if (is_read && limit != nullptr)
     route.crossings.push_back({context.resources.extra(Limit::gpudirect_read, hca, limit->value, name), 1});
+  if (!is_read || !guest_settings(context, hca).redirects_peers()) return;
+  const auto redirected = processor_of(context.topology, hca) + ".redirected_adapter_bandwidth";
+  if (const auto* most = context.parameters.find(redirected))
+    route.crossings.push_back({context.resources.extra(Limit::redirected_read, hca, most->value, redirected), 1});
 }
 
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route) {

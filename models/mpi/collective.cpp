@@ -91,9 +91,11 @@ class CollectivePlanner : public Planner {
  private:
   void add_device_staging(OperationPlan& plan, Bytes size) const {
     const auto& parameters = transfers_.context().parameters;
-    plan.before.push_back(
-        parameter_term(parameters, "CUDA copies to and from host buffers", "mpi.collective.staging_overhead"));
-    const auto& rate = parameters.at("cuda.pageable_bandwidth");
+    const auto& processor = processor_of(transfers_.context().topology, ranks_.front().memory);
+    const auto& start =
+        parameters.first_of({"mpi.collective.staging_overhead." + processor, "mpi.collective.staging_overhead"});
+    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name));
+    const auto& rate = parameters.first_of({processor + ".pageable_bandwidth", "cuda.pageable_bandwidth"});
     plan.before.push_back({"pageable copies of the whole buffer, out and in",
                            from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
   }
@@ -191,7 +193,7 @@ class CollectivePlanner : public Planner {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
-  auto ranks = make_ranks(context, workload, make_profile(context, workload).rotates_hcas);
+  auto ranks = make_ranks(context, workload, make_profile(context, workload));
   if (!ranks) return tl::unexpected(ranks.error());
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";

@@ -28,7 +28,7 @@ std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, in
 }
 
 Result<EndPoint> named_end_point(const PlanContext& context, const Workload& workload, const std::string& name,
-                                 bool needs_gpu) {
+                                 bool needs_gpu, const Profile& profile) {
   const auto device = context.topology.find_device(name);
   if (!device)
     return tl::unexpected(fault(workload, fmt::format("no device '{}' in topology '{}'", name, context.topology.name()),
@@ -43,24 +43,24 @@ Result<EndPoint> named_end_point(const PlanContext& context, const Workload& wor
   end.host = context.topology.host_of(*device);
   end.memory = needs_gpu ? context.topology.local_memory(*device) : *device;
   if (needs_gpu) end.gpu = *device;
-  end.hcas = rotated_hcas(context.topology, *device, 0);
+  end.hcas = rotated_hcas(context.topology, profile.compares_gpus ? *device : end.memory, 0);
   return end;
 }
 
 }  // namespace
 
-EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, bool rotates_hcas) {
+EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, const Profile& profile) {
   EndPoint end;
   end.host = host;
   if (needs_gpu) {
     end.gpu = topology.device_in_host(host, DeviceKind::gpu, index % topology.count(DeviceKind::gpu, host));
     end.memory = topology.local_memory(end.gpu);
-    end.hcas = rotated_hcas(topology, end.gpu, 0);
+    end.hcas = rotated_hcas(topology, profile.compares_gpus ? end.gpu : end.memory, 0);
     return end;
   }
   const int memories = topology.count(DeviceKind::memory, host);
   end.memory = topology.device_in_host(host, DeviceKind::memory, index % memories);
-  end.hcas = rotated_hcas(topology, end.memory, rotates_hcas ? index / memories : 0);
+  end.hcas = rotated_hcas(topology, end.memory, profile.rotates_hcas ? index / memories : 0);
   return end;
 }
 
@@ -81,7 +81,7 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
 
 }  // namespace
 
-Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
+Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, const Profile& profile) {
   const auto& topology = context.topology;
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
@@ -89,8 +89,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     if (workload.devices.size() != 2)
       return tl::unexpected(fault(
           workload, fmt::format("{} devices named for a point-to-point test", workload.devices.size()), "name two"));
-    auto first = named_end_point(context, workload, workload.devices[0], first_gpu);
-    auto second = named_end_point(context, workload, workload.devices[1], second_gpu);
+    auto first = named_end_point(context, workload, workload.devices[0], first_gpu, profile);
+    auto second = named_end_point(context, workload, workload.devices[1], second_gpu, profile);
     if (!first) return tl::unexpected(first.error());
     if (!second) return tl::unexpected(second.error());
     if (auto faults = unreachable(context, workload, *first, *second); !faults.empty()) return tl::unexpected(faults);
@@ -117,8 +117,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   }
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
-    out.push_back({end_point(topology, 0, i, first_gpu, rotates_hcas),
-                   end_point(topology, host_b, i + offset, second_gpu, rotates_hcas)});
+    out.push_back(
+        {end_point(topology, 0, i, first_gpu, profile), end_point(topology, host_b, i + offset, second_gpu, profile)});
   }
   for (const auto& pair : out) {
     if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
@@ -127,7 +127,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   return out;
 }
 
-Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, bool rotates_hcas) {
+Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, const Profile& profile) {
   const auto& topology = context.topology;
   const bool needs_gpu = workload.send_buffer == BufferPlace::device;
   const auto capacity = [&](int host) {
@@ -143,7 +143,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
     std::vector<EndPoint> spread;
     const int hosts = topology.num_hosts();
     const int each = (wanted + hosts - 1) / hosts;
-    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false, rotates_hcas));
+    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false, profile));
     return spread;
   }
   if (wanted > most) {
@@ -155,7 +155,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
     const int here = capacity(h);
     for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
-      ranks.push_back(end_point(topology, h, i, needs_gpu, rotates_hcas));
+      ranks.push_back(end_point(topology, h, i, needs_gpu, profile));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (auto faults = unreachable(context, workload, ranks[r - 1], ranks[r]); !faults.empty())

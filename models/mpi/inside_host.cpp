@@ -19,12 +19,24 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from) const {
   cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
 }
 
+/// A short message lies in the queue itself; up to the size of its elements each line more crosses between the cores,
+/// then it lies beside the queue.
+Term Transfers::shared_memory_software(const EndPoint& from, Bytes size) const {
+  const auto& parameters = context_.parameters;
+  const auto& full = parameters.first_of(
+      {processor_of(context_.topology, from.memory) + ".shared_memory_overhead", "mpi.shared_memory.overhead"});
+  const double saving = std::min(full.value, parameters.number("mpi.shared_memory.short_saving"));
+  const double element = parameters.number("mpi.shared_memory.short_limit");
+  const double filled = std::min(1.0, static_cast<double>(size.value) / element);
+  return computed_term("MPI software, shared memory", full.value - (1 - filled) * saving, full.name, full.source);
+}
+
 /// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
 Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
   Message out;
   const auto& topology = context_.topology;
   out.gap = profile_.message_gap;
-  out.terms.push_back(term("MPI software, shared memory", "mpi.shared_memory.overhead"));
+  out.terms.push_back(shared_memory_software(from, from.is_device() || to.is_device() ? Bytes{1 << 20} : size));
   out.protocol = "shared memory";
   out.flow.bytes = static_cast<double>(size.value);
   if (size.value == 0) return out;
@@ -70,7 +82,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
   } else {
-    if (size > profile_.eager_limit)
+    if (size > std::max(profile_.eager_limit, context_.parameters.bytes("mpi.shared_memory.eager_limit")))
       out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
     const auto& copy = context_.parameters.first_of(
         {processor_of(topology, from.memory) + ".shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth"});

@@ -213,7 +213,7 @@ Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, c
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_point_to_point_planner(const PlanContext& context, const Workload& workload) {
-  auto pairs = make_pairs(context, workload, make_profile(context, workload).rotates_hcas);
+  auto pairs = make_pairs(context, workload, make_profile(context, workload));
   if (!pairs) return tl::unexpected(pairs.error());
   if (auto faults = verbs_faults(context, workload, pairs->front()); !faults.empty()) return tl::unexpected(faults);
   return std::make_unique<PointToPointPlanner>(context, workload, std::move(*pairs));

@@ -51,6 +51,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto& p = context.parameters;
   const auto name = [&](const char* field) { return fmt::format("mpi.{}.{}", profile.name, field); };
   profile.overhead = p.duration(name("overhead"));
+  profile.device_check = p.duration(name("device_check"));
   profile.device_overhead = p.duration(name("device_overhead"));
   profile.inline_limit = p.bytes(name("inline_limit"));
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
@@ -62,13 +63,13 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_bandwidth = p.bandwidth(name("eager_bandwidth"));
   profile.fetch_gap = p.duration(name("fetch_gap"));
   profile.gap_copy = p.bandwidth(name("gap_copy_bandwidth"));
+  profile.inline_copy = p.bandwidth(name("inline_copy_bandwidth"));
   profile.wire_gap = p.duration(name("wire_gap"));
   profile.message_bandwidth = p.bandwidth(name("message_bandwidth"));
   profile.staging_bandwidth = p.bandwidth(name("staging_bandwidth"));
   profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
   profile.rendezvous_messages = p.number(name("rendezvous_messages"));
   profile.message_gap = p.duration(name("message_gap"));
-  profile.device_message_gap = p.duration(name("device_message_gap"));
   profile.flow_bandwidth = p.bandwidth(name("flow_bandwidth"));
   profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
   profile.max_rails = static_cast<int>(p.number(name("max_rails")));
@@ -76,9 +77,11 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.window_rail_minimum = p.bytes(name("window_rail_minimum"));
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
+  profile.staged_eager_limit = profile.eager_limit;
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_before(software.ucx_version, 1, 8);
   profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
+  profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_before(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
   return profile;
 }

@@ -13,7 +13,8 @@ namespace fabricast::models::mpi {
 struct Profile {
   std::string name;          ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, verbs, tcp
   Duration overhead;         ///< software of both sides, one message, host buffers
-  Duration device_overhead;  ///< extra per end whose buffer is on a GPU, message not empty
+  Duration device_check;     ///< extra per end whose buffer is on a GPU: the library finds out what memory it is
+  Duration device_overhead;  ///< extra per end whose buffer is on a GPU, eager message not empty
   Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
   Bytes eager_limit;         ///< larger messages make a rendezvous first
   Bytes device_eager_limit;
@@ -25,9 +26,9 @@ struct Profile {
   double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
   Duration message_gap;            ///< least time between two messages of one sender
   Duration rendezvous_gap;         ///< idle time of one connection between two rendezvous messages
-  Duration device_message_gap;     ///< the same for device buffers
   Duration fetch_gap;              ///< added to the gap when data do not travel inline
   Bandwidth gap_copy;              ///< the sender's processor copies while it posts; 0 = it does not
+  Bandwidth inline_copy;           ///< inline data are written into the work request; 0 = no time for it
   Duration wire_gap;               ///< idle time of one connection between two eager messages of a window
   Bandwidth message_bandwidth;     ///< what one rendezvous message alone reaches; 0 = as a window of them
   Bandwidth staging_bandwidth;     ///< what pipelined staging reaches; 0 = the slowest of its stages
@@ -37,10 +38,12 @@ struct Profile {
   Bytes window_rail_minimum;       ///< smallest message for which a window of them uses several HCAs
   Bytes gpudirect_limit;           ///< larger device messages are staged through host memory
   Bytes staging_chunk;
+  Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
   Distance gpudirect_farthest = Distance::node;
   bool uses_gdrcopy = false;
   bool reads_by_gdrcopy = false;  ///< the sender, too, copies eager device data by gdrcopy
   bool rotates_hcas = true;       ///< ranks take turns on equally near HCAs
+  bool compares_gpus = true;      ///< HCAs near the GPU come first; else those of the rank's socket, in their order
   bool is_tcp = false;
 };
 

@@ -68,9 +68,10 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
 /// HCAs a message may be striped over: GPUDirect RDMA uses only those as near as the nearest.
 std::size_t Transfers::usable_rails(const EndPoint& end, bool is_direct) const {
   if (!is_direct) return end.hcas.size();
-  const auto nearest = context_.topology.distance(end.gpu, end.hcas.front());
+  const auto seen_from = profile_.compares_gpus ? end.gpu : end.memory;
+  const auto nearest = context_.topology.distance(seen_from, end.hcas.front());
   std::size_t count = 0;
-  for (const auto hca : end.hcas) count += context_.topology.distance(end.gpu, hca) == nearest ? 1 : 0;
+  for (const auto hca : end.hcas) count += context_.topology.distance(seen_from, hca) == nearest ? 1 : 0;
   return count;
 }
 
@@ -84,7 +85,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
-  set_gaps(out, from_hca, size, is_eager, is_direct);
+  set_gaps(out, from, to, size, is_eager, direct_from, direct_to);
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
       0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
@@ -101,12 +102,15 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
   out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
-  if (size.value > 0 && is_direct) {
-    const double ends = (direct_from ? 1 : 0) + (direct_to ? 1 : 0);
-    out.terms.push_back(term("device buffer handling", field("device_overhead"), ends));
-  }
-  if (size > profile_.inline_limit)
+  for (const auto* end : {&from, &to})
+    if (end->is_device()) add_device_handling(out, *end, is_eager);
+  if (!is_inline(size, direct_from)) {
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
+  } else if (profile_.inline_copy.bytes_per_s > 0 && size.value > 0) {
+    const auto& rate = context_.parameters.at(field("inline_copy_bandwidth"));
+    out.terms.push_back(computed_term("data written into the work request",
+                                      static_cast<double>(size.value) / rate.value, rate.name, rate.source));
+  }
   if (!is_eager) {
     const double one_way =
         hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
@@ -130,7 +134,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
-  const auto& share = context_.parameters.at("verbs.store_and_forward");
+  const auto& share = context_.parameters.first_of(
+      {context_.topology.device(from_hca).type + ".store_and_forward", "verbs.store_and_forward"});
   out.terms.push_back(computed_term("first packet through every stage", share.value * std::max(0.0, stages - slowest),
                                     share.name, share.source));
   out.flow.bytes = static_cast<double>(size.value) / rails;
@@ -143,7 +148,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   }
   out.flow.crossings = merged(std::move(all));
   add_rate_caps(out, from, to, is_eager);
-  if (is_eager) add_eager_copies(out, from, size, direct_from, direct_to);
+  if (is_eager) add_eager_copies(out, from, to, size, direct_from, direct_to);
   return out;
 }
 
@@ -165,15 +170,65 @@ void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndP
 }
 
 /// How closely messages of one sender follow each other, beside the time of their bytes.
-void Transfers::set_gaps(Message& message, DeviceId hca, Bytes size, bool is_eager, bool is_direct) const {
+void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager,
+                         bool direct_from, bool direct_to) const {
+  const auto hca = from.hcas.front();
+  const double bytes = static_cast<double>(size.value);
   message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
-  message.gap = is_direct ? profile_.device_message_gap : profile_.message_gap;
+  const bool is_direct = direct_from || direct_to;
+  const auto& busy = direct_to ? to : from;
+  message.gap = from_seconds(on_processor(is_direct ? "device_message_gap" : "message_gap", busy).value);
   if (profile_.name == "verbs")
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
-  if (is_eager && size > profile_.inline_limit) message.gap += profile_.fetch_gap;
-  if (is_eager && profile_.gap_copy.bytes_per_s > 0)
-    message.gap += from_seconds(static_cast<double>(size.value) / profile_.gap_copy.bytes_per_s);
+  if (is_eager && direct_to && profile_.uses_gdrcopy) {
+    // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.
+    message.gap = from_seconds(num_segments(size) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
+  } else if (is_eager) {
+    if (!is_inline(size, direct_from)) message.gap += profile_.fetch_gap;
+    if (profile_.gap_copy.bytes_per_s > 0) message.gap += from_seconds(bytes / profile_.gap_copy.bytes_per_s);
+  }
   message.gap = std::max(message.gap, virtual_message_gap(context_, hca));
+}
+
+/// So are stores to it, combined into whole lines.
+const Parameter& Transfers::gdrcopy_write(const EndPoint& end) const {
+  return context_.parameters.first_of(
+      {processor_of(context_.topology, end.gpu) + ".gdrcopy_write_bandwidth", "gdrcopy.write_bandwidth"});
+}
+
+/// Data travel in the work request: the sender's processor must be able to read them, so device data never do.
+bool Transfers::is_inline(Bytes size, bool direct_from) const {
+  return size <= profile_.inline_limit && (!direct_from || size.value == 0);
+}
+
+double Transfers::num_segments(Bytes size) const {
+  return std::max(1.0, std::ceil(static_cast<double>(size.value) / static_cast<double>(profile_.eager_segment.value)));
+}
+
+/// Every message finds out what memory it has; eager ones are handled on top of it, rendezvous leave the rest to HCAs.
+void Transfers::add_device_handling(Message& message, const EndPoint& end, bool is_eager) const {
+  const auto add = [&](Term more) {
+    const auto known = std::find_if(message.terms.begin(), message.terms.end(), [&](const Term& t) {
+      return t.name == more.name && t.parameter == more.parameter;
+    });
+    if (known == message.terms.end()) {
+      message.terms.push_back(std::move(more));
+    } else {
+      known->time += more.time;
+    }
+  };
+  if (profile_.device_check.ps > 0) add(term("memory of the buffer looked up", field("device_check")));
+  if (!is_eager) return;
+  std::vector<std::string> names{field("device_overhead")};
+  if (profile_.uses_gdrcopy)
+    names.insert(names.begin(), processor_of(context_.topology, end.gpu) + ".gdrcopy_overhead");
+  const auto& owner = context_.parameters.first_of(names);
+  add(term("device buffer handling", owner.name));
+}
+
+/// What the library takes on the processor of `end`, where that is known.
+const Parameter& Transfers::on_processor(const char* name, const EndPoint& end) const {
+  return context_.parameters.first_of({field(name) + "." + processor_of(context_.topology, end.memory), field(name)});
 }
 
 /// Loads from GPU memory are the processor's: its own rate where known.
@@ -185,8 +240,8 @@ const Parameter& Transfers::gdrcopy_read(const EndPoint& end) const {
 /// An eager message is copied through bounce buffers in segments. Host buffers: both sides copy the first segment while
 /// the wire waits, later ones overlap. Device buffers: gdrcopy writes to the receiver's GPU, with old UCX it also reads
 /// from the sender's; the slowest stage works all the time, each other stage holds the first segment once.
-void Transfers::add_eager_copies(Message& message, const EndPoint& from, Bytes size, bool direct_from,
-                                 bool direct_to) const {
+void Transfers::add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size,
+                                 bool direct_from, bool direct_to) const {
   const double first = static_cast<double>(std::min(size, profile_.eager_segment).value);
   const auto term_of = [&](std::string name, double seconds, const Parameter& owner) {
     message.terms.push_back(computed_term(std::move(name), seconds, owner.name, owner.source));
@@ -209,7 +264,11 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, Bytes s
     cap(message.flow, rate.value, name, rate.name);
   };
   if (direct_from && profile_.reads_by_gdrcopy) add_copy(gdrcopy_read(from), "gdrcopy from the GPU");
-  if (direct_to) add_copy(context_.parameters.at("gdrcopy.write_bandwidth"), "gdrcopy to the GPU");
+  if (direct_to) add_copy(gdrcopy_write(to), "gdrcopy to the GPU");
+  if (size <= profile_.eager_segment) return;
+  message.terms.push_back(term("message of several segments", field("segmented_overhead")));
+  const auto& gap = on_processor("device_message_gap", to);
+  message.terms.push_back(term("later segments", gap.name, num_segments(size) - 1));
 }
 
 void Transfers::slow_after_burst(Message& message, const EndPoint& from, const EndPoint& to,
@@ -245,7 +304,7 @@ void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes siz
                                 double copy_rate) const {
   const double bytes = static_cast<double>(size.value);
   const auto& read = gdrcopy_read(end);
-  const auto& write = context_.parameters.at("gdrcopy.write_bandwidth");
+  const auto& write = gdrcopy_write(end);
   const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time" : "gdrcopy.write_time");
   const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
   const auto& copy = context_.parameters.at("cuda.copy_overhead");
@@ -271,13 +330,18 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.reason = std::move(reason);
   out.protocol = "staged";
   std::vector<Crossing> crossings;
+  // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
+  const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
+  const auto& processor = processor_of(context_.topology, from.memory);
+  const double pageable =
+      context_.parameters.first_of({processor + ".pageable_bandwidth", "cuda.pageable_bandwidth"}).value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;
     add_host_copy(context_, end.gpu, end.memory, is_sender, route);
     const double rate = bottleneck(context_, route.crossings);
     crossings.insert(crossings.end(), route.crossings.begin(), route.crossings.end());
-    add_bounce_copy(out, end, chunk, is_sender, rate);
+    add_bounce_copy(out, end, chunk, is_sender, is_pageable ? std::min(rate, pageable) : rate);
     for (auto& term : remote_copy_terms(context_, end.gpu, end.hcas.front(), size))
       out.terms.push_back(std::move(term));
   };
@@ -300,6 +364,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   const auto staging_gap = context_.parameters.duration(field("staging_gap"));
   const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
   out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;
+  if (is_pageable) out.gap += from_seconds(static_cast<double>(size.value) / pageable);
   // One processor copies and runs TCP.
   if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
   if (!is_one_chunk) out.wire_gap = staging_gap;
@@ -313,7 +378,11 @@ Message Transfers::over_network(const EndPoint& from, const EndPoint& to, Bytes 
     EndPoint host_from = from;
     EndPoint host_to = to;
     host_from.gpu = host_to.gpu = DeviceId{};
-    return host_or_direct(host_from, host_to, size, flow, false, false);
+    auto out = host_or_direct(host_from, host_to, size, flow, false, false);
+    const double ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
+    if (ends > 0 && profile_.device_check.ps > 0)
+      out.terms.push_back(term("memory of the buffer looked up", field("device_check"), ends));
+    return out;
   }
   const auto from_reason = why_not_direct(from, from.hcas.front(), size);
   const auto to_reason = why_not_direct(to, to.hcas.front(), size);

@@ -82,14 +82,22 @@ class Transfers {
                                        bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
   [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
-  /// Copies of an eager message through bounce buffers, and the rate they leave.
+  [[nodiscard]] const Parameter& on_processor(const char* name, const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_read(const EndPoint& end) const;
-  void add_eager_copies(Message& message, const EndPoint& from, Bytes size, bool direct_from, bool direct_to) const;
+  [[nodiscard]] const Parameter& gdrcopy_write(const EndPoint& end) const;
+  /// Copies of an eager message through bounce buffers, and the rate they leave.
+  void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
+                        bool direct_to) const;
   void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const;
-  void set_gaps(Message& message, DeviceId hca, Bytes size, bool is_eager, bool is_direct) const;
+  void set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager, bool direct_from,
+                bool direct_to) const;
+  [[nodiscard]] bool is_inline(Bytes size, bool direct_from) const;
+  [[nodiscard]] double num_segments(Bytes size) const;
+  void add_device_handling(Message& message, const EndPoint& end, bool is_eager) const;
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from) const;
+  [[nodiscard]] Term shared_memory_software(const EndPoint& from, Bytes size) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;
   [[nodiscard]] Term term(std::string name, const std::string& parameter, double times = 1) const {

@@ -202,8 +202,9 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message over every NVLink dir
 }
 
 TEST_CASE("a faster network is never slower") {
-  for (const auto* benchmark :
-       {"all_reduce_perf, algorithm: ring, protocol: simple", "osu_latency", "osu_allreduce, algorithm: ring"}) {
+  // One rank per host: messages between hosts that go faster leave copies inside a host less of its memory meanwhile.
+  for (const auto* benchmark : {"all_reduce_perf, algorithm: ring, protocol: simple", "osu_latency",
+                                "osu_allreduce, algorithm: ring, ranks: 2, ranks_per_host: 1"}) {
     CAPTURE(benchmark);
     const auto at = [&](const char* rate) {
       return rows_of(

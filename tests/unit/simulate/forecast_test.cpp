@@ -76,6 +76,70 @@ TEST_CASE("UCX before 1.8 reads eager device data at the rate of the processor, 
   CHECK(rate(pair({{"software.ucx", "1.9"}})) > 4e9);
 }
 
+TEST_CASE("device data never travel inline: the adapter reads one byte of a GPU as it reads 256") {
+  const auto rows = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
+  // Host buffers save the DMA read of 0.4 us up to 128 B; here 256 B add only their wire time, below 0.1 us.
+  CHECK(us(rows, 256_B) - us(rows, 1_B) < 0.15);
+  CHECK(us(rows, 256_B) > us(rows, 1_B));
+}
+
+TEST_CASE("the receiver handles eager device messages segment by segment, in a window and alone") {
+  const auto window = test::run(test::shipped("validation/v100-mlx5-2node-osu_bw-DD-ucx.yaml"));
+  // Segments of 8,256 B: sixteen of them in 128 KiB, two in 16 KiB (published log: 19.96 and 2.50 us).
+  CHECK(us(window, 128_KiB) == doctest::Approx(8 * us(window, 16_KiB)).epsilon(0.02));
+  CHECK(us(window, 128_KiB) == doctest::Approx(19.96).epsilon(0.05));
+  const auto alone = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
+  const double segment = (us(alone, 128_KiB) - us(alone, 64_KiB)) / 8;
+  CHECK(us(alone, 16_KiB) - us(alone, 8_KiB) >
+        segment + 0.8);  // the first further segment costs more: 1.25 us measured
+}
+
+TEST_CASE("a zero-byte message from device buffers pays for looking up what memory they are, and no more") {
+  const auto at = [](const char* buffers) {
+    return us(test::run(test::shipped("validation/v100-abci-2node-edr2-osu_multi_lat-1pair-DD.yaml",
+                                      {{"workload.buffers", buffers}})),
+              0_B);
+  };
+  CHECK(at("[device, device]") - at("[host, host]") == doctest::Approx(0.59).epsilon(0.05));
+}
+
+TEST_CASE("UCX before 1.10 sends with the first adapter of the socket: eager messages of eight GPUs use two of four") {
+  const auto pairs = [](const std::vector<Setting>& settings) {
+    return row_at(test::run(test::shipped("validation/a100-abci-2node-hdr4-osu_mbw_mr-8pair-DD.yaml", settings)), 8_KiB)
+        .algbw.bytes_per_s;
+  };
+  // Each adapter reads 10.1 GB/s through switches that redirect; published log: 20.1 GB/s.
+  CHECK(pairs({}) == doctest::Approx(20.1e9).epsilon(0.04));
+  CHECK(pairs({{"software.ucx", "1.12"}}) > 1.5 * pairs({}));
+}
+
+TEST_CASE("rounds inside a host: short messages lie in the queue, and blocks of 32 KiB need no rendezvous") {
+  const auto rows = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
+  // Three of four rounds stay inside a host: 3 x 0.405 us x (128 - 4) / 128, and 0.165 us more inline data between
+  // hosts.
+  CHECK(us(rows, 128_B) - us(rows, 4_B) == doctest::Approx(1.34).epsilon(0.12));
+  // Sixteen blocks of 16, 32 and 64 KiB: 30 rendezvous of 2 us come in at 1 MiB (published log: 157, 284, 572 us).
+  CHECK(us(rows, 512_KiB) < 2 * us(rows, 256_KiB));
+  CHECK(us(rows, 1_MiB) > 2 * us(rows, 512_KiB) - 10);
+}
+
+TEST_CASE("eager messages are staged through pageable buffers, larger ones through pinned ones") {
+  const auto rows = test::run(test::shipped("validation/v100-azure-2vm-edr-osu_latency-DD.yaml"));
+  const double eager = (us(rows, 16_KiB) - us(rows, 8_KiB)) / 8192 * 1000;      // ns per byte
+  const double pinned = (us(rows, 128_KiB) - us(rows, 64_KiB)) / 65536 * 1000;  // published log: 0.88 and 0.24
+  CHECK(eager > 2 / 2.6);                                                       // two copies at 2.6 GB/s
+  CHECK(pinned < 0.3);
+  CHECK(us(rows, 32_KiB) < us(rows, 16_KiB) + 1);
+}
+
+TEST_CASE("an all-reduce of device buffers is that of host buffers and two pageable copies at the processor's rate") {
+  const auto host = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
+  const auto device = test::run(test::shipped("validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml"));
+  CHECK(us(device, 4_B) - us(host, 4_B) == doctest::Approx(30.2).epsilon(0.01));
+  // 30.2 us + 2 x 524288 B / 2.89 GB/s; published logs: 664 and 284 us.
+  CHECK(us(device, 512_KiB) - us(host, 512_KiB) == doctest::Approx(393).epsilon(0.01));
+}
+
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
   CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us

@@ -99,9 +99,10 @@ enum class Limit {
   virtual_switch,  ///< between VMs of one host
   translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
   translation_write,
-  copies,          ///< what a memory exchanges with copying devices, both directions
-  copies_in,       ///< what it takes from them
-  gpudirect_read,  ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
+  copies,           ///< what a memory exchanges with copying devices, both directions
+  copies_in,        ///< what it takes from them
+  redirected_read,  ///< peer reads that reach one HCA by way of the root complexes
+  gpudirect_read,   ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
 };
 
 std::string_view to_string(Limit limit);
