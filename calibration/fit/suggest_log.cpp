@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "readers/readers.hpp"
@@ -76,8 +77,13 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
   if (is_on(setting(log, "NCCL_NVLS_ENABLE"))) set_key(out.nccl, "nvls", "on");
   if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
     set_key(out.software, "transport", "tcp");
-  const auto level = setting(log, "NCCL_NET_GDR_LEVEL");
-  if (level == "0" || level == "LOC") set_key(out.software, "gpudirect_rdma", "off");
+  // By name, or by the number that older releases took.
+  static const std::map<std::string, std::string> levels{{"1", "pix"},   {"pix", "pix"}, {"2", "pxb"},
+                                                         {"pxb", "pxb"}, {"3", "phb"},   {"phb", "phb"},
+                                                         {"4", "sys"},   {"5", "sys"},   {"sys", "sys"}};
+  const auto level = lower(setting(log, "NCCL_NET_GDR_LEVEL"));
+  if (level == "0" || level == "loc") set_key(out.software, "gpudirect_rdma", "off");
+  if (const auto known = levels.find(level); known != levels.end()) set_key(out.nccl, "gdr_level", known->second);
 }
 
 /// What people write into file names; only where the log itself does not say.

@@ -108,6 +108,19 @@ TEST_CASE("NCCL's own lines name forced settings too") {
   CHECK(has(text, "p2p: off"));
 }
 
+TEST_CASE("how far GPUDirect RDMA may reach is named by word or by the number of older releases") {
+  const Folder folder("suggest-gdr-level");
+  const auto level = [&](const std::string& value) {
+    const auto log = folder.write(
+        "a.txt",
+        nccl_log("node0:7:7 [0] NCCL INFO NCCL_NET_GDR_LEVEL set by environment to " + value + ".\n", k_two_gpus));
+    return suggestion(folder, "h200-8gpu-vm", {log});
+  };
+  CHECK(has(level("PHB"), "gdr_level: phb"));
+  CHECK(has(level("5"), "gdr_level: sys"));
+  CHECK(has(level("0"), "gpudirect_rdma: off"));
+}
+
 TEST_CASE("a log without an environment asks for what may have been forced; its name is a hint to check") {
   const Folder folder("suggest-name");
   const auto plain = folder.write("run.txt", nccl_log("", k_two_gpus));
