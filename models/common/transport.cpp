@@ -34,6 +34,11 @@ const std::string& processor_of(const Topology& topology, DeviceId device) {
   return topology.host_spec(topology.host_of(device)).processor;
 }
 
+const Parameter& of_processor(const PlanContext& context, DeviceId device, std::string_view field,
+                              const std::string& usual) {
+  return context.parameters.first_of({fmt::format("{}.{}", processor_of(context.topology, device), field), usual});
+}
+
 double device_value(const PlanContext& context, DeviceId device, std::string_view field) {
   return context.parameters.number(fmt::format("{}.{}", context.topology.device(device).type, field));
 }

@@ -69,6 +69,10 @@ bool uses_tcp(const PlanContext& context, DeviceId hca);
 /// The processor type of the device's host.
 const std::string& processor_of(const Topology& topology, DeviceId device);
 
+/// `<processor of the device's host>.<field>` where it is known, else the parameter `usual`.
+const Parameter& of_processor(const PlanContext& context, DeviceId device, std::string_view field,
+                              const std::string& usual);
+
 /// `<device type>.<field>` of a field that every device of the kind has.
 double device_value(const PlanContext& context, DeviceId device, std::string_view field);
 

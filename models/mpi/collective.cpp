@@ -95,7 +95,8 @@ class CollectivePlanner : public Planner {
     const auto& start =
         parameters.first_of({"mpi.collective.staging_overhead." + processor, "mpi.collective.staging_overhead"});
     plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name));
-    const auto& rate = parameters.first_of({processor + ".pageable_bandwidth", "cuda.pageable_bandwidth"});
+    const auto& rate =
+        of_processor(transfers_.context(), ranks_.front().memory, "pageable_bandwidth", "cuda.pageable_bandwidth");
     plan.before.push_back({"pageable copies of the whole buffer, out and in",
                            from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
   }
@@ -175,7 +176,7 @@ class CollectivePlanner : public Planner {
       const auto processor = processor_of(context.topology, socket.second);
       const auto* memory = context.parameters.find(processor + ".memory_bandwidth");
       if (memory == nullptr) continue;
-      const double cache = context.parameters.first_of({processor + ".last_level_cache", "mpi.last_level_cache"}).value;
+      const double cache = of_processor(context, socket.second, "last_level_cache", "mpi.last_level_cache").value;
       const double share = share_beyond_cache(2.0 * static_cast<double>(size.value) * sharers[socket], cache);
       const auto time = from_seconds(share * bytes / memory->value);
       if (time.ps > 0 && (!slowest || time > slowest->time))

@@ -19,15 +19,14 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from) const {
   cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
 }
 
-/// A short message lies in the queue itself; up to the size of its elements each line more crosses between the cores,
-/// then it lies beside the queue.
-Term Transfers::shared_memory_software(const EndPoint& from, Bytes size) const {
+/// A short message of host buffers lies in the queue itself; up to the size of its elements each line more crosses
+/// between the cores, then it lies beside the queue.
+Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const {
   const auto& parameters = context_.parameters;
-  const auto& full = parameters.first_of(
-      {processor_of(context_.topology, from.memory) + ".shared_memory_overhead", "mpi.shared_memory.overhead"});
+  const auto& full = of_processor(context_, from.memory, "shared_memory_overhead", "mpi.shared_memory.overhead");
   const double saving = std::min(full.value, parameters.number("mpi.shared_memory.short_saving"));
   const double element = parameters.number("mpi.shared_memory.short_limit");
-  const double filled = std::min(1.0, static_cast<double>(size.value) / element);
+  const double filled = is_of_host ? std::min(1.0, static_cast<double>(size.value) / element) : 1;
   return computed_term("MPI software, shared memory", full.value - (1 - filled) * saving, full.name, full.source);
 }
 
@@ -36,7 +35,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   Message out;
   const auto& topology = context_.topology;
   out.gap = profile_.message_gap;
-  out.terms.push_back(shared_memory_software(from, from.is_device() || to.is_device() ? Bytes{1 << 20} : size));
+  out.terms.push_back(shared_memory_software(from, !from.is_device() && !to.is_device(), size));
   out.protocol = "shared memory";
   out.flow.bytes = static_cast<double>(size.value);
   if (size.value == 0) return out;
@@ -84,8 +83,8 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   } else {
     if (size > std::max(profile_.eager_limit, context_.parameters.bytes("mpi.shared_memory.eager_limit")))
       out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
-    const auto& copy = context_.parameters.first_of(
-        {processor_of(topology, from.memory) + ".shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth"});
+    const auto& copy =
+        of_processor(context_, from.memory, "shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth");
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;

@@ -192,8 +192,7 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
 
 /// So are stores to it, combined into whole lines.
 const Parameter& Transfers::gdrcopy_write(const EndPoint& end) const {
-  return context_.parameters.first_of(
-      {processor_of(context_.topology, end.gpu) + ".gdrcopy_write_bandwidth", "gdrcopy.write_bandwidth"});
+  return of_processor(context_, end.gpu, "gdrcopy_write_bandwidth", "gdrcopy.write_bandwidth");
 }
 
 /// Data travel in the work request: the sender's processor must be able to read them, so device data never do.
@@ -219,10 +218,9 @@ void Transfers::add_device_handling(Message& message, const EndPoint& end, bool 
   };
   if (profile_.device_check.ps > 0) add(term("memory of the buffer looked up", field("device_check")));
   if (!is_eager) return;
-  std::vector<std::string> names{field("device_overhead")};
-  if (profile_.uses_gdrcopy)
-    names.insert(names.begin(), processor_of(context_.topology, end.gpu) + ".gdrcopy_overhead");
-  const auto& owner = context_.parameters.first_of(names);
+  const auto usual = field("device_overhead");
+  const auto& owner = profile_.uses_gdrcopy ? of_processor(context_, end.gpu, "gdrcopy_overhead", usual)
+                                            : context_.parameters.at(usual);
   add(term("device buffer handling", owner.name));
 }
 
@@ -233,8 +231,7 @@ const Parameter& Transfers::on_processor(const char* name, const EndPoint& end) 
 
 /// Loads from GPU memory are the processor's: its own rate where known.
 const Parameter& Transfers::gdrcopy_read(const EndPoint& end) const {
-  return context_.parameters.first_of(
-      {processor_of(context_.topology, end.gpu) + ".gdrcopy_read_bandwidth", "gdrcopy.read_bandwidth"});
+  return of_processor(context_, end.gpu, "gdrcopy_read_bandwidth", "gdrcopy.read_bandwidth");
 }
 
 /// An eager message is copied through bounce buffers in segments. Host buffers: both sides copy the first segment while
@@ -332,9 +329,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   std::vector<Crossing> crossings;
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
-  const auto& processor = processor_of(context_.topology, from.memory);
-  const double pageable =
-      context_.parameters.first_of({processor + ".pageable_bandwidth", "cuda.pageable_bandwidth"}).value;
+  const double pageable = of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth").value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;

@@ -59,10 +59,8 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
   return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
 }
 
-/// PCIe planning speed of the device's slot: 12 GB/s for generation 3 x16 and in proportion.
-double pcie_gb_per_s(const PlanContext& context, DeviceId device) {
-  const double generation = device_value(context, device, "pcie_generation");
-  const double width = device_value(context, device, "pcie_width");
+/// PCIe planning speed of a slot: 12 GB/s for generation 3 x16 and in proportion.
+double pcie_gb_per_s(double generation, double width) {
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
 }
 
@@ -71,7 +69,7 @@ double pcie_gb_per_s(const PlanContext& context, DeviceId device) {
 /// hosts: they change protocol where NCCL's model does with generation 3.
 double hca_gb_per_s(const PlanContext& context, DeviceId hca) {
   const double width = device_value_or(context, hca, "pcie_width", 16);
-  const double slot = release_number(context.software.nccl_version) < 209 ? width * 60.0 / 80.0 : 1e9;
+  const double slot = release_number(context.software.nccl_version) < 209 ? pcie_gb_per_s(3, width) : 1e9;
   return network_speed(std::min(device_value(context, hca, "rate") * 1e-9, slot));
 }
 
@@ -95,7 +93,9 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     return search;
   }
   search.orders.push_back(in_rank_order(gpus.size()));
-  search.speed = pcie_gb_per_s(context, gpus[0]) * (context.software.nccl_p2p ? 1.0 : 0.5);
+  search.speed =
+      pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"), device_value(context, gpus[0], "pcie_width")) *
+      (context.software.nccl_p2p ? 1.0 : 0.5);
   return search;
 }
 
@@ -158,6 +158,7 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
   search.orders.clear();
+  search.speed = 1e9;
   double fastest = 0;
   for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate"));
   for (const auto hca : hcas) {
@@ -169,11 +170,8 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
     if (last == first && gpus.size() > 1) last = first == 0 ? static_cast<int>(gpus.size()) - 1 : first - 1;
     search.orders.push_back(chain_between(lanes, is_mesh, gpus.size(), first, last));
     search.hcas.push_back(topology.device(hca).ordinal);
+    search.speed = std::min(search.speed, hca_gb_per_s(context, hca));
   }
-  search.speed = 1e9;
-  for (const auto hca : hcas)
-    if (device_value(context, hca, "rate") >= fastest)
-      search.speed = std::min(search.speed, hca_gb_per_s(context, hca));
   if (gpus.size() > 1 && !search.orders.empty()) {
     search.speed = std::min(search.speed, std::max(search.inside, 1.0) / static_cast<double>(search.orders.size()));
   }

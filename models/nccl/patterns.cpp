@@ -272,15 +272,15 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
     count_tree(channels, pattern, counter);
   } else if (algorithm == Algorithm::nvls) {
     count_nvls(pattern, counter);
-  } else if (collective_ == Collective::broadcast || collective_ == Collective::reduce) {
+  } else if (is_chain(collective_)) {
     count_chain(channels, pattern, counter);
   } else {
     count_ring(channels, pattern, counter);
   }
   pattern.crossings = counter.take();
   count_adapter_uses(pattern);
-  const bool is_chain = collective_ == Collective::broadcast || collective_ == Collective::reduce;
-  if (hosts_.size() > 1 && !is_peer_to_peer(collective_) && !is_chain) count_duplex_uses(algorithm, channels, pattern);
+  if (hosts_.size() > 1 && !is_peer_to_peer(collective_) && !is_chain(collective_))
+    count_duplex_uses(algorithm, channels, pattern);
   pattern.legs = merged_legs(std::move(pattern.legs));
   if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
   return pattern;

@@ -118,10 +118,10 @@ class CollectivePlanner : public Planner {
     facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
-    facts_.nvls_allowed = context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90;
     facts_.is_network_only = graph_.is_network_only;
     facts_.simple_only = workload_.protocol == "auto" && plugin_wants_simple();
-    facts_.nvls_allowed = facts_.nvls_allowed && !facts_.simple_only;
+    facts_.nvls_allowed =
+        context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90 && !facts_.simple_only;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
@@ -159,8 +159,7 @@ void CollectivePlanner::add_launch(OperationPlan& plan, const Choice& choice, in
                                             choice.algorithm, to_string(choice.protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
-  const auto& interval = context_.parameters.first_of(
-      {processor_of(context_.topology, ranks_[0]) + ".launch_interval", "cuda.launch_interval"});
+  const auto& interval = of_processor(context_, ranks_[0], "launch_interval", "cuda.launch_interval");
   double per_thread = 1;
   if (workload_.launch == LaunchMode::one_thread) {
     for (const auto& host : hosts_) per_thread = std::max(per_thread, static_cast<double>(host.gpus.size()));

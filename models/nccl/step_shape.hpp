@@ -18,7 +18,8 @@ struct StepCosts::Shape {
   std::string protocol;
   double size = 0;
   double n = 0;
-  bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false;
+  bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false,
+       is_loopback = false;
   double share = 1;        ///< payload share of the protocol
   double per_channel = 0;  ///< bytes of the operation one channel handles
   double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree

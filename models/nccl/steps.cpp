@@ -42,9 +42,8 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const st
                                         std::string_view last) {
   const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
   std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
-  const bool is_chain = collective == Collective::broadcast || collective == Collective::reduce;
-  if (is_peer_to_peer(collective) || is_chain) {
-    const auto other = fmt::format("{}.{}.{}", what, is_chain ? "chain" : "direct", last);
+  if (is_peer_to_peer(collective) || is_chain(collective)) {
+    const auto other = fmt::format("{}.{}.{}", what, is_chain(collective) ? "chain" : "direct", last);
     names.insert(names.begin(), {fmt::format("{}.{}", other, architecture), other});
   }
   return parameters.first_of(names);
@@ -58,11 +57,12 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.channels = use.channels;
   shape.threads = use.threads;
   shape.is_pairs = is_peer_to_peer(collective_);
-  shape.is_one_way = collective_ == Collective::broadcast || collective_ == Collective::reduce;
+  shape.is_one_way = is_chain(collective_);
   shape.is_nvls = choice.algorithm == Algorithm::nvls;
   shape.is_tree = choice.algorithm == Algorithm::tree;
   shape.is_ring = choice.algorithm == Algorithm::ring && !shape.is_one_way && !shape.is_pairs;
   shape.is_shm = has_hop(pattern, TransportKind::host_memory);
+  shape.is_loopback = is_loopback(TransportKind::socket) && has_hop(pattern, TransportKind::socket);
   shape.share = parameter("nccl.payload_share", shape.protocol).value;
   shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : shape.channels);
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
@@ -95,8 +95,7 @@ double StepCosts::tree_ll128_chunk(const Shape& shape) const {
 
 /// What the thread block of one channel moves, by the slowest kind of connection it serves.
 const Parameter& StepCosts::channel_bandwidth(const Shape& shape) const {
-  if (is_.num_hosts == 1 && has_hop(shape.pattern, TransportKind::socket))
-    return context_.parameters.at("nccl.loopback_channel_bandwidth");
+  if (shape.is_loopback) return context_.parameters.at("nccl.loopback_channel_bandwidth");
   const bool is_direct = shape.is_pairs && shape.choice.protocol == Protocol::simple;
   if (shape.is_shm) return parameter("nccl.shm_channel_bandwidth", is_direct ? "direct" : shape.protocol);
   if (shape.is_one_way && shape.choice.protocol == Protocol::ll) return parameter("nccl.channel_bandwidth.chain.ll");
@@ -114,12 +113,12 @@ double StepCosts::link_rate(const Flow& flow) const {
 /// GPUs that poll flags in the same host memory delay each other beyond the first two; one proxy thread serves the
 /// sockets of all channels in turn.
 double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
-  if (kind == TransportKind::socket && is_.num_hosts == 1) return shape.channels;
+  if (is_loopback(kind)) return shape.channels;
   if (kind != TransportKind::host_memory) return 1;
   return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
 }
 
-bool StepCosts::is_loopback(const Hops& hops) const { return hops.kind == TransportKind::socket && is_.num_hosts == 1; }
+bool StepCosts::is_loopback(TransportKind kind) const { return kind == TransportKind::socket && is_.num_hosts == 1; }
 
 /// A short message travels in NCCL's header, a longer one behind it: one more pass of the kernel on both sides.
 double StepCosts::socket_data_time(const Shape& shape) const {
@@ -134,7 +133,8 @@ Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
                              shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
-  if (is_loopback(hops)) exchange = (exchange + socket_data_time(shape)) * scattered_threads_factor(context_, is_.gpu);
+  if (is_loopback(hops.kind))
+    exchange = (exchange + socket_data_time(shape)) * scattered_threads_factor(context_, is_.gpu);
   exchange *= crowd_factor(shape, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
   if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
@@ -257,7 +257,7 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
     moved += parameter("nccl.first_chunk", shape.protocol).value * shape.chunk;
   }
   // Over loopback a proxy thread limits; the thread block does its own work meanwhile.
-  if (is_.num_hosts == 1 && has_hop(shape.pattern, TransportKind::socket)) moved = 0;
+  if (shape.is_loopback) moved = 0;
   flow.payload = payload;
   flow.bytes = (payload + moved) / shape.share;
   const auto& copy = channel_bandwidth(shape);
@@ -269,7 +269,7 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
   flow.cap_parameter = copy.name;
   if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
-  if (copy.name == "nccl.loopback_channel_bandwidth") flow.rate_cap /= scattered_threads_factor(context_, is_.gpu);
+  if (shape.is_loopback) flow.rate_cap /= scattered_threads_factor(context_, is_.gpu);
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 

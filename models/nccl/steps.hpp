@@ -56,7 +56,7 @@ class StepCosts {
   [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
   [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
-  [[nodiscard]] bool is_loopback(const Hops& hops) const;
+  [[nodiscard]] bool is_loopback(TransportKind kind) const;
   [[nodiscard]] double socket_data_time(const Shape& shape) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;

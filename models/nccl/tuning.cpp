@@ -150,7 +150,7 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
     steps = 2.0 * (n - 1);
     inter_steps = f.num_nodes > 1 ? 2.0 * (f.num_nodes - 1) : 0;
   }
-  if (collective == Collective::broadcast || collective == Collective::reduce) {
+  if (is_chain(collective)) {
     // When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes, all of
     // them, for Simple as long as a tree's.
     const std::size_t where = f.num_nodes > 1 ? 2 : static_cast<std::size_t>(link);
@@ -167,6 +167,8 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
 }
 
 }  // namespace
+
+bool is_chain(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
 
 int release_number(std::string_view version) {
   const auto number = [](std::string_view text) { return std::atoi(std::string(text).c_str()); };

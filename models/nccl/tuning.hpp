@@ -28,6 +28,9 @@ std::optional<Protocol> protocol_from_name(std::string_view name);
 
 enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_receive };
 
+/// Broadcast and reduce: one way along the ring, without the hop that closes it.
+bool is_chain(Collective collective);
+
 /// What NCCL's tuner sees of a communicator.
 struct CommunicatorFacts {
   int num_ranks = 2;
