@@ -17,12 +17,7 @@ using fabricast::test::Random;
 
 namespace {
 
-struct Case {
-  Cluster cluster{"spectrum", "rocev2"};
-  Options options;
-  std::vector<QueuePair> queue_pairs;
-  std::vector<Message> messages;
-};
+using Case = Traffic;
 
 // Leaves, spines, and hosts at random; every leaf on every spine, links of three rates.
 void add_random_network(Random& random, Cluster& cluster) {
@@ -90,11 +85,7 @@ Case random_case(std::uint64_t seed) {
 }
 
 Results simulate(const Case& given, bool shortcuts = true) {
-  auto options = given.options;
-  options.shortcuts = shortcuts;
-  Simulation simulation(given.cluster.network, options);
-  for (const auto& queue_pair : given.queue_pairs) simulation.add_queue_pair(queue_pair);
-  for (const auto& message : given.messages) simulation.post(message);
+  auto simulation = given.simulation(shortcuts);
   simulation.run();
   return simulation.results();
 }

@@ -189,4 +189,21 @@ inline VictimNetwork victim_network(const Cluster& base, int far, int local) {
   return out;
 }
 
+/// A network with what is sent over it.
+struct Traffic {
+  Cluster cluster{"spectrum", "rocev2"};
+  Options options;
+  std::vector<QueuePair> queue_pairs;
+  std::vector<Message> messages;
+
+  [[nodiscard]] Simulation simulation(bool shortcuts) const {
+    auto wanted = options;
+    wanted.shortcuts = shortcuts;
+    Simulation out(cluster.network, wanted);
+    for (const auto& queue_pair : queue_pairs) out.add_queue_pair(queue_pair);
+    for (const auto& message : messages) out.post(message);
+    return out;
+  }
+};
+
 }  // namespace fabricast::packet::testing

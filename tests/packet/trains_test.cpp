@@ -27,20 +27,12 @@ struct Script {
   std::optional<Message> posted_on_first;  ///< when the first message is delivered
 };
 
-struct Case {
-  Cluster cluster{"spectrum", "rocev2"};
-  Options options;
-  std::vector<QueuePair> queue_pairs;
-  std::vector<Message> messages;
+struct Case : Traffic {
   Script script;
 };
 
 Results simulate(const Case& given, bool shortcuts = true) {
-  auto options = given.options;
-  options.shortcuts = shortcuts;
-  Simulation simulation(given.cluster.network, options);
-  for (const auto& queue_pair : given.queue_pairs) simulation.add_queue_pair(queue_pair);
-  for (const auto& message : given.messages) simulation.post(message);
+  auto simulation = given.simulation(shortcuts);
   const auto& script = given.script;
   if (script.posted_later) simulation.at(script.posted_later->start, [&] { simulation.post(*script.posted_later); });
   bool is_first = true;
