@@ -262,7 +262,8 @@ std::string html(const Document& document) {
     }
     out += fabric_pictures(workload);
     out += fmt::format("<pre>{}</pre>\n<h2>Assumptions</h2><ul>\n",
-                       escaped(workload_table(workload, scenario.workloads[w]) + fabric_table(workload)));
+                       escaped(workload_table(workload, scenario.workloads[w]) + extrapolation_note(workload) +
+                               fabric_table(workload)));
     for (const auto& assumption : workload.assumptions) out += fmt::format("<li>{}</li>\n", escaped(assumption));
     out += "</ul>\n";
   }

@@ -9,6 +9,9 @@
 namespace fabricast::report {
 
 std::string workload_table(const WorkloadPrediction& workload, const Workload& asked);
+
+/// A line that names the sizes outside the range of a fit; empty when there are none.
+std::string extrapolation_note(const WorkloadPrediction& workload);
 std::string sharing_table(const WorkloadPrediction& workload);
 /// The row's label, or its size when it has none.
 std::string row_name(const Row& row);

@@ -174,22 +174,43 @@ std::string system_table(const WorkloadPrediction& workload) {
   return out;
 }
 
+/// Calls `use` with first and last row of every run of rows that are alike in `of`.
+template <class Of, class Use>
+void for_each_run(const std::vector<Row>& rows, Of of, Use use) {
+  for (std::size_t first = 0; first < rows.size();) {
+    std::size_t last = first;
+    while (last + 1 < rows.size() && of(rows[last + 1]) == of(rows[first])) ++last;
+    use(rows[first], rows[last]);
+    first = last + 1;
+  }
+}
+
 /// Runs of sizes with the same bottleneck: "1 KiB .. 64 KiB: one TCP stream".
 std::string bottlenecks(const WorkloadPrediction& workload) {
   std::string out;
-  for (std::size_t first = 0; first < workload.rows.size();) {
-    std::size_t last = first;
-    while (last + 1 < workload.rows.size() && workload.rows[last + 1].bottleneck == workload.rows[first].bottleneck)
-      ++last;
-    const auto& name = workload.rows[first].bottleneck;
-    out += fmt::format("#   {} .. {}: {}\n", to_string(workload.rows[first].size), to_string(workload.rows[last].size),
-                       name.empty() ? "no transfer" : name);
-    first = last + 1;
-  }
+  for_each_run(
+      workload.rows, [](const Row& row) { return std::string_view(row.bottleneck); },
+      [&](const Row& first, const Row& last) {
+        out += fmt::format("#   {} .. {}: {}\n", to_string(first.size), to_string(last.size),
+                           first.bottleneck.empty() ? "no transfer" : first.bottleneck);
+      });
   return out;
 }
 
 }  // namespace
+
+std::string extrapolation_note(const WorkloadPrediction& workload) {
+  std::string sizes;
+  for_each_run(
+      workload.rows, [](const Row& row) { return row.is_extrapolated; },
+      [&](const Row& first, const Row& last) {
+        if (first.is_extrapolated)
+          sizes += fmt::format("{}{} .. {}", sizes.empty() ? "" : ", ", to_string(first.size), to_string(last.size));
+      });
+  return sizes.empty()
+             ? ""
+             : fmt::format("# extrapolated beyond what the parameters were fitted to, with a wider band: {}\n", sizes);
+}
 
 std::string workload_table(const WorkloadPrediction& workload, const Workload& asked) {
   switch (family_of(workload.benchmark)) {
@@ -224,6 +245,7 @@ std::string text(const Document& document) {
     if (workload.benchmark != Benchmark::traffic)
       out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w]);
+    out += extrapolation_note(workload);
     out += fabric_table(workload);
     if (family_of(workload.benchmark) != BenchmarkFamily::sharing) out += "# bottleneck:\n" + bottlenecks(workload);
     if (!workload.settings.empty()) out += "# settings (given -> used):\n";

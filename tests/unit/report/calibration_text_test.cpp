@@ -5,6 +5,7 @@
 
 #include "fabricast/calibration.hpp"
 #include "report/report.hpp"
+#include "report/tables.hpp"
 
 using namespace fabricast;
 
@@ -21,4 +22,17 @@ TEST_CASE("a fit names a few of the parameters that no forecast uses and counts 
   CHECK(text.find("and 4 more") != std::string::npos);
   CHECK(text.find("layer.unused8") == std::string::npos);
   CHECK(report::calibration_json(report).find("layer.unused11") != std::string::npos);
+}
+
+TEST_CASE("sizes outside the range of a fit are named below the table, in runs") {
+  WorkloadPrediction workload;
+  for (const std::int64_t bytes : {8, 16, 32, 64, 128}) {
+    Row row;
+    row.size = Bytes{bytes};
+    row.is_extrapolated = bytes == 8 || bytes > 32;
+    workload.rows.push_back(row);
+  }
+  CHECK(report::extrapolation_note(workload).find("8 B .. 8 B, 64 B .. 128 B") != std::string::npos);
+  for (auto& row : workload.rows) row.is_extrapolated = false;
+  CHECK(report::extrapolation_note(workload).empty());
 }
