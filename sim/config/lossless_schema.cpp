@@ -82,7 +82,7 @@ SchemaPtr transport_schema() {
       {{"verb", choice({"write", "send", "read"}), "RDMA operation; default write"},
        {"congestion_control", choice({"auto", "none", "dcqcn"}), "default auto: dcqcn where PFC switches mark"},
        {"routing", choice({"ecmp", "spray", "adaptive"}),
-        "per flow by hash, per packet in turn, or per packet to the shortest queue; default ecmp"},
+        "per flow by hash, per packet in turn, or per packet by the queues; default ecmp"},
        {"priority", integer(0, 7), "default: the fabric's first lossless priority, lane 0 with credits"},
        {"window", size(), "unacknowledged bytes per queue pair; default: no limit"}});
 }

@@ -18,7 +18,7 @@ Simulation::Engine::Engine(const Network& given, Options wanted) : network(given
   ports.resize(num_ports);
   switches.resize(network.nodes.size());
   link_configs.resize(num_ports);
-  spray_turn.resize(network.nodes.size());
+  adaptive_grade = k_adaptive_grade_frames * largest_frame(network).value;
   receive_queues.resize(num_ports);
   receive_free.resize(num_ports);
   for (std::uint32_t port = 0; port < num_ports; ++port) set_up_port(port);

@@ -30,6 +30,11 @@ inline constexpr std::uint32_t k_credit_wire_bytes = 12;
 /// What a cut-through switch must have of a packet before it can forward: one minimal frame.
 inline constexpr std::uint32_t k_header_wire_bytes = 72;
 inline constexpr std::uint32_t k_credit_block = 64;
+/// Adaptive routing compares queues in grades of so many frames. Choices in turn leave queues of a few frames; were
+/// those compared byte by byte, a flow would find free the port that it left itself, keep it for ever, and collide
+/// behind it with flows of other switches. Random permutations on leaf-spines and fat trees end at most 3.8 times later
+/// than alone with grades of 1 B, 1.17 with 4 frames, 1.05 with 6 and with 8.
+inline constexpr std::int64_t k_adaptive_grade_frames = 8;
 /// In the table of lanes: that of the link before.
 inline constexpr std::uint8_t k_same_lane = 0xff;
 
@@ -153,7 +158,9 @@ struct Simulation::Engine {
     return hop < hop_lanes.size() && hop_lanes[hop] != k_same_lane ? hop_lanes[hop] : traffic_class;
   }
   std::uint32_t next_port(std::uint32_t node, Packet& packet);
-  std::uint32_t choose_port(std::uint32_t node, const QueuePairState& state, int traffic_class);
+  std::uint32_t choose_port(std::uint32_t node, Packet& packet);
+  [[nodiscard]] bool is_less_loaded(std::uint32_t port, std::uint32_t than, int traffic_class) const;
+  [[nodiscard]] std::uint64_t spray_cycle(const QueuePairState& state);
 
   // deadlock.cpp
   void start_watching();
@@ -179,7 +186,7 @@ struct Simulation::Engine {
   [[nodiscard]] std::uint64_t key_of_state() const;
   void record_state();
   bool is_repeated();
-  [[nodiscard]] bool do_sprays_repeat() const;
+  [[nodiscard]] bool do_sprays_repeat();
   [[nodiscard]] Time first_disturbance(Time until) const;
   [[nodiscard]] std::int64_t periods_of_messages() const;
   [[nodiscard]] std::int64_t periods_of_byte_counters() const;
@@ -285,9 +292,10 @@ struct Simulation::Engine {
   SwitchConfig direct_link;                       ///< rules links between two hosts
   std::vector<QueuePairState> queue_pairs;
   std::vector<MessageState> messages;
-  std::vector<std::uint32_t> hops;         ///< routes of all queue pairs, one after another
-  std::vector<std::uint8_t> hop_lanes;     ///< [hop]; empty while no queue pair names lanes
-  std::vector<std::uint32_t> spray_turn;   ///< [node]
+  std::vector<std::uint32_t> hops;      ///< routes of all queue pairs, one after another
+  std::vector<std::uint8_t> hop_lanes;  ///< [hop]; empty while no queue pair names lanes
+  std::int64_t adaptive_grade = 1;      ///< bytes
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> spray_cycles;  ///< {first, last switch}
   std::vector<PacketList> receive_queues;  ///< [port]: host ports with a receive rate
   std::vector<Time> receive_free;          ///< [port]
   std::vector<std::function<void()>> timers;

@@ -128,17 +128,12 @@ std::int64_t Simulation::Engine::walk_machine(StateWalk& walk, QueuePairState& s
 }
 
 void Simulation::Engine::walk_switches(StateWalk& walk) {
-  trains.spray_steps.clear();
   for (std::uint32_t node = 0; node < switches.size() && !walk.is_over(); ++node) {
     auto& memory = switches[node];
     if (memory.config == nullptr) continue;
     walk.same(static_cast<std::uint64_t>(memory.used));
     walk.same(static_cast<std::uint64_t>(memory.shared_used));
     walk.same(static_cast<std::uint64_t>(memory.max_used));
-    if (options.routing != RoutingMode::ecmp) {
-      const std::uint32_t step = walk.counter(spray_turn[node]);
-      if (walk.is_compare() && step > 0) trains.spray_steps.push_back({node, step, 0});
-    }
     for (int lane = 0; lane < k_num_classes; ++lane) walk_inputs(walk, memory, lane);
   }
 }
@@ -284,6 +279,7 @@ void Simulation::Engine::walk_packet(StateWalk& walk, Packet& packet, const Cred
   walk.same(from(packet.ingress));
   walk.same(from(packet.egress));
   walk.same(from(packet.route));
+  walk.same(packet.stride);
   if (packet.kind == PacketKind::pause) {
     walk.same(packet.number);
   } else if (packet.kind == PacketKind::credit) {

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of queue pairs (ECMP by hash, or given), and the choice of a port per packet (spraying, adaptive by queue).
+// Paths of queue pairs (ECMP by hash, or given), and the choice of a port per packet (spraying in turn per queue pair,
+// adaptive by queue).
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "packet/engine.hpp"
 #include "packet/random.hpp"
 
 namespace fabricast::packet {
+
+namespace {
+
+/// Longer ones begin anew: paths over dozens of switches with two choices each.
+constexpr std::uint32_t k_longest_stride = 1U << 20;
+
+std::uint32_t stride_behind(std::uint32_t stride, std::uint32_t choices) {
+  return std::uint64_t{stride} * choices > k_longest_stride ? 1 : stride * choices;
+}
+
+}  // namespace
 
 void Simulation::Engine::set_routes(QueuePairState& state, const QueuePair& given) {
   const std::uint64_t flow = queue_pairs.size();
@@ -55,31 +69,66 @@ void Simulation::Engine::set_lanes(std::uint32_t first_hop, const std::vector<st
 
 std::uint32_t Simulation::Engine::next_port(std::uint32_t node, Packet& packet) {
   if (packet.route != k_none) return hops[packet.route++];
-  return choose_port(node, queue_pairs[packet.queue_pair], packet.traffic_class);
+  return choose_port(node, packet);
 }
 
-std::uint32_t Simulation::Engine::choose_port(std::uint32_t node, const QueuePairState& state, int traffic_class) {
-  const std::uint32_t last_hop = ports[state.destination].peer;
+// A queue pair takes its choices in turn, from a first one that differs from switch to switch. The packets that one
+// switch sees of it have all taken the same choice before, so its turn moves on once per `stride` packets: over
+// (choices x choices behind x ...) packets every path is used once.
+std::uint32_t Simulation::Engine::choose_port(std::uint32_t node, Packet& packet) {
+  const std::uint32_t last_hop = ports[queue_pairs[packet.queue_pair].destination].peer;
   if (ports[last_hop].node == node) return last_hop;
   const auto& choices = network.routing.candidates(NodeId{node}, NodeId{ports[last_hop].node});
   FABRICAST_ASSERT(!choices.empty(), "no route from {}", network.nodes[node].name);
   const auto number = static_cast<std::uint32_t>(choices.size());
-  const std::uint32_t turn = spray_turn[node]++;
-  std::uint32_t best = index(choices[turn % number]);
+  const std::uint64_t first = mix(mix(options.seed + 0x9e3779b97f4a7c15ULL * (packet.queue_pair + 1)) + node);
+  const auto turn = static_cast<std::uint32_t>((packet.number / packet.stride + first % number) % number);
+  packet.stride = stride_behind(packet.stride, number);
+  std::uint32_t best = index(choices[turn]);
   if (options.routing == RoutingMode::spray) return best;
   for (std::uint32_t i = 1; i < number; ++i) {
     const std::uint32_t port = index(choices[(turn + i) % number]);
-    const bool is_paused = (ports[port].paused >> traffic_class & 1) != 0;
-    const bool is_best_paused = (ports[best].paused >> traffic_class & 1) != 0;
-    if (is_paused != is_best_paused) {
-      if (is_best_paused) best = port;
-      continue;
-    }
-    const auto load = at(port, traffic_class).queue_bytes + (ports[port].free_at > now ? 1 : 0);
-    const auto best_load = at(best, traffic_class).queue_bytes + (ports[best].free_at > now ? 1 : 0);
-    if (load < best_load) best = port;
+    if (is_less_loaded(port, best, packet.traffic_class)) best = port;
   }
   return best;
+}
+
+// Ports that PAUSE or missing credits have stopped come last, then queues count in grades.
+bool Simulation::Engine::is_less_loaded(std::uint32_t port, std::uint32_t than, int traffic_class) const {
+  const auto load = [&](std::uint32_t one) {
+    const bool is_starved = ports[one].has_credits && count(one, traffic_class).starved_since != k_never;
+    const bool is_stopped = (ports[one].paused >> traffic_class & 1) != 0 || is_starved;
+    return std::pair{is_stopped, at(one, traffic_class).queue_bytes / adaptive_grade};
+  };
+  return load(port) < load(than);
+}
+
+/// So many packets of a queue pair on, each of its choices is the same again, whatever it took before; 0 = more packets
+/// than anybody counts.
+std::uint64_t Simulation::Engine::spray_cycle(const QueuePairState& state) {
+  constexpr std::uint64_t k_longest = 1U << 31;
+  if (ports[state.source].peer == state.destination) return 1;
+  const std::uint32_t goal = ports[ports[state.destination].peer].node;
+  const std::uint32_t start = ports[ports[state.source].peer].node;
+  const auto [known, is_new] = spray_cycles.try_emplace({start, goal}, 1);
+  if (!is_new) return known->second;
+  auto& cycle = known->second;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen{{start, 1}};  // {switch, stride}
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> open(seen.begin(), seen.end());
+  while (!open.empty() && cycle != 0) {
+    const auto [node, stride] = open.back();
+    open.pop_back();
+    if (node == goal) continue;
+    const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal});
+    const auto number = static_cast<std::uint32_t>(choices.size());
+    cycle = std::lcm(cycle, std::uint64_t{stride} * number);
+    if (cycle > k_longest) cycle = 0;
+    for (const auto port : choices) {
+      const std::pair next{ports[ports[index(port)].peer].node, stride_behind(stride, number)};
+      if (seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return cycle;
 }
 
 }  // namespace fabricast::packet

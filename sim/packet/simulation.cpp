@@ -31,6 +31,9 @@ QueuePairId Simulation::Engine::add_queue_pair(const QueuePair& given) {
   for (const int used : {int{state.traffic_class}, int{state.ack_class}, transport.cnp_class, cnp_class})
     use_class(used);
   set_routes(state, given);
+  FABRICAST_ASSERT(!state.has_free_route || (transport.out_of_order && transport_of(state.destination).out_of_order),
+                   "queue pair {} chooses ports per packet, and its ends take packets in order only",
+                   queue_pairs.size());
   trains.disturb();
   queue_pairs.push_back(std::move(state));
   return QueuePairId{static_cast<std::uint32_t>(queue_pairs.size() - 1)};

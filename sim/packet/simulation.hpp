@@ -23,8 +23,8 @@ namespace fabricast::packet {
 
 enum class RoutingMode {
   ecmp,      ///< one of the equal-cost ports per queue pair, by a hash of queue pair, switch and seed
-  spray,     ///< a port per packet, in turn; needs out_of_order receivers
-  adaptive,  ///< the port with the shortest egress queue per packet, ties in turn; needs out_of_order receivers
+  spray,     ///< a port per packet, each queue pair in turn; needs out_of_order receivers
+  adaptive,  ///< the same, but a port of a shorter queue (in grades) goes first; needs out_of_order receivers
 };
 
 /// How far a run is.
@@ -36,7 +36,7 @@ struct Progress {
 
 struct Options {
   RoutingMode routing = RoutingMode::ecmp;
-  std::uint64_t seed = 1;      ///< ECMP hashes and ECN marks
+  std::uint64_t seed = 1;      ///< ECMP hashes, first turns of sprayed queue pairs, and ECN marks
   bool shortcuts = true;       ///< fewer events with the same results; off only to test that
   Duration sample_interval{};  ///< 0 = no time series
   std::vector<PortClass> sampled_queues;

@@ -29,6 +29,7 @@ struct alignas(64) Packet {
   std::uint32_t ingress = k_none;  ///< port by which it came into this node
   std::uint32_t egress = k_none;   ///< port by which it leaves this node; credits only
   std::uint32_t route = k_none;    ///< its next egress port in the table of hops; none = chosen per packet
+  std::uint32_t stride = 1;        ///< chosen per packet: packets of its queue pair until its next choice changes
   PacketKind kind = PacketKind::data;
   std::uint8_t traffic_class = 0;  ///< on a wire or in a queue: of that link; credits may change it from link to link
   std::uint8_t ingress_class = 0;  ///< credits: of the link it came in by

@@ -96,17 +96,14 @@ bool Simulation::Engine::is_repeated() {
   return walk.is_equal() && do_sprays_repeat();
 }
 
-// A switch's turn decides modulo the number of ports that it may choose from.
-bool Simulation::Engine::do_sprays_repeat() const {
-  for (const auto& state : queue_pairs) {
-    if (!state.has_free_route || is_idle(state)) continue;
-    const NodeId goal{ports[ports[state.destination].peer].node};
-    for (const auto& [node, turns, unused] : trains.spray_steps) {
-      const auto choices = network.routing.candidates(NodeId{node}, goal).size();
-      if (choices > 0 && turns % choices != 0) return false;
-    }
-  }
-  return true;
+// The number of a packet decides its choices modulo the cycle of its queue pair.
+bool Simulation::Engine::do_sprays_repeat() {
+  return std::ranges::all_of(trains.steps, [&](const auto& step) {
+    const auto& state = queue_pairs[step.number];
+    if (!state.has_free_route) return true;
+    const auto cycle = spray_cycle(state);
+    return cycle != 0 && step.steps % cycle == 0;
+  });
 }
 
 /// The first instant of something that is no part of the state.

@@ -19,10 +19,10 @@
 
 namespace fabricast::packet {
 
-/// What grew in a period: packets of a queue pair, turns of a switch that sprays.
+/// What grew in a period.
 struct PeriodStep {
-  std::uint32_t number = 0;        ///< of the queue pair or node
-  std::uint32_t steps = 0;         ///< packets or turns
+  std::uint32_t number = 0;        ///< of the queue pair
+  std::uint32_t steps = 0;         ///< packets
   std::int64_t counted_bytes = 0;  ///< by the byte counter of DCQCN
 };
 
@@ -46,7 +46,7 @@ struct Trains {
   std::uint64_t key = 0;                             ///< tells most states from the recorded one at once
   std::uint64_t events_then = 0;                     ///< handled when the record was made
   std::vector<std::uint16_t> words;                  ///< the record
-  std::vector<PeriodStep> steps, spray_steps;        ///< of the period being compared
+  std::vector<PeriodStep> steps;                     ///< of the period being compared
   std::vector<std::array<std::uint32_t, 4>> pauses;  ///< causes counted since the record was made
   std::vector<Event> events;                         ///< of the state, sorted
   std::vector<std::uint32_t> pair_shifts;            ///< [queue pair]: packets left out; empty but during a shift
