@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "cli/command.hpp"
 #include "fabricast/calibration.hpp"
@@ -18,7 +19,7 @@ struct CalibrateCommand {
   bool is_suggestion = false;
   std::string output;
   std::string report;
-  std::string format = "text";
+  std::string format;
   std::string max_median;
   bool is_quick = false;
   bool is_quiet = false;
@@ -32,8 +33,40 @@ int refuse(Diagnostics faults) {
   return exit_input;
 }
 
-int suggest(const CalibrateCommand& command) {
+/// The parameter (or calibration) file and the report; wrong suffixes are usage errors.
+std::vector<OutputFile> written_files(CalibrateCommand& command) {
+  std::vector<OutputFile> files;
+  if (!command.output.empty()) {
+    files.push_back({"-o", command.output});
+    format_by_suffix(files.back(), {"yaml"});
+  }
+  if (!command.report.empty()) files.push_back({"--report", command.report});
+  if (command.format.empty()) command.format = format_by_suffix({"--report", command.report}, {"text", "json"});
+  return files;
+}
+
+/// Every file that the fit reads, the topologies of its scenarios included.
+std::vector<std::string> inputs_of(const Calibration& calibration) {
+  std::set<std::string> files(calibration.parameter_files.begin(), calibration.parameter_files.end());
+  files.insert(calibration.file);
+  std::set<std::string> seen;
+  for (const auto& log : calibration.logs) {
+    files.insert(log.file);
+    auto key = log.scenario_file + '\n' + log.scenario_text;
+    for (const auto& setting : log.settings) key += '\n' + setting.path + '=' + setting.value;
+    if (!seen.insert(key).second) continue;
+    const auto loaded = log.scenario_file.empty()
+                            ? load_scenario_text(calibration.file, log.scenario_text, {}, log.settings)
+                            : load_scenario(log.scenario_file, {}, log.settings);
+    if (!loaded) continue;  // the fit says why
+    for (const auto& input : loaded->inputs) files.insert(input.path);
+  }
+  return {files.begin(), files.end()};
+}
+
+int suggest(CalibrateCommand command) {
   int exit_code = exit_ok;
+  refuse_overwriting(written_files(command), command.files);
   if (command.files.size() < 2) {
     std::fputs("fabricast: --suggest needs a topology file and at least one log\n", stderr);
     return exit_usage;
@@ -45,8 +78,10 @@ int suggest(const CalibrateCommand& command) {
   return exit_code;
 }
 
-int fit(const CalibrateCommand& command) {
+int fit(CalibrateCommand command) {
   int exit_code = exit_ok;
+  const auto written = written_files(command);
+  refuse_overwriting(written, command.files);
   const double max_median = command.max_median.empty() ? 1e300 : parse_share(command.max_median).value_or(1e300);
   if (command.files.size() != 1) {
     std::fputs("fabricast: calibrate takes one calibration file (or --suggest TOPOLOGY LOG...)\n", stderr);
@@ -54,6 +89,7 @@ int fit(const CalibrateCommand& command) {
   }
   auto calibration = load_calibration(command.files[0]);
   if (!calibration) return refuse(calibration.error());
+  if (!written.empty()) refuse_overwriting(written, inputs_of(*calibration));
   if (command.hold_out_every > 0) calibration->hold_out_every = command.hold_out_every;
   if (!command.hold_out_ranks.empty()) calibration->hold_out_ranks = command.hold_out_ranks;
   if (!command.hold_out_hosts.empty()) calibration->hold_out_hosts = command.hold_out_hosts;
@@ -99,7 +135,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->output, "parameter file to write (with --suggest: calibration file)")
       ->type_name("FILE");
   command->add_option("--report", options->report, "where the report goes; default standard output")->type_name("FILE");
-  command->add_option("--format", options->format, "of the report; default text")
+  command->add_option("--format", options->format, "of the report; default: by the suffix of --report, else text")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("text|json");
   command->add_option("--hold-out-every", options->hold_out_every, "do not fit every N-th size, instead of the file's")

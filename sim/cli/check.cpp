@@ -70,13 +70,13 @@ int check(const CheckOptions& options) {
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
+    int exit_code = exit_ok;
     if (!has_errors(found))
-      std::fputs(
+      features =
           fmt::format("{}: ok{}\n", file,
-                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s"))
-              .c_str(),
-          stdout);
-    std::fputs(features.c_str(), stdout);
+                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s")) +
+          features;
+    if (!write_output("-", features, exit_code)) return exit_code;
   }
   if (errors > 0) {
     std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),

@@ -27,7 +27,14 @@ std::atomic<bool> g_interrupted{false};
 std::atomic<bool> g_can_stop_early{false};
 
 extern "C" void on_interrupt(int) {
-  if (!g_can_stop_early || g_interrupted.exchange(true)) std::_Exit(exit_interrupted);
+  if (g_can_stop_early && !g_interrupted.exchange(true)) return;
+  remove_temporary_file();
+  std::_Exit(exit_interrupted);
+}
+
+extern "C" void on_termination(int signal) {
+  remove_temporary_file();
+  std::_Exit(128 + signal);  // as shells report it
 }
 
 Duration parse_time(const std::string& text) {
@@ -62,7 +69,14 @@ const std::atomic<bool>& stop_flag() {
 
 bool was_interrupted() { return g_interrupted.load(); }
 
-void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+void catch_signals() {
+  std::signal(SIGINT, on_interrupt);
+  for (const int one : {SIGTERM, SIGHUP}) {
+    if (std::signal(one, on_termination) == SIG_IGN) std::signal(one, SIG_IGN);  // nohup
+  }
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
 
 void add_simulation_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--parameters", options.parameter_files,
@@ -87,7 +101,9 @@ void add_output_options(CLI::App& app, CommonOptions& options, const std::vector
   app.add_option("--format", options.format, "default: by the suffix of -o, else text")
       ->check(CLI::IsMember(formats))
       ->type_name(names);
-  app.add_option("-o,--output", options.output, "file to write; - is standard output")->type_name("FILE");
+  app.add_option("-o,--output", options.output, "file to write, whole or not at all; - is standard output")
+      ->type_name("FILE")
+      ->check([](const std::string& name) { return name.empty() ? "the file name is empty" : std::string(); });
 }
 
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
@@ -130,6 +146,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
     exit_code = exit_input;
     return std::nullopt;
   }
+  protect_inputs(options.written, loaded->inputs);
   print_faults(loaded->warnings);
   if (const auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
     print_faults(infeasible);
@@ -176,29 +193,14 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   return Run{std::move(*loaded), std::move(*prediction), std::move(provenance)};
 }
 
-std::string format_of(const CommonOptions& options) {
-  if (!options.format.empty()) return options.format;
-  const auto dot = options.output.rfind('.');
-  const auto suffix = dot == std::string::npos ? std::string() : options.output.substr(dot + 1);
-  for (const auto* known : {"json", "csv", "html", "svg", "dot"}) {
-    if (suffix == known) return suffix;
-  }
-  return "text";
+std::string format_of(const CommonOptions& options, const std::vector<std::string>& formats) {
+  return options.format.empty() ? format_by_suffix({"-o", options.output}, formats) : options.format;
 }
 
-bool write_output(const std::string& path, const std::string& text, int& exit_code) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    if (std::cout) return true;
-    std::fputs("fabricast: cannot write to standard output\n", stderr);
-  } else {
-    std::ofstream out(path, std::ios::binary);
-    out << text << std::flush;
-    if (out) return true;
-    std::fputs(fmt::format("fabricast: cannot write '{}': {}\n", path, std::strerror(errno)).c_str(), stderr);
-  }
-  exit_code = exit_input;
-  return false;
+void protect_inputs(const std::vector<OutputFile>& written, const std::vector<InputFile>& inputs) {
+  std::vector<std::string> paths;
+  for (const auto& input : inputs) paths.push_back(input.path);
+  refuse_overwriting(written, paths);
 }
 
 void print_faults(const Diagnostics& faults) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.hpp"
 #include "fabricast/load.hpp"
 #include "fabricast/simulate.hpp"
 #include "report/report.hpp"
@@ -35,6 +36,7 @@ struct CommonOptions {
   std::string sample_interval;  ///< packet engine; empty = none
   bool records_pauses = false;  ///< packet engine
   bool is_quiet = false;
+  std::vector<OutputFile> written;  ///< every file that the command will write: none may be an input
 };
 
 void add_simulation_options(CLI::App& app, CommonOptions& options);
@@ -59,9 +61,10 @@ struct Run {
   Prediction prediction;
   report::Provenance provenance;
 };
-/// True once the user has interrupted the run: results so far are printed, then the program ends with 130.
+/// True once the user has interrupted the run: finished rows are printed, then the program ends with 130.
 bool was_interrupted();
-void catch_interrupts();
+/// SIGINT, SIGTERM and SIGHUP leave no temporary file behind; a file above a size limit is a message, no signal.
+void catch_signals();
 /// From here on the first interrupt raises this flag only; the second still ends the program.
 const std::atomic<bool>& stop_flag();
 
@@ -86,11 +89,11 @@ class Progress {
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
                                 const std::vector<Bytes>& sizes = {}, std::optional<Bytes> extra_size = std::nullopt);
 
-/// The format asked for, else the one the output's suffix names, else text.
-std::string format_of(const CommonOptions& options);
+/// The format asked for, else the one the output's suffix names, else the first; another suffix is a usage error.
+std::string format_of(const CommonOptions& options, const std::vector<std::string>& formats);
 
-/// Writes to the file or, for "-", to standard output. False (and a message) when that fails.
-bool write_output(const std::string& path, const std::string& text, int& exit_code);
+/// Usage error when `written` is among the files that were loaded.
+void protect_inputs(const std::vector<OutputFile>& written, const std::vector<InputFile>& inputs);
 
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);

@@ -12,8 +12,13 @@ struct CompareOptions : CommonOptions {
   std::vector<std::string> scenarios;
 };
 
-int compare(const CompareOptions& options) {
+const std::vector<std::string> k_formats = {"text", "json", "csv", "html"};
+
+int compare(CompareOptions options) {
   int exit_code = exit_ok;
+  const auto format = format_of(options, k_formats);
+  options.written = {{"-o", options.output}};
+  refuse_overwriting(options.written, options.scenarios);
   std::vector<Run> runs;
   bool all_good = true;
   for (const auto& scenario : options.scenarios) {
@@ -25,10 +30,11 @@ int compare(const CompareOptions& options) {
   std::vector<report::Compared> all;
   for (std::size_t i = 0; i < runs.size(); ++i)
     all.push_back({options.scenarios[i], &runs[i].prediction, &runs[i].loaded.scenario, &runs[i].provenance});
-  const auto format = format_of(options);
-  const auto text = format == "json"  ? report::compare_json(all)
-                    : format == "csv" ? report::compare_csv(all)
-                                      : report::compare_text(all);
+  if (was_interrupted()) return exit_interrupted;  // the last scenario's rows are not whole
+  const auto text = format == "json"   ? report::compare_json(all)
+                    : format == "csv"  ? report::compare_csv(all)
+                    : format == "html" ? report::compare_html(all)
+                                       : report::compare_text(all);
   write_output(options.output, text, exit_code);
   return exit_code;
 }
@@ -46,7 +52,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->required()
       ->expected(2, 26);
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, {"text", "json", "csv"});
+  add_output_options(*command, *options, k_formats);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

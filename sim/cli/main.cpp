@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // fabricast: the command line. Parses, calls the library, maps outcomes to exit codes; nothing else.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "base/assert.hpp"
 #include "cli/command.hpp"
@@ -35,6 +36,17 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+/// A message when the first word is no option and names no subcommand.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].rfind('-', 0) == 0) return "";
+  const auto known = names_of(app);
+  if (std::find(known.begin(), known.end(), arguments[0]) != known.end()) return "";
+  const auto near = nearest_name(arguments[0], known);
+  return fmt::format("unknown command '{}'{}", arguments[0],
+                     near.empty() ? fmt::format(" (commands: {})", fmt::join(known, ", "))
+                                  : fmt::format(": did you mean '{}'?", near));
+}
+
 /// The nearest subcommand or option to a word CLI11 did not know.
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
@@ -48,16 +60,16 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& argu
       return fmt::format("unknown option '{}'", word);
     }
     if (command == &app) {
-      const auto known = names_of(app);
-      if (std::find(known.begin(), known.end(), argument) == known.end()) {
-        const auto near = nearest_name(argument, known);
-        return fmt::format("unknown command '{}'{}", argument,
-                           near.empty() ? "" : fmt::format(": did you mean '{}'?", near));
-      }
+      if (auto unknown = unknown_command(app, {argument}); !unknown.empty()) return unknown;
       command = app.get_subcommand(argument);
     }
   }
   return "";
+}
+
+int refuse(const std::string& message, const std::string& command) {
+  std::fputs(fmt::format("fabricast: {}\n(fabricast {}--help prints the usage)\n", message, command).c_str(), stderr);
+  return exit_usage;
 }
 
 int parse_and_run(std::vector<std::string> arguments) {
@@ -78,23 +90,27 @@ int parse_and_run(std::vector<std::string> arguments) {
   add_schema(app, exit_code);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());
-    if (!arguments.empty()) arguments.resize(1);
     arguments.emplace_back("--help");
   }
   if (arguments.empty()) arguments.emplace_back("--help");
+  // CLI11 lets --help win over everything: words that are no command come first.
+  if (const auto unknown = unknown_command(app, arguments); !unknown.empty()) return refuse(unknown, "");
   try {
     auto reversed = arguments;
     std::reverse(reversed.begin(), reversed.end());
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
-      app.exit(error);
-      return exit_ok;
+      std::ostringstream text;
+      app.exit(error, text, text);
+      write_output("-", text.str(), exit_code);
+      return exit_code;
     }
     auto message = suggestion(app, arguments);
     if (message.empty()) message = error.what();
-    std::fputs(fmt::format("fabricast: {}\n(fabricast --help prints the usage)\n", message).c_str(), stderr);
-    return exit_usage;
+    const auto names = names_of(app);
+    const bool is_known = std::find(names.begin(), names.end(), arguments[0]) != names.end();
+    return refuse(message, is_known ? arguments[0] + " " : "");
   }
   return exit_code;
 }
@@ -105,10 +121,11 @@ int parse_and_run(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   using namespace fabricast::cli;
-  catch_interrupts();
-  std::signal(SIGPIPE, SIG_DFL);
+  catch_signals();
   try {
-    return parse_and_run({argv + 1, argv + argc});
+    int exit_code = parse_and_run({argv + 1, argv + argc});
+    flush_standard_output(exit_code);
+    return exit_code;
   } catch (const fabricast::InternalError& error) {
     std::fputs(fmt::format("fabricast: internal error: {}\n", error.what()).c_str(), stderr);
   } catch (const std::exception& error) {

@@ -21,6 +21,8 @@ struct RunOptions : CommonOptions {
   std::string fabric_csv;
 };
 
+const std::vector<std::string> k_formats = {"text", "json", "csv", "html"};
+
 /// Interrupted, packets lost in a lossless class, or a fabric that came to a stop: said aloud, and in the exit code.
 int outcome(const Prediction& prediction) {
   std::uint64_t drops = 0;
@@ -41,9 +43,24 @@ int outcome(const Prediction& prediction) {
   return drops > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
 }
 
+/// -o, --trace and the files of --fabric-csv.
+std::vector<OutputFile> written_files(const RunOptions& options) {
+  std::vector<OutputFile> files{{"-o", options.output}};
+  if (!options.trace.empty()) {
+    files.push_back({"--trace", options.trace});
+    format_by_suffix(files.back(), {"trace"});
+  }
+  if (options.fabric_csv.empty()) return files;
+  for (const auto* name : report::k_fabric_tables)
+    files.push_back({"--fabric-csv", fmt::format("{}-{}.csv", options.fabric_csv, name)});
+  return files;
+}
+
 int run(RunOptions options) {
   int exit_code = exit_ok;
-  const auto format = format_of(options);
+  const auto format = format_of(options, k_formats);
+  options.written = written_files(options);
+  protect_inputs(options.written, {{options.scenario, ""}});
   if (options.fidelity == "packet" && (!options.trace.empty() || format == "html")) {
     // Pictures without time series would show little.
     if (options.sample_interval.empty()) options.sample_interval = "10 us";
@@ -99,7 +116,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "  fabricast run scenarios/allreduce-dgx-a100-16.yaml --set workload.gpus=64 --format json -o forecast.json");
   command->add_option("SCENARIO", options->scenario, "scenario file (schema fabricast/scenario/1)")->required();
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, {"text", "json", "csv", "html"});
+  add_output_options(*command, *options, k_formats);
   command
       ->add_option("--explain", options->explain,
                    "split the time of one size (64MiB) or client (its name) into terms that add up to it")

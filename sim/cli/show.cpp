@@ -16,15 +16,18 @@ struct ShowOptions : CommonOptions {
 
 constexpr int k_most_open_hosts = 16;
 
+const std::vector<std::string> k_formats = {"text", "dot", "svg"};
+
 int show(const ShowOptions& options) {
   int exit_code = exit_ok;
+  const auto format = format_of(options, k_formats);
   const auto settings = parse_settings(options.settings);
   const auto loaded = load_topology(options.topology, {}, settings);
   if (!loaded) {
     print_faults(loaded.error());
     return exit_input;
   }
-  const auto format = format_of(options);
+  protect_inputs({{"-o", options.output}}, loaded->inputs);
   const bool is_collapsed =
       options.collapse == "on" || (options.collapse == "auto" && loaded->topology.num_hosts() > k_most_open_hosts);
   const auto text = format == "dot"   ? topology_dot(loaded->topology, is_collapsed)
@@ -49,7 +52,7 @@ void add_show(CLI::App& app, int& exit_code) {
   command->add_option("--collapse", options->collapse, "DOT: one node per host; default auto, from 17 hosts")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->type_name("auto|on|off");
-  add_output_options(*command, *options, {"text", "dot", "svg"});
+  add_output_options(*command, *options, k_formats);
   command->callback([options, &exit_code] { exit_code = show(*options); });
 }
 

@@ -50,8 +50,13 @@ std::optional<Scenario> load_first(const ValidateOptions& options, int& exit_cod
   return std::nullopt;
 }
 
-int validate_command(const ValidateOptions& options) {
+const std::vector<std::string> k_formats = {"text", "json", "csv", "svg", "html"};
+
+int validate_command(ValidateOptions options) {
   int exit_code = exit_ok;
+  const auto format = format_of(options, k_formats);
+  options.written = {{"-o", options.output}};
+  refuse_overwriting(options.written, options.logs);
   const auto max_median = options.max_median.empty() ? std::nullopt : parse_share(options.max_median);
   const auto max_p90 = options.max_p90.empty() ? std::nullopt : parse_share(options.max_p90);
   const auto scenario = load_first(options, exit_code);
@@ -67,14 +72,16 @@ int validate_command(const ValidateOptions& options) {
     }
     logs.push_back(std::move(*log));
   }
-  const auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
+  auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
+  if (was_interrupted()) return exit_interrupted;
+  auto& workload = run->prediction.workloads.front();
+  std::erase_if(workload.rows, [](const Row& row) { return row.fabric && !row.fabric->is_finished(); });
   std::vector<Validation> validations;
-  for (const auto& log : logs) validations.push_back(validate(run->prediction.workloads.front(), log));
+  for (const auto& log : logs) validations.push_back(validate(workload, log));
   const report::Validated validated{validations, summarize(std::span<const Validation>(validations)),
-                                    run->prediction.scenario};
-  const auto format = format_of(options);
-  const auto text = format == "json"   ? report::validation_json(validated, run->provenance)
+                                    run->prediction.scenario, &workload, &run->provenance};
+  const auto text = format == "json"   ? report::validation_json(validated)
                     : format == "csv"  ? report::validation_csv(validated)
                     : format == "svg"  ? report::validation_svg(validated)
                     : format == "html" ? report::validation_html(validated)
@@ -111,7 +118,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")
       ->type_name("SHARE");
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, {"text", "json", "csv", "svg", "html"});
+  add_output_options(*command, *options, k_formats);
   command->callback([options, &exit_code] { exit_code = validate_command(*options); });
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "report/fabric_tables.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
@@ -47,11 +48,13 @@ std::string summary_line(const Row& row) {
   const auto at = [&](double share) {
     return times[std::min(times.size() - 1, static_cast<std::size_t>(share * static_cast<double>(times.size())))];
   };
+  const auto which = times.size() == row.flows.size()
+                         ? fmt::format("{} flows: makespan {:.3f} us", times.size(), row.time.us())
+                         : fmt::format("{} of {} flows finished", times.size(), row.flows.size());
   return fmt::format(
-      "# {} flows: makespan {:.3f} us; completion mean {:.3f}, median {:.3f}, 99 % {:.3f}, last {:.3f} us; Jain "
+      "# {}; completion mean {:.3f}, median {:.3f}, 99 % {:.3f}, last {:.3f} us; Jain "
       "{:.4f}\n",
-      row.flows.size(), row.time.us(), sum / static_cast<double>(times.size()), at(0.5), at(0.99), times.back(),
-      jain_index(row.flows));
+      which, sum / static_cast<double>(times.size()), at(0.5), at(0.99), times.back(), jain_index(row.flows));
 }
 
 /// The receiving side of a port: "leaf0 <- spine1".
@@ -174,7 +177,7 @@ double jain_index(const std::vector<FlowTime>& flows) {
 std::string traffic_table(const WorkloadPrediction& workload) {
   std::string out;
   for (const auto& row : workload.rows) {
-    const bool is_stopped = row.fabric && !row.fabric->is_finished();
+    const bool is_stopped = !is_finished(row);
     out += is_stopped ? fmt::format("# {} of {} B: not finished, {} after {:.3f} us\n", row.algorithm, row.size.value,
                                     row.fabric->stop, row.time.us())
                       : fmt::format("# {} of {} B: {:.3f} us ({:.3f} to {:.3f})\n", row.algorithm, row.size.value,

@@ -5,10 +5,19 @@
 #include "report/fabric_tables.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// What a row that did not finish does not have.
+constexpr const char* k_measures[] = {"time_ps",           "low_time_ps",       "high_time_ps",
+                                      "algbw_bytes_per_s", "busbw_bytes_per_s", "messages_per_s"};
+
+}  // namespace
 
 Json row_json(const Row& row) {
   Json out{{"size_bytes", row.size.value},
@@ -23,7 +32,12 @@ Json row_json(const Row& row) {
            {"channels", row.channels},
            {"bottleneck", row.bottleneck},
            {"physical_bound_ps", row.physical_bound.ps},
-           {"is_extrapolated", row.is_extrapolated}};
+           {"is_extrapolated", row.is_extrapolated},
+           {"is_finished", is_finished(row)}};
+  if (!is_finished(row)) {
+    for (const auto* key : k_measures) out[key] = nullptr;
+    out["stopped_at_ps"] = row.time.ps;
+  }
   if (!row.label.empty()) out["label"] = row.label;
   for (const auto& figure : row.figures) out[figure.key] = figure.value;
   out["terms"] = Json::array();
@@ -69,6 +83,7 @@ std::string json(const Document& document) {
   out.update(provenance_json(document.provenance));
   out["scenario"] = prediction.scenario;
   out["topology"] = prediction.topology;
+  out["is_interrupted"] = prediction.is_interrupted;
   if (prediction.workloads.size() == 1) {
     const auto only = workload_json(prediction.workloads[0]);
     for (const auto* key : {"benchmark", "num_ranks", "num_hosts", "assumptions", "rows"}) out[key] = only[key];

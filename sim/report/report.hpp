@@ -2,6 +2,7 @@
 // Results to text. One function per format; all take the same document, so that a new format is a new file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ struct NamedText {
   std::string name;
   std::string text;
 };
+constexpr std::array<const char*, 6> k_fabric_tables = {"flows", "ports", "pauses", "spans", "queues", "rates"};
+/// One text per name, in that order.
 std::vector<NamedText> fabric_csv(const Document& document);
 
 /// The terms of one row with share, parameter and source; they add up to the time.
@@ -63,15 +66,19 @@ struct Compared {
 std::string compare_text(std::span<const Compared> all);
 std::string compare_json(std::span<const Compared> all);
 std::string compare_csv(std::span<const Compared> all);
+/// One file without network access: curves of all, ratios per size, terms and settings that changed.
+std::string compare_html(std::span<const Compared> all);
 
 /// Predicted against measured.
 struct Validated {
   std::span<const Validation> logs;
   ValidationSummary overall;
   std::string scenario;
+  const WorkloadPrediction* workload = nullptr;  ///< what the logs were compared with
+  const Provenance* provenance = nullptr;
 };
 std::string validation_text(const Validated& validated);
-std::string validation_json(const Validated& validated, const Provenance& provenance);
+std::string validation_json(const Validated& validated);
 std::string validation_csv(const Validated& validated);
 /// Curves with the band and errors below, one panel per log.
 std::string validation_svg(const Validated& validated);

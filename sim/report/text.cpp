@@ -39,23 +39,43 @@ bool has_root(Benchmark benchmark) {
   return benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
 }
 
-std::string nccl_table(const WorkloadPrediction& workload, const Workload& asked) {
-  std::string out;
-  out += "#                                                              predicted              80 % band\n";
-  out +=
-      "#       size         count      type   redop    root     time   algbw   busbw  #wrong       low      high  "
-      "algorithm protocol channels\n";
-  out += "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)              (us)      (us)\n";
+/// nccl-tests' last lines, which its users' scripts look for: the plain mean over every row of the table.
+std::string nccl_footer(const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const auto& row : rows) sum += row.busbw.bytes_per_s * 1e-9;
+  const double mean = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+  return fmt::format("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : {:g} \n#\n", mean);
+}
+
+/// nccl-tests' thirteen columns, then ours. No data is checked, so #wrong is N/A as with its `-c 0`; a forecast knows
+/// one time for both halves.
+std::string nccl_table(const WorkloadPrediction& workload, const Workload& asked, bool is_whole) {
+  const auto line = [](const char* size, const char* count, const char* type, const char* operation, const char* root,
+                       const std::string& half, const char* band, const char* ours) {
+    auto text = fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}  {}  {}  {:>18}  {}", size, count, type, operation,
+                            root, half, half, band, ours);
+    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  };
+  std::string out = fmt::format("#{:>49}  {:^31}  {:^31}  {:^18}\n", "", "out-of-place", "in-place", "80 % band");
+  out += line("size", "count", "type", "redop", "root", "   time   algbw   busbw  #wrong", "low      high",
+              "algorithm protocol channels");
+  out += line("(B)", "(elements)", "", "", "", "   (us)  (GB/s)  (GB/s)        ", "(us)      (us)", "");
+  bool all_finished = is_whole;
   for (const auto& row : workload.rows) {
-    out += fmt::format(
-        "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}  {:>8}  {:>8}  {:<9} {:<8} {:>8}\n",
-        row.size.value, element_count(workload.benchmark, row.size, workload.num_ranks), "float",
-        reduces(workload.benchmark) ? "sum" : "none", has_root(workload.benchmark) ? asked.root : -1,
-        short_number(row.time.us()), fmt::format("{:.2f}", row.algbw.bytes_per_s * 1e-9),
-        fmt::format("{:.2f}", row.busbw.bytes_per_s * 1e-9), 0, short_number(row.low_time.us()),
-        short_number(row.high_time.us()), row.algorithm, row.protocol, row.channels);
+    all_finished = all_finished && is_finished(row);
+    if (!is_finished(row)) {
+      out += unfinished_line(row);
+      continue;
+    }
+    const auto half = fmt::format("{:>7}  {:>6.2f}  {:>6.2f}  {:>6}", short_number(row.time.us()),
+                                  row.algbw.bytes_per_s * 1e-9, row.busbw.bytes_per_s * 1e-9, "N/A");
+    out += fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {}  {}  {:>8}  {:>8}  {:<9} {:<8} {:>8}\n", row.size.value,
+                       element_count(workload.benchmark, row.size, workload.num_ranks), "float",
+                       reduces(workload.benchmark) ? "sum" : "none", has_root(workload.benchmark) ? asked.root : -1,
+                       half, half, short_number(row.low_time.us()), short_number(row.high_time.us()), row.algorithm,
+                       row.protocol, row.channels);
   }
-  return out;
+  return all_finished ? out + nccl_footer(workload.rows) : out;
 }
 
 std::string buffer_name(BufferPlace place) { return place == BufferPlace::device ? "DEVICE (D)" : "HOST (H)"; }
@@ -117,6 +137,10 @@ std::string osu_table(const WorkloadPrediction& workload, const Workload& asked)
   out += fmt::format("# {:<8}{:>20}{}{:>14}{:>14}  {}\n", "Size", column,
                      is_rate ? fmt::format("{:>18}", "Messages/s") : "", "low", "high", "protocol");
   for (const auto& row : workload.rows) {
+    if (!is_finished(row)) {
+      out += unfinished_line(row);
+      continue;
+    }
     const auto shown = [&](Duration time) {
       if (!is_bandwidth_test(workload.benchmark)) return fmt::format("{:.2f}", time.us());
       return fmt::format("{:.2f}", time.ps > 0 ? static_cast<double>(row.size.value) / time.seconds() * 1e-6 : 0.0);
@@ -146,6 +170,10 @@ std::string perftest_table(const WorkloadPrediction& workload, const Workload& a
         "high[usec]\n";
   }
   for (const auto& row : workload.rows) {
+    if (!is_finished(row)) {
+      out += unfinished_line(row);
+      continue;
+    }
     if (is_rate) {
       const auto mib = [&](Duration time) {
         return time.ps > 0 ? static_cast<double>(row.size.value) / time.seconds() / 1048576.0 : 0.0;
@@ -167,6 +195,10 @@ std::string system_table(const WorkloadPrediction& workload) {
   std::string out = "#       size          time       rate       low      high  what\n";
   out += "#        (B)          (us)     (GB/s)      (us)      (us)\n";
   for (const auto& row : workload.rows) {
+    if (!is_finished(row)) {
+      out += unfinished_line(row);
+      continue;
+    }
     out += fmt::format("{:>12}  {:>12}  {:>9.3f}  {:>8}  {:>8}  {}\n", row.size.value, short_number(row.time.us()),
                        row.algbw.bytes_per_s * 1e-9, short_number(row.low_time.us()), short_number(row.high_time.us()),
                        row.algorithm);
@@ -199,6 +231,12 @@ std::string bottlenecks(const WorkloadPrediction& workload) {
 
 }  // namespace
 
+bool is_finished(const Row& row) { return !row.fabric || row.fabric->is_finished(); }
+
+std::string unfinished_line(const Row& row) {
+  return fmt::format("# {} B: not finished, {} after {:.3f} us\n", row.size.value, row.fabric->stop, row.time.us());
+}
+
 std::string extrapolation_note(const WorkloadPrediction& workload) {
   std::string sizes;
   for_each_run(
@@ -212,10 +250,10 @@ std::string extrapolation_note(const WorkloadPrediction& workload) {
              : fmt::format("# extrapolated beyond what the parameters were fitted to, with a wider band: {}\n", sizes);
 }
 
-std::string workload_table(const WorkloadPrediction& workload, const Workload& asked) {
+std::string workload_table(const WorkloadPrediction& workload, const Workload& asked, bool is_whole) {
   switch (family_of(workload.benchmark)) {
     case BenchmarkFamily::nccl_tests:
-      return nccl_table(workload, asked);
+      return nccl_table(workload, asked, is_whole);
     case BenchmarkFamily::osu:
       return osu_table(workload, asked);
     case BenchmarkFamily::perftest:
@@ -244,7 +282,8 @@ std::string text(const Document& document) {
       ranks += (d > 0 ? ", " : "") + workload.devices[d];
     if (workload.benchmark != Benchmark::traffic)
       out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
-    out += workload_table(workload, scenario.workloads[w]);
+    out += workload_table(workload, scenario.workloads[w], !prediction.is_interrupted);
+    if (prediction.is_interrupted) out += "# interrupted: sizes that did not finish are missing\n";
     out += extrapolation_note(workload);
     out += fabric_table(workload);
     if (family_of(workload.benchmark) != BenchmarkFamily::sharing) out += "# bottleneck:\n" + bottlenecks(workload);

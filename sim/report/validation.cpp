@@ -2,6 +2,7 @@
 // Predicted against measured, per size and in sum. Fractions in JSON and CSV, percent in text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "report/csv_field.hpp"
@@ -67,6 +68,13 @@ Json choices_json(const Validation& log) {
   return out;
 }
 
+/// Whether the forecast of a size lies outside the range of a fit.
+bool is_extrapolated(const WorkloadPrediction& workload, Bytes size) {
+  const auto row = std::find_if(workload.rows.begin(), workload.rows.end(),
+                                [&](const Row& one) { return one.size == size && one.is_extrapolated; });
+  return row != workload.rows.end();
+}
+
 }  // namespace
 
 Json summary_json(const ValidationSummary& s) {
@@ -102,10 +110,12 @@ std::string validation_text(const Validated& validated) {
   return out;
 }
 
-std::string validation_json(const Validated& validated, const Provenance& provenance) {
+std::string validation_json(const Validated& validated) {
   Json out{{"schema", "fabricast/validation/1"}, {"scenario", validated.scenario}};
   out.update(summary_json(validated.overall));
-  out.update(provenance_json(provenance));
+  out.update(provenance_json(*validated.provenance));
+  out["num_ranks"] = validated.workload->num_ranks;
+  out["num_hosts"] = validated.workload->num_hosts;
   out["logs"] = Json::array();
   for (const auto& log : validated.logs) {
     auto item = summary_json(log.summary);
@@ -118,7 +128,8 @@ std::string validation_json(const Validated& validated, const Provenance& proven
                                 {"low_time_ps", point.low.ps},
                                 {"high_time_ps", point.high.ps},
                                 {"relative_error", point.relative_error},
-                                {"is_inside_band", point.is_inside_band}});
+                                {"is_inside_band", point.is_inside_band},
+                                {"is_extrapolated", is_extrapolated(*validated.workload, point.size)}});
     }
     if (log.explanation) {
       item["explanation"] = {{"parameter", log.explanation->parameter},
@@ -135,12 +146,16 @@ std::string validation_json(const Validated& validated, const Provenance& proven
 
 std::string validation_csv(const Validated& validated) {
   std::string out =
-      "file,size_bytes,predicted_time_ps,measured_time_ps,low_time_ps,high_time_ps,relative_error,is_inside_band\r\n";
+      "file,size_bytes,predicted_time_ps,measured_time_ps,low_time_ps,high_time_ps,relative_error,is_inside_band,"
+      "scenario,num_ranks,num_hosts,fidelity,is_extrapolated\r\n";
+  const auto& workload = *validated.workload;
   for (const auto& log : validated.logs) {
     for (const auto& point : log.points) {
-      out += fmt::format("{},{},{},{},{},{},{:.6g},{}\r\n", csv_field(log.file), point.size.value, point.predicted.ps,
-                         point.measured.ps, point.low.ps, point.high.ps, point.relative_error,
-                         point.is_inside_band ? 1 : 0);
+      out += fmt::format("{},{},{},{},{},{},{:.6g},{},{},{},{},{},{}\r\n", csv_field(log.file), point.size.value,
+                         point.predicted.ps, point.measured.ps, point.low.ps, point.high.ps, point.relative_error,
+                         point.is_inside_band ? 1 : 0, csv_field(validated.scenario), workload.num_ranks,
+                         workload.num_hosts, csv_field(validated.provenance->fidelity),
+                         is_extrapolated(workload, point.size) ? 1 : 0);
     }
   }
   return out;

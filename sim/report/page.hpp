@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every HTML page of ours shares: one file, no script, nothing to fetch; light and dark, desktop, phone and paper.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace fabricast::report {
+
+/// Text as HTML and SVG show it.
+std::string escaped(const std::string& text);
+
+/// A whole page around `body`.
+std::string page(const std::string& title, const std::string& body);
+
+/// A caption and a picture or table that scrolls sideways in its own box when the screen is narrow.
+std::string boxed(const std::string& caption, const std::string& content);
+
+/// The colours of curves and terms as CSS variables and classes, for pages and for SVG files that stand alone.
+extern const char* const k_colour_style;
+
+/// Number of different colours; curve k has the class or variable of k modulo this.
+constexpr std::size_t k_num_colours = 10;
+
+/// "var(--c3)"
+std::string colour(std::size_t index);
+
+}  // namespace fabricast::report
