@@ -10,8 +10,10 @@
 #include <map>
 #include <set>
 
+#include "base/assert.hpp"
 #include "fit/errors.hpp"
 #include "fit/fault.hpp"
+#include "fit/fittable.hpp"
 #include "fit/leave_out.hpp"
 
 namespace fabricast {
@@ -187,6 +189,12 @@ void Calibrator::set_parameters() {
       fitted.entangled_with = data_.parameters()[static_cast<std::size_t>(result_.entangled[i])].parameter.name;
     report_.parameters.push_back(std::move(fitted));
   }
+  if (result_.free_indices.empty() && !is_stopped())
+    report_.warnings.push_back(
+        warning_at({calibration_.file, 0, 0},
+                   fmt::format("these {} points say less of every parameter than is known already: all keep their "
+                               "start, only the band is set",
+                               result_.points.size())));
 }
 
 void Calibrator::set_logs() {
@@ -319,7 +327,9 @@ void Calibrator::set_points() {
   parameters.merge(report_.fitted);
   for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
     const auto& experiment = data_.experiments()[e];
-    const auto table = data_.predict_table(e, result_.x, parameters);
+    const auto forecast = data_.predict_table(e, result_.x, parameters);
+    FABRICAST_ASSERT(forecast.has_value(), "the fitted values of '{}' make no forecast", experiment.name);
+    const auto& table = *forecast;
     std::vector<CalibrationPoint> points;
     for (std::size_t i = 0; i < table.rows.size(); ++i) points.push_back(point_of(e, experiment, i, table.rows[i]));
     mark_outliers(points, std::max(0.12, 4 * report_.logs[e].noise_floor));
@@ -360,9 +370,7 @@ Diagnostics check_calibration(const Calibration& calibration) { return fit::Data
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options) {
   auto data = fit::Dataset::load(calibration);
   if (!data) return tl::unexpected(data.error());
-  if (data->parameters().empty())
-    return tl::unexpected(
-        Diagnostics(1, fit::fault_at({calibration.file, 0, 0}, "no parameter to fit", "list names under 'fit'")));
+  if (auto faults = fit::faults_of_fit(*data, calibration); !faults.empty()) return tl::unexpected(std::move(faults));
   return fit::Calibrator(*data, calibration, options).run();
 }
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
 
-#include "base/assert.hpp"
 #include "fabricast/simulate.hpp"
 #include "fit/fault.hpp"
 
@@ -17,6 +17,7 @@ namespace fabricast::fit {
 
 namespace {
 
+constexpr double k_unforecast = std::numeric_limits<double>::infinity();
 constexpr std::size_t k_topologies_kept = 3;
 constexpr std::size_t k_tables_kept = 6;  ///< per log; a difference quotient needs the middle and its two sides
 
@@ -219,8 +220,8 @@ void Dataset::set_parameters(Experiment& experiment, const Values& x) const {
   }
 }
 
-WorkloadPrediction Dataset::predict_table(std::size_t index, const Values& x, const ParameterSet& extra,
-                                          bool with_terms) {
+std::optional<WorkloadPrediction> Dataset::predict_table(std::size_t index, const Values& x, const ParameterSet& extra,
+                                                         bool with_terms) {
   auto& experiment = experiments_[index];
   set_parameters(experiment, x);
   ParameterSet merged;
@@ -232,30 +233,42 @@ WorkloadPrediction Dataset::predict_table(std::size_t index, const Values& x, co
   ++evaluations_;
   SimulateOptions options;
   options.with_terms = with_terms;
-  auto prediction = simulate(topology_at(index, x, set), experiment.loaded.scenario, set, options);
-  FABRICAST_ASSERT(prediction.has_value(), "a scenario that ran fails with other parameter values");
+  const auto* topology = topology_at(index, x, set);
+  if (topology == nullptr) return std::nullopt;
+  auto prediction = simulate(*topology, experiment.loaded.scenario, set, options);
+  if (!prediction) return std::nullopt;
   return std::move(prediction->workloads.front());
 }
 
 /// Most steps of a fit leave the devices as they are: their topology is built once.
-const Topology& Dataset::topology_at(std::size_t index, const Values& x, const ParameterSet& set) {
+const Topology* Dataset::topology_at(std::size_t index, const Values& x, const ParameterSet& set) {
   const auto& experiment = experiments_[index];
   Values key;
   for (const int i : experiment.uses) {
     if (parameters_[static_cast<std::size_t>(i)].is_of_device) key.push_back(x[static_cast<std::size_t>(i)]);
   }
-  if (key.empty()) return experiment.loaded.topology;
+  if (key.empty()) return &experiment.loaded.topology;
   auto& built = built_[index];
   const auto found = std::find_if(built.begin(), built.end(), [&](const Built& one) { return one.key == key; });
   if (found != built.end()) {
     built.splice(built.begin(), built, found);
-    return built.front().topology;
+    return &built.front().topology;
   }
   auto topology = build_topology(experiment.loaded.topology.spec(), set, experiment.loaded.device_types);
-  FABRICAST_ASSERT(topology.has_value(), "a topology that was built fails with other parameter values");
+  if (!topology) return nullptr;
   built.push_front({std::move(key), std::move(*topology)});
   if (built.size() > k_topologies_kept) built.pop_back();
-  return built.front().topology;
+  return &built.front().topology;
+}
+
+Values Dataset::seconds_of(std::size_t index, const Values& x) {
+  const auto num_sizes = experiments_[index].sizes.size();
+  Values out;
+  if (const auto table = predict_table(index, x, {}, false)) {
+    for (const auto& row : table->rows) out.push_back(row.time.ps > 0 ? row.time.seconds() : k_unforecast);
+  }
+  out.resize(num_sizes, k_unforecast);
+  return out;
 }
 
 const Values& Dataset::predict(std::size_t index, const Values& x) {
@@ -267,8 +280,7 @@ const Values& Dataset::predict(std::size_t index, const Values& x) {
     known.splice(known.begin(), known, it);
     return known.front().seconds;
   }
-  Known fresh{std::move(key), {}};
-  for (const auto& row : predict_table(index, x, {}, false).rows) fresh.seconds.push_back(row.time.seconds());
+  Known fresh{std::move(key), seconds_of(index, x)};
   known.push_front(std::move(fresh));
   if (known.size() > k_tables_kept) known.pop_back();
   return known.front().seconds;
@@ -282,14 +294,9 @@ bool Dataset::find_uses(const Values& x) {
     experiment.uses.resize(parameters_.size());
     for (std::size_t i = 0; i < parameters_.size(); ++i) experiment.uses[i] = static_cast<int>(i);
     built_[e].clear();
-    const auto seconds_at = [&](const Values& at) {
-      Values out;
-      for (const auto& row : predict_table(e, at, {}, false).rows) out.push_back(row.time.seconds());
-      return out;
-    };
     std::set<std::string, std::less<>> reads;
     experiment.current.collect_reads(&reads);
-    const auto base = seconds_at(x);
+    const auto base = seconds_of(e, x);
     experiment.current.collect_reads(nullptr);
     std::vector<int> uses;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -300,7 +307,7 @@ bool Dataset::find_uses(const Values& x) {
         if (is_used) break;
         auto moved = x;
         moved[i] = std::clamp(x[i] + std::log(ratio), std::log(parameters_[i].low), std::log(parameters_[i].high));
-        is_used = seconds_at(moved) != base;
+        is_used = seconds_of(e, moved) != base;
       }
       if (is_used) uses.push_back(static_cast<int>(i));
     }

@@ -53,11 +53,12 @@ class Dataset {
   [[nodiscard]] const Diagnostics& warnings() const { return warnings_; }
   [[nodiscard]] int evaluations() const { return evaluations_; }
 
-  /// Predicted seconds of every size of a log; `x` = logarithms of all free parameters.
+  /// Predicted seconds of every size of a log; `x` = logarithms of all free parameters. Infinite where the scenario
+  /// cannot be forecast with these values: no step of a fit goes there.
   const Values& predict(std::size_t experiment, const Values& x);
-  /// The whole table, with `extra` parameters set last.
-  WorkloadPrediction predict_table(std::size_t experiment, const Values& x, const ParameterSet& extra,
-                                   bool with_terms = true);
+  /// The whole table, with `extra` parameters set last; absent where the scenario cannot be forecast.
+  std::optional<WorkloadPrediction> predict_table(std::size_t experiment, const Values& x, const ParameterSet& extra,
+                                                  bool with_terms = true);
   /// Finds out which log depends on which parameter, around `x`. Returns true when that has changed.
   bool find_uses(const Values& x);
 
@@ -77,8 +78,10 @@ class Dataset {
   void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);
   void hold_out(const Calibration& calibration);
+  Values seconds_of(std::size_t experiment, const Values& x);
   void set_parameters(Experiment& experiment, const Values& x) const;
-  const Topology& topology_at(std::size_t experiment, const Values& x, const ParameterSet& set);
+  /// nullptr when the devices' values make no topology.
+  const Topology* topology_at(std::size_t experiment, const Values& x, const ParameterSet& set);
 
   std::vector<Experiment> experiments_;
   std::vector<FreeParameter> parameters_;

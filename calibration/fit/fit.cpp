@@ -221,6 +221,7 @@ FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_it
 
 std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vector<double>& point_weights) const {
   const auto n = static_cast<Index>(at.solution.x.size());
+  if (n == 0) return at.x;
   const auto& s = at.solution;
   Eigen::MatrixXd a = Eigen::MatrixXd::Zero(n, n);
   Eigen::VectorXd b = Eigen::VectorXd::Zero(n);
@@ -250,6 +251,7 @@ std::optional<Values> Fitter::gauss_newton(const FitResult& at, const std::vecto
 }
 
 std::vector<double> Fitter::bootstrap(const FitResult& at, int samples) const {
+  if (at.points.empty()) return at.deviation;
   std::mt19937_64 random(1);
   std::vector<Values> drawn;
   for (int sample = 0; sample < samples; ++sample) {

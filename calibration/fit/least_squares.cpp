@@ -74,6 +74,7 @@ class Solver {
     double lambda = 1;
     double growth = 2;
     int stalled = 0;
+    if (size() == 0) return;  // nothing to move
     for (; out_.iterations < options_.max_iterations && stalled < 3 && may_go_on(); ++out_.iterations) {
       const auto trial = step(lambda);
       const auto residuals = evaluate(trial);
@@ -206,6 +207,7 @@ class Solver {
 
   void finish() {
     const auto n = size();
+    if (n == 0) return;  // nothing is free: no covariance
     MatrixXd a = normal_;
     for (Index i = 0; i < n; ++i) {
       if (a(i, i) == 0) a(i, i) = 1e-300;
@@ -253,7 +255,10 @@ std::vector<Values> jacobian(const Problem& problem, const Values& x, const Valu
     FABRICAST_ASSERT(above.size() == below.size(), "residuals change their number");
     out.emplace_back(above.size(), 0);
     const double width = up[i] - down[i];
-    for (std::size_t k = 0; k < above.size() && width > 0; ++k) out[i][k] = (above[k] - below[k]) / width;
+    for (std::size_t k = 0; k < above.size() && width > 0; ++k) {
+      const double slope = (above[k] - below[k]) / width;
+      out[i][k] = std::isfinite(slope) ? slope : 0;  // beside the step nothing could be evaluated: no direction
+    }
   }
   return out;
 }

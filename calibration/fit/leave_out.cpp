@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/assert.hpp"
+
 namespace fabricast::fit {
 
 namespace {
@@ -43,10 +45,13 @@ std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
   // The parameters' own share of the band only.
   for (const auto* name : {"model.relative_error", "model.extrapolation_error"})
     parameters.set({name, 0, Dimension::number, 0, 0, Confidence::fitted, "", {}});
-  const auto table = data_.predict_table(e, x, parameters);
+  auto table = data_.predict_table(e, x, parameters);
+  // A step without some points may end where nothing can be forecast: then it is not made.
+  if (!table && x != result_.x) return forecasts(e, result_.x);
+  FABRICAST_ASSERT(table.has_value(), "the fitted values of '{}' make no forecast", experiment.name);
   std::vector<Forecast> out;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const auto& row = table.rows[i];
+  for (std::size_t i = 0; i < table->rows.size(); ++i) {
+    const auto& row = table->rows[i];
     Forecast one;
     one.experiment = e;
     one.point.log = e;

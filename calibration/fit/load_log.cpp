@@ -103,20 +103,33 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
     experiment.sizes.push_back(size);
     experiment.seconds.push_back(percentile(times, 0.5));
   }
+  if (experiment.sizes.empty()) {
+    faults.push_back(
+        fault_at(log.location, fmt::format("'{}' has no row with a size and a time above zero", log.file)));
+    return;
+  }
   experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
   add_experiment(std::move(experiment), table->header.num_ranks, faults);
 }
 
-/// Runs the scenario for one size: it must run, and on as many ranks as the log says.
+/// Runs the scenario once: it must run for every measured size, and on as many ranks as the log says.
 void Dataset::add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults) {
   const auto& log = experiment.spec;
-  auto one_size = experiment.loaded.scenario;
-  one_size.workloads.front().sizes.resize(1);
-  const auto probe = simulate(experiment.loaded.topology, one_size, experiment.loaded.parameters);
+  SimulateOptions options;
+  options.with_terms = false;
+  const auto& scenario = experiment.loaded.scenario;
+  const auto probe = simulate(experiment.loaded.topology, scenario, experiment.loaded.parameters, options);
   if (!probe) return add_faults(log, probe.error(), false, faults);
+  for (const auto& row : probe->workloads.front().rows) {
+    if (row.time.ps > 0) continue;
+    faults.push_back(fault_at(log.location, fmt::format("the forecast of {} takes no time, so that no ratio to the "
+                                                        "measurement exists",
+                                                        to_string(row.size))));
+    return;
+  }
   experiment.num_ranks = probe->workloads.front().num_ranks;
   experiment.num_hosts = probe->workloads.front().num_hosts;
-  const bool is_collection = one_size.workloads.front().benchmark == Benchmark::host_copies;
+  const bool is_collection = scenario.workloads.front().benchmark == Benchmark::host_copies;
   if (logged_ranks && *logged_ranks != experiment.num_ranks && !is_collection)
     warnings_.push_back(warning_at(log.location, fmt::format("'{}' has {} ranks, its workload {}", log.file,
                                                              *logged_ranks, experiment.num_ranks)));

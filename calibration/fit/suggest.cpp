@@ -226,8 +226,9 @@ class Suggestion {
         auto moved = x;
         moved[parameter] += std::log(ratio);
         const auto& seconds = data.predict(e, moved);
-        for (std::size_t i = 0; i < base.size(); ++i)
-          largest = std::max(largest, std::abs(std::log(seconds[i] / base[i])));
+        for (std::size_t i = 0; i < base.size(); ++i) {
+          if (std::isfinite(seconds[i])) largest = std::max(largest, std::abs(std::log(seconds[i] / base[i])));
+        }
       }
     }
     return largest;
@@ -241,8 +242,13 @@ class Suggestion {
     const auto start = fitter.at_start();
     std::string out = "fit:\n";
     std::string weak;
+    std::size_t strongest = 0;  // of the weak ones, or the first: a file that fits nothing would be refused
+    double most = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (!start.is_free[i] || largest_change(data, i, x) < k_matters) continue;
+      const double change = start.is_free[i] ? largest_change(data, i, x) : 0;
+      if (change > most) strongest = i;
+      most = std::max(most, change);
+      if (change < k_matters) continue;
       const auto& name = data.parameters()[i].parameter.name;
       // A limit that another one hides has no derivative at the start: the fit finds out.
       const double left = start.data_deviation_ratio[i];
@@ -251,7 +257,7 @@ class Suggestion {
       else
         weak += fmt::format("  # {}: {{}}\n", name);
     }
-    if (out == "fit:\n") out += fmt::format("  {}: {{}}\n", data.parameters().front().parameter.name);
+    if (out == "fit:\n") out += fmt::format("  {}: {{}}\n", data.parameters()[strongest].parameter.name);
     if (!weak.empty()) out += "  # These matter too, but these logs say less of them than is known already:\n" + weak;
     return out;
   }

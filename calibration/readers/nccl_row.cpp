@@ -27,11 +27,12 @@ bool is_date_or_clock(std::string_view word) {
   return (word.size() == 10 && shape(4, '-') && shape(7, '-')) || (word.size() >= 8 && shape(2, ':') && shape(5, ':'));
 }
 
-/// The words after "size count type" and what they are.
-struct Tail {
-  std::vector<Word> words;
-  std::string reduction;
-};
+/// A rank, or -1 for none.
+std::optional<int> root_of(std::string_view word) {
+  if (word == "-1") return -1;
+  const auto rank = parse_count(word);
+  return rank && *rank < 1'000'000 ? std::optional(static_cast<int>(*rank)) : std::nullopt;
+}
 
 /// Position of the size word: the first whole number followed by a count and a datatype.
 std::size_t size_position(std::span<const Word> words) {
@@ -80,6 +81,7 @@ Halves halves_of(const Columns& columns) {
 struct Half {
   std::optional<Printed> time_us, algbw, busbw, min_us, max_us, p99_us, cv_percent;
   std::optional<std::int64_t> wrong;
+  std::optional<bool> is_checked;  ///< false when #wrong is N/A
 };
 
 Half read_half(std::span<const Word> words, std::span<const std::string> names) {
@@ -87,6 +89,7 @@ Half read_half(std::span<const Word> words, std::span<const std::string> names) 
   for (std::size_t i = 0; i < std::min(words.size(), names.size()); ++i) {
     const auto number = parse_printed(words[i].text);
     const auto& name = names[i];
+    if (name.ends_with("wrong") || name == "error") half.is_checked = number.has_value();
     if (is_time_column(name))
       half.time_us = number;
     else if (name == "algbw")
@@ -107,14 +110,35 @@ Half read_half(std::span<const Word> words, std::span<const std::string> names) 
   return half;
 }
 
-/// True when the printed algbw is what size / time gives, within the digits printed of both.
-bool is_consistent(Bytes size, const Half& half) {
+/// What the printed algbw may deviate from size / time, within the digits printed of both, GB/s.
+double slack_of(const Half& half, double algbw, double further = 0.005) {
+  // 0.5 % beside the last digits: some versions round the size down to whole elements of all ranks.
+  return half.algbw->half_unit * 1.01 + algbw * (half.time_us->relative_rounding() * 1.5 + further);
+}
+
+/// bytes per us -> GB/s
+double algbw_of(Bytes size, const Half& half) { return static_cast<double>(size.value) / (half.time_us->value * 1e3); }
+
+/// True when the printed algbw is `scale` times what size / time gives.
+bool is_consistent(Bytes size, const Half& half, double scale) {
   if (!half.time_us || half.time_us->value <= 0 || half.time_us->value > 1e12) return false;
   if (!half.algbw) return true;
-  const double algbw = static_cast<double>(size.value) / (half.time_us->value * 1e3);  // bytes per us -> GB/s
-  // 0.5 % beside the last digits: some versions round the size down to whole elements of all ranks.
-  const double slack = half.algbw->half_unit * 1.01 + algbw * (half.time_us->relative_rounding() * 1.5 + 0.005);
-  return std::abs(half.algbw->value - algbw) <= slack;
+  const double algbw = scale * algbw_of(size, half);
+  return std::abs(half.algbw->value - algbw) <= slack_of(half, algbw);
+}
+
+/// Of a half that is_consistent() refuses.
+std::optional<NcclRow::Scale> scale_of(Bytes size, const Half& half) {
+  constexpr double k_least = 0.49;  // (n - 1) / n of two ranks
+  if (!half.time_us || !half.algbw || !half.busbw || half.time_us->value <= 0 || size.value <= 0) return std::nullopt;
+  const double algbw = algbw_of(size, half);
+  const double scale = half.algbw->value / algbw;
+  // Rounding to whole elements is no part of a MiB: there the digits tell the ranks apart.
+  constexpr std::int64_t k_no_rounding = 1 << 20;
+  const double slack = slack_of(half, half.algbw->value, size.value < k_no_rounding ? 0.005 : 1e-4) / algbw;
+  const bool is_busbw = std::abs(half.busbw->value - half.algbw->value) <= half.algbw->half_unit * 1.01;
+  if (!is_busbw || scale + slack < k_least || scale >= 1) return std::nullopt;
+  return NcclRow::Scale{scale - slack, scale + slack};
 }
 
 void fill_primary(MeasuredRow& row, const Half& half) {
@@ -137,31 +161,35 @@ bool is_in_place_alone(const Line& line, std::span<const Word> words, std::size_
   return gap >= k_blank_half || line.is_terminated;
 }
 
-/// Fills the row from one or two halves at `words[half_at]`; returns the fault, empty when there is none.
-std::string fill_halves(MeasuredRow& row, const Line& line, std::span<const Word> words, std::size_t half_at,
-                        const Columns& columns) {
+/// Fills the row from one or two halves at `words[half_at]`, or says what is wrong with it.
+NcclRow with_halves(MeasuredRow row, const Line& line, std::span<const Word> words, std::size_t half_at,
+                    const Columns& columns, double algbw_scale) {
   const auto halves = halves_of(columns);
   const std::size_t length = halves.first.size();
   auto values = words.subspan(half_at);
   const Half first = read_half(values.first(std::min(length, values.size())), halves.first);
-  if (!first.time_us) return "row has no time";
-  if (!is_consistent(row.size, first)) return "row lost: algbw is not size / time, so a digit or a column is missing";
+  if (!first.time_us) return {std::nullopt, "row has no time", {}};
+  if (!is_consistent(row.size, first, algbw_scale))
+    return {std::nullopt, "row lost: algbw is not size / time, so a digit or a column is missing",
+            scale_of(row.size, first)};
   fill_primary(row, first);
-  if (halves.second.empty()) return {};
+  if (row.printed_algbw) row.printed_algbw->bytes_per_s /= algbw_scale;
+  if (halves.second.empty()) return {std::move(row), {}, {}};
   if (values.size() == length && is_in_place_alone(line, words, half_at)) {
     row.in_place_time = row.time;
     row.is_in_place_only = true;
-    return {};
+    return {std::move(row), {}, {}};
   }
-  if (values.size() <= length) return {};
+  if (values.size() <= length) return {std::move(row), {}, {}};
   const Half second = read_half(values.subspan(length), halves.second);
   const bool is_cut = !second.algbw || (values.size() == length + 2 && !line.is_terminated);
-  if (!is_cut && is_consistent(row.size, second)) row.in_place_time = from_us(second.time_us->value);
-  return {};
+  if (!is_cut && is_consistent(row.size, second, algbw_scale)) row.in_place_time = from_us(second.time_us->value);
+  if (first.is_checked.value_or(false)) row.is_in_place_checked = second.is_checked;
+  return {std::move(row), {}, {}};
 }
 
 /// A row of a table from which the author cut columns: the header names all that is left.
-NcclRow parse_trimmed_row(const Line& line, std::span<const Word> words, const Columns& columns) {
+NcclRow parse_trimmed_row(const Line& line, std::span<const Word> words, const Columns& columns, double algbw_scale) {
   if (words.size() != columns.size()) return {};
   const auto size_at = static_cast<std::size_t>(std::find(columns.begin(), columns.end(), "size") - columns.begin());
   const auto time = std::find_if(columns.begin(), columns.end(), is_time_column);
@@ -170,9 +198,8 @@ NcclRow parse_trimmed_row(const Line& line, std::span<const Word> words, const C
   MeasuredRow row;
   row.size = {*size};
   row.line = line.number;
-  std::string fault = fill_halves(row, line, words, static_cast<std::size_t>(time - columns.begin()), columns);
-  if (!fault.empty()) return {std::nullopt, std::move(fault)};
-  return {std::move(row), {}};
+  const auto half_at = static_cast<std::size_t>(time - columns.begin());
+  return with_halves(std::move(row), line, words, half_at, columns, algbw_scale);
 }
 
 }  // namespace
@@ -192,19 +219,20 @@ Columns nccl_header_columns(std::string_view line) {
   return has_time && has("algbw") && has("busbw") ? columns : Columns{};
 }
 
-NcclRow parse_nccl_row(const Line& line, const Columns& columns) {
+NcclRow parse_nccl_row(const Line& line, const Columns& columns, double algbw_scale) {
   auto words = split_words(line.text);
   while (words.size() > 4 && is_date_or_clock(words.back().text)) words.pop_back();
   const std::size_t at = size_position(words);
   if (at == k_not_found) {
     const bool is_trimmed = !columns.empty() && std::find(columns.begin(), columns.end(), "type") == columns.end();
-    return is_trimmed ? parse_trimmed_row(line, words, columns) : NcclRow{};
+    return is_trimmed ? parse_trimmed_row(line, words, columns, algbw_scale) : NcclRow{};
   }
   const auto is_second_row = [](const Word& word) { return is_datatype(word.text); };
   if (std::any_of(words.begin() + static_cast<std::ptrdiff_t>(at) + 3, words.end(), is_second_row))
-    return {std::nullopt, "row lost: two lines run into each other"};
+    return {std::nullopt, "row lost: two lines run into each other", {}};
   MeasuredRow row;
   row.size = {*parse_count(words[at].text)};
+  row.count = parse_count(words[at + 1].text);
   row.datatype = words[at + 2].text;
   row.line = line.number;
   std::size_t next = at + 3;
@@ -212,13 +240,11 @@ NcclRow parse_nccl_row(const Line& line, const Columns& columns) {
   const std::size_t num_values = words.size() - next;
   Columns expected = tail_columns(columns);
   if (expected.empty()) expected = guess_columns(num_values);
-  if (!expected.empty() && expected.front() == "root") ++next;
+  if (!expected.empty() && expected.front() == "root" && next < words.size()) row.root = root_of(words[next++].text);
   if (!line.is_terminated && num_values < expected.size()) words.pop_back();
   constexpr std::size_t k_fewest = 2;  // time algbw
-  if (words.size() < next + k_fewest) return {std::nullopt, "row lost: it breaks off before its time is complete"};
-  std::string fault = fill_halves(row, line, words, next, expected);
-  if (!fault.empty()) return {std::nullopt, std::move(fault)};
-  return {std::move(row), {}};
+  if (words.size() < next + k_fewest) return {std::nullopt, "row lost: it breaks off before its time is complete", {}};
+  return with_halves(std::move(row), line, words, next, expected, algbw_scale);
 }
 
 }  // namespace fabricast::readers

@@ -29,9 +29,15 @@ Columns nccl_header_columns(std::string_view line);
 struct NcclRow {
   std::optional<MeasuredRow> row;
   std::string fault;
+  /// algbw / (size / time) as the printed digits allow, of a row that was lost because this is not 1 and whose busbw is
+  /// its algbw: so nccl-tests printed all_gather and reduce_scatter before it counted a rank's own share.
+  struct Scale {
+    double low = 0, high = 0;
+  };
+  std::optional<Scale> scale;
 };
 
-/// Reads a row under the header `columns` (may be empty: unknown).
-NcclRow parse_nccl_row(const Line& line, const Columns& columns);
+/// Reads a row under the header `columns` (may be empty: unknown), whose algbw is `algbw_scale` times size / time.
+NcclRow parse_nccl_row(const Line& line, const Columns& columns, double algbw_scale = 1);
 
 }  // namespace fabricast::readers

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "readers/nccl_content.hpp"
 #include "readers/nccl_row.hpp"
 #include "readers/readers.hpp"
 
@@ -133,7 +134,8 @@ class SectionReader {
   }
 
   void read_other(const Line& line) {
-    auto [row, fault] = parse_nccl_row(line, columns_);
+    auto [row, fault, scale] = parse_nccl_row(line, columns_);
+    if (row || !fault.empty()) row_lines_.push_back({line, columns_, scale});
     if (row) {
       table(line).rows.push_back(std::move(*row));
     } else if (!fault.empty()) {
@@ -149,6 +151,8 @@ class SectionReader {
     std::sort(table_->header.ranks.begin(), table_->header.ranks.end(),
               [](const auto& a, const auto& b) { return a.rank < b.rank; });
     summarize_ranks(table_->header);
+    read_scaled_rows(log_, row_lines_, *table_);
+    row_lines_.clear();
     complete_from_provenance(log_, *table_);
     recompute_bandwidths(*table_);
     tables_.push_back(std::move(*table_));
@@ -158,6 +162,7 @@ class SectionReader {
   const LogText& log_;
   std::optional<MeasuredLog> table_;
   std::vector<MeasuredLog> tables_;
+  std::vector<RowLine> row_lines_;  ///< of the table
   Columns columns_;
   std::optional<Benchmark> named_before_;  ///< by a command line above the table
 };

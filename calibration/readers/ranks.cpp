@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "readers/nccl_content.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast::readers {
@@ -67,8 +68,16 @@ void summarize_ranks(MeasuredHeader& header) {
       header.device_names.push_back(rank.device_name);
     }
   }
-  header.num_ranks = static_cast<int>(header.ranks.size() / groups.size());
+  // An abridged list shows some of the ranks only: the highest number says how many there are.
+  const auto highest = std::max_element(header.ranks.begin(), header.ranks.end(),
+                                        [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  const auto num_all = std::max(header.ranks.size(), static_cast<std::size_t>(highest->rank) + 1);
+  header.num_ranks = static_cast<int>(num_all / groups.size());
   header.num_hosts = static_cast<int>(header.hosts.size());
+  if (num_all > header.ranks.size()) {
+    if (num_all % header.hosts.size() == 0) header.ranks_per_host = static_cast<int>(num_all / header.hosts.size());
+    return;
+  }
   header.ranks_per_host = std::max_element(per_host.begin(), per_host.end(), [](const auto& a, const auto& b) {
                             return a.second < b.second;
                           })->second;
@@ -120,8 +129,8 @@ void complete_from_provenance(const LogText& log, MeasuredLog& table) {
   if (!table.benchmark) {
     const auto it = log.provenance.find("benchmark");
     if (it != log.provenance.end()) table.benchmark = benchmark_in(it->second);
-    if (!table.benchmark && is_nccl(table)) table.benchmark = nccl_benchmark_of_file(log.name);
     if (table.benchmark && !is_of_format(*table.benchmark, table.format)) table.benchmark.reset();
+    if (!table.benchmark && is_nccl(table)) recognise_benchmark(log.name, table);
   }
   if (!table.header.num_ranks) table.header.num_ranks = ranks_of_provenance(log, table);
   if (is_nccl(table) && correct_ranks(log, table)) return;
@@ -135,3 +144,14 @@ void complete_from_provenance(const LogText& log, MeasuredLog& table) {
 }
 
 }  // namespace fabricast::readers
+
+namespace fabricast {
+
+void set_benchmark(MeasuredLog& table, Benchmark benchmark) {
+  table.benchmark = benchmark;
+  table.possible_benchmarks.clear();
+  if (!table.header.num_ranks) table.header.num_ranks = readers::ranks_of_printed_bandwidths(table).only();
+  readers::recompute_bandwidths(table);
+}
+
+}  // namespace fabricast

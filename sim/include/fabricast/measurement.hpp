@@ -65,10 +65,13 @@ struct MeasuredRow {
   std::optional<Duration> compute_time;             ///< OSU non-blocking
   std::optional<Duration> pure_communication_time;  ///< OSU non-blocking
   std::optional<std::int64_t> num_iterations;
-  std::optional<std::int64_t> num_wrong;  ///< nccl-tests; absent when not checked (N/A)
-  std::string datatype;                   ///< nccl-tests, OSU; empty when not printed
-  std::string reduction;                  ///< nccl-tests
-  int line = 0;                           ///< 1-based line of the file; 0 in JSON
+  std::optional<std::int64_t> num_wrong;    ///< nccl-tests; absent when not checked (N/A)
+  std::string datatype;                     ///< nccl-tests, OSU; empty when not printed
+  std::string reduction;                    ///< nccl-tests; "none" where there is none, empty when not printed
+  std::optional<std::int64_t> count;        ///< nccl-tests: elements of one rank's share
+  std::optional<int> root;                  ///< nccl-tests; -1 = the collective has none
+  std::optional<bool> is_in_place_checked;  ///< nccl-tests; false when its #wrong is N/A
+  int line = 0;                             ///< 1-based line of the file; 0 in JSON
 };
 
 /// A device line of nccl-tests.
@@ -167,7 +170,8 @@ struct MeasuredLog {
   std::string file;
   LogFormat format = LogFormat::nccl_tests;
   std::optional<Benchmark> benchmark;  ///< absent when the log does not say, or the program is not one we forecast
-  std::string title;                   ///< as printed: "OSU MPI Allreduce Latency Test v5.7"
+  std::vector<Benchmark> possible_benchmarks;     ///< nccl-tests: collectives whose columns look so, when several do
+  std::string title;                              ///< as printed: "OSU MPI Allreduce Latency Test v5.7"
   std::map<std::string, std::string> provenance;  ///< `# key: value` lines before "# ---- raw output below ----"
   MeasuredHeader header;
   std::vector<MeasuredRow> rows;         ///< in file order
@@ -193,6 +197,9 @@ std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, con
 
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);
+
+/// Says which collective a table of nccl-tests is of; ranks and bus bandwidths follow.
+void set_benchmark(MeasuredLog& table, Benchmark benchmark);
 
 /// busbw / algbw of nccl-tests: 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and alltoall, 1
 /// elsewhere; n = ranks in one group.

@@ -232,13 +232,16 @@ TEST_CASE("a file with several runs gives a table for each") {
   CHECK(only->warnings[0].message == "the log has 2 tables; the one that begins here is used");
 }
 
-TEST_CASE("the benchmark is taken from the command line, else from the file's header, else from its name") {
+TEST_CASE("the benchmark is taken from the command line, else from the file's header, else from its rows and name") {
   CHECK(table_of("$ mpirun -np 2 ./build/reduce_scatter_perf -b 8\n" + k_header + k_row + "\n").benchmark ==
         Benchmark::reduce_scatter_perf);
   CHECK(table_of("# benchmark: nccl-tests alltoall_perf -g 2\n# ---- raw output below ----\n" + k_header + k_row + "\n")
             .benchmark == Benchmark::alltoall_perf);
   CHECK(table_of(k_header + k_row + "\n", "v100-8gpu-allreduce.txt").benchmark == Benchmark::all_reduce_perf);
-  CHECK_FALSE(table_of(k_header + k_row + "\n").benchmark.has_value());
+  // Two ranks: busbw = algbw, summed, no root, an in-place form.
+  CHECK(table_of(k_header + k_row + "\n").benchmark == Benchmark::all_reduce_perf);
+  // Without the columns that tell.
+  CHECK_FALSE(table_of("# size time algbw busbw\n 1048576 20.29 51.68 51.68\n").benchmark.has_value());
 }
 
 TEST_CASE("header lines of a collected file are kept by key and are no part of the table") {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits that have little or nothing to work with end with an answer or a plain message: few rows, equal rows, rows that
+// contradict each other, parameters that nothing depends on, everything held out.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "fabricast/calibration.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using test::Folder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string topology() { return (fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "fdr-kepler-pair.yaml").string(); }
+
+/// Rows of osu_bw: size, MB/s.
+std::string osu_bw(const std::string& rows) {
+  return "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n" + rows;
+}
+
+struct Outcome {
+  std::optional<CalibrationReport> report;
+  std::string message;
+};
+
+Outcome calibrate_text(const Folder& folder, const std::string& logs, const std::string& fit,
+                       const std::string& further = {}) {
+  folder.write("c.yaml", fmt::format("schema: fabricast/calibration/1\nname: x\ntopology: {}\nlogs:\n{}fit:\n{}{}",
+                                     topology(), logs, fit, further));
+  Outcome out;
+  const auto calibration = load_calibration((folder.path / "c.yaml").string());
+  if (!calibration) {
+    out.message = render(calibration.error());
+    return out;
+  }
+  auto report = calibrate(*calibration);
+  if (!report) out.message = render(report.error());
+  if (report) out.report = std::move(*report);
+  return out;
+}
+
+std::string log_entry(const std::string& file, const std::string& keys = {}) {
+  return fmt::format("  - {{file: {}, workload: {{benchmark: osu_bw}}{}}}\n", file, keys);
+}
+
+void check_sound(const CalibrationReport& report) {
+  CHECK(std::isfinite(report.model_error));
+  CHECK(std::isfinite(report.extrapolation));
+  REQUIRE_FALSE(report.errors.empty());
+  for (const auto& [name, p] : report.fitted.all()) {
+    CAPTURE(name);
+    CHECK(std::isfinite(p.value));
+    CHECK(p.low <= p.value);
+    CHECK(p.value <= p.high);
+  }
+  for (const auto& p : report.points) CHECK(p.predicted.ps > 0);
+  for (const auto& one : report.errors) CHECK(std::isfinite(one.summary.p90_abs_error));
+  CHECK(parameters_yaml(report).find("nan") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a fit of a parameter that no forecast depends on is refused by name") {
+  const Folder folder("unused");
+  folder.write("a.txt", osu_bw("1024 1000.00\n4096 3000.00\n"));
+  const auto out = calibrate_text(folder, log_entry("a.txt"), "  nccl.base_time.ring.ll: {}\n");
+  CHECK_FALSE(out.report.has_value());
+  CHECK(out.message.find("c.yaml:7:3: error: no forecast of the fitted logs depends on 'nccl.base_time.ring.ll'") !=
+        std::string::npos);
+  CHECK(out.message.find("--explain") != std::string::npos);
+}
+
+TEST_CASE("more unused parameters than fit a line are counted") {
+  const Folder folder("unused-many");
+  folder.write("a.txt", osu_bw("1024 1000.00\n4096 3000.00\n"));
+  const auto out = calibrate_text(folder, log_entry("a.txt"), "  nccl.base_time.ring.*: {}\n");
+  CHECK_FALSE(out.report.has_value());
+  CHECK(out.message.find("'nccl.base_time.ring.ll', ") != std::string::npos);
+  CHECK(out.message.find(" more\n") != std::string::npos);
+}
+
+TEST_CASE("a calibration whose points are all held out says so") {
+  const Folder folder("all-held-out");
+  folder.write("a.txt", osu_bw("1024 1000.00\n4096 3000.00\n"));
+  const auto fit = std::string("  mpi.open-mpi-ucx.*: {}\n");
+  const std::pair<std::string, std::string> ways[] = {{", hold_out: on", ""},
+                                                      {"", "hold_out: {sizes: [1 KiB, 4 KiB]}\n"},
+                                                      {"", "hold_out: {ranks: [2]}\n"},
+                                                      {"", "hold_out: {hosts: [2]}\n"}};
+  for (const auto& [keys, further] : ways) {
+    CAPTURE(keys + further);
+    const auto out = calibrate_text(folder, log_entry("a.txt", keys), fit, further);
+    CHECK_FALSE(out.report.has_value());
+    CHECK(out.message.find("all 2 measured points are held out, none is left to fit") != std::string::npos);
+  }
+}
+
+TEST_CASE("a log that says less of a parameter than is known already leaves it at its start, with a warning") {
+  const Folder folder("undetermined");
+  folder.write("a.txt", osu_bw("1024 1000.00\n4096 3000.00\n"));
+  const auto out = calibrate_text(folder, log_entry("a.txt"), "  connect-ib.latency: {prior: 1e-4}\n");
+  REQUIRE_MESSAGE(out.report.has_value(), out.message);
+  check_sound(*out.report);
+  REQUIRE(out.report->parameters.size() == 1);
+  CHECK(out.report->parameters[0].parameter.value == out.report->parameters[0].start);
+  CHECK(render(out.report->warnings).find("say less of every parameter than is known already") != std::string::npos);
+}
+
+TEST_CASE("logs without a usable row are refused, not fitted") {
+  const Folder folder("rowless");
+  for (const char* rows : {"", "1024 nan\n", "1024 inf\n", "1024 0.00\n", "1024 -3\n", "1024\n"}) {
+    CAPTURE(rows);
+    folder.write("a.txt", osu_bw(rows));
+    const auto out = calibrate_text(folder, log_entry("a.txt"), "  mpi.open-mpi-ucx.*: {}\n");
+    CHECK_FALSE(out.report.has_value());
+    CHECK(out.message.find("error: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("fits of random few rows and parameters end with an answer or a message") {
+  const Folder folder("few");
+  const std::vector<std::string> sizes{"1", "1", "64", "1024", "4096", "65536", "4194304"};
+  const std::vector<std::string> rates{"0.01", "1.00", "900.00", "900.00", "3000.00", "6000.00", "1e9", "nan", "0"};
+  const std::vector<std::string> parameters{"mpi.open-mpi-ucx.overhead",
+                                            "mpi.open-mpi-ucx.message_gap",
+                                            "connect-ib.latency",
+                                            "connect-ib.payload_efficiency",
+                                            "verbs.*",
+                                            "nccl.base_time.*",
+                                            "xeon-ivybridge.p2p_read_bandwidth",
+                                            "pcie.*"};
+  const std::vector<std::string> keys{"{}", "{}", "{prior: 0}", "{prior: 1e-6}", "{prior: 100}"};
+  const std::vector<std::string> further{"",
+                                         "",
+                                         "hold_out: {every: 2}\n",
+                                         "loss: squared\n",
+                                         "starts: 2\n",
+                                         "intervals: bootstrap\nbootstrap_samples: 10\n",
+                                         "noise: 1e-4\n"};
+  int fitted = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed);
+    std::string logs;
+    for (std::uint64_t log = 0; log < 1 + random.next(2); ++log) {
+      std::string rows;
+      for (std::uint64_t row = random.next(4); row > 0; --row)
+        rows += random.pick(sizes) + " " + random.pick(rates) + "\n";
+      const auto name = fmt::format("{}-{}.txt", seed, log);
+      folder.write(name, osu_bw(rows.empty() ? "1024 1000.00\n" : rows));
+      logs += log_entry(name, random.next(4) == 0 ? ", weight: 1e-6" : log > 0 ? ", hold_out: on" : "");
+    }
+    std::string fit = fmt::format("  {}: {}\n", random.pick(parameters), random.pick(keys));
+    if (random.next(2) == 0) fit += fmt::format("  mpi.open-mpi-ucx.device_overhead: {}\n", random.pick(keys));
+    const auto out = calibrate_text(folder, logs, fit, random.pick(further));
+    if (out.report) check_sound(*out.report);
+    if (!out.report) CHECK(out.message.find("error: ") != std::string::npos);
+    fitted += out.report ? 1 : 0;
+  }
+  CHECK(fitted > 10);
+}
