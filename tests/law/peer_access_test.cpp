@@ -107,7 +107,7 @@ TEST_CASE("losing peer access inside a host is never faster") {
   }
 }
 
-TEST_CASE("losing peer access is never faster with NCCL's rings of Simple with as many channels") {
+TEST_CASE("losing peer access is never faster with NCCL's rings of Simple of 4 MiB and more, channel by channel") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     auto one =
@@ -119,7 +119,7 @@ TEST_CASE("losing peer access is never faster with NCCL's rings of Simple with a
     auto without = one.rows("nccl: {p2p: off, version: \"2.18\"}");
     auto with = one.rows("nccl: {p2p: on, version: \"2.18\"}");
     for (std::size_t i = with.size(); i-- > 0;) {
-      if (with[i].channels == without[i].channels) continue;
+      if (with[i].channels == without[i].channels && with[i].size.value >= 4'194'303) continue;
       with.erase(with.begin() + static_cast<std::ptrdiff_t>(i));
       without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
     }
