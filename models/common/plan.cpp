@@ -2,8 +2,17 @@
 #include "fabricast/models/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
 
 namespace fabricast::models {
+
+namespace {
+
+constexpr double k_same_capacity = 1e-9;  ///< relative; sums in another order
+
+}  // namespace
 
 std::string_view to_string(Limit limit) {
   switch (limit) {
@@ -29,6 +38,8 @@ std::string_view to_string(Limit limit) {
       return "virtual port into";
     case Limit::virtual_switch:
       return "exchange between VMs in";
+    case Limit::virtual_copy:
+      return "copies between VMs in";
     case Limit::translation:
       return "translated peer reads of";
     case Limit::translation_write:
@@ -48,7 +59,14 @@ std::string_view to_string(Limit limit) {
 int Resources::extra(Limit limit, DeviceId device, double capacity, const std::string& parameter) {
   const int number = topology_->num_links() + static_cast<int>(extras_.size());
   const auto [it, is_new] = numbers_.try_emplace({limit, device.value}, number);
-  if (is_new) extras_.push_back({limit, device, capacity, parameter});
+  if (is_new) {
+    extras_.push_back({limit, device, capacity, parameter});
+  } else {
+    const auto& known = extras_[static_cast<std::size_t>(it->second - topology_->num_links())];
+    FABRICAST_ASSERT(std::abs(known.capacity - capacity) <= k_same_capacity * capacity,
+                     "{} {}: {} B/s by '{}', but {} B/s by '{}'", to_string(limit), topology_->device(device).name,
+                     known.capacity, known.parameter, capacity, parameter);
+  }
   return it->second;
 }
 

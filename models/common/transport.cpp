@@ -150,15 +150,40 @@ void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory,
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
   route.socket_crossings += path->socket_crossings;
-  // DRAM is half duplex: reads and writes share it. Writing costs 1.5 times reading (write turnaround and read for
-  // ownership), counted as 3 and 2 of a capacity of twice the read bandwidth.
-  const auto name = processor_of(context.topology, device) + ".memory_bandwidth";
-  if (const auto* bandwidth = context.parameters.find(name)) {
-    route.crossings.push_back(
-        {context.resources.extra(Limit::dram, memory,
-                                 2 * bandwidth->value * contention_at(context, memory, 1).memory_share_left, name),
-         to_memory ? 3 : 2});
+  add_dram(context, memory, to_memory ? 3 : 2, route);
+}
+
+// DRAM is half duplex: reads and writes share it. Writing costs 1.5 times reading (write turnaround and read for
+// ownership), counted as 3 and 2 of a capacity of twice the read bandwidth.
+void add_dram(const PlanContext& context, DeviceId memory, int times, Route& route) {
+  const auto name = processor_of(context.topology, memory) + ".memory_bandwidth";
+  const auto* bandwidth = context.parameters.find(name);
+  if (bandwidth == nullptr) return;
+  const double left = 2 * bandwidth->value * contention_at(context, memory, 1).memory_share_left;
+  route.crossings.push_back({context.resources.extra(Limit::dram, memory, left, name), times});
+}
+
+bool is_peer_path(const PlanContext& context, DeviceId from, DeviceId to, const Path& path) {
+  return path.uses_nvlink || context.topology.distance(from, to) <= Distance::node;
+}
+
+double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, DeviceId memory, Route& route) {
+  const auto& topology = context.topology;
+  const auto out = topology.path_in_host(from, memory);
+  const auto in = topology.path_in_host(memory, to);
+  FABRICAST_ASSERT(out.has_value() && in.has_value(), "no path between a GPU and host memory");
+  add_host_copy(context, from, memory, true, route);
+  add_host_copy(context, to, memory, false, route);
+  const auto direct = topology.path_in_host(from, to);
+  if (direct && !direct->uses_nvlink && is_peer_path(context, from, to, *direct)) {
+    Route peer;
+    add_dma(context, *direct, false, peer);
+    for (const auto& crossing : peer.crossings)
+      if (!context.resources.is_link(crossing.resource)) route.crossings.push_back(crossing);
   }
+  const double slower = std::min(topology.link_bandwidth(out->links.front()).bytes_per_s,
+                                 topology.link_bandwidth(in->links.back()).bytes_per_s);
+  return context.parameters.number("cuda.staged_copy_share") * slower;
 }
 
 void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {

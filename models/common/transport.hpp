@@ -51,6 +51,19 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
 /// Adds a copy between a PCIe device and host memory; `to_memory` says which way. Counts the memory's DRAM limit.
 void add_host_copy(const PlanContext& context, DeviceId device, DeviceId memory, bool to_memory, Route& route);
 
+/// Adds what a memory reads and writes: 2 for each byte read, 3 for each written, of twice its bandwidth less what
+/// neighbours of the host take. Nothing when the processor has no such figure.
+void add_dram(const PlanContext& context, DeviceId memory, int times, Route& route);
+
+/// Adds a copy between two GPUs of one host through `memory`, in chunks: out of one GPU, into the other. Returns the
+/// rate that two copies reach whose chunks overlap only in part (bytes/s). Between GPUs that could reach each other
+/// below one socket the processor's limits for peer traffic hold too: what a root complex forwards it also takes in, so
+/// a detour through memory is not forecast to beat the direct way of the same slots.
+double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, DeviceId memory, Route& route);
+
+/// A path between two GPUs that libraries use for peer access: NVLink, or PCIe inside a socket.
+bool is_peer_path(const PlanContext& context, DeviceId from, DeviceId to, const Path& path);
+
 /// Adds the fabric between two HCAs, with the packet-header limits of both ports.
 /// Throws NoRoute when the two are not connected; simulate() turns that into a diagnostic.
 void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);

@@ -111,10 +111,12 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
     route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));
     return true;
   }
-  const auto& limit = context.parameters.at(nic == NicMode::pvrdma ? "virtualization.pvrdma.copy_bandwidth"
-                                                                   : "virtualization.switch_bandwidth");
+  const bool is_copy = nic == NicMode::pvrdma;
+  const auto& limit =
+      context.parameters.at(is_copy ? "virtualization.pvrdma.copy_bandwidth" : "virtualization.switch_bandwidth");
   const auto memory = context.topology.local_memory(from_hca);
-  route.crossings.push_back({context.resources.extra(Limit::virtual_switch, memory, limit.value, limit.name), 1});
+  const auto kind = is_copy ? Limit::virtual_copy : Limit::virtual_switch;
+  route.crossings.push_back({context.resources.extra(kind, memory, limit.value, limit.name), 1});
   return true;
 }
 

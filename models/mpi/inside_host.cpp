@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two ranks of one host: docs/MODELS.md, "Point to point".
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "guest/guest.hpp"
 #include "mpi/flow_rates.hpp"
@@ -30,6 +33,31 @@ Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, By
   return computed_term("MPI software, shared memory", full.value - (1 - filled) * saving, full.name, full.source);
 }
 
+/// Chunks are copied out of one GPU and into the other; the second copy of a chunk overlaps the first one of the next,
+/// so the first chunk pays both. The library notices a device message no sooner than one it sends by CUDA IPC, and each
+/// message of a window starts a copy of its own.
+void Transfers::add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size,
+                                  Route& route) const {
+  const double together = add_staged_copy(context_, from.gpu, to.gpu, from.memory, route);
+  const auto& handling = context_.parameters.at(field("cuda_ipc_overhead"));
+  const auto& copy = context_.parameters.at("cuda.copy_overhead");
+  message.protocol = "staged";
+  message.terms.push_back(term("copy to host memory", handling.value > copy.value ? handling.name : copy.name));
+  message.terms.push_back(term("copy from host memory", copy.name));
+  const double chunk = static_cast<double>(std::min(size, profile_.staging_chunk).value);
+  const auto& share = context_.parameters.at("cuda.staged_copy_share");
+  const double alone = bottleneck(context_, route.crossings);
+  message.terms.push_back(computed_term("first chunk in host memory", chunk / alone, share.name, share.source));
+  if (size > profile_.staging_chunk) {
+    const double chunks = std::ceil(static_cast<double>(size.value) / chunk);
+    message.terms.push_back(term(fmt::format("{:.0f} staging chunks", chunks), "cuda.chunk_overhead", chunks - 1));
+  }
+  cap(message.flow, together, "copies through host memory", share.name);
+  cap(message.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
+  message.wire_gap = std::max(context_.parameters.duration(field("staging_gap")), from_seconds(copy.value));
+  message.gap = std::max(message.gap, message.wire_gap);
+}
+
 /// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
 Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
   Message out;
@@ -54,8 +82,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
     const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
-    const bool is_near =
-        gate.is_open && path && (path->uses_nvlink || topology.distance(from.gpu, to.gpu) <= Distance::phb);
+    const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
     if (profile_.uses_gdrcopy && size <= context_.parameters.bytes("mpi.shared_memory.device_eager_limit")) {
       add_eager_inside(out, from);
       add_host_copy(context_, from.gpu, from.memory, true, route);
@@ -66,11 +93,8 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
       add_dma(context_, *path, false, route);
     } else {
-      out.terms.push_back(term("copies to and from host memory", "cuda.copy_overhead", 2));
-      out.protocol = "staged";
       out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
-      add_host_copy(context_, from.gpu, from.memory, true, route);
-      add_host_copy(context_, to.gpu, from.memory, false, route);
+      add_staged_inside(out, from, to, size, route);
     }
   } else if (from.is_device() || to.is_device()) {
     out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"));
@@ -88,10 +112,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;
-    const auto name = processor_of(topology, from.memory) + ".memory_bandwidth";
-    if (const auto* memory = context_.parameters.find(name)) {
-      route.crossings.push_back({context_.resources.extra(Limit::dram, from.memory, 2 * memory->value, name), 5});
-    }
+    add_dram(context_, from.memory, 5, route);
   }
   out.terms.push_back(
       computed_term("links inside the host", route.latency.seconds(), "topology", "link and forwarding latencies"));

@@ -303,11 +303,14 @@ void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes siz
   const auto& read = gdrcopy_read(end);
   const auto& write = gdrcopy_write(end);
   const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time" : "gdrcopy.write_time");
+  // What the library does before gdrcopy moves eager device data it also does before a bounce copy.
+  const auto& handling = of_processor(context_, end.gpu, "gdrcopy_overhead", field("device_overhead"));
   const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
   const auto& copy = context_.parameters.at("cuda.copy_overhead");
   const double by_cuda = copy.value + bytes / copy_rate;
   const auto& name = context_.topology.device(end.gpu).name;
-  if (profile_.uses_gdrcopy && by_gdrcopy <= by_cuda) {
+  if (profile_.uses_gdrcopy && handling.value + by_gdrcopy <= by_cuda) {
+    message.terms.push_back(term("device buffer handling", handling.name));
     message.terms.push_back(computed_term(fmt::format("gdrcopy {} {}", is_sender ? "from" : "to", name), by_gdrcopy,
                                           start.name, start.source));
   } else {
@@ -342,6 +345,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   };
   add_end(from, true);
   add_end(to, false);
+  const double device_ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
+  if (profile_.device_check.ps > 0)
+    out.terms.push_back(term("memory of the buffer looked up", field("device_check"), device_ends));
   if (size.value > chunk.value) {
     const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead");
     const double chunks = std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value));

@@ -97,6 +97,7 @@ class Transfers {
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from) const;
+  void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;

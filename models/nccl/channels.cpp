@@ -185,6 +185,17 @@ Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
   return is_amd && gpus <= 2 ? Distance::sys : Distance::pxb;
 }
 
+/// The loopback interface belongs to a kernel, one per VM: among several of a host, the first GPU of the VM that shares
+/// the memory stands for it.
+DeviceId loopback_owner(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  const auto memory = topology.local_memory(gpu);
+  if (guest_settings(context, gpu).vms_per_host < 2) return memory;
+  for (const auto other : topology.devices(DeviceKind::gpu, topology.host_of(gpu)))
+    if (is_same_system(context, gpu, other) && topology.local_memory(other) == memory) return other;
+  return gpu;
+}
+
 Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,
                    std::uint64_t flow) {
   Route route;
@@ -203,7 +214,8 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
     const auto host = contention_at(context, from_memory, socket_threads(context, from));
     const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
-    route.crossings.push_back({context.resources.extra(Limit::loopback, from_memory, left, limit.name), 1});
+    const auto owner = loopback_owner(context, from);
+    route.crossings.push_back({context.resources.extra(Limit::loopback, owner, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;

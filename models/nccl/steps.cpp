@@ -269,7 +269,10 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
   flow.cap_parameter = copy.name;
   if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
-  if (shape.is_loopback) flow.rate_cap /= scattered_threads_factor(context_, is_.gpu);
+  if (shape.is_loopback) {
+    const auto host = contention_at(context_, is_.gpu, socket_threads(context_, is_.gpu));
+    flow.rate_cap *= host.core_speed / host.copy_slowdown / scattered_threads_factor(context_, is_.gpu);
+  }
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 

@@ -5,7 +5,8 @@
 //
 // A memory takes `in` bytes/s from devices, gives `out`, or moves `both` each way at once. With x into and y out of it:
 // x <= in and x + w y <= K, where K = both / (1 - both / out) and w = K / out, so that (0, out) and (both, both) are
-// just possible. Values: `<processor>.copy_in_bandwidth`, `copy_out_bandwidth`, `copy_both_bandwidth`.
+// just possible. Values: `<processor>.copy_in_bandwidth`, `copy_out_bandwidth`, `copy_both_bandwidth`; traffic of
+// neighbours leaves a part of each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "common/transport.hpp"
 #include "guest/guest.hpp"
 #include "nccl/ranks.hpp"
+#include "sharing/contention.hpp"
 #include "system/planners.hpp"
 
 namespace fabricast::models::system {
@@ -84,18 +86,19 @@ class HostCopiesPlanner : public Planner {
     const auto* in = value("in");
     const auto* out = value("out");
     const auto* both = value("both");
-    if (in == nullptr || out == nullptr || both == nullptr) return add_dram(memory, processor, to_host, counter);
+    if (in == nullptr || out == nullptr || both == nullptr) return add_half_duplex(memory, to_host, counter);
     const double sum = both->value / (1 - std::min(k_most_both, both->value / out->value));
     const int weight = to_host ? k_weight : static_cast<int>(std::lround(k_weight * sum / out->value));
-    counter.add(context_.resources.extra(Limit::copies, memory, k_weight * sum, both->name), weight);
-    if (to_host) counter.add(context_.resources.extra(Limit::copies_in, memory, in->value, in->name));
+    const double left = contention_at(context_, memory, 1).memory_share_left;
+    counter.add(context_.resources.extra(Limit::copies, memory, left * k_weight * sum, both->name), weight);
+    if (to_host) counter.add(context_.resources.extra(Limit::copies_in, memory, left * in->value, in->name));
   }
 
   /// Without measured copies: the half-duplex memory of docs/MODELS.md, "Host memory".
-  void add_dram(DeviceId memory, const std::string& processor, bool to_host, CrossingCounter& counter) const {
-    const auto name = processor + ".memory_bandwidth";
-    if (const auto* bandwidth = context_.parameters.find(name))
-      counter.add(context_.resources.extra(Limit::dram, memory, 2 * bandwidth->value, name), to_host ? 3 : 2);
+  void add_half_duplex(DeviceId memory, bool to_host, CrossingCounter& counter) const {
+    Route route;
+    add_dram(context_, memory, to_host ? 3 : 2, route);
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
   }
 
   PlanContext context_;

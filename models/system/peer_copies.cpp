@@ -30,6 +30,10 @@ class PeerCopiesPlanner : public Planner {
     const auto gate = is_nvlink_ ? nvlink_gate_of(context_, gpus_[0]) : pcie_gate_of(context_, gpus_[0]);
     is_direct_ = context_.software.nccl_p2p && path_ && gate.is_open;
     reason_ = !context_.software.nccl_p2p ? "peer access is off" : gate.reason;
+    if (is_direct_ && rate(true) < rate(false)) {
+      is_direct_ = false;
+      reason_ = "the direct way across the sockets is slower than copies through host memory";
+    }
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -41,8 +45,8 @@ class PeerCopiesPlanner : public Planner {
       plan.before.push_back(parameter_term(context_.parameters, "start of a copy", "cuda.copy_overhead"));
     Round round;
     round.label = "copy";
-    round.flows.push_back(flow(gpus_[0], gpus_[1], size));
-    if (is_both_ways_) round.flows.push_back(flow(gpus_[1], gpus_[0], size));
+    round.flows.push_back(flow(gpus_[0], gpus_[1], size, is_direct_));
+    if (is_both_ways_) round.flows.push_back(flow(gpus_[1], gpus_[0], size, is_direct_));
     plan.rounds.push_back(std::move(round));
     return plan;
   }
@@ -62,25 +66,26 @@ class PeerCopiesPlanner : public Planner {
   }
 
  private:
-  [[nodiscard]] Flow flow(DeviceId from, DeviceId to, Bytes size) const {
+  /// bytes/s of one copy alone.
+  [[nodiscard]] double rate(bool is_direct) const {
+    const auto one = flow(gpus_[0], gpus_[1], Bytes{1}, is_direct);
+    double slowest = one.rate_cap;
+    for (const auto& crossing : one.crossings)
+      slowest = std::min(slowest, context_.resources.capacity(crossing.resource) / crossing.times);
+    return slowest;
+  }
+
+  [[nodiscard]] Flow flow(DeviceId from, DeviceId to, Bytes size, bool is_direct) const {
     const auto& topology = context_.topology;
     Flow flow;
     flow.bytes = static_cast<double>(size.value);
     Route route;
-    if (is_direct_) {
+    if (is_direct) {
       const auto path = topology.path_in_host(from, to);
       FABRICAST_ASSERT(path.has_value(), "a path between two GPUs one way only");
       add_dma(context_, *path, false, route);
     } else {
-      const auto memory = topology.local_memory(from);
-      const auto out = topology.path_in_host(from, memory);
-      const auto in = topology.path_in_host(memory, to);
-      FABRICAST_ASSERT(out.has_value() && in.has_value(), "no path between a GPU and host memory");
-      add_host_copy(context_, from, memory, true, route);
-      add_host_copy(context_, to, memory, false, route);
-      const double slower = std::min(topology.link_bandwidth(out->links.front()).bytes_per_s,
-                                     topology.link_bandwidth(in->links.back()).bytes_per_s);
-      flow.rate_cap = context_.parameters.number("cuda.staged_copy_share") * slower;
+      flow.rate_cap = add_staged_copy(context_, from, to, topology.local_memory(from), route);
       flow.cap_name = "copy through host memory";
       flow.cap_parameter = "cuda.staged_copy_share";
     }

@@ -97,6 +97,7 @@ enum class Limit {
   virtual_out,  ///< an adapter as a VM sends through it: virtual function, PVRDMA, vmxnet3, virtio
   virtual_in,
   virtual_switch,  ///< between VMs of one host
+  virtual_copy,    ///< the same by memory copy (PVRDMA)
   translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
   translation_write,
   copies,           ///< what a memory exchanges with copying devices, both directions
@@ -113,7 +114,8 @@ class Resources {
   explicit Resources(const Topology& topology) : topology_(&topology) {}
 
   static int of(LinkId link) { return link.value; }
-  /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new.
+  /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new. Whoever asks again must
+  /// ask for the same capacity: a limit has one owner that knows all that lowers it.
   int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter);
   [[nodiscard]] double capacity(int resource) const;
   [[nodiscard]] std::string name(int resource) const;

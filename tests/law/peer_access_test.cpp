@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A detour is never a short cut: without peer access, or without GPUDirect RDMA, nothing gets faster. Random hosts,
+// sizes beside every threshold of the libraries, MPI, NCCL and plain copies.
+#include <set>
+
+#include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using test::Random;
+
+namespace {
+
+/// Eager limits, segments, staging chunks, GPUDirect limits and what lies around them.
+const std::string k_sizes = [] {
+  std::set<std::int64_t> sizes{1, 100, 1'000, 3'000'000, 64 << 20};
+  for (const std::int64_t limit :
+       {8'192, 8'256, 12'288, 16'384, 30'000, 32'767, 65'536, 131'072, 262'144, 524'288, 1'048'576, 4'194'304}) {
+    for (const int offset : {-1, 0, 1}) sizes.insert(limit + offset);
+  }
+  std::string out;
+  for (const auto size : sizes) out += (out.empty() ? "" : ", ") + std::to_string(size) + " B";
+  return "[" + out + "]";
+}();
+
+struct Case {
+  int hosts = 1;
+  std::string host, fabric, workload, mpi;
+  std::string parameters;  ///< of the topology
+
+  [[nodiscard]] std::vector<Row> rows(const std::string& software) const {
+    return test::run(test::scenario("schema: fabricast/scenario/1\nname: law\ntopology:\n  schema: "
+                                    "fabricast/topology/1\n  name: law\n  hosts:\n    - {name: n, count: " +
+                                    std::to_string(hosts) + ", host: {" + host + "}}\n" +
+                                    (hosts > 1 ? "  fabric: {" + fabric + "}\n" : "") + parameters +
+                                    "software: {mpi: " + mpi + ", " + software + "}\nworkload: {" + workload +
+                                    ", sizes: " + k_sizes + "}\n"))
+        .workloads[0]
+        .rows;
+  }
+};
+
+const std::vector<std::string> k_processors{
+    "xeon-sandybridge", "xeon-ivybridge", "xeon-haswell", "xeon-broadwell", "xeon-skylake",       "xeon-icelake",
+    "epyc-naples",      "epyc-rome",      "epyc-milan",   "epyc-genoa",     "xeon-sapphirerapids"};
+
+std::string random_host(Random& random, int gpus) {
+  const auto processor = random.pick(k_processors);
+  const auto gpu = random.pick<std::string>({"p100-pcie-16", "v100-sxm2-16", "a100-pcie-40", "h100-sxm", "k80"});
+  const auto hca = random.pick<std::string>({"connectx-4-edr", "connectx-5-edr", "connectx-6-hdr", "connectx-7-ndr"});
+  const bool has_switch = random.next(2) == 0;
+  const bool has_nvlinks = gpu.find("sxm") != std::string::npos && random.next(2) == 0;
+  const auto slot = random.pick<std::string>({"gen3 x16", "gen3 x8", "gen4 x16"});
+  std::string out = "processor: " + processor + ", devices: [";
+  if (has_switch) out += "{name: sw, kind: pcie_switch, below: socket0, pcie: " + slot + "}, ";
+  for (int g = 0; g < gpus; ++g) {
+    const auto socket = "socket" + std::to_string(random.next(2));
+    out += "{name: gpu" + std::to_string(g) + ", type: " + gpu +
+           ", below: " + (has_switch && random.next(3) > 0 ? "sw" : socket) + "}, ";
+  }
+  out += "{name: hca0, type: " + hca + ", below: " + (has_switch ? "sw" : "socket0") + "}";
+  if (has_nvlinks) out += ", {name: nvs, type: nvswitch-2}], nvlinks: [{from: gpus, to: nvs, links: 4}";
+  return out + "]";
+}
+
+Case random_case(std::uint64_t seed, int hosts, const std::vector<std::string>& workloads) {
+  Random random(seed);
+  Case out;
+  out.hosts = hosts;
+  out.host = random_host(random, 2 + static_cast<int>(random.next(3)));
+  out.fabric = "single_switch: {switch: qm9700}";
+  out.workload = random.pick(workloads);
+  out.mpi = random.pick<std::string>({"open-mpi-openib", "open-mpi-ucx", "mvapich2-gdr", "cray-mpich"});
+  return out;
+}
+
+void check_never_faster(const std::vector<Row>& without, const std::vector<Row>& with) {
+  REQUIRE(without.size() == with.size());
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    CAPTURE(with[i].size.value);
+    CAPTURE(with[i].protocol);
+    CAPTURE(without[i].protocol);
+    CAPTURE(without[i].bottleneck);
+    CAPTURE(with[i].bottleneck);
+    CHECK(without[i].time >= with[i].time);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("losing peer access inside a host is never faster") {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    CAPTURE(seed);
+    const auto one =
+        random_case(seed, 1,
+                    {"benchmark: osu_latency, buffers: device, devices: [n.gpu0, n.gpu1]",
+                     "benchmark: osu_bw, buffers: device, devices: [n.gpu0, n.gpu1]",
+                     "benchmark: osu_bibw, buffers: device, devices: [n.gpu0, n.gpu1]",
+                     "benchmark: osu_latency, buffers: [device, host], devices: [n.gpu0, n.memory0]",
+                     "benchmark: osu_alltoall, buffers: device", "benchmark: osu_allgather, buffers: device",
+                     "benchmark: osu_bcast, buffers: device", "benchmark: host_copies, gpus: 2, direction: to_peer",
+                     "benchmark: host_copies, gpus: 2, direction: to_peer, bidirectional: on"});
+    CAPTURE(one.host);
+    CAPTURE(one.workload);
+    CAPTURE(one.mpi);
+    check_never_faster(one.rows("nccl: {p2p: off}"), one.rows("nccl: {p2p: on}"));
+  }
+}
+
+TEST_CASE("losing peer access is never faster with NCCL's rings of Simple of 4 MiB and more, channel by channel") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    auto one =
+        random_case(seed, 1,
+                    {"benchmark: all_reduce_perf, algorithm: ring, protocol: simple",
+                     "benchmark: all_gather_perf, protocol: simple", "benchmark: broadcast_perf, protocol: simple"});
+    CAPTURE(one.host);
+    CAPTURE(one.workload);
+    auto without = one.rows("nccl: {p2p: off, version: \"2.18\"}");
+    auto with = one.rows("nccl: {p2p: on, version: \"2.18\"}");
+    for (std::size_t i = with.size(); i-- > 0;) {
+      if (with[i].channels == without[i].channels && with[i].size.value >= 4'194'303) continue;
+      with.erase(with.begin() + static_cast<std::ptrdiff_t>(i));
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    check_never_faster(without, with);
+  }
+}
+
+TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer traffic on freely") {
+  // Old processors forward peer reads slower than a network, and libraries limit GPUDirect for that reason: without
+  // those limits nothing may get faster.
+  std::string free_processors = "  parameters:\n";
+  for (const auto& processor : k_processors) {
+    for (const auto* field : {"p2p_read", "p2p_write", "p2p_cross_read", "p2p_cross_write"})
+      free_processors += "    " + processor + "." + field + "_bandwidth: {value: 1 TB/s, source: law}\n";
+  }
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    CAPTURE(seed);
+    auto one = random_case(seed, 2,
+                           {"benchmark: osu_latency, buffers: device", "benchmark: osu_bw, buffers: device",
+                            "benchmark: osu_bibw, buffers: device", "benchmark: osu_allgather, buffers: device",
+                            "benchmark: sendrecv_perf", "benchmark: all_reduce_perf, algorithm: ring"});
+    one.parameters = free_processors;
+    CAPTURE(one.host);
+    CAPTURE(one.workload);
+    CAPTURE(one.mpi);
+    check_never_faster(one.rows("gpudirect_rdma: off"), one.rows("gpudirect_rdma: on"));
+  }
+}
