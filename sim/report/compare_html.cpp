@@ -31,7 +31,7 @@ std::vector<Chart::Point> points_of(const ComparedTable& table, std::size_t k, b
 std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio) {
   Chart chart(
       is_ratio ? "ratio to A over message size" : "time over message size", is_ratio ? "time / A" : "time",
-      is_ratio ? [](double value) { return fmt::format("{:.4g}", value); }
+      is_ratio ? [](double value) { return fmt::format("{:.6g}", value); }
                : [](double us) { return to_string(from_seconds(us * 1e-6)); });
   if (is_ratio) {
     chart.start_at_zero();

@@ -49,7 +49,7 @@ std::string time_picture(const Rows& rows) {
 std::string rate_picture(const Rows& rows, bool is_bus) {
   const std::string name = is_bus ? "bus bandwidth" : "bandwidth";
   Chart chart("predicted " + name + " over message size", name,
-              [](double value) { return fmt::format("{:.3g} GB/s", value); });
+              [](double value) { return fmt::format("{:.6g} GB/s", value); });
   chart.start_at_zero();
   const auto rate = [&](const Row& row, Duration time) {
     const double shown = is_bus ? row.busbw.bytes_per_s : row.algbw.bytes_per_s;
