@@ -130,13 +130,15 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  fabricast calibrate --suggest topology.yaml run1.log run2.log -o calibration.yaml\n"
       "  fabricast calibrate calibration.yaml -o parameters.yaml --max-median-error 5%");
-  command->add_option("FILE", options->files, "a calibration file; with --suggest a topology and its logs")->required();
+  command->add_option("FILE", options->files, "a calibration file; with --suggest a topology and its logs")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--suggest", options->is_suggestion, "write a first calibration file from the logs' headers");
   command->add_option("-o,--output", options->output, "parameter file to write (with --suggest: calibration file)")
       ->type_name("FILE");
   command->add_option("--report", options->report, "where the report goes; default standard output")->type_name("FILE");
   command->add_option("--format", options->format, "of the report; default: by the suffix of --report, else text")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(CLI::IsMember({"text", "json"}).description(""))
       ->type_name("text|json");
   command->add_option("--hold-out-every", options->hold_out_every, "do not fit every N-th size, instead of the file's")
       ->check(CLI::Range(2, 1000))

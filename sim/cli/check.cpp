@@ -96,7 +96,9 @@ void add_check(CLI::App& app, int& exit_code) {
   command->footer(
       "Examples:\n  fabricast check topologies/dgx-a100-16.yaml scenarios/*.yaml\n  fabricast check --strict "
       "my-scenario.yaml");
-  command->add_option("FILES", options->files, "scenario, topology, parameter or device files")->required();
+  command->add_option("FILES", options->files, "scenario, topology, parameter, device or calibration files")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--set", options->settings, "change one value before checking (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);

@@ -90,7 +90,7 @@ void add_simulation_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")->type_name("N");
   app.add_option("--fidelity", options.fidelity,
                  "engine; auto is fluid and says where packets would change the answer; default fluid")
-      ->check(CLI::IsMember({"fluid", "packet", "auto"}))
+      ->check(CLI::IsMember({"fluid", "packet", "auto"}).description(""))
       ->type_name("fluid|packet|auto");
   app.add_flag("-q,--quiet", options.is_quiet, "no progress on standard error");
 }
@@ -99,7 +99,7 @@ void add_output_options(CLI::App& app, CommonOptions& options, const std::vector
   std::string names;
   for (const auto& format : formats) names += (names.empty() ? "" : "|") + format;
   app.add_option("--format", options.format, "default: by the suffix of -o, else text")
-      ->check(CLI::IsMember(formats))
+      ->check(CLI::IsMember(formats).description(""))
       ->type_name(names);
   app.add_option("-o,--output", options.output, "file to write, whole or not at all; - is standard output")
       ->type_name("FILE")

@@ -47,9 +47,10 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->footer(
       "Examples:\n"
       "  fabricast compare scenarios/osu-latency-fdr-gpudirect.yaml scenarios/osu-latency-fdr-no-gpudirect.yaml\n"
-      "  fabricast compare a.yaml b.yaml c.yaml --format csv -o what-if.csv");
+      "  fabricast compare a.yaml b.yaml c.yaml -o what-if.html");
   command->add_option("SCENARIOS", options->scenarios, "two or more scenario files; the first is the reference")
       ->required()
+      ->type_name("FILE")
       ->expected(2, 26);
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, k_formats);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "base/text.hpp"
@@ -99,16 +100,13 @@ std::string gpu_profiles(const ParameterSet& parameters, const std::string& filt
 
 int list(const std::string& what, const std::string& filter) {
   int exit_code = exit_ok;
-  if (what == "algorithms") {
-    write_output("-", algorithms(filter), exit_code);
-    return exit_code;
-  }
   const auto catalogue = load_whole_catalogue();
   if (!catalogue) {
     print_faults(catalogue.error());
     return exit_internal;
   }
   std::string text;
+  if (what == "algorithms") text = algorithms(filter);
   if (what == "devices") text = devices(*catalogue, filter);
   if (what == "profiles" || what == "parameters") {
     std::vector<const Parameter*> found;
@@ -125,6 +123,15 @@ int list(const std::string& what, const std::string& filter) {
       text += cut_up;
     }
   }
+  // A header alone is no answer.
+  const bool has_header = what == "algorithms" || what == "parameters";
+  if (std::count(text.begin(), text.end(), '\n') <= (has_header ? 1 : 0)) {
+    std::fputs(
+        fmt::format("fabricast: none of the {} matches '{}'; 'fabricast list {}' shows all\n", what, filter, what)
+            .c_str(),
+        stderr);
+    return exit_usage;
+  }
   write_output("-", text, exit_code);
   return exit_code;
 }
@@ -138,7 +145,7 @@ void add_list(CLI::App& app, int& exit_code) {
   command->footer("Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time");
   command->add_option("WHAT", *what, "devices, profiles, algorithms or parameters")
       ->required()
-      ->check(CLI::IsMember({"devices", "profiles", "algorithms", "parameters"}));
+      ->check(CLI::IsMember({"devices", "profiles", "algorithms", "parameters"}).description(""));
   command->add_option("FILTER", *filter, "a name, a part of it, or a device kind");
   command->callback([what, filter, &exit_code] { exit_code = list(*what, *filter); });
 }

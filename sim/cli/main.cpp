@@ -16,10 +16,10 @@ namespace {
 
 constexpr const char* k_footer =
     "Examples:\n"
-    "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml\n"
+    "  fabricast run scenarios/allreduce-hgx-h100-64.yaml\n"
     "  fabricast compare scenarios/what-if-p2p-on.yaml scenarios/what-if-p2p-off.yaml\n"
-    "\nExit codes: 0 ok, 1 ran but a limit was missed, 2 wrong command line, 3 invalid input file, 4 our fault, 130 "
-    "interrupted.";
+    "\nExit codes: 0 ok, 1 ran but a limit was missed, 2 wrong command line, 3 a file that cannot be used or "
+    "written, 4 our fault, 130 interrupted.";
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;

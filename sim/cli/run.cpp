@@ -61,6 +61,8 @@ int run(RunOptions options) {
   const auto format = format_of(options, k_formats);
   options.written = written_files(options);
   protect_inputs(options.written, {{options.scenario, ""}});
+  if (!options.sample_interval.empty() && options.fidelity != "packet")
+    throw CLI::ValidationError("--sample", "only packets have queues and rates to sample: add --fidelity packet");
   if (options.fidelity == "packet" && (!options.trace.empty() || format == "html")) {
     // Pictures without time series would show little.
     if (options.sample_interval.empty()) options.sample_interval = "10 us";
@@ -112,9 +114,11 @@ void add_run(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("run", "predict a scenario's benchmark table");
   command->footer(
       "Examples:\n"
-      "  fabricast run scenarios/osu-latency-fdr-gpudirect.yaml --explain 64B\n"
-      "  fabricast run scenarios/allreduce-dgx-a100-16.yaml --set workload.gpus=64 --format json -o forecast.json");
-  command->add_option("SCENARIO", options->scenario, "scenario file (schema fabricast/scenario/1)")->required();
+      "  fabricast run scenarios/allreduce-hgx-h100-64.yaml --explain 1GiB\n"
+      "  fabricast run scenarios/allreduce-hgx-h100-64.yaml --set workload.gpus=128 -o forecast.html");
+  command->add_option("SCENARIO", options->scenario, "scenario file (schema fabricast/scenario/1)")
+      ->required()
+      ->type_name("FILE");
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, k_formats);
   command

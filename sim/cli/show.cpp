@@ -45,12 +45,14 @@ void add_show(CLI::App& app, int& exit_code) {
   command->footer(
       "Examples:\n  fabricast show topologies/fdr-kepler-pair.yaml\n  fabricast show topologies/dgx-a100-pair.yaml -o "
       "cluster.svg");
-  command->add_option("TOPOLOGY", options->topology, "topology file (schema fabricast/topology/1)")->required();
+  command->add_option("TOPOLOGY", options->topology, "topology file (schema fabricast/topology/1)")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--set", options->settings, "change one value first (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   command->add_option("--collapse", options->collapse, "DOT: one node per host; default auto, from 17 hosts")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
       ->type_name("auto|on|off");
   add_output_options(*command, *options, k_formats);
   command->callback([options, &exit_code] { exit_code = show(*options); });

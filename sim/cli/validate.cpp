@@ -109,7 +109,9 @@ void add_validate(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  fabricast validate scenario.yaml --measured all_reduce.log\n"
       "  fabricast validate scenario.yaml --measured run1.log run2.log --max-median-error 10% --format json");
-  command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")->required();
+  command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest")
       ->required()
       ->type_name("LOG...");

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A picture for people: hosts below, each with its sockets at the bottom and its GPUs and HCAs on top, switches above
-// by tier. Line width follows the rate. Of a group at most two hosts are drawn, of a tier at most eight switches.
+// (switch_layout.hpp). Line width follows the rate. Of a group at most two hosts are drawn; every switch that they are
+// cabled to is.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "exchange/host_tree.hpp"
+#include "exchange/switch_layout.hpp"
 #include "fabricast/exchange.hpp"
 
 namespace fabricast {
@@ -17,7 +20,8 @@ namespace {
 using exchange::TreeNode;
 
 constexpr double k_leaf = 92, k_box_w = 84, k_box_h = 34, k_row = 74, k_margin = 24, k_gap = 28;
-constexpr int k_drawn_hosts = 2, k_drawn_switches = 8;
+constexpr double k_switch_row = 58, k_nvswitch_row = 44, k_title = 40;
+constexpr int k_drawn_hosts = 2;
 
 struct Point {
   double x = 0, y = 0;
@@ -42,6 +46,29 @@ const char* colour_of(DeviceKind kind) {
   }
 }
 
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+/// At most `most` characters; the cut is never inside one of several bytes.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most > 0 ? most - 1 : 0;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
 double width_of(Bandwidth rate) {
   return std::clamp(1.0 + 1.6 * std::log10(std::max(1e9, rate.bytes_per_s) * 1e-9), 1.0, 6.0);
 }
@@ -57,11 +84,11 @@ class Drawing {
       const int drawn = std::min(group.count, k_drawn_hosts);
       for (int i = 0; i < drawn; ++i) x = draw_host(group.first_host + i, x) + k_gap;
       if (group.count > drawn) {
-        text({x + 40, top_of_hosts() + 110}, fmt::format("+ {} more", group.count - drawn), "note", "middle");
-        x += 80 + k_gap;
+        text({x + k_more / 2, top_of_hosts() + 110}, fmt::format("+ {} more", group.count - drawn), "note", "middle");
+        x += k_more + k_gap;
       }
     }
-    width_ = std::max(x, 520.0);
+    width_ = std::max({width_, x, 520.0});
     draw_switches();
     draw_cables();
     legend();
@@ -69,26 +96,40 @@ class Drawing {
   }
 
  private:
-  struct SwitchRow {
-    std::vector<DeviceId> drawn;
-    int count = 0;
-    std::string type;
-  };
+  static constexpr double k_more = 80;
 
-  [[nodiscard]] double top_of_hosts() const { return k_margin + 30 + static_cast<double>(rows_.size()) * 92; }
+  [[nodiscard]] double top_of_hosts() const { return k_margin + k_title + layout_.rows * k_switch_row; }
+
+  /// Width of the hosts that are drawn, before anything is.
+  [[nodiscard]] double width_of_hosts() const {
+    double width = 0;
+    for (const auto& group : exchange::groups(topology_)) {
+      const int drawn = std::min(group.count, k_drawn_hosts);
+      width += drawn * (width_of_host(group.first_host) + k_gap) + (group.count > drawn ? k_more + k_gap : 0);
+    }
+    return width;
+  }
+
+  [[nodiscard]] double width_of_host(int host) const {
+    int columns = 0;
+    for (const auto& tree : exchange::host_trees(topology_, host)) columns += leaves(tree);
+    return columns * k_leaf + 16;
+  }
 
   void plan_switches() {
-    const auto switches = topology_.devices(DeviceKind::network_switch);
-    const auto tiers = exchange::switch_tiers(topology_);
-    int highest = -1;
-    for (const int t : tiers) highest = std::max(highest, t);
-    rows_.resize(static_cast<std::size_t>(highest + 1));
-    for (std::size_t s = 0; s < switches.size(); ++s) {
-      auto& row = rows_[static_cast<std::size_t>(highest - tiers[s])];
-      ++row.count;
-      row.type = topology_.device(switches[s]).type;
-      if (static_cast<int>(row.drawn.size()) < k_drawn_switches) row.drawn.push_back(switches[s]);
+    std::set<int> drawn;
+    for (const auto& group : exchange::groups(topology_)) {
+      for (int i = 0; i < std::min(group.count, k_drawn_hosts); ++i) drawn.insert(group.first_host + i);
     }
+    std::set<DeviceId> needed;
+    for (const auto& cable : exchange::network_cables(topology_)) {
+      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
+        if (topology_.kind(end) == DeviceKind::hca && drawn.count(topology_.host_of(end)) > 0) needed.insert(other);
+      }
+    }
+    const double width = width_of_hosts();
+    layout_ = exchange::lay_out_switches(topology_, needed, std::max(1, static_cast<int>(width / k_leaf)));
+    width_ = layout_.columns * k_leaf + 2 * k_margin;
   }
 
   static int leaves(const TreeNode& node) {
@@ -109,27 +150,32 @@ class Drawing {
     boxes_ += fmt::format(
         "<g><title>{}{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"5\" fill=\"{}\" "
         "class=\"box\"/>",
-        device.name, device.type.empty() ? "" : ": " + device.type, at.x - k_box_w / 2, at.y - k_box_h / 2, k_box_w,
-        k_box_h, colour_of(device.kind));
-    auto kind = device.type.empty() ? std::string(to_string(device.kind)) : device.type;
-    if (device.kind == DeviceKind::socket) kind = device.type;
-    if (kind.size() > 15) kind = kind.substr(0, 14) + "…";
-    boxes_ += fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"name\">{}</text><text x=\"{:.1f}\" y=\"{:.1f}\" "
-        "class=\"type\">{}</text></g>\n",
-        at.x, at.y - 3, exchange::short_name(topology_, id), at.x, at.y + 11, kind);
+        escaped(device.name), device.type.empty() ? "" : ": " + escaped(device.type), at.x - k_box_w / 2,
+        at.y - k_box_h / 2, k_box_w, k_box_h, colour_of(device.kind));
+    const auto kind =
+        device.type.empty() && device.kind != DeviceKind::socket ? std::string(to_string(device.kind)) : device.type;
+    boxes_ += label({at.x, at.y - 3}, exchange::short_name(topology_, id), "name", 12, 18) +
+              label({at.x, at.y + 11}, kind, "type", 15, 20) + "</g>\n";
+  }
+
+  /// A line in a box: squeezed above `wide` characters, cut above `most`.
+  static std::string label(Point at, const std::string& words, const char* css, std::size_t wide, std::size_t most) {
+    return fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\"{}>{}</text>", at.x, at.y, css,
+        words.size() > wide ? fmt::format(" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", k_box_w - 6) : "",
+        escaped(shortened(words, most)));
   }
 
   void line(Point a, Point b, Bandwidth rate, const std::string& css, const std::string& title) {
     lines_ += fmt::format(
         "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke-width=\"{:.1f}\" "
         "class=\"{}\"><title>{}</title></line>\n",
-        a.x, a.y, b.x, b.y, width_of(rate), css, title);
+        a.x, a.y, b.x, b.y, width_of(rate), css, escaped(title));
   }
 
   void text(Point at, const std::string& words, const char* css, const char* anchor) {
     boxes_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", at.x, at.y,
-                          css, anchor, words);
+                          css, anchor, escaped(words));
   }
 
   /// Draws the tree upwards from `bottom`; leaves on one row at `top`. Returns the node's place.
@@ -162,15 +208,19 @@ class Drawing {
       columns += leaves(tree);
       levels = std::max(levels, depth(tree));
     }
-    const double nv_rows = nvswitches.empty() && !has_mesh(host) ? 0 : 1;
-    const double top = top_of_hosts() + 62 + (nv_rows > 0 ? 56 : 0);
-    const double bottom = top + (levels - 1) * k_row;
     const double width = columns * k_leaf + 16;
+    const double nv_rows = std::ceil(static_cast<double>(nvswitches.size()) / in_a_row(width));
+    const double above = has_mesh(host) || nv_rows > 0 ? 12 + k_nvswitch_row * std::max(1.0, nv_rows) : 0;
+    const double top = top_of_hosts() + 62 + above;
+    const double bottom = top + (levels - 1) * k_row;
     lines_ +=
         fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\" class=\"host\"/>\n",
                     left, top_of_hosts() + 10, width, bottom - top_of_hosts() + 20);
+    const auto& type = topology_.host_spec(host).type;
     text({left + 10, top_of_hosts() + 28},
-         fmt::format("{} ({})", topology_.host_name(host), topology_.host_spec(host).type), "host-name", "start");
+         shortened(fmt::format("{}{}", topology_.host_name(host), type.empty() ? "" : " (" + type + ")"),
+                   static_cast<std::size_t>((width - 20) / 7.2)),
+         "host-name", "start");
     double x = left + 8;
     std::vector<Point> sockets;
     for (const auto& tree : trees) {
@@ -183,18 +233,25 @@ class Drawing {
         line(sockets[s - 1], sockets[s], path->bottleneck, "socket",
              fmt::format("socket interconnect, {}", to_string(path->bottleneck)));
     }
-    draw_nvlinks(host, left, width, top);
+    draw_nvlinks(host, left, width, top - 20 - k_nvswitch_row * std::max(0.0, nv_rows - 1));
     bottom_ = std::max(bottom_, bottom + 40);
     return left + width;
   }
 
+  /// NVSwitches of one row in a host of this width.
+  static double in_a_row(double width) { return std::max(1.0, std::floor(width / k_leaf)); }
+
   bool has_mesh(int host) { return !exchange::nvlinks(topology_, host).empty(); }
 
+  /// `top`: between the GPUs and the uppermost row of NVSwitches.
   void draw_nvlinks(int host, double left, double width, double top) {
     const auto nvswitches = topology_.devices(DeviceKind::nvswitch, host);
-    for (std::size_t s = 0; s < nvswitches.size(); ++s)
-      box(nvswitches[s],
-          {left + width * (static_cast<double>(s) + 0.5) / static_cast<double>(nvswitches.size()), top - 64});
+    const auto beside = static_cast<std::size_t>(in_a_row(width));
+    for (std::size_t s = 0; s < nvswitches.size(); ++s) {
+      const auto in_row = std::min(beside, nvswitches.size() - s / beside * beside);
+      box(nvswitches[s], {left + width * (static_cast<double>(s % beside) + 0.5) / static_cast<double>(in_row),
+                          top - k_nvswitch_row + k_nvswitch_row * static_cast<double>(s / beside)});
+    }
     for (const auto& pair : exchange::nvlinks(topology_, host)) {
       const auto a = places_.find(pair.a);
       const auto b = places_.find(pair.b);
@@ -214,31 +271,52 @@ class Drawing {
     }
   }
 
+  [[nodiscard]] Point place_of(exchange::Cell cell) const {
+    // The cells are spread over the width of the picture.
+    const double step = (width_ - 2 * k_margin) / layout_.columns;
+    return {k_margin + (cell.column + 0.5) * step, k_margin + k_title + (cell.row + 0.5) * k_switch_row};
+  }
+
   void draw_switches() {
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      const auto& row = rows_[r];
-      const auto shown = row.drawn.size() + (row.count > static_cast<int>(row.drawn.size()) ? 1 : 0);
-      const double y = k_margin + 34 + static_cast<double>(r) * 92;
-      for (std::size_t s = 0; s < row.drawn.size(); ++s)
-        box(row.drawn[s], {width_ * (static_cast<double>(s) + 0.5) / static_cast<double>(shown), y});
-      if (shown > row.drawn.size())
-        text({width_ * (static_cast<double>(shown) - 0.5) / static_cast<double>(shown), y + 4},
-             fmt::format("+ {} more", row.count - static_cast<int>(row.drawn.size())), "note", "middle");
+    for (const auto& [id, cell] : layout_.cells) box(id, place_of(cell));
+    for (const auto& note : layout_.notes) {
+      const auto at = place_of(note.cell);
+      text({at.x, at.y + 4}, note.words, "note", "middle");
     }
+  }
+
+  /// Between neighbours and tiers a straight line; past other boxes of a row or column an arc.
+  void cable(DeviceId from, DeviceId to, Bandwidth rate, const std::string& title) {
+    const auto a = places_[from];
+    const auto b = places_[to];
+    const bool are_switches = layout_.cells.count(from) > 0 && layout_.cells.count(to) > 0;
+    const double across = std::abs(b.x - a.x);
+    const double along = std::abs(b.y - a.y);
+    const bool in_row = are_switches && along < 1 && across > 1.3 * (width_ - 2 * k_margin) / layout_.columns;
+    const bool in_column = are_switches && across < 1 && along > 1.3 * k_switch_row;
+    const auto* css = are_switches && is_dense_ ? "cable dense" : "cable";
+    if (!in_row && !in_column) return line(a, b, rate, css, title);
+    const Point over{(a.x + b.x) / 2 + (in_column ? k_box_w * 0.9 : 0), (a.y + b.y) / 2 - (in_row ? k_box_h * 1.4 : 0)};
+    lines_ += fmt::format(
+        "<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" stroke-width=\"{:.1f}\" "
+        "class=\"{}\"><title>{}</title></path>\n",
+        a.x, a.y, over.x, over.y, b.x, b.y, width_of(rate), css, escaped(title));
   }
 
   void draw_cables() {
     std::map<std::pair<DeviceId, DeviceId>, std::pair<int, Bandwidth>> merged;
-    for (const auto& cable : exchange::network_cables(topology_)) {
-      if (places_.count(cable.from) == 0 || places_.count(cable.to) == 0) continue;
-      auto& known = merged[{cable.from, cable.to}];
+    for (const auto& one : exchange::network_cables(topology_)) {
+      if (places_.count(one.from) == 0 || places_.count(one.to) == 0) continue;
+      auto& known = merged[{one.from, one.to}];
       ++known.first;
-      known.second = cable.bandwidth;
+      known.second = one.bandwidth;
     }
-    for (const auto& [ends, cable] : merged) {
-      line(places_[ends.first], places_[ends.second], cable.second * cable.first, "cable",
-           fmt::format("{} cable{}, {:.0f} Gb/s each", cable.first, cable.first == 1 ? "" : "s",
-                       cable.second.bytes_per_s * 8e-9));
+    constexpr std::size_t k_many = 150;  // lines that would melt into one area
+    is_dense_ = merged.size() > k_many;
+    for (const auto& [ends, bundle] : merged) {
+      cable(ends.first, ends.second, bundle.second * bundle.first,
+            fmt::format("{} cable{}, {:.0f} Gb/s each", bundle.first, bundle.first == 1 ? "" : "s",
+                        bundle.second.bytes_per_s * 8e-9));
     }
   }
 
@@ -256,7 +334,7 @@ class Drawing {
   }
 
   std::string finish() const {
-    const double height = bottom_ + 34;
+    const double height = std::max(bottom_, top_of_hosts()) + 34;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" "
         "font-family=\"Helvetica,Arial,sans-serif\">\n",
@@ -267,16 +345,17 @@ class Drawing {
         ".note{font-size:12px;fill:#4a5568}.title{font-size:16px;font-weight:bold;fill:#1a202c}.host{fill:#f7fafc;"
         "stroke:#a0aec0}.host-name{font-size:12px;font-weight:bold;fill:#2d3748}"
         "line,path{fill:none}.pcie{stroke:#718096}.socket{stroke:#b83280;stroke-dasharray:6 "
-        "3}.nvlink{stroke:#38a169}.cable{stroke:#dd6b20;opacity:.75}</style>\n";
+        "3}.nvlink{stroke:#38a169}.cable{stroke:#dd6b20;opacity:.75}.dense{opacity:.25}</style>\n";
     out += fmt::format(
         "<rect width=\"{:.0f}\" height=\"{:.0f}\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"20\" "
         "class=\"title\">{}</text>\n",
-        width_, height, k_margin, topology_.name());
+        width_, height, k_margin, escaped(topology_.name()));
     return out + lines_ + boxes_ + "</svg>\n";
   }
 
   const Topology& topology_;
-  std::vector<SwitchRow> rows_;  ///< top tier first
+  exchange::SwitchLayout layout_;
+  bool is_dense_ = false;
   std::map<DeviceId, Point> places_;
   std::string lines_, boxes_;
   double width_ = 0, bottom_ = 0;

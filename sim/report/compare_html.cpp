@@ -31,7 +31,7 @@ std::vector<Chart::Point> points_of(const ComparedTable& table, std::size_t k, b
 std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio) {
   Chart chart(
       is_ratio ? "ratio to A over message size" : "time over message size", is_ratio ? "time / A" : "time",
-      is_ratio ? [](double value) { return fmt::format("{:.4g}", value); }
+      is_ratio ? [](double value) { return fmt::format("{:.6g}", value); }
                : [](double us) { return to_string(from_seconds(us * 1e-6)); });
   if (is_ratio) {
     chart.start_at_zero();
@@ -46,7 +46,8 @@ std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio
 }
 
 std::string ratio_table(const ComparedTable& table, std::size_t count) {
-  std::string out = "<table><thead><tr><th class=\"name\">size</th>";
+  const bool has_sizes = table.rows.front()[0]->label.empty();
+  std::string out = fmt::format("<table><thead><tr><th class=\"name\">{}</th>", has_sizes ? "size" : "client");
   for (std::size_t k = 0; k < count; ++k) out += fmt::format("<th>{} (us)</th>", letter(k));
   for (std::size_t k = 1; k < count; ++k) out += fmt::format("<th>{}/A</th>", letter(k));
   out += "</tr></thead><tbody>\n";
@@ -85,11 +86,13 @@ std::string term_table(const ComparedTable& table, std::size_t k) {
   for (const auto& change : changes)
     out += fmt::format("<tr><td class=\"name\">{}</td><td>{:.3f}</td><td>{:.3f}</td></tr>\n", escaped(change.term),
                        change.before.us(), change.after.us());
-  const auto named = [](const Row& row) { return row.bottleneck.empty() ? std::string("none") : row.bottleneck; };
-  return boxed(
-      fmt::format("What changed most from A to {} at {}: {} to {}, limited by {} and {}.", letter(k), row_name(before),
-                  to_string(before.time), to_string(after.time), named(before), named(after)),
-      out + "</tbody></table>\n");
+  const auto named = [](const Row& row) { return row.bottleneck.empty() ? std::string("nothing") : row.bottleneck; };
+  const auto limits = before.bottleneck.empty() && after.bottleneck.empty()
+                          ? std::string()
+                          : fmt::format(", limited by {} and {}", named(before), named(after));
+  return boxed(fmt::format("What changed most from A to {} at {}: {} to {}{}.", letter(k), row_name(before),
+                           to_string(before.time), to_string(after.time), limits),
+               out + "</tbody></table>\n");
 }
 
 std::string setting_table(std::span<const Compared> all) {

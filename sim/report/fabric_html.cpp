@@ -165,7 +165,7 @@ std::string queue_picture(const FabricReport& fabric) {
     curve.most = std::max(curve.most, static_cast<double>(point.queue.value));
   }
   return curve_picture("Deepest queues.", std::move(curves),
-                       [](double bytes) { return fmt::format("{:.4g} kB", bytes * 1e-3); });
+                       [](double bytes) { return fmt::format("{:.6g} kB", bytes * 1e-3); });
 }
 
 std::string rate_picture(const FabricReport& fabric) {
@@ -176,7 +176,7 @@ std::string rate_picture(const FabricReport& fabric) {
     curve.most = std::max(curve.most, point.goodput.bytes_per_s * 8e-9);
   }
   return curve_picture("Goodput of the fastest flows.", std::move(curves),
-                       [](double rate) { return fmt::format("{:.3g} Gb/s", rate); });
+                       [](double rate) { return fmt::format("{:.6g} Gb/s", rate); });
 }
 
 }  // namespace

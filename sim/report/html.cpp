@@ -49,7 +49,7 @@ std::string time_picture(const Rows& rows) {
 std::string rate_picture(const Rows& rows, bool is_bus) {
   const std::string name = is_bus ? "bus bandwidth" : "bandwidth";
   Chart chart("predicted " + name + " over message size", name,
-              [](double value) { return fmt::format("{:.3g} GB/s", value); });
+              [](double value) { return fmt::format("{:.6g} GB/s", value); });
   chart.start_at_zero();
   const auto rate = [&](const Row& row, Duration time) {
     const double shown = is_bus ? row.busbw.bytes_per_s : row.algbw.bytes_per_s;
@@ -104,7 +104,7 @@ std::vector<std::string> main_kinds(const Rows& rows) {
 }
 
 constexpr double k_plot_width = k_chart_width - k_chart_left - k_chart_right;
-constexpr double k_column_top = 10, k_column_bottom = 290, k_legend_line = 22;
+constexpr double k_column_top = 10, k_column_bottom = 290, k_legend_line = 22, k_widest_step = 140;
 
 /// One column of shares.
 std::string term_column(const Row& row, const std::vector<std::string>& kinds, double x, double width) {
@@ -134,12 +134,12 @@ std::string term_picture(const Rows& rows) {
   std::string out =
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"share of each term\">\n", k_chart_width,
                   k_column_bottom + 44 + k_legend_line * static_cast<double>(kinds.size()));
-  const double step = k_plot_width / static_cast<double>(std::max<std::size_t>(1, rows.size()));
+  const double step = std::min(k_widest_step, k_plot_width / static_cast<double>(rows.size()));
   std::vector<Tick> ticks;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double x = k_chart_left + step * static_cast<double>(i);
-    out += term_column(*rows[i], kinds, x, std::min(step * 0.9, 120.0));
-    ticks.push_back({x + std::min(step * 0.9, 120.0) / 2, row_name(*rows[i])});
+    out += term_column(*rows[i], kinds, x, step * 0.9);
+    ticks.push_back({x + step * 0.45, row_name(*rows[i])});
   }
   const auto text = [&](double x, double y, const char* css, const char* anchor, const std::string& words) {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, css, anchor,

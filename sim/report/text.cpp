@@ -57,6 +57,7 @@ std::string nccl_table(const WorkloadPrediction& workload, const Workload& asked
     return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   };
   std::string out = fmt::format("#{:>49}  {:^31}  {:^31}  {:^18}\n", "", "out-of-place", "in-place", "80 % band");
+  out = out.substr(0, out.find_last_not_of(" \n") + 1) + "\n";
   out += line("size", "count", "type", "redop", "root", "   time   algbw   busbw  #wrong", "low      high",
               "algorithm protocol channels");
   out += line("(B)", "(elements)", "", "", "", "   (us)  (GB/s)  (GB/s)        ", "(us)      (us)", "");

@@ -13,7 +13,8 @@ namespace fabricast {
 std::string topology_text(const Topology& topology);
 /// Graphviz: one cluster per host, edges sorted. `is_collapsed`: one node per host.
 std::string topology_dot(const Topology& topology, bool is_collapsed);
-/// Switches by tier above hosts with their PCIe tree; at most 4 hosts of a group are drawn.
+/// Switches by tier, plane or group above hosts with their PCIe tree. At most two hosts of a group are drawn, and every
+/// switch that they are cabled to; no two boxes overlap.
 std::string topology_svg(const Topology& topology);
 
 }  // namespace fabricast
