@@ -6,7 +6,7 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
-#include "nccl/mesh.hpp"
+#include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "sharing/contention.hpp"
 
@@ -14,168 +14,8 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-/// NCCL's planning speed of one NVLink in GB/s (topo.h): P100 18, V100 and A100 20, sm86 12, H100 20.6.
-double nvlink_gb_per_s(int compute_capability) {
-  if (compute_capability >= 90) return 20.6;
-  if (compute_capability == 86) return 12;
-  return compute_capability >= 70 ? 20 : 18;
-}
-
-/// The largest of NCCL's channel speeds between nodes not above `gb_per_s` (search.cc).
-double network_speed(double gb_per_s) {
-  for (const double speed : {48.0, 45.0, 42.0, 40.0, 30.0, 28.0, 24.0, 22.0, 20.0, 18.0, 15.0, 12.0,
-                             10.0, 9.0,  7.0,  6.0,  5.0,  4.0,  3.0,  2.4,  1.2,  0.24, 0.12}) {
-    if (speed <= gb_per_s) return speed;
-  }
-  return 0.12;
-}
-
 int compute_capability(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
-}
-
-/// What the search knows of one host, in positions of HostGroup::gpus.
-struct HostSearch {
-  std::vector<std::vector<int>> orders;  ///< one per undoubled channel
-  std::vector<int> hcas;                 ///< HCA ordinal per undoubled channel; empty with one host
-  double speed = 0;
-  double inside = 0;  ///< speed of all channels without the network
-  bool is_nvlink = false;
-  bool has_nvswitch = false;
-};
-
-std::vector<int> in_rank_order(std::size_t n) {
-  std::vector<int> order(n);
-  for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);
-  return order;
-}
-
-/// NVLinks of one GPU towards NVSwitches; 0 when the host has none.
-int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) {
-  if (gpus.size() < 2) return 0;
-  const auto path = topology.path_in_host(gpus[0], gpus[1]);
-  if (!path || !path->uses_nvlink || path->links.size() < 2) return 0;
-  const auto first = topology.link(path->links[0]);
-  return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
-}
-
-/// PCIe planning speed of a slot: 12 GB/s for generation 3 x16 and in proportion.
-double pcie_gb_per_s(double generation, double width) {
-  return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
-}
-
-/// Planning speed of an HCA. Releases before 2.9 know PCIe generations by the names of kernels before 5.7 only and take
-/// an unknown name for generation 3 (topo.cc). That the kernel had the newer names is inferred from tables of A100
-/// hosts: they change protocol where NCCL's model does with generation 3.
-double hca_gb_per_s(const PlanContext& context, DeviceId hca) {
-  const double width = device_value_or(context, hca, "pcie_width", 16);
-  const double slot = release_number(context.software.nccl_version) < 209 ? pcie_gb_per_s(3, width) : 1e9;
-  return network_speed(std::min(device_value(context, hca, "rate") * 1e-9, slot));
-}
-
-HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
-  const auto& topology = context.topology;
-  HostSearch search;
-  const int capability = compute_capability(context, gpus[0]);
-  const bool may_use_nvlink = context.software.nccl_p2p && nvlink_gate_of(context, gpus[0]).is_open;
-  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && may_use_nvlink) {
-    // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
-    search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
-    const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
-    search.orders.assign(static_cast<std::size_t>(channels), in_rank_order(gpus.size()));
-    search.is_nvlink = search.has_nvswitch = true;
-    return search;
-  }
-  if (may_use_nvlink) { search.orders = disjoint_rings(direct_lanes(topology, gpus), 16); }
-  if (!search.orders.empty()) {
-    search.is_nvlink = true;
-    search.speed = nvlink_gb_per_s(capability);
-    return search;
-  }
-  search.orders.push_back(in_rank_order(gpus.size()));
-  search.speed =
-      pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"), device_value(context, gpus[0], "pcie_width")) *
-      (context.software.nccl_p2p ? 1.0 : 0.5);
-  return search;
-}
-
-/// Without peer access and shared memory NCCL counts GPUs of one host as reachable over the network only: one channel
-/// at the speed of the interface (NVIDIA/nccl src/graph/paths.cc, search.cc).
-HostSearch search_by_interface(const PlanContext& context, const std::vector<DeviceId>& gpus) {
-  const auto& topology = context.topology;
-  double speed = 0;
-  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus[0])))
-    speed = std::max(speed, device_value(context, hca, "rate"));
-  if (speed <= 0) speed = context.parameters.number("nccl.interface_speed");
-  HostSearch search;
-  search.orders.push_back(in_rank_order(gpus.size()));
-  search.speed = search.inside = network_speed(speed * 1e-9);
-  return search;
-}
-
-HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus) {
-  auto search = find_channels(context, gpus);
-  search.inside = search.speed * static_cast<double>(search.orders.size());
-  return search;
-}
-
-/// Positions of the GPUs nearest to an HCA.
-std::vector<int> nearest_gpus(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId hca) {
-  auto best = Distance::sys;
-  for (const auto gpu : gpus) best = std::min(best, topology.distance(gpu, hca));
-  std::vector<int> near;
-  for (std::size_t g = 0; g < gpus.size(); ++g) {
-    if (topology.distance(gpus[g], hca) == best) near.push_back(static_cast<int>(g));
-  }
-  return near;
-}
-
-std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_t n, int first, int last) {
-  if (is_mesh) {
-    if (auto order = hamiltonian(lanes, first, n > 1 ? last : -1, false)) return *order;
-    if (auto order = hamiltonian(lanes, first, -1, false)) return *order;
-  }
-  std::vector<int> order{first};
-  for (int g = 0; g < static_cast<int>(n); ++g) {
-    if (g != first && g != last) order.push_back(g);
-  }
-  if (last != first) order.push_back(last);
-  return order;
-}
-
-std::vector<DeviceId> cabled_hcas(const Topology& topology, int host) {
-  auto hcas = topology.devices(DeviceKind::hca, host);
-  std::erase_if(hcas, [&](DeviceId hca) { return !topology.is_cabled(hca); });
-  return hcas;
-}
-
-/// With several hosts every HCA carries one channel; the chain starts and ends at the GPUs nearest to it.
-HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
-  const auto& topology = context.topology;
-  HostSearch search = search_alone(context, gpus);
-  auto hcas = cabled_hcas(topology, topology.host_of(gpus[0]));
-  std::erase_if(hcas, [&](DeviceId hca) { return !topology.may_use_hca(topology.guest_of(gpus[0]), hca); });
-  const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
-  const auto lanes = is_mesh ? direct_lanes(topology, gpus) : LaneMatrix{};
-  search.orders.clear();
-  search.speed = 1e9;
-  double fastest = 0;
-  for (const auto hca : hcas) fastest = std::max(fastest, device_value(context, hca, "rate"));
-  for (const auto hca : hcas) {
-    if (device_value(context, hca, "rate") < fastest) continue;  // NCCL drops slower ports
-    const auto near = nearest_gpus(topology, gpus, hca);
-    const auto turn = search.orders.size();
-    const int first = near[turn % near.size()];
-    int last = near[(turn + 1) % near.size()];
-    if (last == first && gpus.size() > 1) last = first == 0 ? static_cast<int>(gpus.size()) - 1 : first - 1;
-    search.orders.push_back(chain_between(lanes, is_mesh, gpus.size(), first, last));
-    search.hcas.push_back(topology.device(hca).ordinal);
-    search.speed = std::min(search.speed, hca_gb_per_s(context, hca));
-  }
-  if (gpus.size() > 1 && !search.orders.empty()) {
-    search.speed = std::min(search.speed, std::max(search.inside, 1.0) / static_cast<double>(search.orders.size()));
-  }
-  return search;
 }
 
 Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
@@ -269,17 +109,44 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   return groups;
 }
 
-/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA.
-bool are_hcas_near(const Topology& topology, const ChannelGraph& graph) {
+/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA; for Hopper from 2.17 on
+/// also by way of such a GPU (PXN).
+bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int capability) {
+  const auto& topology = context.topology;
+  const bool may_hand_over = capability >= 90 && release_number(context.software.nccl_version) >= 217;
   for (const auto& channel : graph.channels) {
     for (const auto& in_host : channel) {
       if (in_host.hca.value < 0) continue;
-      for (const auto gpu : {in_host.order.front(), in_host.order.back()})
+      for (const auto gpu : {in_host.order.front(), may_hand_over ? in_host.sender : in_host.order.back()})
         if (topology.distance(gpu, in_host.hca) > Distance::pxb) return false;
     }
   }
   return true;
 }
+
+namespace {
+
+/// Channel `c` of the search inside one host.
+HostChannel host_channel(const Topology& topology, const HostSearch& search, const HostGroup& host, std::size_t c) {
+  HostChannel channel;
+  for (const int g : search.orders[c]) channel.order.push_back(host.gpus[static_cast<std::size_t>(g)]);
+  channel.sender = channel.order.back();
+  if (search.hcas.empty()) return channel;
+  channel.hca = topology.device_in_host(host.host, DeviceKind::hca, search.hcas[c]);
+  channel.sender = host.gpus[static_cast<std::size_t>(search.senders[c])];
+  return channel;
+}
+
+/// NCCL doubles all channels, and fast ones of Hopper between hosts again (connect.cc).
+std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& graph, std::size_t num_hosts,
+                               int capability) {
+  const int version = release_number(context.software.nccl_version);
+  const bool is_hopper = capability == 90 || (capability > 90 && version >= 225);
+  const bool is_fast = version >= 218 && is_hopper && num_hosts > 1 && graph.channel_gb_per_s > 45;
+  return is_fast && 2 * graph.graph_channels < 16 ? 4 : 2;
+}
+
+}  // namespace
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
@@ -297,7 +164,9 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     std::vector<int> ordinals;
     for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
     ordinals.push_back(-1);  // GPUs end, HCAs begin
-    for (const auto hca : cabled_hcas(topology, group.host)) ordinals.push_back(topology.device(hca).ordinal);
+    for (const auto hca : topology.devices(DeviceKind::hca, group.host)) {
+      if (topology.is_cabled(hca)) ordinals.push_back(topology.device(hca).ordinal);
+    }
     const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
     if (is_new)
       it->second = graph.is_network_only ? search_by_interface(context, group.gpus)
@@ -311,23 +180,16 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     graph.node_gb_per_s = std::min(graph.node_gb_per_s, it->second.inside);
   }
   graph.graph_channels = static_cast<int>(num_channels);
-  for (std::size_t c = 0; c < 2 * num_channels; ++c) {
+  const int capability = compute_capability(context, hosts[0].gpus[0]);
+  const auto copies = copies_of_channels(context, graph, hosts.size(), capability);
+  for (std::size_t c = 0; c < copies * num_channels; ++c) {
     std::vector<HostChannel> channel;
-    for (std::size_t h = 0; h < hosts.size(); ++h) {
-      const auto& search = *by_host[h];
-      HostChannel in_host;
-      for (const int g : search.orders[c % num_channels])
-        in_host.order.push_back(hosts[h].gpus[static_cast<std::size_t>(g)]);
-      if (!search.hcas.empty()) {
-        in_host.hca = topology.device_in_host(hosts[h].host, DeviceKind::hca, search.hcas[c % num_channels]);
-      }
-      channel.push_back(std::move(in_host));
-    }
+    for (std::size_t h = 0; h < hosts.size(); ++h)
+      channel.push_back(host_channel(topology, *by_host[h], hosts[h], c % num_channels));
     graph.channels.push_back(std::move(channel));
   }
-  const int capability = compute_capability(context, hosts[0].gpus[0]);
   graph.ll128_allowed =
-      capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(topology, graph);
+      capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
   return graph;
 }
 
@@ -359,21 +221,12 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
   return route;
 }
 
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca, Buffers buffers) {
-  const auto& topology = context.topology;
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca, Buffers buffers) {
   Route route;
-  // PXN: a GPU far from the HCA hands its data over NVLink to the GPU next to it.
-  DeviceId sender = gpu;
-  if (topology.distance(gpu, hca) > Distance::pxb && context.software.nccl_p2p &&
-      nvlink_gate_of(context, gpu).is_open) {
-    auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
-    std::erase_if(gpus, [&](DeviceId other) { return !is_same_system(context, gpu, other); });
-    const auto neighbour = gpus[static_cast<std::size_t>(nearest_gpus(topology, gpus, hca).front())];
-    const auto path = topology.path_in_host(gpu, neighbour);
-    if (neighbour != gpu && topology.distance(neighbour, hca) <= Distance::pxb && path && path->uses_nvlink) {
-      add_dma(context, *path, false, route);
-      sender = neighbour;
-    }
+  if (sender != gpu) {
+    const auto path = context.topology.path_in_host(gpu, sender);
+    FABRICAST_ASSERT(path && path->uses_nvlink, "PXN without NVLink");
+    add_dma(context, *path, false, route);
   }
   route.kind =
       add_end(context, sender, hca, true, buffers, route) ? TransportKind::network : TransportKind::network_staged;
@@ -387,13 +240,13 @@ Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, B
   return route;
 }
 
-Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
-                          std::uint64_t flow, Buffers buffers) {
-  if (uses_tcp(context, from_hca) || uses_tcp(context, to_hca))
-    return socket_route(context, from, to, from_hca, to_hca, flow);
-  auto route = sender_segment(context, from, from_hca, buffers);
-  add_fabric(context, from_hca, to_hca, flow, route);
-  append(route, receiver_segment(context, to_hca, to, buffers));
+Route route_between_hosts(const PlanContext& context, const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow,
+                          Buffers buffers) {
+  if (uses_tcp(context, from.hca) || uses_tcp(context, to.hca))
+    return socket_route(context, from.gpu, to.gpu, from.hca, to.hca, flow);
+  auto route = sender_segment(context, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers);
+  add_fabric(context, from.hca, to.hca, flow, route);
+  append(route, receiver_segment(context, to.hca, to.gpu, buffers));
   return route;
 }
 

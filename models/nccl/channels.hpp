@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channels NCCL's topology search would open: in each host an order of its GPUs, and the HCA a channel leaves and
-// enters by. A simplification of ncclTopoCompute (NVIDIA/nccl src/graph/search.cc): NVSwitch hosts take any order,
-// NVLink meshes take link-disjoint Hamiltonian cycles or paths, other hosts one chain. All channels are then doubled.
+// The channels of a communicator: in each host an order of its GPUs, and the HCA a channel leaves and enters by
+// (search.hpp), doubled as NCCL does; and the connections between two GPUs.
 #pragma once
 
 #include <vector>
@@ -21,6 +20,7 @@ struct HostGroup {
 struct HostChannel {
   std::vector<DeviceId> order;  ///< first receives from the previous host, last sends to the next
   DeviceId hca;                 ///< used to receive and to send; value -1 with one host
+  DeviceId sender;              ///< hands the last one's data to the HCA: itself, or with PXN a GPU beside the HCA
 };
 
 struct ChannelGraph {
@@ -47,12 +47,19 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to);
 enum class Buffers { device, host };
 
 /// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or
-/// through host memory. Kind network when GPUDirect RDMA is used, else network_staged.
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId hca, Buffers buffers = Buffers::device);
+/// through host memory. Kind network when GPUDirect RDMA is used, else network_staged. With PXN another GPU is the
+/// `sender`, which gets the data over NVLink.
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca,
+                     Buffers buffers = Buffers::device);
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers = Buffers::device);
 
-/// The connection from the last GPU of a channel in one host to the first in the next.
-Route route_between_hosts(const PlanContext& context, DeviceId from, DeviceId from_hca, DeviceId to_hca, DeviceId to,
-                          std::uint64_t flow, Buffers buffers = Buffers::device);
+/// One end of a connection between hosts.
+struct NetworkEnd {
+  DeviceId gpu, hca;
+  DeviceId sender;  ///< as in HostChannel; value -1: the GPU itself
+};
+
+Route route_between_hosts(const PlanContext& context, const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow,
+                          Buffers buffers = Buffers::device);
 
 }  // namespace fabricast::models::nccl

@@ -110,7 +110,8 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
     double slice = is_sliced ? shape.chunk / 2 : shape.chunk;
     if (shape.is_pairs) {
       const auto* largest = of_adapter(hops, "plugin_p2p_chunk");
-      slice = std::min(slice, largest != nullptr ? largest->value : parameter("nccl.p2p_network_chunk").value);
+      slice = std::min(slice, largest != nullptr ? largest->value : parameter("nccl.p2p_network_chunk").value) /
+              shape.pattern.shares;
     }
     add_latency(flow, {"network store and forward of slices",
                        from_seconds(factor.value * hops.count * slice / shape.share /

@@ -9,9 +9,7 @@
 
 namespace fabricast::models::nccl {
 
-namespace {
-
-void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {}) {
+void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter) {
   for (auto& known : hops) {
     if (known.kind != route.kind) continue;
     known.count += count;
@@ -23,8 +21,6 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count, Device
   hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
                   is_network(route.kind) ? adapter : DeviceId{}});
 }
-
-}  // namespace
 
 bool is_peer_to_peer(Collective collective) {
   return collective == Collective::all_to_all || collective == Collective::send_receive;
@@ -40,7 +36,8 @@ Route PatternMaker::hop(std::size_t channel, std::size_t host, std::size_t posit
   if (position + 1 < here.order.size()) return route_in_host(context_, here.order[position], here.order[position + 1]);
   const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
   if (hosts_.size() == 1) return route_in_host(context_, here.order.back(), here.order.front());
-  return route_between_hosts(context_, here.order.back(), here.hca, next.hca, next.order.front(), channel, buffers_);
+  return route_between_hosts(context_, {here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}},
+                             channel, buffers_);
 }
 
 void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
@@ -99,10 +96,11 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
           tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= channels / 2 && channels > 1);
       if (parent < 0) continue;
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
-      const auto up =
-          route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c, buffers_);
+      const NetworkEnd child{here.order.front(), here.hca, {}};
+      const NetworkEnd root{above.order.front(), above.hca, {}};
+      const auto up = route_between_hosts(context_, child, root, c, buffers_);
       add(up);
-      add(route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c, buffers_));
+      add(route_between_hosts(context_, root, child, c, buffers_));
       if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
@@ -136,10 +134,10 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
       if (parent < 0) continue;
       const auto& here = graph_.channels[c][h];
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
-      const auto up =
-          route_between_hosts(context_, here.order.front(), here.hca, above.hca, above.order.front(), c, buffers_);
-      const auto down =
-          route_between_hosts(context_, above.order.front(), above.hca, here.hca, here.order.front(), c, buffers_);
+      const NetworkEnd child{here.order.front(), here.hca, {}};
+      const NetworkEnd root{above.order.front(), above.hca, {}};
+      const auto up = route_between_hosts(context_, child, root, c, buffers_);
+      const auto down = route_between_hosts(context_, root, child, c, buffers_);
       const auto g = static_cast<int>(hosts_[h].gpus.size());
       for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
       for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);
@@ -151,70 +149,6 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
   for (auto& hops : pattern.hops) {
     if (is_network(hops.kind))
       hops.count = 2 * std::ceil(std::log2(static_cast<double>(static_cast<int>(hosts_.size()))));
-  }
-}
-
-/// Send-receive goes round the ranks; all-to-all sends one share to everybody.
-void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {
-  const std::size_t n = ranks_.size();
-  const auto& topology = context_.topology;
-  const auto add = [&](const Route& route, int times) {
-    for (const auto& crossing : route.crossings) counter.add(crossing.resource, times * crossing.times);
-    add_legs(route, times, pattern.legs);
-  };
-  // What leaves and enters a GPU is the same for all its remote peers: find it once per rank.
-  struct End {
-    DeviceId hca;
-    Route send, receive;
-    bool is_tcp = false;
-  };
-  std::vector<End> ends(n);
-  for (std::size_t r = 0; r < n; ++r) {
-    if (hosts_.size() == 1) continue;
-    ends[r].hca = topology.hcas_by_distance(ranks_[r]).front();
-    ends[r].is_tcp = uses_tcp(context_, ends[r].hca);
-    if (ends[r].is_tcp) continue;
-    ends[r].send = sender_segment(context_, ranks_[r], ends[r].hca, buffers_);
-    ends[r].receive = receiver_segment(context_, ends[r].hca, ranks_[r], buffers_);
-  }
-  const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
-  std::vector<int> sent(n, 0);
-  std::vector<int> received(n, 0);
-  for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t k = 1; k <= peers; ++k) {
-      const std::size_t to = (from + k) % n;
-      Route route;
-      if (context_.topology.guest_of(ranks_[from]) == context_.topology.guest_of(ranks_[to])) {
-        route = route_in_host(context_, ranks_[from], ranks_[to]);
-      } else if (ends[from].is_tcp || ends[to].is_tcp) {
-        route = route_between_hosts(context_, ranks_[from], ends[from].hca, ends[to].hca, ranks_[to], from * n + to,
-                                    buffers_);
-      } else {
-        route.kind = TransportKind::network;
-        add_fabric(context_, ends[from].hca, ends[to].hca, from * n + to, route);
-        ++sent[from];
-        ++received[to];
-      }
-      add(route, 1);
-      if (from != 0) continue;
-      if (is_network(route.kind) && route.kind != TransportKind::socket) {
-        append(route, ends[from].send);
-        append(route, ends[to].receive);
-      }
-      merge_hop(pattern.hops, route, 0, ends[from].hca);
-    }
-  }
-  for (std::size_t r = 0; r < n; ++r) {
-    add(ends[r].send, sent[r]);
-    add(ends[r].receive, received[r]);
-  }
-  int duplex = 0;
-  for (std::size_t r = 0; r < n; ++r) {
-    if (sent[r] > 0 && received[r] > 0) duplex = std::max({duplex, sent[r], received[r]});
-  }
-  for (auto& hops : pattern.hops) {
-    hops.count = 1;
-    if (is_network(hops.kind)) hops.duplex_uses = duplex;
   }
 }
 

@@ -27,7 +27,12 @@ struct Pattern {
   std::vector<Hops> hops;
   std::vector<Crossing> crossings;  ///< by all channels together
   std::vector<Leg> legs;            ///< of all channels, when the context asks for them
+  int pair_channels = 32;           ///< send and receive: the most that a pair of ranks has
+  int shares = 1;                   ///< send and receive: units of the flow that one pair of ranks exchanges
 };
+
+/// Counts a hop of `route` `count` times among those of its kind.
+void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {});
 
 /// True for connections that leave the host or go through a socket.
 bool is_network(TransportKind kind);
@@ -56,7 +61,8 @@ class PatternMaker {
   void count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_nvls(Pattern& pattern, CrossingCounter& counter) const;
-  void count_pairs(Pattern& pattern, CrossingCounter& counter) const;
+  class PairCounter;
+  void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
   void count_adapter_uses(Pattern& pattern) const;
   void count_duplex_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;

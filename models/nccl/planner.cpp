@@ -12,6 +12,8 @@
 
 #include "base/assert.hpp"
 #include "guest/guest.hpp"
+#include "nccl/filling.hpp"
+#include "nccl/hca_use.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
@@ -199,12 +201,13 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   if (is_peer_to_peer(collective_)) {
     const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit").value;
     const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
-    choice = {Algorithm::ring, part <= largest_ll ? Protocol::ll : Protocol::simple};
+    // Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
+    choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};
     if (protocol) choice.protocol = *protocol;
   } else {
     choice = choose(facts_, collective_, size, algorithm, protocol);
   }
-  const auto use = channel_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
+  auto use = channel_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   plan.algorithm = is_peer_to_peer(collective_) ? "direct"
                                                 : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1
                                                                   ? "nvls_tree"
@@ -212,6 +215,8 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
   add_launch(plan, choice, is_peer_to_peer(collective_) ? 1 : use.channels);
+  if (choice.algorithm != Algorithm::nvls && !is_peer_to_peer(collective_))
+    use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
@@ -236,6 +241,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                       workload_.channels ? "forced"
                                          : fmt::format("{} found at {:.1f} GB/s each, doubled", graph_.graph_channels,
                                                        graph_.channel_gb_per_s)});
+  if (num_hosts() > 1) settings.push_back(pxn_setting(context_, hosts_[0].gpus));
   return settings;
 }
 
@@ -251,6 +257,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (hosts_.size() > 1) {
+    for (auto& line : hca_assumptions(context_, graph_, hosts_[0], is_peer_to_peer(collective_))) out.insert(line);
     for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
       if (hops.kind == TransportKind::network_staged)
         out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");

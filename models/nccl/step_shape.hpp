@@ -21,15 +21,15 @@ struct StepCosts::Shape {
   bool is_pairs = false, is_one_way = false, is_tree = false, is_ring = false, is_nvls = false, is_shm = false,
        is_loopback = false;
   double share = 1;        ///< payload share of the protocol
-  double per_channel = 0;  ///< bytes of the operation one channel handles
+  double per_channel = 0;  ///< bytes of the operation one channel handles, a full one
   double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree
   double largest_chunk = 0;
   double chunk = 0;
   double loops = 1;       ///< chunks one after the other in a step
   double paid_loops = 1;  ///< as many times the hops are paid
   double channels = 1;
-  double threads = 1;  ///< of one channel
-  double steps = 1;    ///< of a ring
+  double filled = 1;  ///< as many of them as are filled like a full one (filling.hpp)
+  double steps = 1;   ///< of a ring
 };
 
 }  // namespace fabricast::models::nccl

@@ -55,7 +55,6 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.size = static_cast<double>(size.value);
   shape.n = is_.num_ranks;
   shape.channels = use.channels;
-  shape.threads = use.threads;
   shape.is_pairs = is_peer_to_peer(collective_);
   shape.is_one_way = is_chain(collective_);
   shape.is_nvls = choice.algorithm == Algorithm::nvls;
@@ -64,7 +63,8 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   shape.is_shm = has_hop(pattern, TransportKind::host_memory);
   shape.is_loopback = is_loopback(TransportKind::socket) && has_hop(pattern, TransportKind::socket);
   shape.share = parameter("nccl.payload_share", shape.protocol).value;
-  shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : shape.channels);
+  shape.filled = use.filled > 0 ? use.filled : shape.channels;
+  shape.per_channel = shape.size / (shape.is_nvls || shape.is_pairs ? 1 : shape.filled);
   shape.per_step = shape.is_ring || shape.is_nvls ? shape.per_channel / shape.n : shape.per_channel;
   const auto* chunks = shape.is_tree || shape.is_one_way ? "pipelined" : "ring";
   shape.largest_chunk = parameter(fmt::format("nccl.chunk.{}", chunks), shape.protocol).value;
@@ -200,34 +200,37 @@ void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
   double channels = shape.channels;
   if (shape.is_pairs) {
     const bool is_all = collective_ == Collective::all_to_all;
-    channels = pair_channels(is_all ? shape.size / shape.n : shape.size) * (is_all ? shape.n - 1 : 1);
+    channels = pair_channels(shape, is_all ? shape.size / shape.n : shape.size) * (is_all ? shape.n - 1 : 1);
     channels = std::min(channels, std::max(32.0, static_cast<double>(is_.channels)));
   }
   add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
                      start.name, start.source});
 }
 
-/// NCCL gives a channel as many threads as one step of a ring needs. A chain moves a whole message in one step: with LL
-/// every thread passes on line after line of 8 bytes, and waits for the flag of each.
+/// NCCL gives a channel as many threads as one step of a ring needs (64 to 512). A chain moves a whole message in one
+/// step: with LL every thread passes on line after line of 8 bytes, and waits for the flag of each.
 void StepCosts::add_thread_loops(Flow& flow, const Shape& shape) const {
   if (!shape.is_one_way || shape.choice.protocol != Protocol::ll) return;
-  const double loops = std::max(1.0, shape.per_channel / (8 * shape.threads));
+  const double threads = std::clamp(shape.size / (8 * shape.n), 64.0, 512 * shape.filled);
+  const double loops = std::max(1.0, shape.size / (8 * threads));
   const auto& one = parameter("nccl.thread_loop_time", shape.protocol);
   add_latency(flow, {fmt::format("{:.0f} lines per thread", loops), from_seconds((loops - 1) * one.value), one.name,
                      one.source});
 }
 
 /// Channels that one pair of ranks uses in send and receive: NCCL doubles its least number while a part is larger than
-/// 32 buffer steps; inside a host the least number shrinks until all ranks together fit the channels there are
-/// (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount).
-double StepCosts::pair_channels(double bytes) const {
+/// 32 buffer steps; over the network all pairs have few (pairs.cpp), inside a host the least number shrinks until all
+/// ranks together fit the channels there are (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount). A broken number of them
+/// so that more bytes never take less time.
+double StepCosts::pair_channels(const Shape& shape, double bytes) const {
   double all = 1;
   while (all < static_cast<double>(is_.channels) && all < 32) all *= 2;
+  if (is_.num_hosts > 1) all = std::min<double>(all, shape.pattern.pair_channels);
   double least = all;
   while (is_.num_hosts == 1 && least > 2 && least * is_.num_ranks > all) least /= 2;
   const double largest_part = context_.parameters.at("nccl.p2p_largest_part").value;
   while (2 * least <= all && bytes / least > largest_part) least *= 2;
-  return std::max(1.0, std::min(least, std::ceil(bytes / parameter("nccl.p2p_bytes_per_channel").value)));
+  return std::max(1.0, std::min(least, bytes / parameter("nccl.p2p_bytes_per_channel").value));
 }
 
 /// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
@@ -238,10 +241,13 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   if (shape.is_pairs) {
     const bool is_all = collective_ == Collective::all_to_all;
     payload = is_all ? shape.size / shape.n : shape.size;
-    const double channels = pair_channels(payload);
+    const double channels = pair_channels(shape, payload);
     const double chunk = std::min(payload / channels, parameter("nccl.chunk.pipelined", shape.protocol).value);
     if (!shape.is_shm) moved = parameter("nccl.first_chunk.direct").value * chunk * channels;
-    parallel = channels * (is_all ? shape.n - 1 : 1);
+    const double shares = shape.pattern.shares;
+    payload /= shares;
+    moved /= shares;
+    parallel = channels * (is_all ? shape.n - 1 : 1) / shares;
   } else if (shape.is_nvls) {
     payload = shape.size / (is_.gpus_of_host * (is_.num_hosts > 1 ? 2.0 * is_.graph_channels : 1.0));
   } else if (shape.is_ring) {

@@ -61,7 +61,7 @@ class StepCosts {
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
-  [[nodiscard]] double pair_channels(double bytes) const;
+  [[nodiscard]] double pair_channels(const Shape& shape, double bytes) const;
   void add_channel_start(Flow& flow, const Shape& shape) const;
   void add_thread_loops(Flow& flow, const Shape& shape) const;
   void add_hops(Flow& flow, const Shape& shape) const;

@@ -66,6 +66,7 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
 struct ChannelUse {
   int channels = 1;
   int threads = 512;
+  double filled = 0;  ///< how many of `channels` carry as much as a full one (filling.hpp); 0 = all
 };
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels);
 

@@ -70,8 +70,28 @@ class ScenarioReader {
       flag(*nccl, "shm", software.nccl_shm);
       flag(*nccl, "nvls", software.nccl_nvls);
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
+      read_pxn(*nccl, software);
     }
     return software;
+  }
+
+  /// GPUs hand over each other's data from 2.12 on.
+  void read_pxn(const Node& node, Software& software) {
+    const auto* pxn = node.find("pxn");
+    const auto* level = node.find("p2p_pxn_level");
+    if (pxn != nullptr) software.nccl_pxn = as_flag(*pxn);
+    if (level != nullptr) software.nccl_p2p_pxn_level = static_cast<int>(as_integer(*level));
+    int minor = 0;
+    const bool is_older = std::sscanf(software.nccl_version.c_str(), "2.%d", &minor) == 1 && minor < 12;
+    if (is_older && software.nccl_pxn.value_or(false))
+      faults_.push_back(pxn->error(fmt::format("'pxn: on' with NCCL {}, PXN came with 2.12", software.nccl_version),
+                                   "leave it out, or set a version from 2.12 on"));
+    const bool is_off = is_older || !software.nccl_pxn.value_or(true);
+    if (level != nullptr && is_off && *software.nccl_p2p_pxn_level > 0)
+      faults_.push_back(level->error(
+          fmt::format("'p2p_pxn_level: {}' needs PXN, {}", *software.nccl_p2p_pxn_level,
+                      is_older ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
+          is_older ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
   }
 
   void read_version(const Node& node, const char* what, std::string& into) {

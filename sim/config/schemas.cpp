@@ -194,13 +194,18 @@ SchemaPtr workload() {
 }
 
 SchemaPtr software() {
-  const auto nccl = mapping("the NCCL settings",
-                            {{"version", text(), "major.minor[.patch]; default 2.28"},
-                             {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
-                             {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
-                             {"nvls", flag(), "NVLink SHARP; default off"},
-                             {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
-                              "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"}});
+  const auto nccl =
+      mapping("the NCCL settings",
+              {{"version", text(), "major.minor[.patch]; default 2.28"},
+               {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
+               {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
+               {"nvls", flag(), "NVLink SHARP; default off"},
+               {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
+                "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
+               {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
+               {"p2p_pxn_level", integer(0, 2),
+                "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
+                "it (NCCL_P2P_PXN_LEVEL); default 2"}});
   return mapping(
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),

@@ -176,6 +176,8 @@ struct Software {
   bool nccl_shm = true;                             ///< NCCL_SHM_DISABLE=0
   bool nccl_nvls = false;                           ///< NVLink SHARP
   std::string nccl_gdr_level = "pxb";               ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
+  std::optional<bool> nccl_pxn;                     ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
+  std::optional<int> nccl_p2p_pxn_level;            ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
   std::string transport = "auto";                   ///< auto, rdma, tcp
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
 };

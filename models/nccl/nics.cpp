@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/nics.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "common/transport.hpp"
+#include "guest/guest.hpp"
+#include "nccl/tuning.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+/// Releases before 2.9 know PCIe generations by the names of kernels before 5.7 only and take an unknown name for
+/// generation 3 (topo.cc). That the kernel had the newer names is inferred from tables of A100 hosts: they change
+/// protocol where NCCL's model does with generation 3.
+int known_generation(int version, int generation) { return version < 209 ? std::min(3, generation) : generation; }
+
+/// NCCL's planning speed of the way between two sockets, GB/s (topo.h): Broadwell and older 6, Skylake 10 (9 before
+/// 2.18), Sapphire Rapids 22 and Emerald Rapids 40 from 2.26 on, AMD 16 from 2.19 on and without a limit before.
+double between_sockets(const std::string& processor, int version) {
+  const auto is = [&](const char* name) { return processor.rfind(name, 0) == 0; };
+  if (is("epyc")) return version >= 219 ? 16 : 5000;
+  if (is("xeon-emeraldrapids") && version >= 226) return 40;
+  if (is("xeon-sapphirerapids") && version >= 226) return 22;
+  if (is("xeon-broadwell") || is("xeon-haswell") || is("xeon-ivybridge") || is("xeon-sandybridge")) return 6;
+  return version >= 218 ? 10 : 9;
+}
+
+/// Bits of `value` below `count`, a power of two, in reverse order.
+int mirrored(int value, int count) {
+  int out = 0;
+  for (int bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1)
+    if ((value & bit) != 0) out |= mirror;
+  return out;
+}
+
+int ceil_of_ratio(std::size_t a, std::size_t b) { return static_cast<int>((a + b - 1) / b); }
+
+}  // namespace
+
+NicPath nic_path(Distance distance) {
+  if (distance <= Distance::pix) return NicPath::pix;
+  if (distance == Distance::pxb) return NicPath::pxb;
+  return distance == Distance::sys ? NicPath::sys : NicPath::phb;
+}
+
+bool has_pxn(const Software& software) {
+  return release_number(software.nccl_version) >= 212 && software.nccl_pxn.value_or(true);
+}
+
+int p2p_pxn_level(const Software& software) { return has_pxn(software) ? software.nccl_p2p_pxn_level.value_or(2) : 0; }
+
+/// P100 18, V100 and A100 20, sm86 12, H100 20.6.
+double nvlink_gb_per_s(int compute_capability) {
+  if (compute_capability >= 90) return 20.6;
+  if (compute_capability == 86) return 12;
+  return compute_capability >= 70 ? 20 : 18;
+}
+
+double pcie_gb_per_s(double generation, double width) {
+  return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
+}
+
+int nvml_index(const Topology& topology, DeviceId gpu) {
+  const int ordinal = topology.device(gpu).ordinal;
+  int first = 0;
+  while (topology.guest_of(topology.device_in_host(topology.host_of(gpu), DeviceKind::gpu, first)) !=
+         topology.guest_of(gpu))
+    ++first;
+  return ordinal - first;
+}
+
+HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
+    : version_(release_number(context.software.nccl_version)),
+      level_(p2p_pxn_level(context.software)),
+      gpus_(std::move(gpus)) {
+  for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));
+  find_hcas(context);
+  measure_paths(context);
+  receiving_speeds_ = speeds_;
+  candidates_.resize(gpus_.size());
+  for (std::size_t g = 0; g < gpus_.size(); ++g) find_candidates(g);
+  for (std::size_t h = 0; h < hcas_.size(); ++h) neighbours_.push_back(nearest_gpus(h));
+  relays_.assign(hcas_.size(), -1);
+  if (has_pxn(context.software)) add_pxn_paths(context);
+}
+
+void HostNics::find_hcas(const PlanContext& context) {
+  const auto& topology = context.topology;
+  const int guest = topology.guest_of(gpus_[0]);
+  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus_[0])))
+    if (topology.is_cabled(hca) && topology.may_use_hca(guest, hca)) hcas_.push_back(hca);
+  const auto is_socket = [&](DeviceId hca) { return uses_tcp(context, hca); };
+  if (!std::all_of(hcas_.begin(), hcas_.end(), is_socket)) std::erase_if(hcas_, is_socket);
+}
+
+void HostNics::measure_paths(const PlanContext& context) {
+  const auto& topology = context.topology;
+  between_sockets_ = between_sockets(processor_of(topology, gpus_[0]), version_);
+  for (const auto gpu : gpus_) gpu_sockets_.push_back(topology.device(gpu).socket);
+  for (const auto hca : hcas_) hca_sockets_.push_back(topology.device(hca).socket);
+  PathOptions options;
+  options.may_use_nvlink = false;
+  options.as_cabled = true;
+  const auto narrowest = [&](const std::vector<LinkId>& links) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto id : links) {
+      const auto link = topology.link(id);
+      if (link.kind == LinkKind::pcie)
+        least = std::min(least, pcie_gb_per_s(known_generation(version_, link.generation), link.lanes));
+    }
+    return least;
+  };
+  const auto to_memory = [&](DeviceId device) {
+    return topology.path_in_host(device, topology.local_memory(device), options);
+  };
+  for (const auto gpu : gpus_) {
+    const auto path = to_memory(gpu);
+    slots_.push_back(path && !path->links.empty() ? narrowest({path->links.front()}) : 0);
+  }
+  for (const auto hca : hcas_) {
+    const auto path = to_memory(hca);
+    const double rate = device_value(context, hca, "rate") * 1e-9;
+    rates_.push_back(path && !path->links.empty() ? std::min(rate, narrowest({path->links.front()})) : rate);
+  }
+  for (std::size_t g = 0; g < gpus_.size(); ++g) {
+    distances_.emplace_back();
+    types_.emplace_back();
+    speeds_.emplace_back();
+    for (std::size_t h = 0; h < hcas_.size(); ++h) {
+      const auto path = topology.path_in_host(gpus_[g], hcas_[h], options);
+      double speed = std::min(slots_[g], rates_[h]);
+      if (path) speed = std::min(speed, narrowest(path->links));
+      if (path && path->socket_crossings > 0) speed = std::min(speed, between_sockets_);
+      distances_[g].push_back(topology.distance(gpus_[g], hcas_[h]));
+      types_[g].push_back(nic_path(distances_[g][h]));
+      speeds_[g].push_back(speed);
+    }
+  }
+}
+
+/// HCA after HCA as NCCL does it: what earlier ones changed counts for later ones.
+void HostNics::add_pxn_paths(const PlanContext& context) {
+  const auto& topology = context.topology;
+  const auto count = gpus_.size();
+  nvlinks_.assign(count, std::vector<double>(count, 0));
+  if (!context.software.nccl_p2p || !nvlink_gate_of(context, gpus_[0]).is_open) return;
+  const double one = nvlink_gb_per_s(static_cast<int>(device_value(context, gpus_[0], "compute_capability")));
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) {
+      const auto path = a == b ? std::nullopt : topology.path_in_host(gpus_[a], gpus_[b]);
+      if (path && path->uses_nvlink) nvlinks_[a][b] = one * topology.link(path->links.front()).lanes;
+    }
+  }
+  for (std::size_t h = 0; h < hcas_.size(); ++h) {
+    relays_[h] = gpu_of_hca(h);
+    if (relays_[h] < 0) continue;
+    const auto relay = static_cast<std::size_t>(relays_[h]);
+    for (std::size_t g = 0; g < count; ++g) {
+      if (nvlinks_[g][relay] <= 0 || types_[relay][h] > NicPath::pxb) continue;
+      if (speeds_[relay][h] <= speeds_[g][h] && types_[g][h] <= NicPath::pxn) continue;
+      types_[g][h] = NicPath::pxn;
+      speeds_[g][h] = std::min(speeds_[relay][h], nvlinks_[g][relay]);
+      find_candidates(g);
+    }
+  }
+}
+
+void HostNics::find_candidates(std::size_t gpu) {
+  auto& out = candidates_[gpu];
+  out.clear();
+  const auto rank = [&](std::size_t h) { return std::pair(-speeds_[gpu][h], types_[gpu][h]); };
+  for (std::size_t h = 0; h < hcas_.size(); ++h) {
+    if (!out.empty() && rank(h) < rank(out.front())) out.clear();
+    if (out.empty() || rank(h) == rank(out.front())) out.push_back(h);
+  }
+}
+
+std::vector<std::size_t> HostNics::nearest_gpus(std::size_t hca) const {
+  std::vector<std::size_t> out;
+  const auto rank = [&](std::size_t g) { return std::pair(-receiving_speeds_[g][hca], receiving_path(g, hca)); };
+  for (std::size_t g = 0; g < gpus_.size(); ++g) {
+    if (!out.empty() && rank(g) < rank(out.front())) out.clear();
+    if (out.empty() || rank(g) == rank(out.front())) out.push_back(g);
+  }
+  return out;
+}
+
+/// Of the GPUs nearest to an HCA the one whose sends take it first; -1 when none's do.
+int HostNics::gpu_of_hca(std::size_t hca) const {
+  for (int turn = 0; turn < static_cast<int>(hcas_.size()); ++turn)
+    for (const auto gpu : neighbours_[hca])
+      if (local_hca(gpu, turn) == hca) return static_cast<int>(gpu);
+  return -1;
+}
+
+std::size_t HostNics::ring_sender(std::size_t gpu, std::size_t hca) const {
+  return types_[gpu][hca] == NicPath::pxn ? static_cast<std::size_t>(relays_[hca]) : gpu;
+}
+
+int HostNics::spread(std::size_t gpu) const {
+  const auto& hcas = candidates_[gpu];
+  if (version_ < 212) return static_cast<int>(hcas.size());
+  return version_ < 218 ? 1 : ceil_of_ratio(hcas.size(), neighbours_[hcas.front()].size());
+}
+
+/// Before 2.12 every connection takes the next candidate; where the count begins is not known: GPUs begin apart.
+std::size_t HostNics::local_hca(std::size_t gpu, int turn) const {
+  const auto& hcas = candidates_[gpu];
+  const int count = static_cast<int>(hcas.size());
+  int number = indices_[gpu];
+  if (version_ >= 218 && (count & (count - 1)) == 0) number = mirrored(number, count);
+  number += turn % spread(gpu);
+  return hcas[static_cast<std::size_t>(number % count)];
+}
+
+HostNics::Sender HostNics::sender(std::size_t gpu, int peer_index, int turn) const {
+  const Sender own{gpu, local_hca(gpu, turn)};
+  const auto counterpart = std::find(indices_.begin(), indices_.end(), peer_index);
+  if (level_ == 0 || counterpart == indices_.end()) return own;
+  const auto hca = local_hca(static_cast<std::size_t>(counterpart - indices_.begin()), turn);
+  if (level_ == 1) return types_[gpu][hca] <= NicPath::pxn ? Sender{ring_sender(gpu, hca), hca} : own;
+  if (relays_[hca] < 0) return own;
+  const auto relay = static_cast<std::size_t>(relays_[hca]);
+  const bool is_adjacent = relay == gpu || nvlinks_[gpu][relay] > 0;
+  return is_adjacent && receiving_path(relay, hca) <= NicPath::pxb ? Sender{relay, hca} : own;
+}
+
+bool HostNics::has_relays() const {
+  for (std::size_t h = 0; h < hcas_.size(); ++h) {
+    if (relays_[h] < 0) continue;
+    const auto relay = static_cast<std::size_t>(relays_[h]);
+    if (receiving_path(relay, h) > NicPath::pxb) continue;
+    for (std::size_t g = 0; g < gpus_.size(); ++g)
+      if (nvlinks_[g][relay] > 0) return true;
+  }
+  return false;
+}
+
+std::size_t HostNics::num_used_by_pairs() const {
+  std::set<std::size_t> used;
+  for (std::size_t g = 0; g < gpus_.size() && !hcas_.empty(); ++g)
+    for (int turn = 0; turn < spread(g); ++turn) used.insert(local_hca(g, turn));
+  return used.size();
+}
+
+}  // namespace fabricast::models::nccl

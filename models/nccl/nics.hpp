@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HCAs of one host as NCCL sees them from the GPUs that take part: how near and how wide each path is, which GPU
+// hands over the data of others (PXN), and which HCA a send or a receive takes.
+// Source: NVIDIA/nccl src/graph/paths.cc (ncclTopoComputePaths), search.cc (ncclTopoGetNetDev), topo.cc
+// (ncclTopoGetLocalNet, ncclTopoGetLocalGpu) at 2.7 to 2.29.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::nccl {
+
+/// NCCL's classes of paths between a GPU and an HCA, near to far. pxn: over NVLink to a GPU that has the HCA below its
+/// own PCIe switches; phb: anything inside a socket that passes a root complex.
+enum class NicPath { pix, pxb, pxn, phb, sys };
+
+NicPath nic_path(Distance distance);
+
+/// 0: data leave by the GPU's own HCA. 1: by the peer's HCA if it is near or reached over NVLink. 2: the same, and the
+/// GPU beside the HCA hands over. What the release has where nothing is set: 2 from 2.12 on, 0 before.
+int p2p_pxn_level(const Software& software);
+/// True when GPUs may hand over data of others at all (NCCL_PXN_DISABLE=0, from 2.12 on).
+bool has_pxn(const Software& software);
+
+/// NCCL's planning speed of one NVLink in GB/s (topo.h).
+double nvlink_gb_per_s(int compute_capability);
+/// PCIe planning speed of a slot: 12 GB/s for generation 3 x16 and in proportion.
+double pcie_gb_per_s(double generation, double width);
+/// NVML's number of a GPU: its place among those of its host or virtual machine, in use or not.
+int nvml_index(const Topology& topology, DeviceId gpu);
+
+class HostNics {
+ public:
+  /// `gpus`: those of one host, or virtual machine, that take part, in rank order.
+  HostNics(const PlanContext& context, std::vector<DeviceId> gpus);
+
+  /// Adapters with a cable that NCCL opens: all of one kind, sockets only where no adapter has RDMA.
+  [[nodiscard]] const std::vector<DeviceId>& hcas() const { return hcas_; }
+  [[nodiscard]] const std::vector<DeviceId>& gpus() const { return gpus_; }
+  [[nodiscard]] int version() const { return version_; }
+  [[nodiscard]] double slot_gb_per_s(std::size_t gpu) const { return slots_[gpu]; }
+  [[nodiscard]] double rate_gb_per_s(std::size_t hca) const { return rates_[hca]; }
+  [[nodiscard]] Distance distance(std::size_t gpu, std::size_t hca) const { return distances_[gpu][hca]; }
+  /// Into the GPU: no GPU hands over what others receive.
+  [[nodiscard]] NicPath receiving_path(std::size_t gpu, std::size_t hca) const {
+    return nic_path(distances_[gpu][hca]);
+  }
+  [[nodiscard]] NicPath sending_path(std::size_t gpu, std::size_t hca) const { return types_[gpu][hca]; }
+  [[nodiscard]] double path_gb_per_s(std::size_t gpu, std::size_t hca) const { return speeds_[gpu][hca]; }
+  /// What all paths from one socket to another share, GB/s.
+  [[nodiscard]] double between_sockets_gb_per_s() const { return between_sockets_; }
+  [[nodiscard]] int socket_of_gpu(std::size_t gpu) const { return gpu_sockets_[gpu]; }
+  [[nodiscard]] int socket_of_hca(std::size_t hca) const { return hca_sockets_[hca]; }
+  /// The GPU that sends through `hca` for `gpu` on a path of a ring or tree; `gpu` itself without PXN.
+  [[nodiscard]] std::size_t ring_sender(std::size_t gpu, std::size_t hca) const;
+
+  /// HCAs that channels of one send or receive of this GPU take in turn.
+  [[nodiscard]] int spread(std::size_t gpu) const;
+  /// The HCA of a receive, and of a send without PXN. `turn`: the channel; before 2.12 a running number.
+  [[nodiscard]] std::size_t local_hca(std::size_t gpu, int turn) const;
+  struct Sender {
+    std::size_t gpu = 0;  ///< itself, or the one that hands over
+    std::size_t hca = 0;
+  };
+  /// How a send leaves towards a GPU with NVML's number `peer_index`.
+  [[nodiscard]] Sender sender(std::size_t gpu, int peer_index, int turn) const;
+  /// True when some GPU can hand over data of others.
+  [[nodiscard]] bool has_relays() const;
+  /// HCAs that sends and receives of all GPUs take.
+  [[nodiscard]] std::size_t num_used_by_pairs() const;
+
+ private:
+  void find_hcas(const PlanContext& context);
+  void measure_paths(const PlanContext& context);
+  void add_pxn_paths(const PlanContext& context);
+  void find_candidates(std::size_t gpu);
+  [[nodiscard]] std::vector<std::size_t> nearest_gpus(std::size_t hca) const;
+  [[nodiscard]] int gpu_of_hca(std::size_t hca) const;
+
+  int version_;
+  int level_;
+  std::vector<DeviceId> gpus_, hcas_;
+  double between_sockets_ = 0;
+  std::vector<int> gpu_sockets_, hca_sockets_;
+  std::vector<int> indices_;                           ///< NVML's, by GPU
+  std::vector<double> slots_, rates_;                  ///< GB/s of GPUs' slots, of HCAs
+  std::vector<std::vector<Distance>> distances_;       ///< [gpu][hca], as wired
+  std::vector<std::vector<NicPath>> types_;            ///< [gpu][hca], with PXN
+  std::vector<std::vector<double>> speeds_;            ///< GB/s, the same
+  std::vector<std::vector<double>> receiving_speeds_;  ///< GB/s, without PXN
+  std::vector<std::vector<std::size_t>> candidates_;   ///< of a GPU: HCAs with the widest paths, of them the nearest
+  std::vector<std::vector<std::size_t>> neighbours_;   ///< of an HCA: GPUs with the widest paths, of them the nearest
+  std::vector<std::vector<double>> nvlinks_;           ///< [gpu][gpu] GB/s straight or through a switch; 0 without
+  std::vector<int> relays_;                            ///< by HCA; -1 without
+};
+
+}  // namespace fabricast::models::nccl

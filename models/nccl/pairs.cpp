@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send-receive and all-to-all: what pairs of ranks cross. Inside a host a pair uses the connection between the two
+// GPUs; between hosts each channel of a pair has an HCA of its own at both ends (nics.hpp). What leaves and enters a
+// GPU is the same for all its peers, so it is counted first and added once.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "nccl/nics.hpp"
+#include "nccl/patterns.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+struct Place {
+  std::size_t host = 0, gpu = 0;
+  int index = 0;  ///< NVML's
+};
+
+/// Channels that a pair of ranks has over the network (paths.cc, ncclTopoComputeP2pChannels): 1 before 2.12, 2 before
+/// 2.20, then a power of two that gives every HCA beside the GPU one, as far as they fill its slot.
+int network_channels(const HostNics& nics, std::size_t gpu) {
+  if (nics.version() < 212) return 1;
+  if (nics.version() < 220) return 2;
+  int filling = 0;
+  double sum = 0;
+  while (filling < nics.spread(gpu) && sum < nics.slot_gb_per_s(gpu))
+    sum += nics.rate_gb_per_s(nics.local_hca(gpu, filling++));
+  int channels = 2;
+  while (channels < filling) channels *= 2;
+  return channels;
+}
+
+}  // namespace
+
+/// Counts the connections between hosts, by their two ends.
+class PatternMaker::PairCounter {
+ public:
+  PairCounter(const PatternMaker& maker, Pattern& pattern, CrossingCounter& counter)
+      : maker_(maker), pattern_(pattern), counter_(counter) {
+    find_places();
+    for (const auto& host : maker.hosts_)
+      if (maker.hosts_.size() > 1) nics_.emplace_back(maker.context_, host.gpus);
+    for (std::size_t h = 0; h < nics_.size(); ++h) {
+      if (nics_[h].hcas().empty()) throw NoRoute("a host has no HCA with a cable");
+      for (std::size_t g = 0; g < nics_[h].gpus().size(); ++g) {
+        const int channels = network_channels(nics_[h], g);
+        pattern_.pair_channels = std::min(pattern_.pair_channels, channels);
+        const int parts = std::min(channels, nics_[h].spread(g));
+        parts_ = std::lcm(parts_, parts);
+      }
+    }
+    pattern_.shares = parts_;
+  }
+
+  /// The share of `from` for its `offset`-th next rank.
+  void count(std::size_t from, std::size_t to, std::size_t offset) {
+    const auto& context = maker_.context_;
+    const auto gpu = maker_.ranks_[from];
+    const auto peer = maker_.ranks_[to];
+    if (places_[from].host == places_[to].host) {
+      const auto route = route_in_host(context, gpu, peer);
+      add(route, parts_);
+      if (from == 0) merge_hop(pattern_.hops, route, 0);
+      return;
+    }
+    for (int part = 0; part < parts_; ++part) {
+      const int turn = static_cast<int>((offset - 1) % k_turns) * parts_ + part;
+      const auto [source, target] = ends(from, to, turn);
+      Route route;
+      if (uses_tcp(context, source.hca) || uses_tcp(context, target.hca)) {
+        route = route_between_hosts(context, source, target, from * places_.size() + to, maker_.buffers_);
+      } else {
+        route.kind = TransportKind::network;
+        add_fabric(context, source.hca, target.hca, from * places_.size() + to, route);
+        ++sent_[{source.gpu, source.sender, source.hca}];
+        ++received_[{target.gpu, target.hca}];
+      }
+      add(route, 1);
+      if (from == 0 && part == 0) merge_whole(std::move(route), source, target);
+    }
+  }
+
+  void finish() {
+    const auto& context = maker_.context_;
+    std::map<int, std::pair<int, int>> uses;  // of a process: units it sends and receives
+    for (const auto& [end, times] : sent_) {
+      const auto [gpu, sender, hca] = end;
+      add(sender_segment(context, gpu, sender, hca, maker_.buffers_), times);
+      uses[sender.value].first += times;
+    }
+    for (const auto& [end, times] : received_) {
+      add(receiver_segment(context, end.second, end.first, maker_.buffers_), times);
+      uses[end.first.value].second += times;
+    }
+    int duplex = 0;
+    for (const auto& [process, count] : uses)
+      if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
+    for (auto& hops : pattern_.hops) {
+      hops.count = 1;
+      if (is_network(hops.kind)) hops.duplex_uses = duplex;
+    }
+  }
+
+ private:
+  /// Turns repeat: a multiple of every number of HCAs a GPU may have beside it up to 16.
+  static constexpr std::size_t k_turns = 720720;
+
+  void find_places() {
+    std::map<DeviceId, Place> by_gpu;
+    for (std::size_t h = 0; h < maker_.hosts_.size(); ++h) {
+      const auto& gpus = maker_.hosts_[h].gpus;
+      for (std::size_t g = 0; g < gpus.size(); ++g)
+        by_gpu[gpus[g]] = {h, g, nvml_index(maker_.context_.topology, gpus[g])};
+    }
+    for (const auto rank : maker_.ranks_) places_.push_back(by_gpu.at(rank));
+  }
+
+  std::pair<NetworkEnd, NetworkEnd> ends(std::size_t from, std::size_t to, int turn) const {
+    const auto& here = nics_[places_[from].host];
+    const auto& there = nics_[places_[to].host];
+    const auto sender = here.sender(places_[from].gpu, places_[to].index, turn);
+    const auto hca = there.local_hca(places_[to].gpu, turn);
+    return {{maker_.ranks_[from], here.hcas()[sender.hca], here.gpus()[sender.gpu]},
+            {maker_.ranks_[to], there.hcas()[hca], {}}};
+  }
+
+  void add(const Route& route, int times) {
+    for (const auto& crossing : route.crossings) counter_.add(crossing.resource, times * crossing.times);
+    add_legs(route, times, pattern_.legs);
+  }
+
+  void merge_whole(Route route, const NetworkEnd& source, const NetworkEnd& target) {
+    if (route.kind != TransportKind::socket) {
+      append(route, sender_segment(maker_.context_, source.gpu, source.sender, source.hca, maker_.buffers_));
+      append(route, receiver_segment(maker_.context_, target.hca, target.gpu, maker_.buffers_));
+    }
+    merge_hop(pattern_.hops, route, 0, source.hca);
+  }
+
+  const PatternMaker& maker_;
+  Pattern& pattern_;
+  CrossingCounter& counter_;
+  std::vector<HostNics> nics_;                                    ///< by host
+  std::vector<Place> places_;                                     ///< by rank
+  int parts_ = 1;                                                 ///< units of one pair
+  std::map<std::tuple<DeviceId, DeviceId, DeviceId>, int> sent_;  ///< by GPU, sender, HCA
+  std::map<std::pair<DeviceId, DeviceId>, int> received_;         ///< by GPU, HCA
+};
+
+void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {
+  const std::size_t n = ranks_.size();
+  const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
+  PairCounter pairs(*this, pattern, counter);
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t offset = 1; offset <= peers; ++offset) pairs.count(from, (from + offset) % n, offset);
+  }
+  pairs.finish();
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "common/transport.hpp"
+#include "guest/guest.hpp"
+#include "nccl/mesh.hpp"
+#include "nccl/tuning.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+/// Half of NCCL's MAXCHANNELS (16 in 2.4, 32 until 2.24, then 64): channels are doubled after the search.
+std::size_t most_channels(int version) { return version < 205 ? 8 : (version < 225 ? 16 : 32); }
+
+int compute_capability(const PlanContext& context, DeviceId gpu) {
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
+}
+
+std::vector<int> in_rank_order(std::size_t n) {
+  std::vector<int> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);
+  return order;
+}
+
+/// NVLinks of one GPU towards NVSwitches; 0 when the host has none.
+int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) {
+  if (gpus.size() < 2) return 0;
+  const auto path = topology.path_in_host(gpus[0], gpus[1]);
+  if (!path || !path->uses_nvlink || path->links.size() < 2) return 0;
+  const auto first = topology.link(path->links[0]);
+  return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
+}
+
+HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  HostSearch search;
+  const int capability = compute_capability(context, gpus[0]);
+  const bool may_use_nvlink = context.software.nccl_p2p && nvlink_gate_of(context, gpus[0]).is_open;
+  if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && may_use_nvlink) {
+    // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
+    search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
+    const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
+    search.orders.assign(static_cast<std::size_t>(channels), in_rank_order(gpus.size()));
+    search.is_nvlink = search.has_nvswitch = true;
+    return search;
+  }
+  if (may_use_nvlink) search.orders = disjoint_rings(direct_lanes(topology, gpus), 16);
+  if (!search.orders.empty()) {
+    search.is_nvlink = true;
+    search.speed = nvlink_gb_per_s(capability);
+    return search;
+  }
+  search.orders.push_back(in_rank_order(gpus.size()));
+  search.speed =
+      pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"), device_value(context, gpus[0], "pcie_width")) *
+      (context.software.nccl_p2p ? 1.0 : 0.5);
+  return search;
+}
+
+std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_t n, int first, int last) {
+  if (is_mesh) {
+    if (auto order = hamiltonian(lanes, first, n > 1 ? last : -1, false)) return *order;
+    if (auto order = hamiltonian(lanes, first, -1, false)) return *order;
+  }
+  std::vector<int> order{first};
+  for (int g = 0; g < static_cast<int>(n); ++g) {
+    if (g != first && g != last) order.push_back(g);
+  }
+  if (last != first) order.push_back(last);
+  return order;
+}
+
+/// One attempt of the search: channels of one speed over paths up to one class, until no HCA or GPU has as much left.
+class Attempt {
+ public:
+  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s)
+      : nics_(nics), speed_(speed), farthest_(farthest), inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
+    for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
+    for (std::size_t g = 0; g < nics.gpus().size(); ++g) into_.push_back(nics.slot_gb_per_s(g));
+    out_of_ = into_;
+  }
+
+  std::vector<NetworkChannel> channels() {
+    std::vector<NetworkChannel> out;
+    const auto count = nics_.hcas().size();
+    while (out.size() < most_channels(nics_.version()) && inside_ >= speed_) {
+      std::optional<NetworkChannel> found;
+      // An HCA is skipped while what is left of it is less than the speed in whole GB/s.
+      for (std::size_t i = 0; i < count && !found; ++i) {
+        const auto hca = (out.size() + i) % count;
+        if (rates_[hca] >= speed_ && rates_[hca] >= std::floor(speed_)) found = ends(hca, out.size());
+      }
+      if (!found) break;
+      take(*found);
+      out.push_back(*found);
+    }
+    return out;
+  }
+
+ private:
+  void take(const NetworkChannel& one) {
+    rates_[one.hca] -= speed_;
+    into_[one.first] -= speed_;
+    out_of_[nics_.ring_sender(one.last, one.hca)] -= speed_;
+    inside_ -= speed_;
+    const int hca = nics_.socket_of_hca(one.hca);
+    between_[{hca, nics_.socket_of_gpu(one.first)}] += speed_;
+    between_[{nics_.socket_of_gpu(nics_.ring_sender(one.last, one.hca)), hca}] += speed_;
+  }
+
+  /// Paths across sockets share the way between them.
+  bool has_room_between(int from, int to) const {
+    const auto used = between_.find({from, to});
+    return from == to || (used == between_.end() ? 0 : used->second) + speed_ <= nics_.between_sockets_gb_per_s();
+  }
+
+  /// The nearest GPUs that have the bandwidth left, taken in turn; one GPU receives, another sends where there is one.
+  std::optional<NetworkChannel> ends(std::size_t hca, std::size_t turn) const {
+    const auto first = nearest(hca, turn, nics_.gpus().size());
+    if (!first) return std::nullopt;
+    auto last = first;
+    if (nics_.gpus().size() > 1) last = nearest(hca, turn, *first);
+    if (!last) return std::nullopt;
+    return NetworkChannel{hca, *first, *last};
+  }
+
+  /// The GPU that receives, or sends when `first` is one.
+  std::optional<std::size_t> nearest(std::size_t hca, std::size_t turn, std::size_t first) const {
+    const auto count = nics_.gpus().size();
+    const bool is_sender = first < count;
+    std::optional<Distance> best;
+    std::vector<std::size_t> near;
+    // The GPU before the first one closes a ring of GPUs in order.
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto gpu = is_sender ? (first + count - i) % count : i;
+      if (gpu == first && count > 1) continue;
+      const auto class_of_path = is_sender ? nics_.sending_path(gpu, hca) : nics_.receiving_path(gpu, hca);
+      const double left = is_sender ? out_of_[nics_.ring_sender(gpu, hca)] : into_[gpu];
+      if (class_of_path > farthest_ || left < speed_ || nics_.path_gb_per_s(gpu, hca) < speed_) continue;
+      const int here = nics_.socket_of_gpu(is_sender ? nics_.ring_sender(gpu, hca) : gpu);
+      const int there = nics_.socket_of_hca(hca);
+      if (!(is_sender ? has_room_between(here, there) : has_room_between(there, here))) continue;
+      const auto distance = nics_.distance(gpu, hca);
+      if (best && distance > *best) continue;
+      if (!best || distance < *best) near.clear();
+      best = distance;
+      near.push_back(gpu);
+    }
+    if (near.empty()) return std::nullopt;
+    return is_sender ? near.front() : near[turn % near.size()];
+  }
+
+  const HostNics& nics_;
+  double speed_;
+  NicPath farthest_;
+  double inside_;
+  std::vector<double> rates_, into_, out_of_;
+  std::map<std::pair<int, int>, double> between_;  ///< used, from socket to socket
+};
+
+/// Without room for any channel NCCL takes the first HCA at its least speed.
+NetworkChannels one_slow_channel(const HostNics& nics, double speed) {
+  return {{{0, 0, nics.gpus().size() - 1}}, speed};
+}
+
+/// Fast channels are halved and doubled in number (search.cc, ncclTopoCompute).
+void halve_speeds(NetworkChannels& found, int version, int capability) {
+  const auto count = found.channels.size();
+  const double least = capability >= 90 && version >= 216 && version < 218 ? 50 : 25;
+  const bool is_enough = version >= 218 && capability > 80 && found.speed < 50 && count > 4;
+  if (version < 207 || found.speed < least || is_enough) return;
+  const auto doubled = std::min(2 * count, most_channels(version));
+  found.speed /= std::ceil(static_cast<double>(doubled) / static_cast<double>(count));
+  for (std::size_t c = count; c < doubled; ++c) found.channels.push_back(found.channels[c - count]);
+}
+
+}  // namespace
+
+const std::vector<double>& network_speeds(int version, int compute_capability) {
+  static const std::vector<double> v206{24, 21, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v207{42, 24, 21, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v208{42, 30, 24, 21, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v210{48, 30, 24, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v216{48, 30, 28, 24, 22, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v216_hopper{48, 45, 30, 24, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v218{48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v218_hopper{48, 45, 42, 40, 30, 24, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+  static const std::vector<double> v219_hopper{48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+  if (version < 207) return v206;
+  if (version < 208) return v207;
+  if (version < 210) return v208;
+  if (version < 216) return v210;
+  const bool is_hopper = compute_capability >= 90;
+  if (version < 218) return is_hopper ? v216_hopper : v216;
+  if (!is_hopper) return v218;
+  return version < 219 ? v218_hopper : v219_hopper;
+}
+
+/// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; the next speed is
+/// tried while it is more than .49 of the best one's.
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s) {
+  NetworkChannels best;
+  auto type_of_best = NicPath::sys;
+  double total = nics.gpus().size() > 1 ? inside_gb_per_s : 0;
+  for (std::size_t g = 0; g < nics.gpus().size(); ++g) total = std::max(total, nics.slot_gb_per_s(g));
+  for (const double speed : speeds) {
+    if (!best.channels.empty() && speed / best.speed <= .49) break;
+    for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
+      if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
+      auto channels = Attempt(nics, speed, type, inside_gb_per_s).channels();
+      const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
+      if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
+      best = {std::move(channels), speed};
+      type_of_best = type;
+      if (product(best.channels.size(), speed) >= total) return best;
+    }
+  }
+  return best.channels.empty() ? one_slow_channel(nics, speeds.back()) : best;
+}
+
+HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  auto search = find_channels(context, gpus);
+  search.inside = search.speed * static_cast<double>(search.orders.size());
+  return search;
+}
+
+HostSearch search_by_interface(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  const auto& topology = context.topology;
+  double rate = 0;
+  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus[0])))
+    rate = std::max(rate, device_value(context, hca, "rate"));
+  if (rate <= 0) rate = context.parameters.number("nccl.interface_speed");
+  const auto& speeds =
+      network_speeds(release_number(context.software.nccl_version), compute_capability(context, gpus[0]));
+  const auto speed = std::find_if(speeds.begin(), speeds.end(), [&](double one) { return one <= rate * 1e-9; });
+  HostSearch search;
+  search.orders.push_back(in_rank_order(gpus.size()));
+  search.speed = search.inside = speed == speeds.end() ? speeds.back() : *speed;
+  return search;
+}
+
+HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  HostSearch search = search_alone(context, gpus);
+  const HostNics nics(context, gpus);
+  search.orders.clear();
+  if (nics.hcas().empty()) return search;
+  const int version = release_number(context.software.nccl_version);
+  const int capability = compute_capability(context, gpus[0]);
+  auto found = place_channels(nics, network_speeds(version, capability), search.inside);
+  halve_speeds(found, version, capability);
+  const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
+  const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};
+  search.speed = found.speed;
+  for (const auto& one : found.channels) {
+    search.orders.push_back(
+        chain_between(lanes, is_mesh, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last)));
+    search.hcas.push_back(context.topology.device(nics.hcas()[one.hca]).ordinal);
+    const auto last = static_cast<std::size_t>(search.orders.back().back());
+    search.senders.push_back(static_cast<int>(nics.ring_sender(last, one.hca)));
+  }
+  return search;
+}
+
+}  // namespace fabricast::models::nccl

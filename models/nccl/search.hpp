@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's search for the channels of one host (ncclTopoCompute, NVIDIA/nccl src/graph/search.cc): inside, NVSwitch hosts
+// take any order of their GPUs, NVLink meshes link-disjoint Hamiltonian cycles or paths, other hosts one chain. Towards
+// the network, speed by speed from the highest, each channel takes the next HCA with as much of its rate left.
+#pragma once
+
+#include <vector>
+
+#include "nccl/nics.hpp"
+
+namespace fabricast::models::nccl {
+
+/// What the search knows of one host, in positions of its GPUs and HCAs.
+struct HostSearch {
+  std::vector<std::vector<int>> orders;  ///< one per channel before all are doubled
+  std::vector<int> hcas;                 ///< HCA ordinal per channel; empty with one host
+  std::vector<int> senders;              ///< GPU per channel that hands the last one's data to the HCA
+  double speed = 0;
+  double inside = 0;  ///< speed of all channels without the network
+  bool is_nvlink = false;
+  bool has_nvswitch = false;
+};
+
+/// NCCL's speeds between nodes, high to low, GB/s.
+const std::vector<double>& network_speeds(int version, int compute_capability);
+
+/// Without other hosts.
+HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus);
+
+/// Without peer access and shared memory NCCL counts GPUs of one host as reachable over the network only: one channel
+/// at the speed of the interface (NVIDIA/nccl src/graph/paths.cc, search.cc).
+HostSearch search_by_interface(const PlanContext& context, const std::vector<DeviceId>& gpus);
+
+/// One of several hosts.
+HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus);
+
+/// How often each HCA of a host is the HCA of a channel, and from which GPU to which.
+struct NetworkChannel {
+  std::size_t hca = 0, first = 0, last = 0;  ///< positions in HostNics
+};
+struct NetworkChannels {
+  std::vector<NetworkChannel> channels;
+  double speed = 0;  ///< GB/s of each
+};
+
+/// `inside_gb_per_s`: what all channels together have inside the host.
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s);
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Laws of NCCL's forecasts: more bytes are never faster, at any size where NCCL changes something; a faster device or
+// one HCA more is never slower. Over random hosts and every collective; a failing seed is printed.
+#include <algorithm>
+#include <set>
+
+#include "fabricast/models/planner.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+using test::Random;
+
+namespace {
+
+struct Hca {
+  std::string type, below;
+};
+
+struct Cluster {
+  int hosts = 2, gpus = 8, nvlinks = 18;
+  bool has_nvswitch = true;
+  std::string gpu = "h100-sxm", processor = "xeon-sapphirerapids", nccl = "{}",
+              fabric = "single_switch: {switch: qm9700}";
+  std::vector<Hca> hcas;
+
+  [[nodiscard]] std::string yaml(const std::string& workload) const {
+    std::string out =
+        "schema: fabricast/scenario/1\nname: law\ntopology:\n  schema: fabricast/topology/1\n  name: law\n"
+        "  hosts:\n    - {name: n, count: " +
+        std::to_string(hosts) + ", host: {processor: " + processor + ", devices: [";
+    for (int s = 0; s < 4; ++s)
+      out += "{name: sw" + std::to_string(s) + ", kind: pcie_switch, below: socket" + std::to_string(s / 2) +
+             ", pcie: gen5 x16}, ";
+    for (int g = 0; g < gpus; ++g)
+      out += "{name: gpu" + std::to_string(g) + ", type: " + gpu + ", below: sw" + std::to_string(g / 2) + "}, ";
+    for (std::size_t h = 0; h < hcas.size(); ++h)
+      out += "{name: hca" + std::to_string(h) + ", type: " + hcas[h].type + ", below: " + hcas[h].below + "}, ";
+    if (has_nvswitch) out += "{name: nvs, type: nvswitch-3}";
+    out += "]";
+    if (has_nvswitch) out += ", nvlinks: [{from: gpus, to: nvs, links: " + std::to_string(nvlinks) + "}]";
+    out += "}}\n";
+    if (hosts > 1) out += "  fabric: {" + fabric + "}\n";
+    return out + "software: {nccl: " + nccl + "}\nworkload: " + workload + "\n";
+  }
+};
+
+Cluster random_cluster(std::uint64_t seed) {
+  Random random(seed);
+  Cluster cluster;
+  cluster.hosts = random.pick<int>({1, 2, 2, 3, 4});
+  cluster.gpus = random.pick<int>({1, 2, 4, 7, 8});
+  cluster.has_nvswitch = cluster.gpus > 1 && random.next(3) > 0;
+  cluster.gpu = random.pick<std::string>({"h100-sxm", "a100-sxm4-40", "v100-sxm2-16"});
+  cluster.nvlinks = cluster.gpu == "h100-sxm" ? 18 : (cluster.gpu == "a100-sxm4-40" ? 12 : 6);
+  cluster.processor = random.pick<std::string>({"xeon-sapphirerapids", "epyc-rome", "xeon-icelake"});
+  cluster.nccl = random.pick<std::string>({"{}", "{version: \"2.8\"}", "{version: \"2.14\"}", "{version: \"2.20\"}",
+                                           "{pxn: off}", "{version: \"2.18\", p2p: off}"});
+  const auto type = random.pick<std::string>({"connectx-7-ndr200", "connectx-6-hdr100"});
+  const auto count = 1 + random.next(8);
+  for (std::uint64_t h = 0; h < count; ++h)
+    cluster.hcas.push_back(
+        {type, random.pick<std::string>({"sw0", "sw1", "sw2", "sw3", "sw0", "sw1", "socket0", "socket1"})});
+  return cluster;
+}
+
+const std::vector<std::string> k_workloads{"benchmark: all_reduce_perf",
+                                           "benchmark: all_reduce_perf, algorithm: ring, protocol: simple",
+                                           "benchmark: all_reduce_perf, algorithm: ring, protocol: ll",
+                                           "benchmark: all_reduce_perf, algorithm: ring, protocol: ll128",
+                                           "benchmark: all_reduce_perf, algorithm: tree, protocol: simple",
+                                           "benchmark: all_reduce_perf, algorithm: tree, protocol: ll",
+                                           "benchmark: all_reduce_perf, algorithm: tree, protocol: ll128",
+                                           "benchmark: all_gather_perf",
+                                           "benchmark: reduce_scatter_perf",
+                                           "benchmark: broadcast_perf",
+                                           "benchmark: broadcast_perf, protocol: ll",
+                                           "benchmark: broadcast_perf, protocol: ll128",
+                                           "benchmark: reduce_perf",
+                                           "benchmark: alltoall_perf",
+                                           "benchmark: sendrecv_perf"};
+
+std::vector<Row> rows_of(const Cluster& cluster, const std::string& workload, const std::vector<Bytes>& sizes) {
+  std::string list;
+  for (const auto size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size.value) + " B";
+  const auto loaded = test::scenario(cluster.yaml("{" + workload + ", sizes: [" + list + "]}"));
+  return test::run(loaded).workloads[0].rows;
+}
+
+bool is_same_choice(const Row& a, const Row& b) { return a.algorithm == b.algorithm && a.protocol == b.protocol; }
+
+/// Sizes around powers of two, around multiples of ranks, and around every size at which the plan changes.
+std::vector<Bytes> sizes_around_thresholds(const Cluster& cluster, const std::string& workload) {
+  const auto loaded = test::scenario(cluster.yaml("{" + workload + "}"));
+  models::Resources resources(loaded.topology);
+  const models::PlanContext context{loaded.topology, loaded.scenario.software, loaded.parameters, resources};
+  const auto planner = models::make_planner(context, loaded.scenario.workloads[0]);
+  REQUIRE(planner);
+  const auto kind = [&](std::int64_t size) {
+    const auto plan = (*planner)->plan(Bytes{size});
+    return plan.algorithm + " " + plan.protocol + " " + std::to_string(plan.channels);
+  };
+  std::set<std::int64_t> thresholds;
+  const int ranks = cluster.hosts * cluster.gpus;
+  for (std::int64_t power = 8; power <= (std::int64_t{1} << 30); power *= 2) {
+    thresholds.insert(power);
+    thresholds.insert(power * ranks);
+    thresholds.insert(power * 3 / 2);
+    auto low = power;
+    for (const auto end = 2 * power; low < end && kind(low) != kind(end);) {  // every change between the two
+      auto high = end;
+      auto at = low;
+      while (high - at > 1) {
+        const auto middle = at + (high - at) / 2;
+        (kind(middle) == kind(low) ? at : high) = middle;
+      }
+      thresholds.insert(high);
+      low = high;
+      if (thresholds.size() > 400) break;
+    }
+  }
+  std::set<Bytes> sizes;
+  for (const auto at : thresholds)
+    for (const std::int64_t step : {-1, 0, 1})
+      if (at + step >= 8) sizes.insert(Bytes{at + step});
+  return {sizes.begin(), sizes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("NCCL: more bytes are never faster, around every size at which something changes") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    const auto cluster = random_cluster(seed);
+    if (cluster.hosts * cluster.gpus == 1) continue;
+    const auto& workload = k_workloads[seed % k_workloads.size()];
+    CAPTURE(workload);
+    CAPTURE(cluster.yaml(workload));
+    const auto rows = rows_of(cluster, workload, sizes_around_thresholds(cluster, workload));
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      // NCCL itself changes algorithm and protocol where its own model says so, sooner or later than would be best.
+      // NCCL itself changes algorithm and protocol where its own model says so, sooner or later than would be best.
+      if (rows[i].algorithm != "direct" && !is_same_choice(rows[i], rows[i - 1])) continue;
+      INFO(rows[i - 1].size.value << " B " << rows[i - 1].protocol << " " << rows[i - 1].channels << " channels "
+                                  << rows[i - 1].time.us() << " us, " << rows[i].size.value << " B " << rows[i].protocol
+                                  << " " << rows[i].channels << " channels " << rows[i].time.us() << " us");
+      CHECK(rows[i].time.us() >= 0.999 * rows[i - 1].time.us());
+    }
+  }
+}
+
+namespace {
+
+const std::vector<Bytes> k_some_sizes{1_KiB, 64_KiB, 1_MiB, 16_MiB, 256_MiB};
+
+/// NCCL leaves wide HCAs idle for near ones, and for sends near ones for the widest; the result says so.
+bool says_that_hcas_are_idle(const Cluster& cluster, const std::string& workload) {
+  const auto prediction = test::run(test::scenario(cluster.yaml("{" + workload + ", sizes: [1 MiB]}")));
+  for (const auto& line : prediction.workloads[0].assumptions)
+    if (line.find("HCAs of n0 carry data") != std::string::npos) return true;
+  return false;
+}
+
+void check_not_slower(const Cluster& before, const Cluster& after, const std::string& workload) {
+  const auto slow = rows_of(before, workload, k_some_sizes);
+  const auto fast = rows_of(after, workload, k_some_sizes);
+  for (std::size_t i = 0; i < slow.size(); ++i) {
+    INFO(slow[i].size.value << " B: " << slow[i].algorithm << " " << slow[i].protocol << " " << slow[i].channels << " "
+                            << slow[i].time.us() << " us before, " << fast[i].algorithm << " " << fast[i].protocol
+                            << " " << fast[i].channels << " " << fast[i].time.us() << " us after");
+    // The first chunks of more channels share what fills a tree.
+    const double most = fast[i].algorithm == "tree" ? 1.05 : 1.02;
+    if (!is_same_choice(slow[i], fast[i]) || fast[i].time.us() <= most * slow[i].time.us()) continue;
+    CHECK(says_that_hcas_are_idle(after, workload));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("NCCL: one faster HCA makes nothing slower; where GPUs crowd on it the result says so") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    auto cluster = random_cluster(seed);
+    if (cluster.hosts == 1) continue;
+    for (auto& hca : cluster.hcas) hca.type = "connectx-7-ndr200";
+    const auto& workload = k_workloads[(seed / 2) % k_workloads.size()];
+    CAPTURE(workload);
+    auto faster = cluster;
+    faster.hcas[seed % faster.hcas.size()].type = "connectx-7-ndr";
+    CAPTURE(faster.yaml(workload));
+    check_not_slower(cluster, faster, workload);
+    for (auto& hca : faster.hcas) hca.type = "connectx-7-ndr";
+    check_not_slower(cluster, faster, workload);
+  }
+}
+
+TEST_CASE("NCCL: one HCA more makes nothing slower; where NCCL leaves others idle for it the result says so") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const auto cluster = random_cluster(seed);
+    if (cluster.hosts == 1) continue;
+    const auto& workload = k_workloads[(seed / 3) % k_workloads.size()];
+    CAPTURE(workload);
+    auto more = cluster;
+    more.hcas.push_back({cluster.hcas[0].type, "sw" + std::to_string(seed % 4)});
+    CAPTURE(more.yaml(workload));
+    check_not_slower(cluster, more, workload);
+  }
+}

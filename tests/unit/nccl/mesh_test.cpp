@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/mesh.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using namespace fabricast::models::nccl;
+
+namespace {
+
+LaneMatrix empty(std::size_t n) { return LaneMatrix(n, std::vector<int>(n, 0)); }
+
+void join(LaneMatrix& lanes, std::size_t a, std::size_t b, int count) { lanes[a][b] = lanes[b][a] = count; }
+
+bool is_permutation_of_all(std::vector<int> order, std::size_t n) {
+  std::sort(order.begin(), order.end());
+  std::vector<int> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return order == all;
+}
+
+}  // namespace
+
+TEST_CASE("a path starts and ends where it is told, over joined GPUs only") {
+  auto lanes = empty(4);  // a line 0 - 1 - 2 - 3
+  for (std::size_t g = 0; g < 3; ++g) join(lanes, g, g + 1, 1);
+  CHECK(hamiltonian(lanes, 0, 3, false) == std::vector<int>{0, 1, 2, 3});
+  CHECK(hamiltonian(lanes, 3, -1, false) == std::vector<int>{3, 2, 1, 0});
+  CHECK_FALSE(hamiltonian(lanes, 1, -1, false));
+  CHECK_FALSE(hamiltonian(lanes, 0, 2, false));
+  CHECK_FALSE(hamiltonian(lanes, 0, -1, true));  // the ends are not joined
+  join(lanes, 3, 0, 1);
+  CHECK(hamiltonian(lanes, 0, -1, true) == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("edges with more lanes are taken first") {
+  auto lanes = empty(4);
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = a + 1; b < 4; ++b) join(lanes, a, b, 1);
+  join(lanes, 0, 2, 2);
+  join(lanes, 2, 1, 2);
+  CHECK(hamiltonian(lanes, 0, -1, false) == std::vector<int>{0, 2, 1, 3});
+}
+
+TEST_CASE("two GPUs with four links have four rings each way round, and a lone GPU one of its own") {
+  auto lanes = empty(2);
+  join(lanes, 0, 1, 4);
+  CHECK(disjoint_rings(lanes, 16).size() == 4);
+  CHECK(disjoint_rings(lanes, 3).size() == 3);
+}
+
+TEST_CASE("rings of four fully joined GPUs with two links each: every lane in one ring at most") {
+  auto lanes = empty(4);
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = a + 1; b < 4; ++b) join(lanes, a, b, 2);
+  const auto rings = disjoint_rings(lanes, 16);
+  CHECK(rings.size() == 6);  // 12 edges of two lanes each way, four in a ring: 24 / 4
+}
+
+TEST_CASE("over random meshes rings pass all GPUs once and no lane twice; one more does not fit") {
+  test::Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    const auto n = 2 + random.next(6);
+    auto lanes = empty(n);
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = a + 1; b < n; ++b) join(lanes, a, b, static_cast<int>(random.next(4)));
+    auto left = lanes;
+    for (const auto& ring : disjoint_rings(lanes, 32)) {
+      CHECK(is_permutation_of_all(ring, n));
+      for (std::size_t i = 0; i < n; ++i) {
+        auto& lane = left[static_cast<std::size_t>(ring[i])][static_cast<std::size_t>(ring[(i + 1) % n])];
+        --lane;
+        CHECK(lane >= 0);
+      }
+    }
+    CHECK_FALSE(hamiltonian(left, 0, -1, true));
+  }
+}
+
+TEST_CASE("lanes are read from the host: DGX-1's mesh has one or two NVLinks between neighbours, six at each GPU") {
+  const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: dgx-1-v100}]\n");
+  const auto lanes = direct_lanes(loaded.topology, loaded.topology.devices(DeviceKind::gpu, 0));
+  REQUIRE(lanes.size() == 8);
+  for (const auto& row : lanes) CHECK(std::accumulate(row.begin(), row.end(), 0) == 6);
+  CHECK(disjoint_rings(lanes, 16).size() == 6);  // 8 x 6 lanes, eight in a ring
+}
