@@ -74,7 +74,7 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
   if (is_on(setting(log, "NCCL_P2P_DISABLE")) || setting(log, "NCCL_P2P_LEVEL") == "LOC")
     set_key(out.nccl, "p2p", "off");
   if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
-  if (is_on(setting(log, "NCCL_NVLS_ENABLE"))) set_key(out.nccl, "nvls", "on");
+  if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
   if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
     set_key(out.software, "transport", "tcp");
   // By name, or by the number that older releases took.
