@@ -75,7 +75,7 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
     set_key(out.nccl, "p2p", "off");
   if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
   if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
-  if (is_on(setting(log, "NCCL_NVLS_ENABLE"))) set_key(out.nccl, "nvls", "on");
+  if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
   if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
     set_key(out.software, "transport", "tcp");
   // By name, or by the number that older releases took.

@@ -68,7 +68,12 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
 }
 
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
-  return nvlink_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), has_whole_gpu(context, gpu));
+  return nvlink_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), has_whole_gpu(context, gpu),
+                     static_cast<int>(device_value(context, gpu, "compute_capability")));
+}
+
+Gate multicast_gate_of(const PlanContext& context, DeviceId gpu) {
+  return multicast_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), has_whole_gpu(context, gpu));
 }
 
 Gate pcie_gate_of(const PlanContext& context, DeviceId gpu) {

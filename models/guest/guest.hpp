@@ -32,6 +32,8 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
 /// May two GPUs of one system read and write each other's memory, over NVLink or over PCIe?
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu);
 Gate pcie_gate_of(const PlanContext& context, DeviceId gpu);
+/// May the GPUs of its system be reduced and multicast by their NVSwitches, as far as the VM decides?
+Gate multicast_gate_of(const PlanContext& context, DeviceId gpu);
 Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca);
 
 /// What the VMs on both ends add to one message between their adapters: terms, and the virtual ports' limits.

@@ -95,7 +95,7 @@ bool StepCosts::is_paced_by_process(const Flow& flow, const Hops& hops, const Sh
 const Parameter& StepCosts::store_and_forward(const Hops& hops, const Shape& shape) const {
   const bool is_ll = shape.choice.protocol == Protocol::ll;
   const auto* of_plugin = of_adapter(hops, is_ll ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
-  if (of_plugin != nullptr && shape.choice.protocol != Protocol::ll128) return *of_plugin;
+  if (of_plugin != nullptr) return *of_plugin;
   const bool is_chain = shape.is_one_way && shape.choice.protocol == Protocol::simple;
   return parameter("nccl.network_store_and_forward", is_chain ? "chain" : (shape.is_nvls ? "nvls" : shape.protocol));
 }
@@ -114,27 +114,25 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
               shape.pattern.shares;
     }
     add_latency(flow, {"network store and forward of slices",
-                       from_seconds(factor.value * hops.count * slice / shape.share /
-                                    std::min(flow.rate_cap * shape.share, link_rate(flow))),
-                       factor.name, factor.source});
+                       from_seconds(factor.value * hops.count * slice / shape.share / link_rate(flow)), factor.name,
+                       factor.source});
   }
 }
 
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
-/// trip.
+/// trip, which is long where peer requests between GPU and HCA are redirected to the root complex.
 void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
-  if (shape.is_nvls || shape.is_pairs) return;
-  const auto* limit =
-      context_.parameters.find(fmt::format("nccl.network_channel_bandwidth.{}.{}", shape.protocol, is_.architecture));
+  if (shape.is_nvls || shape.is_pairs || !is_.is_redirected || !has_hop(shape.pattern, TransportKind::network)) return;
+  const auto* limit = context_.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", shape.protocol));
   if (limit == nullptr) return;
   double rate = limit->value / shape.share;
   // In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
   if (shape.is_tree && is_.num_hosts > 2) rate *= 0.5;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
-  flow.cap_name = fmt::format("one channel's network connection ({})", shape.protocol);
+  flow.cap_name = fmt::format("one channel's redirected network connection ({})", shape.protocol);
   flow.cap_parameter = limit->name;
 }
 

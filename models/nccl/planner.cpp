@@ -14,10 +14,12 @@
 #include "guest/guest.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
+#include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
+#include "nccl/workload_rules.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models::nccl {
@@ -43,6 +45,10 @@ Collective collective_of(Benchmark benchmark) {
   }
 }
 
+/// A tuner plugin's tables are not published. One published log of Google's beside NCCL 2.21 takes trees as NCCL's own
+/// tables do from this release on.
+constexpr int k_tuner_release = 223;
+
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<DeviceId> ranks)
@@ -56,6 +62,7 @@ class CollectivePlanner : public Planner {
     set_facts();
   }
 
+  [[nodiscard]] bool has_nvls() const { return facts_.nvls_allowed; }
   [[nodiscard]] OperationPlan plan(Bytes size) const override;
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int num_hosts() const override { return static_cast<int>(hosts_.size()); }
@@ -106,10 +113,10 @@ class CollectivePlanner : public Planner {
     graph_.channels.resize(wanted);
   }
 
-  /// The settings that come with the adapters' network plugin allow Simple only.
-  [[nodiscard]] bool plugin_wants_simple() const {
+  /// Settings that the network plugin of the adapters comes with.
+  [[nodiscard]] bool comes_with_plugin(const char* field) const {
     if (hosts_.size() == 1 || graph_.channels.empty()) return false;
-    return device_value_or(context_, graph_.channels[0][0].hca, "plugin_simple_only", 0) > 0;
+    return device_value_or(context_, graph_.channels[0][0].hca, field, 0) > 0;
   }
 
   void set_facts() {
@@ -121,14 +128,27 @@ class CollectivePlanner : public Planner {
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.is_network_only = graph_.is_network_only;
-    facts_.simple_only = workload_.protocol == "auto" && plugin_wants_simple();
-    facts_.nvls_allowed =
-        context_.software.nccl_nvls && graph_.has_nvswitch && facts_.compute_capability >= 90 && !facts_.simple_only;
+    facts_.simple_only = workload_.protocol == "auto" && comes_with_plugin("plugin_simple_only");
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
     facts_.version = release_number(context_.software.nccl_version);
+    if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
     architecture_ = architecture_of(facts_.compute_capability);
+    set_nvls();
+    is_redirected_ = is_redirected();
+  }
+
+  /// NVLink SHARP where all allows it. The user may overrule what is inferred of a VM, not what a plugin's settings
+  /// say.
+  void set_nvls() {
+    nvls_gate_ = nvls_gate(context_, hosts_);
+    const bool is_forced = algorithm_from_name(workload_.algorithm) == Algorithm::nvls;
+    if (nvls_gate_.is_open && !is_forced && comes_with_plugin("plugin_simple_only"))
+      nvls_gate_ = {false, "the network plugin comes with settings for rings and trees only"};
+    const bool is_overruled = nvls_gate_.is_inferred && (is_forced || context_.software.nccl_nvls == NvlsSetting::on);
+    facts_.nvls_allowed = context_.software.nccl_nvls != NvlsSetting::off && (nvls_gate_.is_open || is_overruled);
+    if (facts_.nvls_allowed) facts_.nvls = search_nvls(context_, hosts_, graph_);
   }
 
   [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
@@ -141,7 +161,27 @@ class CollectivePlanner : public Planner {
     return it->second;
   }
 
+  /// Whether access control sends what a GPU and its nearest HCA exchange up to a root complex.
+  [[nodiscard]] bool is_redirected() const {
+    const auto& topology = context_.topology;
+    return hosts_.size() > 1 && std::any_of(hosts_.begin(), hosts_.end(), [&](const HostGroup& group) {
+             if (!topology.virtualization(group.host).redirects_peers()) return false;
+             return std::any_of(group.gpus.begin(), group.gpus.end(), [&](DeviceId gpu) {
+               const auto hcas = topology.hcas_by_distance(gpu);
+               const auto path =
+                   hcas.empty() ? std::nullopt : topology.path_in_host(gpu, hcas.front(), {.may_use_nvlink = false});
+               return path && std::any_of(path->peer_crossings.begin(), path->peer_crossings.end(),
+                                          [](const auto& crossing) { return crossing.is_redirected; });
+             });
+           });
+  }
+  [[nodiscard]] int most_channels(Algorithm algorithm) const {
+    const int of_rings = static_cast<int>(graph_.channels.size());
+    if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
+    return nvls_channels(facts_.version, facts_.num_nodes, of_rings);
+  }
   void add_launch(OperationPlan& plan, const Choice& choice, int channels) const;
+  [[nodiscard]] GivenUsed nvls_setting() const;
 
   PlanContext context_;
   Workload workload_;
@@ -150,7 +190,9 @@ class CollectivePlanner : public Planner {
   Collective collective_;
   ChannelGraph graph_;
   CommunicatorFacts facts_;
+  Gate nvls_gate_;
   std::string architecture_;
+  bool is_redirected_ = false;
   mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
 };
 
@@ -207,7 +249,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   } else {
     choice = choose(facts_, collective_, size, algorithm, protocol);
   }
-  auto use = channel_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
+  auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
   plan.algorithm = is_peer_to_peer(collective_) ? "direct"
                                                 : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1
                                                                   ? "nvls_tree"
@@ -220,22 +262,34 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto channels = static_cast<std::size_t>(use.channels);
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
-                         graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0]});
+                         graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0], is_redirected_});
   plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, use, size));
   return plan;
 }
 
+GivenUsed CollectivePlanner::nvls_setting() const {
+  const auto setting = context_.software.nccl_nvls;
+  const auto* given = setting == NvlsSetting::automatic ? "auto" : (setting == NvlsSetting::on ? "on" : "off");
+  if (facts_.nvls_allowed) {
+    const auto between = facts_.nvls.between > 0 ? fmt::format(", {:.1f} between hosts", facts_.nvls.between) : "";
+    return {"nvls", given, "on",
+            fmt::format("{} channels found at {:.1f} GB/s{}", facts_.nvls.heads, facts_.nvls.inside, between)};
+  }
+  return {"nvls", given, "off", setting == NvlsSetting::off ? "forced" : nvls_gate_.reason};
+}
+
 std::vector<GivenUsed> CollectivePlanner::settings() const {
   auto settings = virtual_settings(context_, ranks_);
+  const auto by_tables = comes_with_plugin("plugin_tuner")
+                             ? std::string("the adapters' tuner plugin")
+                             : fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
-                      workload_.algorithm == "auto"
-                          ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version)
-                          : "forced"});
-  settings.push_back(
-      {"protocol", workload_.protocol, workload_.protocol == "auto" ? "per size, see the table" : workload_.protocol,
-       workload_.protocol == "auto" ? fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version)
-                                    : "forced"});
+                      workload_.algorithm == "auto" ? by_tables : "forced"});
+  settings.push_back({"protocol", workload_.protocol,
+                      workload_.protocol == "auto" ? "per size, see the table" : workload_.protocol,
+                      workload_.protocol == "auto" ? by_tables : "forced"});
+  if (collective_ == Collective::all_reduce) settings.push_back(nvls_setting());
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced"
@@ -256,6 +310,10 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
+  if (nvls_gate_.is_inferred)
+    out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));
+  if (comes_with_plugin("plugin_tuner"))
+    out.insert("the adapters' tuner plugin chooses as NCCL 2.23 does: inferred, its tables are not published");
   if (hosts_.size() > 1) {
     for (auto& line : hca_assumptions(context_, graph_, hosts_[0], is_peer_to_peer(collective_))) out.insert(line);
     for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
@@ -273,30 +331,16 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   auto ranks = choose_ranks(context, workload);
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);
-  if (workload.algorithm != "auto" && !algorithm_from_name(workload.algorithm)) {
-    auto fault = make_error(fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
-                            "NCCL benchmarks take auto, ring, tree or nvls");
-    fault.location = workload.location;
-    faults.push_back(std::move(fault));
-  }
-  if (workload.root >= static_cast<int>(ranks->size())) {
-    auto fault = make_error(fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
-                            "ranks count from 0");
-    fault.location = workload.location;
-    faults.push_back(std::move(fault));
-  }
-  if (workload.protocol != "auto" && !protocol_from_name(workload.protocol)) {
-    auto fault = make_error(fmt::format("'{}' is not an NCCL protocol", workload.protocol),
-                            "NCCL benchmarks take auto, ll, ll128 or simple");
-    fault.location = workload.location;
-    faults.push_back(std::move(fault));
-  }
+  for (auto& fault : workload_faults(context, workload, *ranks)) faults.push_back(std::move(fault));
   if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
     const auto slicing = time_slicing_of(context, *sharing, ranks->front());
     if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
   }
   if (!faults.empty()) return tl::unexpected(faults);
-  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
+  auto planner = std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
+  if (context.software.nccl_nvls == NvlsSetting::on && !planner->has_nvls())
+    return tl::unexpected(Diagnostics{nvls_beside_plugin(context, workload)});
+  return planner;
 }
 
 }  // namespace fabricast::models::nccl

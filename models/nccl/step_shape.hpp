@@ -10,6 +10,7 @@
 namespace fabricast::models::nccl {
 
 void add_latency(Flow& flow, Term term);
+bool has_hop(const Pattern& pattern, TransportKind kind);
 
 /// How an operation is cut: bytes of payload per channel, per step, per chunk.
 struct StepCosts::Shape {

@@ -19,13 +19,9 @@ void add_latency(Flow& flow, Term term) {
   flow.latency_terms.push_back(std::move(term));
 }
 
-namespace {
-
 bool has_hop(const Pattern& pattern, TransportKind kind) {
   return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
 }
-
-}  // namespace
 
 std::string architecture_of(int compute_capability) {
   return compute_capability >= 90 ? "hopper" : (compute_capability >= 80 ? "ampere" : "volta");
@@ -170,14 +166,12 @@ bool StepCosts::are_iterations_apart(const Shape& shape) const {
 /// Trees pay their way up and down once, a ring goes round in every loop.
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   double inside_hops = 0;
-  double ramped_hops = 0;
   for (auto hops : shape.pattern.hops) {
     if (is_hidden(hops, shape)) continue;
     if (are_iterations_apart(shape)) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
     const double count = hops.count * paid_loops(hops, shape);
-    if (!is_network(hops.kind) || shape.choice.protocol == Protocol::ll128) ramped_hops += count;
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, shape);
     for (auto& delay : neighbour_delays(context_, hops.kind, is_.gpu, hop, count)) add_latency(flow, std::move(delay));
@@ -187,7 +181,7 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
     }
   }
   if (shape.is_nvls) return;
-  add_latency(flow, ramp_term(shape, ramped_hops));
+  add_latency(flow, ramp_term(shape, inside_hops));
   add_latency(flow, skew_term(shape, inside_hops));
 }
 

@@ -36,6 +36,8 @@ class StepCosts {
     std::size_t channels = 1;  ///< all
     std::string architecture;
     DeviceId gpu;  ///< of rank 0
+    bool is_redirected =
+        false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them
   };
 
   StepCosts(const PlanContext& context, Collective collective, Communicator communicator)

@@ -2,87 +2,19 @@
 #include "nccl/tuning.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string>
 
+#include "nccl/tuning_tables.hpp"
+
 namespace fabricast::models::nccl {
 
 namespace {
 
-using Row = std::array<double, 3>;  // LL, LL128, Simple
-
-/// One generation of NCCL's built-in tables, microseconds. Index: algorithm tree 0, ring 1; link nvlink 0, pcie 1,
-/// net 2.
-struct Tables {
-  std::array<Row, 2> base;
-  std::array<std::array<Row, 2>, 3> hop;
-};
-
-// Read at v2.5.6 (2.4 and 2.5), v2.7.8 (2.6 and 2.7; a published table of 2.6.4 leaves LL where this says), v2.8 to
-// v2.14 (2.8 to 2.17), v2.30 (2.18 and later).
-constexpr Tables k_tables_2_4{
-    {{{4.4, 4.4, 0}, {3.6, 3.6, 8.4}}},
-    {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}}, {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}}, {{{5.0, 7.5, 50}, {0.9, 2.5, 6.6}}}}}};
-constexpr Tables k_tables_2_6{
-    {{{4.4, 4.4, 0}, {3.6, 10.0, 8.4}}},
-    {{{{{0.5, 1.9, 28}, {0.4, 2.5, 5.7}}}, {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}}, {{{5.0, 7.5, 50}, {2.7, 4.0, 9.6}}}}}};
-constexpr Tables k_tables_2_8{{{{4.4, 4.4, 0}, {3.6, 10.0, 8.4}}},
-                              {{{{{0.52, 1.25, 28}, {0.47, 1.9, 3.4}}},
-                                {{{1.0, 1.9, 28}, {1.0, 2.5, 5.7}}},
-                                {{{5.0, 8.5, 28}, {2.7, 4.0, 9.6}}}}}};
-constexpr Tables k_tables_2_18{{{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}}},
-                               {{{{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}}},
-                                 {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}}},
-                                 {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}}}}}};
-
-const Tables& tables(int version) {
-  if (version < 206) return k_tables_2_4;
-  if (version < 208) return k_tables_2_6;
-  if (version < 218) return k_tables_2_8;
-  return k_tables_2_18;
-}
-
-/// Tree correction by log2(bytes / 64), v2.5 onwards.
-constexpr std::array<std::array<double, 24>, 3> k_tree_correction{
-    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
-     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
-
-int architecture_row(int compute_capability) {
-  if (compute_capability >= 90) return 2;
-  return compute_capability >= 80 ? 1 : 0;
-}
-
-int node_column(int num_nodes) { return num_nodes == 1 ? 0 : (num_nodes == 2 ? 1 : 2); }
-
-// 2.8 to 2.17: LL128 over one channel by collective (all-reduce, all-gather, reduce-scatter, broadcast, reduce).
-constexpr double k_ll128_per_channel_2_8[5] = {16.9, 18.3, 15.2, 18.8, 12.0};
-
-// Rows Volta (and older), Ampere, Hopper; columns 1 node, 2 nodes, more. GB/s.
-constexpr double k_ll_max[3][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}};
-constexpr double k_ring_ll128_per_channel[3] = {20, 20, 36.7};
-constexpr double k_tree_ll128_per_channel[3][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}};
-constexpr double k_tree_per_channel[3][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}};
-
-double ll_max(const CommunicatorFacts& facts) {
-  // Inside a node the GPU decides, between nodes the processor (0 other, 1 AMD).
-  const int row = facts.num_nodes == 1 ? architecture_row(facts.compute_capability) : (facts.is_amd ? 1 : 0);
-  return k_ll_max[row][node_column(facts.num_nodes)];
-}
-
-int index_of(Protocol protocol) { return static_cast<int>(protocol); }
-
 /// NCCL counts levels of a tree over nodes in whole numbers.
 double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
-
-/// What NCCL lets LL128 have on one channel, GB/s.
-double ll128_per_channel(const CommunicatorFacts& f, Collective collective, const double* of_architecture) {
-  const auto index = static_cast<std::size_t>(collective);
-  return f.version < 218 && index < 5 ? k_ll128_per_channel_2_8[index] : *of_architecture;
-}
 
 /// Speed of one channel of a tree. Between two nodes a tree uses a port one way only, so NCCL looks for up to twice
 /// its speed inside them (search.cc).
@@ -91,79 +23,61 @@ double tree_speed(const CommunicatorFacts& f) {
   return std::max(f.channel_gb_per_s, std::min(2 * f.channel_gb_per_s, f.node_gb_per_s / f.graph_channels));
 }
 
-/// Ring bus bandwidth, GB/s: LL pays its flags, and before 2.18 as much again wherever data are reduced or leave the
-/// node.
-double ring_bandwidth(const CommunicatorFacts& f, Collective collective, Protocol protocol, double bus) {
-  if (protocol == Protocol::simple) return bus;
-  if (protocol == Protocol::ll) {
-    if (f.version >= 218) return std::min(ll_max(f), bus * 0.5);
-    const bool is_copy = f.num_nodes == 1 && collective != Collective::all_reduce && collective != Collective::reduce;
-    return std::min(ll_max(f), bus / (is_copy ? 3 : 4));
-  }
-  const double* of_architecture = &k_ring_ll128_per_channel[architecture_row(f.compute_capability)];
-  const double share = f.version < 218 && f.num_ranks < 2 * f.num_nodes ? 0.7 : 0.92;
-  return std::min(bus * share, f.graph_channels * ll128_per_channel(f, collective, of_architecture));
-}
-
-double tree_bandwidth(const CommunicatorFacts& f, Collective collective, Protocol protocol, double bus) {
-  const int arch = architecture_row(f.compute_capability);
-  const int nodes = node_column(f.num_nodes);
-  bus = std::min(bus * 0.92, f.graph_channels * k_tree_per_channel[arch][nodes]);
-  if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max(f));
-  if (protocol == Protocol::simple) return bus;
-  return std::min(bus * (f.num_nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                  f.graph_channels * ll128_per_channel(f, collective, &k_tree_ll128_per_channel[arch][nodes]));
-}
-
-/// Bus bandwidth of NCCL's tuning model, GB/s.
+/// Bus bandwidth of rings and trees in NCCL's tuning model, GB/s.
 double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
-  double bus = f.graph_channels * (algorithm == Algorithm::tree ? tree_speed(f) : f.channel_gb_per_s);
-  if (f.version < 218 && f.compute_capability == 80) bus = std::min(bus, 235.0);
-  if (algorithm == Algorithm::ring) return ring_bandwidth(f, collective, protocol, bus);
-  if (algorithm == Algorithm::tree) return tree_bandwidth(f, collective, protocol, bus);
-  // NVLS: the switch reduces at 85 % of the links. Between hosts it is a tree: releases before 2.25 grant it half of
-  // what a ring has from three hosts on, later ones as much; 2.29 doubles it between two.
-  const double inside = f.node_gb_per_s * 0.85 * 2 * 15 / 16;
-  if (f.num_nodes == 1) return inside;
-  if (f.num_nodes == 2) return std::min(inside, bus * (f.version >= 229 ? 2 : 1));
-  return std::min(inside, bus * (f.version >= 225 ? 1 : 0.5));
+  const bool is_tree = algorithm == Algorithm::tree;
+  const double bus = std::min(bus_limit(f), f.graph_channels * (is_tree ? tree_speed(f) : f.channel_gb_per_s));
+  if (!is_tree) {
+    const double part = bus * ring_share(f, collective, protocol);
+    if (protocol == Protocol::ll) return std::min(part, ll_limit(f));
+    return protocol == Protocol::ll128 ? std::min(part, ring_ll128_limit(f, collective)) : part;
+  }
+  const double part = std::min(bus * tree_share(f), tree_limit(f, protocol));
+  if (protocol == Protocol::ll) return std::min(part / 3.8, ll_limit(f));
+  if (protocol == Protocol::simple) return part;
+  return std::min(part * tree_ll128_share(f), tree_ll128_limit(f, collective));
+}
+
+/// When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes, all of
+/// them, for Simple as long as a tree's.
+double chain_latency(const CommunicatorFacts& f, HopLink inside, Protocol protocol) {
+  const auto where = f.num_nodes > 1 ? HopLink::net : inside;
+  const double base = base_latency(f.version, Algorithm::ring, protocol);
+  const int per_node = f.num_ranks / std::max(1, f.num_nodes);
+  if (!f.is_mesh || per_node < 3) return base + hop_latency(f.version, where, Algorithm::ring, protocol);
+  const auto as = protocol == Protocol::simple ? Algorithm::tree : Algorithm::ring;
+  return base + f.num_ranks * hop_latency(f.version, where, as, protocol);
 }
 
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
-  const auto& t = tables(f.version);
-  const int p = index_of(protocol);
-  const int link = f.is_nvlink ? 0 : 1;
-  if (algorithm == Algorithm::nvls) return 25 + 2 * tree_levels(f) * 20.9;
-  const auto a = static_cast<std::size_t>(algorithm == Algorithm::ring ? 1 : 0);
-  const auto pi = static_cast<std::size_t>(p);
-  double intra = t.hop[static_cast<std::size_t>(link)][a][pi];
-  const int n = f.num_ranks;
-  const int per_node = n / std::max(1, f.num_nodes);
+  if (algorithm == Algorithm::nvls)
+    return nvls_latency(f.version) + 2 * tree_levels(f) * nvls_tree_hop_latency(f.version);
+  const auto inside = f.is_nvlink ? HopLink::nvlink : HopLink::pcie;
+  if (is_chain(collective)) return chain_latency(f, inside, protocol);
+  const double base = base_latency(f.version, algorithm, protocol);
+  double intra = hop_latency(f.version, inside, algorithm, protocol);
+  const int per_node = f.num_ranks / std::max(1, f.num_nodes);
   // With one GPU per node nothing hides the network: NCCL takes a tree's time for it.
-  const double inter = t.hop[2][per_node == 1 && f.version >= 219 ? 0 : a][pi];
-  double latency = t.base[a][pi];
+  const auto network = per_node == 1 && f.version >= 223 ? Algorithm::tree : algorithm;
+  const double inter = hop_latency(f.version, HopLink::net, network, protocol);
   if (f.version < 218 && protocol == Protocol::ll && f.num_nodes > 1) intra *= 1.8;
-  if (algorithm == Algorithm::tree) return latency + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
-  double steps = n - 1;
-  double inter_steps = f.num_nodes > 1 ? f.num_nodes - 1 : 0;
-  if (collective == Collective::all_reduce) {
-    steps = 2.0 * (n - 1);
-    inter_steps = f.num_nodes > 1 ? 2.0 * (f.num_nodes - 1) : 0;
-  }
-  if (is_chain(collective)) {
-    // When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes, all of
-    // them, for Simple as long as a tree's.
-    const std::size_t where = f.num_nodes > 1 ? 2 : static_cast<std::size_t>(link);
-    const bool is_same = !f.is_mesh || per_node < 3;
-    if (is_same) return latency + t.hop[where][a][pi];
-    return latency + n * t.hop[where][protocol == Protocol::simple ? 0 : a][pi];
-  }
+  if (algorithm == Algorithm::tree) return base + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
+  const double rounds = collective == Collective::all_reduce ? 2 : 1;
+  const double steps = rounds * (f.num_ranks - 1);
+  const double inter_steps = rounds * (f.num_nodes - 1);
   if (f.version >= 218 && f.num_nodes > 1) {
-    double overhead = f.is_amd ? 2 : 1;
-    if (protocol == Protocol::simple) overhead *= 3;
+    const double overhead = (f.is_amd ? 2 : 1) * (protocol == Protocol::simple ? 3 : 1);
     intra = std::max(intra, overhead);
   }
-  return latency + (steps - inter_steps) * intra + inter_steps * inter;
+  return base + (steps - inter_steps) * intra + inter_steps * inter;
+}
+
+/// Bytes of the operation over those that a bus moves.
+double bus_ratio(const CommunicatorFacts& f, Collective collective, Algorithm algorithm) {
+  if (algorithm == Algorithm::tree) return 0.5;
+  const double n = f.num_ranks;
+  if (is_chain(collective)) return 1;
+  return n / ((collective == Collective::all_reduce ? 2 : 1) * (n - 1));
 }
 
 }  // namespace
@@ -221,27 +135,15 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
   if (f.simple_only && protocol != Protocol::simple) return -1;
   if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
-  const double n = f.num_ranks;
-  const double steps = collective == Collective::all_reduce                                               ? 2 * (n - 1)
-                       : collective == Collective::all_gather || collective == Collective::reduce_scatter ? n - 1
-                                                                                                          : n;
-  double algorithm_bandwidth =
-      bus_bandwidth(f, collective, algorithm, protocol) * (algorithm == Algorithm::tree ? 0.5 : n / steps);
+  double bandwidth = algorithm == Algorithm::nvls
+                         ? nvls_bandwidth(f)
+                         : bus_bandwidth(f, collective, algorithm, protocol) * bus_ratio(f, collective, algorithm);
   double latency = latency_us(f, collective, algorithm, protocol);
-  const double bytes = static_cast<double>(size.value);
-  if (algorithm == Algorithm::tree) {
-    const int slot = size.value < 64 ? 0 : static_cast<int>(std::floor(std::log2(bytes / 64)));
-    if (slot < 24) {
-      algorithm_bandwidth *=
-          k_tree_correction[static_cast<std::size_t>(index_of(protocol))][static_cast<std::size_t>(slot)];
-    }
-  }
+  if (algorithm == Algorithm::tree) bandwidth *= tree_correction(protocol, size);
   if (algorithm == Algorithm::ring && protocol == Protocol::simple && collective == Collective::all_reduce &&
-      f.num_nodes > 1) {
-    const bool plateau = f.version >= 218 ? bytes / (f.graph_channels * n) >= 64 : bytes >= n * 4096;
-    if (plateau) latency *= f.compute_capability >= 80 && f.version >= 218 ? 1.4 : 1.9;
-  }
-  return latency + bytes / (1000 * algorithm_bandwidth);
+      f.num_nodes > 1)
+    latency *= ring_plateau(f, size);
+  return latency + static_cast<double>(size.value) / (1000 * bandwidth);
 }
 
 Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,

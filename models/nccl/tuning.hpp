@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's own choice of algorithm, protocol and number of channels. These are NCCL's planning numbers, not a forecast of
 // time: for every algorithm and protocol NCCL computes latency + bytes / bandwidth from built-in tables and takes the
-// least. The tables changed with the version; three generations cover 2.4 to 2.28.
+// least. What changed with the release: tuning_tables.hpp.
 //
-// Source: NVIDIA/nccl src/graph/tuning.cc and src/enqueue.cc at the versions named in tuning.cpp.
+// Source: NVIDIA/nccl src/graph/tuning.cc and src/enqueue.cc.
 #pragma once
 
 #include <optional>
@@ -31,6 +31,13 @@ enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduc
 /// Broadcast and reduce: one way along the ring, without the hop that closes it.
 bool is_chain(Collective collective);
 
+/// Channels of NVLink SHARP that NCCL's search finds, one per GPU that heads a reduction. GB/s.
+struct NvlsGraph {
+  int heads = 0;       ///< GPUs of the host with the fewest
+  double inside = 0;   ///< of one channel inside a host
+  double between = 0;  ///< of one channel between hosts; 0 with one host
+};
+
 /// What NCCL's tuner sees of a communicator.
 struct CommunicatorFacts {
   int num_ranks = 2;
@@ -41,10 +48,11 @@ struct CommunicatorFacts {
   bool ll128_allowed = true;  ///< path types allow LL128
   bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
   bool nvls_allowed = false;
+  NvlsGraph nvls;                ///< when it is allowed
   bool is_network_only = false;  ///< GPUs of one node that reach each other by sockets only
   bool simple_only = false;      ///< settings that come with a network plugin forbid LL and LL128
   int graph_channels = 1;        ///< channels found by the search, before they are doubled
-  double node_gb_per_s = 12;     ///< all channels of one node alone, without the network
+  double node_gb_per_s = 12;     ///< all channels of one node alone, without the network; what trees grow into
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
   int version = 228;             ///< release_number
 };

@@ -68,7 +68,9 @@ class ScenarioReader {
       if (const auto* version = nccl->find("version")) read_version(*version, "an NCCL version", software.nccl_version);
       flag(*nccl, "p2p", software.nccl_p2p);
       flag(*nccl, "shm", software.nccl_shm);
-      flag(*nccl, "nvls", software.nccl_nvls);
+      if (const auto* nvls = nccl->find("nvls"); nvls != nullptr && nvls->scalar != "auto")
+        software.nccl_nvls = as_flag(*nvls) ? NvlsSetting::on : NvlsSetting::off;
+      for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);
     }

@@ -52,6 +52,8 @@ SchemaPtr nvlink_list() {
 SchemaPtr host_body(const std::string& what) {
   return mapping(what, {{"processor", text(), "catalogue name of the processor in every socket", true},
                         {"sockets", integer(1, 8), "number of sockets; default 2"},
+                        {"acs", choice({"redirect", "off"}),
+                         "what access control of the bare host's PCIe switches does with peer requests; default off"},
                         {"devices", device_list(), "GPUs, HCAs, PCIe switches, root complexes and NVSwitches"},
                         {"nvlinks", nvlink_list(), "NVLinks between GPUs, or to NVSwitches"}});
 }
@@ -199,7 +201,8 @@ SchemaPtr software() {
               {{"version", text(), "major.minor[.patch]; default 2.28"},
                {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
                {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
-               {"nvls", flag(), "NVLink SHARP; default off"},
+               {"nvls", any_of({flag(), choice({"auto"})}),
+                "NVLink SHARP (NCCL_NVLS_ENABLE); default auto: on where GPUs, NVSwitches, release and VM allow it"},
                {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
                 "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
                {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},

@@ -94,6 +94,11 @@ class TopologyReader {
       }
     }
     if (const auto* nvlinks = node.find("nvlinks")) add_nvlinks(host, *nvlinks);
+    if (const auto* acs = node.find("acs"); acs != nullptr && acs->scalar == "redirect") {
+      Virtualization bare;
+      bare.acs = AcsMode::redirect;
+      host.virtualization = std::make_shared<const Virtualization>(bare);
+    }
     return host;
   }
 

@@ -26,6 +26,7 @@ class VirtualizationReader {
     if (node_.kind == Node::Kind::scalar) {
       guest_ = virtualization_of(*virtual_mode_from(node_.scalar), Hypervisor::esxi);
       guest_.location = node_.location();
+      keep_acs_of_host();
       return std::move(guest_);
     }
     const auto mode = *virtual_mode_from(node_.find("mode")->scalar);
@@ -42,6 +43,7 @@ class VirtualizationReader {
         faults_.push_back(
             entry.key.error(fmt::format("bare metal has no '{}'", key), "beside `mode` it takes only `acs`"));
     }
+    keep_acs_of_host();
     read_system();
     read_devices();
     read_pcie();
@@ -50,6 +52,10 @@ class VirtualizationReader {
   }
 
  private:
+  /// What the switches of the bare host do, until the settings say otherwise.
+  void keep_acs_of_host() {
+    if (!guest_.is_virtual() && host_.virtualization) guest_.acs = host_.virtualization->acs;
+  }
   void flag(const char* key, bool& into) {
     if (const auto* found = node_.find(key)) into = as_flag(*found);
   }
@@ -161,6 +167,21 @@ class VirtualizationReader {
     if (const auto* seen = node_.find("guest_topology"))
       guest_.guest_topology =
           from_choice(*seen, {GuestTopology::shown, GuestTopology::hidden, GuestTopology::injected});
+    if (const auto* holder = node_.find("nvswitches")) read_nvswitches(*holder);
+  }
+
+  void read_nvswitches(const Node& holder) {
+    guest_.nvswitches = from_choice(holder, {NvswitchMode::passthrough, NvswitchMode::shared});
+    const bool has_nvswitch = std::any_of(host_.devices.begin(), host_.devices.end(),
+                                          [](const DeviceSpec& device) { return device.kind == DeviceKind::nvswitch; });
+    if (!has_nvswitch) faults_.push_back(holder.error("the host has no NVSwitch", "remove 'nvswitches'"));
+    if (guest_.gpu != GpuMode::passthrough)
+      faults_.push_back(holder.error(fmt::format("'nvswitches' beside {} GPUs", to_string(guest_.gpu)),
+                                     "it says who holds the switches below passed-through GPUs; remove it"));
+    if (guest_.nvswitches == NvswitchMode::passthrough && guest_.vms_per_host > 1)
+      faults_.push_back(
+          holder.error(fmt::format("{} VMs of a host cannot all hold its NVSwitches", guest_.vms_per_host),
+                       "write nvswitches: shared, or vms_per_host: 1"));
   }
 
   void read_gpu_sharing() {

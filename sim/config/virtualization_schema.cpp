@@ -44,6 +44,9 @@ SchemaPtr virtualization_schema() {
         "addresses of peer requests: cached by the devices, or translated by the root complexes of a socket; default "
         "shared on kvm and cloud-hypervisor, else cached"},
        {"guest_topology", choice({"shown", "hidden", "injected"}), "PCIe tree as the guest sees it; default shown"},
+       {"nvswitches", choice({"passthrough", "shared"}),
+        "whether the VM with all GPUs holds the NVSwitches, or the host; NVLink SHARP needs the former; default "
+        "passthrough"},
        {"container", flag(), "the application runs in a container in the VM; default off"},
        {"mtu", mtu(), "of vmxnet3, virtio and remote GPU connections; default 9000"},
        {"rate_limit", quantity(Dimension::bandwidth), "of each virtual function; default none"},

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest may do: peer access, GPUDirect RDMA, and which features of the hypervisor remain. Every closed gate says
 // why. Sources: VMware's guides on GPUDirect RDMA (ESXi 6.7 with pciPassthru.allowP2P) and on GPUs in vSphere 6.7;
-// NVIDIA's vGPU documentation (peer access only over NVLink between whole-GPU vGPUs; none with MIG).
+// NVIDIA's vGPU documentation (peer access only over NVLink between whole-GPU vGPUs, before Hopper without unified
+// memory; none with MIG; multicast from Hopper on between whole-GPU vGPUs with unified memory). That a VM without the
+// NVSwitches has no multicast is inferred: three of ours, of 2, 4 and 8 H200, found no channels for it.
 #include <fmt/format.h>
 
 #include "fabricast/virtualization.hpp"
@@ -16,7 +18,10 @@ constexpr ReleaseNumber k_vgpu_vmotion_release{6, 7, 1};
 constexpr ReleaseNumber k_vgpu_suspend_release{6, 7, 0};
 constexpr ReleaseNumber k_pvrdma_release{6, 5, 0};
 
-Gate closed(std::string reason) { return {false, std::move(reason)}; }
+/// Unified memory of vGPUs excludes peer access over NVLink before this compute capability.
+constexpr int k_hopper = 90;
+
+Gate closed(std::string reason, bool is_inferred = false) { return {false, std::move(reason), is_inferred}; }
 
 bool is_older(const Virtualization& guest, const ReleaseNumber& release) {
   return guest.hypervisor == Hypervisor::esxi && guest.version < release;
@@ -65,12 +70,28 @@ Gate peer_gate(const Virtualization& guest) {
   return {};
 }
 
-Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu) {
+Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu, int compute_capability) {
   if (!guest.is_virtual() || gpu == GpuMode::passthrough || gpu == GpuMode::bare_metal) return {};
   if (gpu == GpuMode::mig) return closed("MIG instances have no peer access");
   if (gpu == GpuMode::vgpu && !is_whole_gpu) return closed("vGPUs have peer access only with the whole framebuffer");
-  if (gpu == GpuMode::vgpu && guest.has_unified_memory)
+  if (gpu == GpuMode::vgpu && guest.has_unified_memory && compute_capability < k_hopper)
     return closed("peer access over NVLink is off while unified memory of the vGPU is on");
+  return {};
+}
+
+Gate multicast_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu) {
+  if (!guest.is_virtual()) return {};
+  if (gpu == GpuMode::mig) return closed("MIG instances have no NVLink multicast");
+  if (gpu == GpuMode::remote) return closed("the GPU is in another host");
+  if (gpu == GpuMode::vgpu && !is_whole_gpu)
+    return closed("vGPUs have NVLink multicast only with the whole framebuffer");
+  if (gpu == GpuMode::vgpu && !guest.has_unified_memory)
+    return closed("NVLink multicast of vGPUs needs unified memory (virtualization.unified_memory: on)");
+  if (gpu != GpuMode::passthrough) return {};
+  if (guest.vms_per_host > 1)
+    return closed(fmt::format("{} VMs of one host share its NVSwitches", guest.vms_per_host), true);
+  if (guest.nvswitches == NvswitchMode::shared)
+    return closed("the VM does not hold the NVSwitches (virtualization.nvswitches: shared)", true);
   return {};
 }
 
@@ -103,7 +124,8 @@ GuestFeatures features_of(const Virtualization& guest, bool is_whole_gpu, int co
   if (!is_shareable(guest.gpu)) features.sharing = closed("a passed-through GPU belongs to one VM");
   if (is_shareable(guest.gpu) && guest.gpu != GpuMode::remote && is_whole_gpu)
     features.sharing = closed("the profile takes the whole GPU");
-  features.p2p = guest.gpu == GpuMode::passthrough ? peer_gate(guest) : nvlink_gate(guest, guest.gpu, is_whole_gpu);
+  features.p2p = guest.gpu == GpuMode::passthrough ? peer_gate(guest)
+                                                   : nvlink_gate(guest, guest.gpu, is_whole_gpu, compute_capability);
   if (guest.gpu == GpuMode::remote) features.p2p = closed("the GPUs are in another host");
   features.gpudirect = gpudirect_gate(guest, guest.gpu, guest.nic, is_whole_gpu, compute_capability);
   return features;

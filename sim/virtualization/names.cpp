@@ -112,6 +112,8 @@ std::string_view to_string(PeerTranslation translation) {
   return translation == PeerTranslation::shared ? "shared" : "cached";
 }
 
+std::string_view to_string(NvswitchMode mode) { return mode == NvswitchMode::shared ? "shared" : "passthrough"; }
+
 std::string_view to_string(LatencySensitivity level) { return level == LatencySensitivity::high ? "high" : "normal"; }
 
 std::optional<ReleaseNumber> release_from(std::string_view text) {

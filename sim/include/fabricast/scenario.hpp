@@ -160,6 +160,9 @@ struct Workload {
   SourceLocation location;
 };
 
+/// NVLink SHARP: where GPUs, NVSwitches, release and VM allow it, or as the user says.
+enum class NvlsSetting { automatic, on, off };
+
 /// Switches of the software stack. Unset optionals take the profile's or the library's default.
 struct Software {
   std::string mpi;  ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
@@ -174,7 +177,7 @@ struct Software {
   std::string nccl_version = "2.28";                ///< major.minor[.patch]
   bool nccl_p2p = true;                             ///< NCCL_P2P_DISABLE=0
   bool nccl_shm = true;                             ///< NCCL_SHM_DISABLE=0
-  bool nccl_nvls = false;                           ///< NVLink SHARP
+  NvlsSetting nccl_nvls = NvlsSetting::automatic;   ///< NVLink SHARP (NCCL_NVLS_ENABLE)
   std::string nccl_gdr_level = "pxb";               ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
   std::optional<bool> nccl_pxn;                     ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
   std::optional<int> nccl_p2p_pxn_level;            ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2

@@ -34,6 +34,9 @@ enum class GuestTopology { shown, hidden, injected };
 /// socket, which share what they can do.
 enum class PeerTranslation { cached, shared };
 enum class LatencySensitivity { normal, high };
+/// Who holds the NVSwitches below passed-through GPUs: `passthrough`, the VM with all GPUs of the board; `shared`, the
+/// host or a service VM, which hands out partitions of 1, 2, 4 or 8 GPUs.
+enum class NvswitchMode { passthrough, shared };
 
 std::string_view to_string(VirtualMode mode);
 std::string_view to_string(Hypervisor hypervisor);
@@ -43,6 +46,7 @@ std::string_view to_string(AcsMode mode);
 std::string_view to_string(GuestTopology seen);
 std::string_view to_string(PeerTranslation translation);
 std::string_view to_string(LatencySensitivity level);
+std::string_view to_string(NvswitchMode mode);
 
 /// Release of a hypervisor: `6.7 U1` is {6, 7, 1}.
 struct ReleaseNumber {
@@ -80,6 +84,7 @@ struct Virtualization {
   bool has_ats = true;
   PeerTranslation translation = PeerTranslation::cached;
   GuestTopology guest_topology = GuestTopology::shown;
+  NvswitchMode nvswitches = NvswitchMode::passthrough;
   bool is_container = false;            ///< the application runs in a container inside the VM
   int mtu = 9000;                       ///< of vmxnet3, virtio and remote GPU connections
   std::optional<Bandwidth> rate_limit;  ///< of each virtual function
@@ -115,11 +120,15 @@ std::optional<VirtualMode> virtual_mode_from(std::string_view name);
 struct Gate {
   bool is_open = true;
   std::string reason;
+  bool is_inferred = false;  ///< the reason is documented nowhere: the user may overrule it
 };
 /// Direct access between two passed-through PCIe devices of one VM (GPUDirect P2P over PCIe, GPUDirect RDMA).
 Gate peer_gate(const Virtualization& guest);
 /// GPUDirect P2P over NVLink between GPUs of one VM.
-Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu);
+/// `compute_capability` as 10 x major + minor.
+Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu, int compute_capability);
+/// NVLink multicast between GPUs of one VM, which NVLink SHARP rests on, as far as the VM decides.
+Gate multicast_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu);
 /// GPUDirect RDMA between a GPU and an HCA of one VM. `compute_capability` as 10 x major + minor.
 Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool is_whole_gpu, int compute_capability);
 /// True for adapters that carry TCP only.

@@ -43,8 +43,7 @@ TEST_CASE("NCCL 2.28 on 8 H200 changes protocol at 4 MiB and 64 MiB, as its debu
   CHECK(at(64_MiB).protocol == Protocol::simple);
 }
 
-TEST_CASE(
-    "from 2.6 on LL128 costs more to start, so two nodes of one V100 keep LL up to 32 KiB and leave it at 64 KiB") {
+TEST_CASE("from 2.7 on LL128 costs more to start, so two nodes of one V100 keep LL up to 32 KiB") {
   CommunicatorFacts facts;
   facts.num_ranks = facts.num_nodes = 2;
   facts.is_nvlink = false;
@@ -54,9 +53,9 @@ TEST_CASE(
     facts.version = version;
     return choose(facts, Collective::all_reduce, size, {}, {}).protocol;
   };
-  CHECK(at(206, 32_KiB) == Protocol::ll);
-  CHECK(at(206, 64_KiB) == Protocol::ll128);  // where a published table of 2.6.4 jumps from 96 to 138 us
-  CHECK(at(205, 32_KiB) == Protocol::ll128);
+  CHECK(at(207, 32_KiB) == Protocol::ll);
+  CHECK(at(207, 64_KiB) == Protocol::ll128);
+  for (const int version : {205, 206}) CHECK(at(version, 32_KiB) == Protocol::ll128);
   CHECK(at(204, 64_KiB) != Protocol::ll128);
 }
 
@@ -162,15 +161,15 @@ TEST_CASE("NCCL counts every hop of a broadcast on a mesh, one where all channel
   CHECK(choice_at(a100_switches(2), Collective::broadcast, 4_MiB) == "ring simple");
 }
 
-TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a tree's, from 2.19 on") {
+TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a tree's, from 2.23 on") {
   auto facts = a100_switches(2);
   facts.num_ranks = 2;
   const auto latency = [&](int version) {
     facts.version = version;
     return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, Protocol::ll128, 0_B);
   };
-  CHECK(latency(218) == doctest::Approx(14 + 2 * 4.0));
-  CHECK(latency(219) == doctest::Approx(14 + 2 * 8.5));
+  CHECK(latency(222) == doctest::Approx(14 + 2 * 4.0));
+  CHECK(latency(223) == doctest::Approx(14 + 2 * 8.5));
 }
 
 TEST_CASE("a release is known by major and minor number") {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/nvls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+
+#include "guest/guest.hpp"
+#include "nccl/tuning.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+// Channel speeds that NCCL tries from compute capability 9.0 on (search.cc).
+constexpr std::array k_inside{60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0};
+constexpr std::array k_inside_2_17{66.0, 33.0, 24.0, 20.0, 15.0, 12.0, 6.0, 3.0};
+constexpr std::array k_between{48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5,
+                               15.0, 12.0, 6.0,  3.0,  2.4,  1.2,  0.24, 0.12};
+
+/// Release of NVLS inside a host, and of NVLSTree.
+constexpr int k_nvls = 217;
+constexpr int k_nvls_tree = 218;
+constexpr int k_least_capability = 90;
+
+double largest_speed(std::span<const double> speeds, double limit) {
+  const auto it = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= limit; });
+  return it == speeds.end() ? 0 : *it;
+}
+
+/// NCCL's planning speed of one NVLink of Hopper in GB/s (topo.h).
+double nvlink_gb_per_s(int version) {
+  if (version < 218) return 22;
+  return version < 220 ? 20 : 20.6;
+}
+
+/// The NVLinks of a GPU that lead to the NVSwitch it shares with another; empty without one.
+std::optional<Link> port_of(const Topology& topology, const HostGroup& group) {
+  const auto path = topology.path_in_host(group.gpus[0], group.gpus[1]);
+  if (!path || !path->uses_nvlink || path->links.size() < 2) return std::nullopt;
+  const auto first = topology.link(path->links.front());
+  return topology.kind(first.to) == DeviceKind::nvswitch ? std::optional(first) : std::nullopt;
+}
+
+Gate closed(std::string reason) { return {false, std::move(reason)}; }
+
+Gate host_gate(const PlanContext& context, const HostGroup& group) {
+  const auto& topology = context.topology;
+  const auto name = topology.host_name(group.host);
+  if (group.gpus.size() < 2) return closed(fmt::format("one GPU of {} takes part, it joins two or more", name));
+  for (const auto gpu : group.gpus) {
+    const double capability = device_value(context, gpu, "compute_capability");
+    if (capability < k_least_capability)
+      return closed(fmt::format("{} has compute capability {:.1f}, it needs 9.0 or later", topology.device(gpu).type,
+                                capability / 10));
+  }
+  const auto port = port_of(topology, group);
+  if (!port) return closed(fmt::format("the GPUs of {} are not joined by an NVSwitch", name));
+  if (device_value_or(context, port->to, "multicast", 0) < 1)
+    return closed(
+        fmt::format("the NVSwitches of {} ({}) cannot reduce and multicast", name, topology.device(port->to).type));
+  for (const auto gpu : group.gpus) {
+    if (auto gate = nvlink_gate_of(context, gpu); !gate.is_open) return gate;
+    if (auto gate = multicast_gate_of(context, gpu); !gate.is_open) return gate;
+  }
+  return {};
+}
+
+}  // namespace
+
+Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const int version = release_number(context.software.nccl_version);
+  const auto needed = hosts.size() > 1 ? k_nvls_tree : k_nvls;
+  if (version < needed)
+    return closed(fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
+                              hosts.size() > 1 ? "between" : "inside", needed - 200));
+  if (!context.software.nccl_p2p) return closed("GPU peer access is off (software.nccl.p2p: off)");
+  for (const auto& group : hosts) {
+    if (auto gate = host_gate(context, group); !gate.is_open) return gate;
+  }
+  return {};
+}
+
+NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version) {
+  NvlsGraph graph;
+  graph.heads = heads;
+  const double of_port = port_gb_per_s / (heads + 1);
+  if (network_gb_per_s <= 0) {
+    graph.inside = version < k_nvls_tree ? largest_speed(k_inside_2_17, of_port) : largest_speed(k_inside, of_port);
+    return graph;
+  }
+  const double of_network = network_gb_per_s / heads;
+  graph.inside = largest_speed(k_between, std::min(of_port, of_network));
+  graph.between = largest_speed(k_between, std::min(2 * graph.inside, of_network));
+  return graph;
+}
+
+NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
+  const int version = release_number(context.software.nccl_version);
+  NvlsGraph found;
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    double network = 0;
+    std::set<int> counted;
+    for (const auto& channel : graph.channels) {
+      const auto hca = channel[h].hca;
+      if (hca.value >= 0 && counted.insert(hca.value).second) network += device_value(context, hca, "rate") * 1e-9;
+    }
+    const double port = port_of(context.topology, hosts[h])->lanes * nvlink_gb_per_s(version);
+    const auto of_host =
+        search_nvls(port, static_cast<int>(hosts[h].gpus.size()), hosts.size() > 1 ? network : 0, version);
+    if (h == 0) found = of_host;
+    found = {std::min(found.heads, of_host.heads), std::min(found.inside, of_host.inside),
+             std::min(found.between, of_host.between)};
+  }
+  return found;
+}
+
+int nvls_channels(int version, int num_hosts, int ring_channels) {
+  if (num_hosts > 1) return std::min(16, ring_channels);
+  return version >= 227 ? 24 : 16;
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a workload and the software settings may ask of NCCL: every fault, each with its place and its fix.
+#pragma once
+
+#include <vector>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::nccl {
+
+/// Faults of the workload's algorithm, protocol and root, and of the settings of NVLink SHARP, for these ranks.
+Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks);
+
+/// Adapters whose network plugin comes with settings that leave rings and trees cannot keep a promise of `nvls: on`.
+Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& workload);
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps between hosts, term by term against figures computed by hand: slices that are stored and forwarded, hops that
+// pay for larger chunks, channels that redirected peers hold.
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+using test::row_at;
+
+namespace {
+
+Row row_of(const std::string& scenario, std::vector<Setting> settings) {
+  return test::run(test::shipped(scenario, std::move(settings))).workloads[0].rows.at(0);
+}
+
+double term_us(const Row& row, const std::string& words) {
+  double sum = 0;
+  for (const auto& term : row.terms) {
+    if (term.name.find(words) != std::string::npos) sum += term.time.us();
+  }
+  return sum;
+}
+
+const auto* const k_v100 = "validation/v100-abci-8gpu-2node-edr2-allreduce-nccl2.8.yaml";
+
+/// An all-reduce over rings of two hosts of a catalogue type.
+std::string two_hosts(const std::string& type, const std::string& keys, const std::string& workload) {
+  return "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+         "[{name: node, count: 2, type: " +
+         type + keys + "}]\n  fabric: {single_switch: {switch: qm9700}}\nworkload: {benchmark: all_reduce_perf" +
+         workload + "}\n";
+}
+
+Row largest(const std::string& type, const std::string& keys, const std::string& protocol, const char* algorithm) {
+  return row_at(
+      test::run(test::scenario(two_hosts(
+          type, keys, ", sizes: [512 MiB], algorithm: " + std::string(algorithm) + ", protocol: " + protocol))),
+      512_MiB);
+}
+
+bool is_held(const Row& row) { return row.bottleneck.find("redirected network connection") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a slice is stored and forwarded at the rate of the channel, flags counted once") {
+  // Eight V100 in two hosts, one channel: 64 KiB are steps of 8 KiB. 2 (n - 1) / n laps over two network hops: 3.5
+  // hops.
+  for (const auto* protocol : {"ll", "simple"}) {
+    CAPTURE(protocol);
+    const std::vector<Setting> settings{{"workload.algorithm", "ring"},
+                                        {"workload.protocol", protocol},
+                                        {"workload.channels", "1"},
+                                        {"workload.sizes", "[64 KiB]"}};
+    const auto scenario = test::shipped(k_v100, settings);
+    const auto value = [&](const std::string& name) {
+      const auto own = name + ".volta";
+      return scenario.parameters.find(own) != nullptr ? scenario.parameters.number(own)
+                                                      : scenario.parameters.number(name);
+    };
+    const bool is_ll = std::string(protocol) == "ll";
+    const double slice = is_ll ? 8192 : 4096;  // Simple: two slices a step
+    const double share = is_ll ? 0.5 : 1;
+    // One channel of Simple is slower than its thread block: 12.5 GB/s of the slot less headers.
+    const double rate = is_ll ? value("nccl.channel_bandwidth.ll") / share : 0;
+    const double factor = value(std::string("nccl.network_store_and_forward.") + protocol);
+    const double paid = term_us(row_of(k_v100, settings), "store and forward");
+    if (is_ll) CHECK(paid == doctest::Approx(factor * 3.5 * slice / share / rate * 1e6).epsilon(1e-4));
+    const double fastest = factor * 3.5 * slice / 12.5e9 * 1e6;
+    if (!is_ll) CHECK(paid >= fastest);
+    if (!is_ll) CHECK(paid < 1.3 * fastest);
+  }
+}
+
+TEST_CASE("hops over the network pay nothing for larger chunks: those with one GPU per host pay nothing at all") {
+  for (const auto* protocol : {"ll", "ll128", "simple"}) {
+    CAPTURE(protocol);
+    const auto paid = [&](const char* gpus, const char* per_host) {
+      return term_us(row_of(k_v100, {{"workload.algorithm", "ring"},
+                                     {"workload.protocol", protocol},
+                                     {"workload.gpus", gpus},
+                                     {"workload.ranks_per_host", per_host},
+                                     {"workload.sizes", "[1 MiB]"}}),
+                     "hops with larger chunks");
+    };
+    CHECK(paid("2", "1") == 0);
+    CHECK(paid("8", "4") > 0);
+  }
+}
+
+TEST_CASE("LL128 between hosts is held where switches redirect peers, on every GPU and algorithm, and nowhere else") {
+  const std::string redirects = ", virtualization: {mode: bare-metal, acs: redirect}";
+  for (const auto* type : {"dgx-a100", "hgx-h100-8"}) {
+    for (const auto* algorithm : {"ring", "tree"}) {
+      CAPTURE(type);
+      CAPTURE(algorithm);
+      CHECK_FALSE(is_held(largest(type, "", "ll128", algorithm)));
+      CHECK(is_held(largest(type, redirects, "ll128", algorithm)));
+      CHECK_FALSE(is_held(largest(type, redirects, "simple", algorithm)));
+      CHECK_FALSE(is_held(largest(type, redirects, "ll", algorithm)));
+    }
+  }
+  // 16 channels of 2.345 GB/s each, less the thread block's local work.
+  const auto scenario = test::scenario(two_hosts("dgx-a100", redirects, ", algorithm: ring, protocol: ll128"));
+  const double one = scenario.parameters.number("nccl.redirected_channel_bandwidth.ll128") * 1e-9;
+  const auto row = largest("dgx-a100", redirects, "ll128", "ring");
+  CHECK(row.busbw.bytes_per_s * 1e-9 < 16 * one);
+  CHECK(row.busbw.bytes_per_s * 1e-9 > 0.9 * 16 * one);
+  CHECK(largest("dgx-a100", "", "ll128", "ring").busbw.bytes_per_s * 1e-9 > 100);
+}
+
+TEST_CASE("a host of the catalogue says that its switches redirect, and the settings of a topology may say otherwise") {
+  CHECK(is_held(largest("abci-a100", "", "ll128", "ring")));
+  CHECK(is_held(largest("abci-a100", ", virtualization: bare-metal", "ll128", "ring")));
+  CHECK(is_held(largest("abci-a100", ", virtualization: {mode: bare-metal}", "ll128", "ring")));
+  CHECK_FALSE(is_held(largest("abci-a100", ", virtualization: {mode: bare-metal, acs: off}", "ll128", "ring")));
+  CHECK_FALSE(is_held(largest("abci-a100", ", virtualization: {mode: passthrough, hypervisor: kvm}", "ll128", "ring")));
+}
+
+TEST_CASE("where requests that a switch could join are not redirected by it, no setting of a VM holds LL128") {
+  const auto vm = [](const std::string& keys) {
+    return is_held(
+        largest("dgx-a100", ", virtualization: {mode: passthrough, hypervisor: kvm, " + keys + "}", "ll128", "ring"));
+  };
+  CHECK(vm("acs: redirect"));
+  CHECK(vm("ats: off"));
+  CHECK_FALSE(vm("acs: off"));
+}
+
+TEST_CASE("over a network plugin slices of every protocol wait as long as the plugin makes them") {
+  for (const auto& [protocol, field] : {std::pair{"ll", "plugin_line_store_and_forward"},
+                                        {"ll128", "plugin_store_and_forward"},
+                                        {"simple", "plugin_store_and_forward"}}) {
+    CAPTURE(protocol);
+    const auto row =
+        row_of("validation/v100-aws-p3dn-16gpu-2vm-efa1-allreduce-nccl2.4.yaml", {{"workload.algorithm", "ring"},
+                                                                                  {"workload.protocol", protocol},
+                                                                                  {"software.nccl.version", "2.8"},
+                                                                                  {"workload.sizes", "[1 MiB]"}});
+    bool is_paid = false;
+    for (const auto& term : row.terms)
+      is_paid = is_paid || (term.parameter == std::string("efa-100g.") + field && term.time.us() > 0);
+    CHECK(is_paid);
+  }
+}
