@@ -41,8 +41,12 @@ class Folder(unittest.TestCase):
         self.log.write_text("# OSU MPI-CUDA Bandwidth Test\n# Size        Bandwidth (MB/s)\n" +
                             "".join(f"{r['size_bytes']} {r['algbw_bytes_per_s'] / 1e6:.2f}\n" for r in rows))
         self.calibration = self.here / "calibration.yaml"
-        self.calibration.write_text(f"schema: fabricast/calibration/1\nname: c\nlogs:\n  - {{file: osu.log, scenario: {SOURCE / SCENARIO}}}\n"
-                                    "fit:\n  mpi.open-mpi-openib.overhead: {}\n")
+        latency = "scenarios/osu-latency-fdr-gpudirect.yaml"
+        rows = json.loads(run("run", latency, "--format", "json").stdout)["rows"]
+        (self.here / "latency.log").write_text("# OSU MPI-CUDA Latency Test\n# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+                                               "# Size          Latency (us)\n" + "".join(f"{r['size_bytes']} {r['time_ps'] * 1.1e-6:.2f}\n" for r in rows))
+        self.calibration.write_text(f"schema: fabricast/calibration/1\nname: c\nlogs:\n  - {{file: latency.log, scenario: {SOURCE / latency}}}\n"
+                                    "fit:\n  mpi.open-mpi-openib.device_overhead: {}\n")
 
     def commands(self):
         """Every command with -o, and the suffixes it writes with what such a file begins with."""
@@ -81,7 +85,7 @@ class Folder(unittest.TestCase):
         for arguments in (["run", SCENARIO, "--trace", self.here / "t.svg"], ["calibrate", self.calibration, "--report", self.here / "r.html"],
                           ["calibrate", self.calibration, "-o", self.here / "p.json"]):
             self.assertEqual(run(*arguments).returncode, 2, arguments)
-        self.assertEqual(sorted(p.name for p in self.here.iterdir()), ["calibration.yaml", "osu.log"])
+        self.assertEqual(sorted(p.name for p in self.here.iterdir()), ["calibration.yaml", "latency.log", "osu.log"])
 
     def copy_inputs(self):
         """A scenario whose every input lies in the folder: scenario, topology, device file, parameter files."""

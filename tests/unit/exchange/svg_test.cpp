@@ -170,6 +170,27 @@ TEST_CASE("the leaves of all eight rails are in the picture, and those of large 
   check_picture(*large);
 }
 
+TEST_CASE("more NVSwitches than fit beside each other take further rows inside their host") {
+  for (int count = 1; count <= 9; ++count) {
+    std::string host =
+        "    - name: n\n      count: 1\n      host:\n        processor: epyc-rome\n        sockets: 1\n        "
+        "devices:\n"
+        "          - {name: gpu0, type: v100-sxm3-32, below: socket0, pcie: gen3 x16}\n"
+        "          - {name: gpu1, type: v100-sxm3-32, below: socket0, pcie: gen3 x16}\n"
+        "          - {name: hca0, type: connectx-5-edr, below: socket0, pcie: gen3 x16}\n";
+    for (int s = 0; s < count; ++s) host += fmt::format("          - {{name: nvs{}, type: nvswitch-1}}\n", s);
+    host += "        nvlinks:\n";
+    for (int s = 0; s < std::min(count, 6); ++s)
+      host += fmt::format("          - {{from: gpus, to: nvs{}, links: 1}}\n", s);
+    const auto topology = topology_of(host, "single_switch: {switch: qm8700}");
+    REQUIRE(topology);
+    check_picture(*topology);
+    const auto picture = picture_of(*topology);
+    CHECK(std::count_if(picture.boxes.begin(), picture.boxes.end(),
+                        [](const Box& box) { return box.name.find("nvs") != std::string::npos; }) == count);
+  }
+}
+
 TEST_CASE("the planes of a torus are grids: neighbours in a row or column of the picture are neighbours by cable") {
   const auto torus =
       topology_of(host_group("n", 24, "server-2s-rome-1a100"), "torus: {switch: qm8700, dimensions: [4, 3, 2]}");

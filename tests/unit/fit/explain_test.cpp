@@ -68,6 +68,6 @@ TEST_CASE("the plot has a dot and an error bar per point, and escapes names") {
   CHECK(count("class=\"measured\"") == 10);
   CHECK(count("class=\"error\"") == 10);
   CHECK(count("class=\"band\"") == 1);
-  CHECK(count("a&lt;b>") == 1);
+  CHECK(count("a&lt;b&gt;") == 1);
   CHECK(count("<b>") == 0);
 }

@@ -46,6 +46,7 @@ std::vector<std::vector<Label>> labels_of(const std::string& page) {
 /// No two labels of a picture share a point, and none leaves it on the left or right.
 void check_labels(const std::string& page) {
   constexpr double k_height = 11;  // of the digits and capitals of a 12 px font, with a little air
+  for (const auto* number : {"\"nan", "nan,", ",nan", "\"inf", "inf,"}) CHECK(page.find(number) == std::string::npos);
   for (const auto& labels : labels_of(page)) {
     for (std::size_t a = 0; a < labels.size(); ++a) {
       CAPTURE(labels[a].text);
@@ -148,6 +149,31 @@ TEST_CASE("labels of no picture touch, whatever the sizes and times") {
     check_labels(report::validation_html({logs, {}, "s", one.workloads.data(), &provenance}));
     check_labels(report::validation_svg({logs, {}, "s", one.workloads.data(), &provenance}));
   }
+}
+
+TEST_CASE("times and errors of a validation are labelled left of their frames") {
+  Validation log;
+  log.file = "f.log";
+  for (const auto& from : {row(8, 10), row(1024, 1000)})
+    log.points.push_back({from.size, from.time, from.low_time, from.high_time, from.time});
+  const auto one = prediction({});
+  const report::Provenance provenance;
+  const std::vector<Validation> logs{log};
+  const auto pictures = labels_of(report::validation_svg({logs, {}, "s", one.workloads.data(), &provenance}));
+  REQUIRE(pictures.size() == 1);
+  const auto is_left = [](const Label& label) { return std::abs(label.x + label.width - 90) < 0.2; };
+  CHECK(std::count_if(pictures[0].begin(), pictures[0].end(), is_left) == 6);  // 10 us, 100 us, 1 ms; 3 errors
+}
+
+TEST_CASE("a chart of one value that is a power of ten has a decade of room; colours begin again after the last") {
+  report::Chart chart("t", "n", [](double value) { return fmt::format("{:g}", value); });
+  chart.include(Bytes{8}, 10);
+  chart.add_curve({{Bytes{8}, 10, ""}}, report::colour(0));
+  CHECK(chart.y(10) == doctest::Approx(report::k_chart_height - report::k_chart_bottom));
+  CHECK(chart.y(100) == doctest::Approx(report::k_chart_top));
+  CHECK(chart.svg().find("nan") == std::string::npos);
+  CHECK(report::colour(report::k_num_colours + 1) == report::colour(1));
+  CHECK(report::colour(0) != report::colour(1));
 }
 
 TEST_CASE("labels of a packet run do not touch") {
