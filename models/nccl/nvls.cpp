@@ -92,9 +92,8 @@ NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, 
     graph.inside = version < k_nvls_tree ? largest_speed(k_inside_2_17, of_port) : largest_speed(k_inside, of_port);
     return graph;
   }
-  const double of_network = network_gb_per_s / heads;
-  graph.inside = largest_speed(k_between, std::min(of_port, of_network));
-  graph.between = largest_speed(k_between, std::min(2 * graph.inside, of_network));
+  graph.inside = largest_speed(k_between, std::min(of_port, network_gb_per_s));
+  graph.between = largest_speed(k_between, std::min(2 * graph.inside, network_gb_per_s));
   return graph;
 }
 
@@ -102,15 +101,19 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   const int version = release_number(context.software.nccl_version);
   NvlsGraph found;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
-    double network = 0;
-    std::set<int> counted;
+    const int heads = static_cast<int>(hosts[h].gpus.size());
+    double slowest = hosts.size() > 1 ? 1e9 : 0;
+    std::set<int> adapters;
     for (const auto& channel : graph.channels) {
       const auto hca = channel[h].hca;
-      if (hca.value >= 0 && counted.insert(hca.value).second) network += device_value(context, hca, "rate") * 1e-9;
+      if (hca.value < 0) continue;
+      adapters.insert(hca.value);
+      slowest = std::min(slowest, device_value(context, hca, "rate") * 1e-9);
     }
+    const int count = std::max(1, static_cast<int>(adapters.size()));
+    const double of_head = slowest / ((heads + count - 1) / count);
     const double port = port_of(context.topology, hosts[h])->lanes * nvlink_gb_per_s(version);
-    const auto of_host =
-        search_nvls(port, static_cast<int>(hosts[h].gpus.size()), hosts.size() > 1 ? network : 0, version);
+    const auto of_host = search_nvls(port, heads, of_head, version);
     if (h == 0) found = of_host;
     found = {std::min(found.heads, of_host.heads), std::min(found.inside, of_host.inside),
              std::min(found.between, of_host.between)};

@@ -151,7 +151,7 @@ double tree_ll128_share(const CommunicatorFacts& f) {
 }
 
 /// 2.17 to 2.27 take a fixed part of what the search found; later releases an efficiency and the (heads - 1) / heads of
-/// the data that others hold. Between nodes: trees, whose inner nodes send twice; 2.29 lets two nodes have both ways.
+/// the data that others hold. Between nodes: trees, whose inner nodes send twice; two nodes have both ways.
 double nvls_bandwidth(const CommunicatorFacts& f) {
   const auto& graph = f.nvls;
   const bool is_between = f.num_nodes > 1;
@@ -163,7 +163,7 @@ double nvls_bandwidth(const CommunicatorFacts& f) {
   const double heads = graph.heads;
   double speed = graph.inside * k_nvls_efficiency * 2 * (heads - 1) / heads;
   if (is_between) {
-    const double both_ways = f.version >= 229 && f.num_nodes == 2 ? 2 : 1;
+    const double both_ways = f.num_nodes == 2 ? 2 : 1;
     speed = std::min({speed, both_ways * graph.between, k_nvls_tree_per_channel[column_of(f)]});
   }
   return heads * speed * f.num_ranks / (2.0 * (f.num_ranks - 1));

@@ -21,13 +21,13 @@ TEST_CASE("a channel of NVLink SHARP gets a port's bandwidth over one more than 
 
 TEST_CASE("between hosts every head has its part of the network, up to twice its speed inside") {
   const double port = 18 * 20.6;
-  const auto eight = search_nvls(port, 8, 400, 228);
+  const auto eight = search_nvls(port, 8, 50, 228);
   CHECK(eight.inside == 40);
   CHECK(eight.between == 48);
-  const auto four = search_nvls(port, 8, 200, 228);
+  const auto four = search_nvls(port, 8, 25, 228);
   CHECK(four.inside == 24);
   CHECK(four.between == 24);
-  const auto wide = search_nvls(18.0, 8, 400, 228);  // 2 GB/s of a port
+  const auto wide = search_nvls(18.0, 8, 50, 228);  // 2 GB/s of a port
   CHECK(wide.inside == 1.2);
   CHECK(wide.between == 2.4);
 }

@@ -36,3 +36,18 @@ TEST_CASE("both trees reach every host from one root, and no host is inner node 
     }
   }
 }
+
+TEST_CASE("parents of both trees are those NCCL gives 8 and 5 hosts") {
+  const auto parents = [](int n, bool is_second) {
+    std::vector<int> all;
+    for (int h = 0; h < n; ++h) all.push_back(tree_parent(h, n, is_second));
+    return all;
+  };
+  // The lowest set bit is a host's height: 4 below 0, 2 and 6 below 4, odd hosts leaves.
+  CHECK(parents(8, false) == std::vector<int>{-1, 2, 4, 2, 0, 6, 4, 6});
+  CHECK(parents(8, true) == std::vector<int>{1, 3, 1, 7, 5, 3, 5, -1});  // mirrored: 7 - h
+  CHECK(parents(5, false) == std::vector<int>{-1, 2, 4, 2, 0});
+  CHECK(parents(5, true) == std::vector<int>{1, -1, 3, 0, 3});  // shifted by one
+  CHECK(parents(1, false) == std::vector<int>{-1});
+  CHECK(parents(2, true) == std::vector<int>{1, -1});
+}

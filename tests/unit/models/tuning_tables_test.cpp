@@ -317,9 +317,9 @@ TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later
   CHECK(bandwidth(218, 4, 8, 40, 48) == doctest::Approx(8 * 40 * 5.0 / 6));
   CHECK(bandwidth(219, 2, 8, 40, 48) == doctest::Approx(8 * 40 * 5.0 / 6));
   CHECK(bandwidth(219, 3, 8, 40, 48) == doctest::Approx(8 * 24 * 5.0 / 6));
-  CHECK(bandwidth(228, 2, 8, 40, 48) == doctest::Approx(8 * 48 * 16 / 30.0));
-  CHECK(bandwidth(229, 2, 8, 40, 48) == doctest::Approx(8 * 57.7 * 16 / 30.0));
+  CHECK(bandwidth(228, 2, 8, 24, 12) == doctest::Approx(8 * 24 * 16 / 30.0));
+  CHECK(bandwidth(228, 2, 8, 40, 48) == doctest::Approx(8 * 57.7 * 16 / 30.0));
   CHECK(bandwidth(228, 3, 8, 40, 48) == doctest::Approx(8 * 45.5 * 24 / 46.0));
   CHECK(bandwidth(228, 3, 8, 20, 22) == doctest::Approx(8 * 22 * 24 / 46.0));
-  CHECK(bandwidth(229, 2, 8, 20, 22) == doctest::Approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
+  CHECK(bandwidth(228, 2, 8, 20, 22) == doctest::Approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
 }

@@ -196,3 +196,19 @@ TEST_CASE("between two nodes NCCL grants a tree twice a channel's speed, as far 
   narrow.node_gb_per_s = 24;
   CHECK(seconds_per_byte(narrow) / seconds_per_byte(facts) > 1.6);  // 22 GB/s against 37, the cap of two channels
 }
+
+TEST_CASE(
+    "from 2.18 on a ring's hops inside nodes last at least the network's overhead: 1 us, 2 on AMD, thrice Simple") {
+  auto facts = a100_switches(2);
+  const auto latency = [&](int version, bool is_amd, Protocol protocol) {
+    facts.version = version;
+    facts.is_amd = is_amd;
+    return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, protocol, 0_B);
+  };
+  // 30 steps, two of them between nodes.
+  CHECK(latency(217, true, Protocol::ll) == doctest::Approx(3.6 + 28 * 0.47 * 1.8 + 2 * 2.7));
+  CHECK(latency(218, false, Protocol::ll) == doctest::Approx(6.6 + 28 * 1.0 + 2 * 2.7));
+  CHECK(latency(218, true, Protocol::ll) == doctest::Approx(6.6 + 28 * 2.0 + 2 * 2.7));
+  CHECK(latency(218, false, Protocol::simple) == doctest::Approx(8.4 + 28 * 3.4 + 2 * 14.0));
+  CHECK(latency(218, true, Protocol::simple) == doctest::Approx(8.4 + 28 * 6.0 + 2 * 14.0));
+}

@@ -38,7 +38,7 @@ TEST_CASE("by default H100 and A100 hosts get the algorithms and protocols of NC
   };
   for (const auto& cluster : std::vector<Cluster>{
            {"hgx-h100-8", "qm9700", 1, {{1_KiB, "ring ll"}, {2_MiB, "nvls simple"}}},
-           {"hgx-h100-8", "qm9700", 2, {{1_KiB, "tree ll"}, {256_KiB, "tree ll128"}, {8_MiB, "nvls_tree simple"}}},
+           {"hgx-h100-8", "qm9700", 2, {{1_KiB, "tree ll"}, {256_KiB, "tree ll128"}, {4_MiB, "nvls_tree simple"}}},
            {"hgx-h100-8", "qm9700", 16, {{1_KiB, "tree ll"}, {256_KiB, "tree ll128"}, {32_MiB, "nvls_tree simple"}}},
            {"dgx-a100",
             "qm8700",
