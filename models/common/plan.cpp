@@ -36,6 +36,10 @@ std::string_view to_string(Limit limit) {
       return "virtual port out of";
     case Limit::virtual_in:
       return "virtual port into";
+    case Limit::function_out:
+      return "virtual function out of";
+    case Limit::function_in:
+      return "virtual function into";
     case Limit::virtual_switch:
       return "exchange between VMs in";
     case Limit::virtual_copy:
@@ -56,11 +60,11 @@ std::string_view to_string(Limit limit) {
   return "";
 }
 
-int Resources::extra(Limit limit, DeviceId device, double capacity, const std::string& parameter) {
+int Resources::extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part) {
   const int number = topology_->num_links() + static_cast<int>(extras_.size());
-  const auto [it, is_new] = numbers_.try_emplace({limit, device.value}, number);
+  const auto [it, is_new] = numbers_.try_emplace({limit, device.value, part}, number);
   if (is_new) {
-    extras_.push_back({limit, device, capacity, parameter});
+    extras_.push_back({limit, device, capacity, parameter, part});
   } else {
     const auto& known = extras_[static_cast<std::size_t>(it->second - topology_->num_links())];
     FABRICAST_ASSERT(std::abs(known.capacity - capacity) <= k_same_capacity * capacity,
@@ -78,7 +82,8 @@ double Resources::capacity(int resource) const {
 std::string Resources::name(int resource) const {
   if (is_link(resource)) return topology_->link_name(LinkId{resource});
   const auto& extra = extras_[static_cast<std::size_t>(resource - topology_->num_links())];
-  return std::string(to_string(extra.limit)) + " " + topology_->device(extra.device).name;
+  const auto name = std::string(to_string(extra.limit)) + " " + topology_->device(extra.device).name;
+  return extra.part == 0 ? name : name + " of VM " + std::to_string(extra.part);
 }
 
 std::string Resources::parameter(int resource) const {

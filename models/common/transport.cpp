@@ -186,8 +186,9 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   return context.parameters.number("cuda.staged_copy_share") * slower;
 }
 
-void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
-  if (add_inside_host(context, from_hca, to_hca, route)) return;
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
+                DeviceId from_user, DeviceId to_user) {
+  if (add_inside_host(context, from_hca, to_hca, route, from_user, to_user)) return;
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
   if (!path) {
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
@@ -211,7 +212,7 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
   };
   payload_limit(Limit::hca_transmit, from_hca);
   payload_limit(Limit::hca_receive, to_hca);
-  add_virtual_ports(context, from_hca, to_hca, route);
+  add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
 }
 
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest) {

@@ -66,7 +66,9 @@ bool is_peer_path(const PlanContext& context, DeviceId from, DeviceId to, const 
 
 /// Adds the fabric between two HCAs, with the packet-header limits of both ports.
 /// Throws NoRoute when the two are not connected; simulate() turns that into a diagnostic.
-void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+/// `from_user`, `to_user`: the GPUs or memories that talk, which tell the VMs whose virtual functions carry the data.
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
+                DeviceId from_user = {}, DeviceId to_user = {});
 
 /// May the HCA read or write this GPU's memory directly, as the software is set up? `is_read`: the sending side.
 struct GpuDirect {

@@ -37,13 +37,19 @@ Gate multicast_gate_of(const PlanContext& context, DeviceId gpu);
 Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca);
 
 /// What the VMs on both ends add to one message between their adapters: terms, and the virtual ports' limits.
-void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route);
+void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route,
+                       DeviceId from_user = {}, DeviceId to_user = {});
 
 /// A connection between two VMs of one host that does not leave the host: through the adapter's own switch, the
 /// hypervisor's switch or a memory copy. False when the adapters must use the fabric.
-bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route);
+bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route,
+                     DeviceId from_user = {}, DeviceId to_user = {});
 /// True when add_inside_host would find a way.
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca);
+
+/// vCPUs of all VMs of the device's host for each core, where that is above 1 and no VM has cores of its own by
+/// latency sensitivity; else 1.
+double vcpus_per_core(const PlanContext& context, DeviceId device);
 
 /// Capacity of a software adapter in bytes/s: one worker pays for every byte and packet.
 double software_port_rate(const PlanContext& context, NicMode nic, int mtu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapters as VMs use them. Per end: a time per message, and a port whose rate is
-//   passthrough, sr-iov, pvrdma:  payload rate x share, at most the function's rate limit
+//   passthrough, sr-iov, pvrdma:  payload rate x share; a VM's virtual function at most its rate limit
 //   vmxnet3, virtio:              1 / (byte time + packet time / (MTU - 52 B of IP and TCP headers))
 // VMs of one host meet in the adapter's own switch (sr-iov), in the hypervisor's (tcp) or by memory copy (pvrdma).
 #include <fmt/format.h>
@@ -34,15 +34,24 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
   const double payload = mtu / (mtu + device_value(context, hca, "packet_header"));
   const double seen = std::min(payload, device_value_or(context, hca, "payload_efficiency", 1));
   Port port{wire * seen * context.parameters.number(name), name};
-  if (nic == NicMode::sr_iov && guest.rate_limit && guest.rate_limit->bytes_per_s < port.rate)
-    port = {guest.rate_limit->bytes_per_s, "virtualization.rate_limit"};
   const auto& small_pages = context.parameters.at("virtualization.small_page_bandwidth");
   if (!guest.has_huge_pages && nic != NicMode::pvrdma && small_pages.value < port.rate)
     port = {small_pages.value, small_pages.name};
   return port;
 }
 
-void add_end(const PlanContext& context, DeviceId hca, Limit limit, Route& route) {
+/// Each VM has a virtual function of its own on the adapter, with its own rate limit; the port itself is shared.
+void add_function(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
+  const auto& guest = guest_settings(context, hca);
+  if (nic_mode_of(context, hca) != NicMode::sr_iov || !guest.rate_limit) return;
+  const int first =
+      context.topology.guest_of(context.topology.device_in_host(context.topology.host_of(hca), DeviceKind::memory, 0));
+  const int vm = user.value < 0 || guest.vms_per_host < 2 ? 0 : context.topology.guest_of(user) - first;
+  route.crossings.push_back(
+      {context.resources.extra(limit, hca, guest.rate_limit->bytes_per_s, "virtualization.rate_limit", vm), 1});
+}
+
+void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
   const auto nic = nic_mode_of(context, hca);
   if (nic == NicMode::bare_metal) return;
   const auto& guest = guest_settings(context, hca);
@@ -53,21 +62,27 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, Route& route
       context.parameters,
       fmt::format("virtualization: {} at {}{}", to_string(nic), host, is_high ? ", latency sensitivity high" : ""),
       fmt::format("virtualization.{}.message_time", to_string(nic)), share));
-  const double cores =
-      context.topology.host_spec(context.topology.host_of(hca)).num_sockets *
-      device_value_or(context, context.topology.devices(DeviceKind::socket, context.topology.host_of(hca)).front(),
-                      "cores", 1e9);
-  const double overcommit = guest.vms_per_host * guest.vcpus.value_or(0) / cores;
-  if (overcommit > 1 && !is_high)
+  const double overcommit = vcpus_per_core(context, hca);
+  if (overcommit > 1)
     route.guest_terms.push_back(
         parameter_term(context.parameters,
                        fmt::format("virtualization: waiting for a core at {}, {:.2g} vCPUs each", host, overcommit),
                        "virtualization.overcommit_wait", overcommit - 1));
   const auto port = virtual_port(context, hca);
   route.crossings.push_back({context.resources.extra(limit, hca, port.rate, port.parameter), 1});
+  add_function(context, hca, limit == Limit::virtual_out ? Limit::function_out : Limit::function_in, user, route);
 }
 
 }  // namespace
+
+double vcpus_per_core(const PlanContext& context, DeviceId device) {
+  const auto& guest = guest_settings(context, device);
+  if (!guest.is_virtual() || guest.latency_sensitivity == LatencySensitivity::high) return 1;
+  const int host = context.topology.host_of(device);
+  const auto socket = context.topology.devices(DeviceKind::socket, host).front();
+  const double cores = context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", 1e9);
+  return std::max(1.0, guest.vms_per_host * guest.vcpus.value_or(0) / cores);
+}
 
 double software_port_rate(const PlanContext& context, NicMode nic, int mtu) {
   const auto time = [&](const char* what) {
@@ -92,9 +107,10 @@ Duration virtual_message_gap(const PlanContext& context, DeviceId hca) {
   return context.parameters.duration("virtualization.pvrdma.work_request_time");
 }
 
-void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route) {
-  add_end(context, from_hca, Limit::virtual_out, route);
-  add_end(context, to_hca, Limit::virtual_in, route);
+void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
+                       DeviceId to_user) {
+  add_end(context, from_hca, Limit::virtual_out, from_user, route);
+  add_end(context, to_hca, Limit::virtual_in, to_user, route);
 }
 
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca) {
@@ -103,9 +119,10 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
   return is_tcp_only(nic) || nic == NicMode::pvrdma || (nic == NicMode::sr_iov && from_hca == to_hca);
 }
 
-bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route) {
+bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
+                     DeviceId to_user) {
   if (!can_stay_inside_host(context, from_hca, to_hca)) return false;
-  add_virtual_ports(context, from_hca, to_hca, route);
+  add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
   const auto nic = nic_mode_of(context, from_hca);
   if (nic == NicMode::sr_iov) {
     route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));

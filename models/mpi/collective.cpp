@@ -35,7 +35,7 @@ class CollectivePlanner : public Planner {
       : transfers_(context, make_profile(context, workload)), workload_(workload), ranks_(std::move(ranks)) {
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
-      for (auto& rank : ranks_) rank.gpu = DeviceId{};
+      for (auto& rank : ranks_) rank = rank.in_host_memory();
     }
   }
 

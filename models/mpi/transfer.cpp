@@ -15,14 +15,13 @@ namespace fabricast::models::mpi {
 std::string Transfers::field(const char* name) const { return fmt::format("mpi.{}.{}", profile_.name, name); }
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
-  if (from.host == to.host && is_same_system(context_, from.device(), to.device())) return within_host(from, to, size);
+  if (from.host == to.host && is_same_system(context_, from.user(), to.user())) return within_host(from, to, size);
   return over_network(from, to, size, flow);
 }
 
 Duration Transfers::control_latency(const EndPoint& from, const EndPoint& to) const {
-  EndPoint host_from = from;
-  EndPoint host_to = to;
-  host_from.gpu = host_to.gpu = DeviceId{};
+  const auto host_from = from.in_host_memory();
+  const auto host_to = to.in_host_memory();
   const auto control = message(host_from, host_to, Bytes{0});
   return sum(control.terms);
 }
@@ -54,7 +53,7 @@ Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::si
   } else {
     add_host_copy(context_, from_hca, from.memory, false, route);
   }
-  add_fabric(context_, from_hca, to_hca, flow, route);
+  add_fabric(context_, from_hca, to_hca, flow, route, from.user(), to.user());
   if (direct_to) {
     const auto path = context_.topology.path_in_host(to_hca, to.gpu, pcie_only);
     FABRICAST_ASSERT(path.has_value(), "no PCIe path from an HCA to its GPU");
@@ -322,9 +321,8 @@ void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes siz
 /// Device data goes through host memory in chunks: copy out, send, copy in, overlapping.
 Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
                           std::string reason) const {
-  EndPoint host_from = from;
-  EndPoint host_to = to;
-  host_from.gpu = host_to.gpu = DeviceId{};
+  const auto host_from = from.in_host_memory();
+  const auto host_to = to.in_host_memory();
   const Bytes chunk{std::min(size.value, profile_.staging_chunk.value)};
   auto out = host_or_direct(host_from, host_to, chunk, flow, false, false);
   out.reason = std::move(reason);
@@ -376,9 +374,8 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
 
 Message Transfers::over_network(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
   if (size.value == 0 || (!from.is_device() && !to.is_device())) {
-    EndPoint host_from = from;
-    EndPoint host_to = to;
-    host_from.gpu = host_to.gpu = DeviceId{};
+    const auto host_from = from.in_host_memory();
+    const auto host_to = to.in_host_memory();
     auto out = host_or_direct(host_from, host_to, size, flow, false, false);
     const double ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
     if (ends > 0 && profile_.device_check.ps > 0)

@@ -21,10 +21,20 @@ struct EndPoint {
   DeviceId memory;             ///< host memory of the rank
   DeviceId gpu;                ///< value -1 for host buffers
   std::vector<DeviceId> hcas;  ///< nearest first, already rotated for the rank
+  DeviceId staged_gpu;         ///< whose data pass through `memory`; value -1 for none
 
   [[nodiscard]] bool is_device() const { return gpu.value >= 0; }
   /// What the end is known by: its GPU, else its memory.
   [[nodiscard]] DeviceId device() const { return is_device() ? gpu : memory; }
+  /// The device that tells the end's VM.
+  [[nodiscard]] DeviceId user() const { return staged_gpu.value >= 0 ? staged_gpu : device(); }
+  /// The same end with its data in host memory.
+  [[nodiscard]] EndPoint in_host_memory() const {
+    EndPoint out = *this;
+    if (is_device()) out.staged_gpu = gpu;
+    out.gpu = DeviceId{};
+    return out;
+  }
 };
 
 struct Message {

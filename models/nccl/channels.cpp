@@ -45,10 +45,10 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
   const auto to_memory = topology.local_memory(to);
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
-    add_inside_host(context, from_hca, to_hca, route);
+    add_inside_host(context, from_hca, to_hca, route, from, to);
   } else if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
     add_host_copy(context, from_hca, from_memory, false, route);
-    add_fabric(context, from_hca, to_hca, flow, route);
+    add_fabric(context, from_hca, to_hca, flow, route, from, to);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
     const auto limit = context.parameters.at("tcp.loopback_bandwidth");
@@ -245,7 +245,7 @@ Route route_between_hosts(const PlanContext& context, const NetworkEnd& from, co
   if (uses_tcp(context, from.hca) || uses_tcp(context, to.hca))
     return socket_route(context, from.gpu, to.gpu, from.hca, to.hca, flow);
   auto route = sender_segment(context, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers);
-  add_fabric(context, from.hca, to.hca, flow, route);
+  add_fabric(context, from.hca, to.hca, flow, route, from.gpu, to.gpu);
   append(route, receiver_segment(context, to.hca, to.gpu, buffers));
   return route;
 }

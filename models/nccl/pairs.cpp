@@ -73,7 +73,7 @@ class PatternMaker::PairCounter {
         route = route_between_hosts(context, source, target, from * places_.size() + to, maker_.buffers_);
       } else {
         route.kind = TransportKind::network;
-        add_fabric(context, source.hca, target.hca, from * places_.size() + to, route);
+        add_fabric(context, source.hca, target.hca, from * places_.size() + to, route, source.gpu, target.gpu);
         ++sent_[{source.gpu, source.sender, source.hca}];
         ++received_[{target.gpu, target.hca}];
       }

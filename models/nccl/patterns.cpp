@@ -152,17 +152,19 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
   }
 }
 
-/// Of resources crossed equally often only the slowest can bind a lone flow.
+/// Of resources crossed equally often only the slowest can bind a lone flow. The slowest link stays beside a slower
+/// limit: it is what no protocol can beat.
 void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
-  std::map<int, Crossing> slowest;
+  std::map<std::pair<bool, int>, Crossing> slowest;
   for (const auto& crossing : crossings) {
-    const auto [it, is_new] = slowest.try_emplace(crossing.times, crossing);
+    const std::pair key{context_.resources.is_link(crossing.resource), crossing.times};
+    const auto [it, is_new] = slowest.try_emplace(key, crossing);
     if (!is_new && context_.resources.capacity(crossing.resource) < context_.resources.capacity(it->second.resource)) {
       it->second = crossing;
     }
   }
   crossings.clear();
-  for (const auto& [times, crossing] : slowest) crossings.push_back(crossing);
+  for (const auto& [key, crossing] : slowest) crossings.push_back(crossing);
   std::sort(crossings.begin(), crossings.end(), [](const auto& a, const auto& b) { return a.resource < b.resource; });
 }
 

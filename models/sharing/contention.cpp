@@ -67,6 +67,23 @@ std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration c
            share.name, share.source}};
 }
 
+std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+  std::vector<Term> out;
+  const auto add = [&](std::string name, double speed) {
+    if (speed >= 1) return;
+    out.push_back(
+        {std::move(name), from_seconds(compute.seconds() * share.value * (1 / speed - 1)), share.name, share.source});
+  };
+  const auto& topology = context.topology;
+  const int vms = std::max(1, guest_settings(context, gpu).vms_per_host);
+  const int threads = std::max(1, topology.count(DeviceKind::gpu, topology.host_of(gpu)) / vms);
+  add("launching threads that share cores with neighbours", contention_at(context, gpu, threads).core_speed);
+  const double each = vcpus_per_core(context, gpu);
+  add(fmt::format("virtualization: {:.2g} vCPUs on each core", each), 1 / each);
+  return out;
+}
+
 int socket_threads(const PlanContext& context, DeviceId gpu) {
   constexpr int k_threads_per_gpu = 3;
   return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));

@@ -29,6 +29,10 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
 /// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
 std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
 
+/// What a step of `compute` takes longer because its launching threads (one per GPU of the VM) share cores: with
+/// threads of neighbours, with overcommitted vCPUs of other VMs.
+std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
+
 /// Neighbours of the host of `device`; `own_threads` of the workload run there.
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);
 

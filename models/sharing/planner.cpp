@@ -8,6 +8,7 @@
 #include "base/assert.hpp"
 #include "common/transport.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "guest/guest.hpp"
 #include "sharing/contention.hpp"
 
 namespace fabricast::models {
@@ -164,6 +165,8 @@ struct RemoteEnds {
   DeviceId client_hca, server_hca, gpu;
   RemotePath path;
   int mtu = 0;
+  int clients = 1;       ///< workloads that use the GPU, this one included
+  double gpu_share = 1;  ///< of the GPU that this client gets
 };
 
 class RemoteGpuPlanner : public DevicePlanner {
@@ -176,7 +179,7 @@ class RemoteGpuPlanner : public DevicePlanner {
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     const auto& asked = *workload_.remote;
     const auto one = remote_gpu_step(context_.parameters,
-                                     {asked.compute, asked.calls, size, asked.from_gpu, asked.share}, ends_.path);
+                                     {asked.compute, asked.calls, size, asked.from_gpu, ends_.gpu_share}, ends_.path);
     OperationPlan plan;
     plan.size = size;
     plan.algorithm = "remote";
@@ -191,13 +194,19 @@ class RemoteGpuPlanner : public DevicePlanner {
 
   [[nodiscard]] std::vector<GivenUsed> settings() const override {
     const auto& asked = *workload_.remote;
-    return {{"transport", context_.software.transport, ends_.path.is_rdma ? "rdma" : "tcp", ""},
-            {"mtu", asked.mtu ? std::to_string(*asked.mtu) : "default", std::to_string(ends_.mtu),
-             fmt::format("{} of payload", to_string(ends_.path.bandwidth))}};
+    return {
+        {"share of the GPU", fmt::format("{:g}", asked.share), fmt::format("{:.3g}", ends_.gpu_share),
+         ends_.clients > 1 ? fmt::format("{} clients of {}", ends_.clients, context_.topology.device(ends_.gpu).name)
+                           : ""},
+        {"transport", context_.software.transport, ends_.path.is_rdma ? "rdma" : "tcp", ""},
+        {"mtu", asked.mtu ? std::to_string(*asked.mtu) : "default", std::to_string(ends_.mtu),
+         fmt::format("{} of payload", to_string(ends_.path.bandwidth))}};
   }
 
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"data and calls of a step do not overlap with its compute"};
+    if (ends_.clients > 1)
+      out.emplace_back("clients of one remote GPU compute and transfer all the time: each gets its part of both");
     out.push_back(assumed_line(context_.parameters, "remote_gpu.waiting_share"));
     out.push_back(assumed_line(context_.parameters,
                                ends_.path.is_rdma ? "remote_gpu.rdma_call_time" : "remote_gpu.tcp_call_time"));
@@ -282,19 +291,20 @@ RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, 
   double rate = 1e18;
   for (const auto& crossing : route.crossings)
     rate = std::min(rate, context.resources.capacity(crossing.resource) / crossing.times);
+  rate /= ends.clients;
   RemotePath path;
   path.is_rdma = !uses_tcp(context, ends.client_hca) && !uses_tcp(context, ends.server_hca);
-  path.latency = route.latency + route.adapter_latency;
+  path.latency = route.latency + route.adapter_latency + sum(route.guest_terms);
   const double by_device = device_value_or(context, ends.client_hca, "mtu", 4096);
   const double fabric = static_cast<double>(context.topology.spec().fabric.mtu);
   ends.mtu = asked.mtu.value_or(static_cast<int>(path.is_rdma ? std::min(by_device, fabric) : by_device));
   if (path.is_rdma) {
     const double header = device_value_or(context, ends.client_hca, "packet_header", 30);
-    path.bandwidth = {
-        std::min(rate, device_value_or(context, ends.client_hca, "rate", rate) * ends.mtu / (ends.mtu + header))};
+    const double port = device_value_or(context, ends.client_hca, "rate", rate) / ends.clients;
+    path.bandwidth = {std::min(rate, port * ends.mtu / (ends.mtu + header))};
   } else {
     path.latency += context.parameters.duration("mpi.tcp.overhead");
-    const Bandwidth link{device_value_or(context, ends.client_hca, "rate", rate)};
+    const Bandwidth link{device_value_or(context, ends.client_hca, "rate", rate) / ends.clients};
     path.bandwidth = {std::min(rate, tcp_stream_rate(context.parameters, link, Bytes{ends.mtu}).bytes_per_s)};
   }
   double copy = 1e18;
@@ -303,6 +313,22 @@ RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, 
   for (const auto link : to_gpu->links) copy = std::min(copy, context.topology.link_bandwidth(link).bytes_per_s);
   path.local_copy = {copy};
   return path;
+}
+
+/// Every remote_gpu workload of the scenario computes on the same GPU: shares that ask for more than all of it shrink
+/// in proportion.
+void share_with_others(const PlanContext& context, const Workload& workload, RemoteEnds& ends) {
+  ends.gpu_share = workload.remote->share;
+  if (context.workloads == nullptr) return;
+  double asked = 0;
+  ends.clients = 0;
+  for (const auto& other : *context.workloads) {
+    if (other.benchmark != Benchmark::remote_gpu || !other.remote) continue;
+    asked += other.remote->share;
+    ++ends.clients;
+  }
+  ends.clients = std::max(1, ends.clients);
+  ends.gpu_share /= std::max(1.0, asked);
 }
 
 Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workload) {
@@ -320,6 +346,7 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
                                    "add a host with a GPU to the topology"));
   RemoteEnds ends;
   ends.gpu = topology.devices(DeviceKind::gpu, server).front();
+  share_with_others(context, workload, ends);
   const auto client_hcas = topology.devices(DeviceKind::hca, client);
   const auto server_hcas = topology.hcas_by_distance(ends.gpu);
   Route route;
@@ -347,11 +374,17 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload) {
-  if (workload.benchmark == Benchmark::vgpu_migration)
+  if (workload.benchmark == Benchmark::vgpu_migration) {
+    if (auto faults = migration_faults(context, workload); !faults.empty()) return tl::unexpected(faults);
+    if (!workload.devices.empty())
+      return tl::unexpected(fault_at(workload.location, "vgpu_migration takes no devices", "remove `devices`"));
     return std::make_unique<MigrationPlanner>(context, workload, std::vector<DeviceId>{});
+  }
   if (workload.benchmark == Benchmark::remote_gpu) {
     const auto ends = remote_ends(context, workload);
     if (!ends) return tl::unexpected(ends.error());
+    if (!workload.devices.empty())
+      return tl::unexpected(fault_at(workload.location, "remote_gpu takes no devices", "remove `devices`"));
     return std::make_unique<RemoteGpuPlanner>(context, workload, *ends);
   }
   const auto gpu = the_gpu(context, workload);

@@ -8,6 +8,10 @@
 
 namespace fabricast::models {
 
+/// What the hosts' virtualization says against the migration of vgpu_migration; empty on bare metal, where the workload
+/// alone describes the VM.
+Diagnostics migration_faults(const PlanContext& context, const Workload& workload);
+
 Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models

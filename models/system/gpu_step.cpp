@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of an application: GPU time, what the hypervisor and sharing add to it, then an all-reduce of `size` bytes.
 //
-//   time = compute (1 + tax) / share + waits + all-reduce(size)
+//   time = compute (1 + tax) / share + compute x cpu share x (1 / core speed - 1) + waits + all-reduce(size)
 //
-// The tax belongs to the way VMs get GPUs (`virtualization.<mode>.compute_tax`).
+// The tax belongs to the way VMs get GPUs (`virtualization.<mode>.compute_tax`). Of a step
+// `host.machine_learning_cpu_share` waits for cores: threads of neighbours that share them and overcommitted vCPUs
+// lengthen that part.
 #include <fmt/format.h>
 
 #include "guest/guest.hpp"
@@ -29,6 +31,7 @@ class GpuStepPlanner : public Planner {
     plan.algorithm = size.value > 0 ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
     auto terms = virtual_compute_terms(context_, gpu_, compute_);
     for (auto& term : neighbour_compute_terms(context_, compute_)) terms.push_back(std::move(term));
+    for (auto& term : core_compute_terms(context_, gpu_, compute_)) terms.push_back(std::move(term));
     terms.insert(terms.begin(), {"compute of the step on bare metal", compute_, "workload.compute", "the scenario"});
     plan.before.insert(plan.before.begin(), terms.begin(), terms.end());
     return plan;
@@ -38,7 +41,9 @@ class GpuStepPlanner : public Planner {
   /// Clients the workload names; busy neighbours of a vGPU are part of its compute. Steps follow one another:
   /// `iterations` of them stand for a GPU that never runs out of work.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return workload_.sharing ? slice_waits(context_, workload_, gpu_, time) : std::vector<Term>{};
+    auto out = workload_.sharing ? slice_waits(context_, workload_, gpu_, time) : std::vector<Term>{};
+    for (auto& term : scheduler_waits(context_, workload_, gpu_, time + sum(out))) out.push_back(std::move(term));
+    return out;
   }
   [[nodiscard]] std::vector<std::string> devices() const override { return exchange_->devices(); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override { return virtual_settings(context_, {gpu_}); }

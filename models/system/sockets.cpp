@@ -119,7 +119,7 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
         fault(workload,
               fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
               "give both hosts an HCA and connect them in `fabric`"));
-  add_fabric(context, out.front(), in.front(), 0, route);
+  add_fabric(context, out.front(), in.front(), 0, route, from, to);
   add_host_copy(context, in.front(), to, true, route);
   return std::make_unique<SocketPlanner>(context, workload, from, to, std::move(route));
 }

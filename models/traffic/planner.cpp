@@ -77,6 +77,7 @@ class TrafficPlanner final : public Planner {
     flow.latency_terms.push_back(
         {"HCA processing, both sides", route.adapter_latency, hca, parameter == nullptr ? "" : parameter->source});
     flow.latency_terms.push_back({"links and switches", route.latency, "topology", "link and forwarding latencies"});
+    flow.latency_terms.insert(flow.latency_terms.end(), route.guest_terms.begin(), route.guest_terms.end());
     flow.latency = sum(flow.latency_terms);
     return flow;
   }

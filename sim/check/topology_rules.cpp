@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "fabricast/check.hpp"
@@ -10,6 +11,8 @@
 namespace fabricast {
 
 namespace {
+
+constexpr double k_same_ratio = 1.001;
 
 /// The rules over a topology. Hosts of a group are equal: the first one stands for all.
 class TopologyRules {
@@ -165,13 +168,34 @@ class TopologyRules {
          "GPUDirect RDMA is not used across sockets by default: give each socket an HCA or move the GPU");
   }
 
+  /// What a leaf takes from HCAs over what it gives to other switches, by capacity. Of all leaves the worst.
+  void check_oversubscription() {
+    const auto& fabric = topology_.spec().fabric;
+    if (fabric.kind == FabricKind::torus || fabric.kind == FabricKind::dragonfly) return;
+    std::map<std::int32_t, std::pair<double, double>> leaves;  // down, up
+    for (int l = 0; l < topology_.num_links(); ++l) {
+      const auto link = topology_.link(LinkId{l});
+      if (link.kind != LinkKind::network || topology_.kind(link.to) != DeviceKind::network_switch) continue;
+      auto& [down, up] = leaves[link.to.value];
+      (topology_.kind(link.from) == DeviceKind::hca ? down : up) += link.bandwidth.bytes_per_s;
+    }
+    double worst = 1;
+    std::int32_t where = -1;
+    for (const auto& [leaf, capacity] : leaves) {
+      if (capacity.second <= 0 || capacity.first <= worst * capacity.second * k_same_ratio) continue;
+      worst = capacity.first / capacity.second;
+      where = leaf;
+    }
+    if (where < 0) return;
+    warn(fabric.location,
+         fmt::format("the fabric is oversubscribed {:.3g} : 1 at {}", worst, topology_.device(DeviceId{where}).name),
+         "traffic that leaves a leaf shares what goes up; expected in many clusters, stated here because forecasts "
+         "depend on it");
+  }
+
   void check_fabric() {
     const auto& fabric = topology_.spec().fabric;
-    if (fabric.oversubscription > 1) {
-      warn(fabric.location, fmt::format("the fabric is oversubscribed {:g} : 1 at the leaves", fabric.oversubscription),
-           "traffic that leaves a leaf shares what goes up; expected in many clusters, stated here because forecasts "
-           "depend on it");
-    }
+    check_oversubscription();
     const double port = value(fabric.switch_type, "rate", 0);
     double fastest = 0;
     std::string type;

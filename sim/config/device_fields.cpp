@@ -87,6 +87,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
         {"network_switch",
          {{"ports", k_number, "ports", "40", nullptr, 1, 65536},
           {"rate", k_rate, "per port", "200 Gb/s"},
+          {"port_split", k_number, "cables that a splitter makes of one port, each with its part of the rate", nullptr,
+           nullptr, 1, 8},
           {"latency", k_time, "port to port", "130 ns"},
           {"buffer", k_bytes, "packet memory"},
           {"vl_buffer", k_bytes, "InfiniBand input buffer of one virtual lane of a port"},

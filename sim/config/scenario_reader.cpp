@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "config/readers.hpp"
@@ -138,7 +139,15 @@ class ScenarioReader {
       }
     }
     if (const auto* devices = node.find("devices")) {
-      for (const auto& device : devices->items) workload.devices.push_back(device.scalar);
+      for (const auto& device : devices->items) {
+        const bool is_known = std::ranges::find(workload.devices, device.scalar) != workload.devices.end();
+        // Two ranks of a message-passing test may share a GPU or a memory.
+        if (is_known && !is_two_sided(workload.benchmark))
+          faults_.push_back(
+              device.error(fmt::format("device '{}' is named twice", device.scalar),
+                           fmt::format("{} gives every rank a GPU of its own", to_string(workload.benchmark))));
+        workload.devices.push_back(device.scalar);
+      }
     }
     if (const auto* algorithm = node.find("algorithm")) workload.algorithm = algorithm->scalar;
     if (const auto* protocol = node.find("protocol")) workload.protocol = protocol->scalar;
@@ -151,6 +160,12 @@ class ScenarioReader {
     read_sizes(node, workload);
     read_sharing(node, workload, faults_);
     return workload;
+  }
+
+  /// Two end points named by the user, which may be one.
+  static bool is_two_sided(Benchmark benchmark) {
+    const auto family = family_of(benchmark);
+    return (family == BenchmarkFamily::osu || family == BenchmarkFamily::perftest) && !is_collective(benchmark);
   }
 
   void read_traffic(const Node& node, Workload& workload) {

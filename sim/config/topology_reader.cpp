@@ -68,6 +68,7 @@ class TopologyReader {
     }
     if (const auto* sockets = node.find("sockets")) group.host.num_sockets = static_cast<int>(as_integer(*sockets));
     if (const auto* devices = node.find("devices")) {
+      check_named_twice(*devices);
       for (const auto& device : devices->items) patch_device(group.host, device);
     }
     if (const auto* nvlinks = node.find("nvlinks")) add_nvlinks(group.host, *nvlinks);
@@ -135,8 +136,36 @@ class TopologyReader {
     if (const auto* slot = node.find("pcie")) std::tie(spec.pcie.generation, spec.pcie.width) = as_slot(*slot);
     if (const auto* trained = node.find("trained")) {
       const auto [generation, width] = as_slot(*trained);
+      check_trained(spec, *trained, generation, width);
       spec.in_trained_below_slot = generation < spec.pcie.generation || width < spec.pcie.width;
       spec.pcie = {generation, width};
+    }
+  }
+
+  /// A link trains at most at what slot and card can do.
+  void check_trained(const DeviceSpec& spec, const Node& node, int generation, int width) {
+    const auto refuse = [&](const char* what, double most_generation, double most_width) {
+      if (generation <= most_generation && width <= most_width) return false;
+      faults_.push_back(node.error(fmt::format("'{}' trained at {}, its {} can do gen{} x{}", spec.name, node.scalar,
+                                               what, most_generation, most_width),
+                                   "give the rate the link came up with, as `lspci -vv` prints it (LnkSta)"));
+      return true;
+    };
+    if (spec.pcie.generation > 0 && refuse("slot", spec.pcie.generation, spec.pcie.width)) return;
+    const auto known = [&](const char* field) {
+      const auto* value = out_.device_parameters.find(fmt::format("{}.{}", spec.type, field));
+      return value == nullptr ? 1e9 : value->value;
+    };
+    if (!spec.type.empty()) refuse("card", known("pcie_generation"), known("pcie_width"));
+  }
+
+  void check_named_twice(const Node& devices) {
+    std::set<std::string> names;
+    for (const auto& device : devices.items) {
+      const auto* name = device.find("name");
+      if (name != nullptr && !names.insert(name->scalar).second)
+        faults_.push_back(
+            name->error(fmt::format("device '{}' is listed twice", name->scalar), "write all its keys in one place"));
     }
   }
 

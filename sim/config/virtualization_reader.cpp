@@ -116,6 +116,10 @@ class VirtualizationReader {
   }
 
   void read_device(const Node& name, const Node& mode) {
+    if (guest_.gpu_by_name.contains(name.scalar) || guest_.nic_by_name.contains(name.scalar)) {
+      faults_.push_back(name.error(fmt::format("device '{}' has a mode already", name.scalar), "give it one mode"));
+      return;
+    }
     const auto it = std::find_if(host_.devices.begin(), host_.devices.end(),
                                  [&](const DeviceSpec& device) { return device.name == name.scalar; });
     if (it == host_.devices.end()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "engine/interval.hpp"
 #include "fabricast/lossless.hpp"
@@ -18,21 +19,37 @@ using models::OperationPlan;
 using models::Planner;
 using models::Resources;
 
-/// Bytes over the narrowest link plus link latencies: what no protocol can beat. Only links count, no fitted limits.
+/// Latency of links and switches on the way of a flow.
+Duration path_latency(const Flow& flow) {
+  Duration latency;
+  for (const auto& term : flow.latency_terms)
+    if (term.parameter == "topology") latency += term.time;
+  return latency;
+}
+
+/// What no protocol can beat: in each round the slowest of all links with the payload of all flows that cross it, and
+/// of all flows with the latency of their links. Only links count, no fitted limits.
 Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
   double seconds = 0;
+  std::map<int, double> carried;
   for (const auto& round : plan.rounds) {
     double slowest = 0;
+    carried.clear();
     for (const auto& flow : round.flows) {
+      double own = 0;
       for (const auto& crossing : flow.crossings) {
         if (!resources.is_link(crossing.resource)) continue;
-        slowest = std::max(slowest, (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times /
-                                        resources.capacity(crossing.resource));
+        const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
+        carried[crossing.resource] += bytes;
+        own = std::max(own, bytes / resources.capacity(crossing.resource));
       }
+      slowest = std::max(slowest, path_latency(flow).seconds() + own);
     }
+    for (const auto& [link, bytes] : carried) slowest = std::max(slowest, bytes / resources.capacity(link));
     seconds += slowest * static_cast<double>(round.repeat);
   }
-  return from_seconds(seconds / static_cast<double>(plan.operations));
+  // Whole picoseconds below: times are rounded per flow.
+  return Duration{static_cast<std::int64_t>(seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
 }
 
 struct Bottleneck {
@@ -201,8 +218,8 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;
   if (plan.high.ps > 0) {
-    row.low_time = plan.low;
-    row.high_time = plan.high;
+    row.low_time = std::clamp(plan.low, std::min(row.physical_bound, row.time), row.time);
+    row.high_time = std::max(plan.high, row.time);
   }
   row.flows = flow_times(builder, workload.transport.priority);
   return row;

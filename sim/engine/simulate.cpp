@@ -73,7 +73,8 @@ class Simulator {
                  scenario.workloads.size() == 1,
                  options.full_expansion,
                  scenario.host_neighbours,
-                 options.fidelity != Fidelity::fluid} {
+                 options.fidelity != Fidelity::fluid,
+                 &scenario.workloads} {
     prediction_.scenario = scenario.name;
     prediction_.topology = topology.name();
   }
@@ -110,6 +111,7 @@ class Simulator {
       out.devices = (*planner)->devices();
       out.settings = (*planner)->settings();
       out.assumptions = (*planner)->assumptions();
+      for (auto& line : models::settings_without_effect(context_, workload)) out.assumptions.push_back(std::move(line));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());

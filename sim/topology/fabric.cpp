@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace fabricast::topology {
 
@@ -88,8 +89,9 @@ class Generator {
 
   void single_switch() {
     const int ports = switch_ports();
-    if (num_hcas() > ports) {
-      fault(fmt::format("{} HCAs do not fit on one switch of {} ports", num_hcas(), ports),
+    if (const int needed = needed_ports(); needed > ports) {
+      const auto splits = needed < num_hcas() ? fmt::format(", with {} ports needed on splitter cables", needed) : "";
+      fault(fmt::format("{} HCAs do not fit on one switch of {} ports{}", num_hcas(), ports, splits),
             "use leaf_spine or fat_tree");
       return;
     }
@@ -97,15 +99,36 @@ class Generator {
     for (int h = 0; h < num_hcas(); ++h) cable(h, center);
   }
 
-  /// Ports of a leaf towards hosts. down / up = oversubscription.
+  /// Ports of the switch that the HCAs need: slow ones share a port by splitter cables.
+  int needed_ports() {
+    std::map<int, int> by_split;
+    for (const auto& hca : hcas_) {
+      const auto own = values_.find(hca.type, "rate");
+      const double rate = spec_.rate ? spec_.rate->bytes_per_s : own.value_or(0);
+      ++by_split[cables_per_port(values_, spec_.switch_type, own ? std::min(rate, *own) : rate)];
+    }
+    return ports_of(by_split);
+  }
+
+  /// What a port up carries for each port down: cables to spines have the switch's rate, those to HCAs the slower of
+  /// both ends. The fastest HCA counts.
+  double up_over_down() {
+    const double most = spec_.rate ? spec_.rate->bytes_per_s : 1e18;
+    const double port = std::min(most, values_.value_or(spec_.switch_type, "rate", most));
+    double down = 0;
+    for (const auto& hca : hcas_) down = std::max(down, std::min(port, values_.value_or(hca.type, "rate", port)));
+    return down > 0 ? port / down : 1;
+  }
+
+  /// Ports of a leaf towards hosts. Capacity down / capacity up = oversubscription.
   int down_ports() {
-    const double share = spec_.oversubscription / (1 + spec_.oversubscription);
-    return std::max(1, static_cast<int>(std::floor(switch_ports() * share + 1e-9)));
+    const double ratio = spec_.oversubscription * up_over_down();
+    return std::max(1, static_cast<int>(std::floor(switch_ports() * ratio / (1 + ratio) + 1e-9)));
   }
 
   /// As many as the oversubscription asks for; a port may stay empty when the ratio does not divide the ports.
   int up_ports() {
-    const int up = static_cast<int>(std::ceil(down_ports() / spec_.oversubscription - 1e-9));
+    const int up = static_cast<int>(std::ceil(down_ports() / (spec_.oversubscription * up_over_down()) - 1e-9));
     return std::max(1, std::min(up, switch_ports() - down_ports()));
   }
 
@@ -348,7 +371,7 @@ Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, Dev
   auto fabric = Generator(spec, hcas, values).make();
   if (values.num_faults() > faults_before) return fabric;  // cables by hand may end at what could not be made
   add_by_hand(spec, hcas, fabric, values);
-  check_ports(fabric, static_cast<int>(hcas.size()), values);
+  check_ports(fabric, hcas, values);
   return fabric;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Cable {
   double rate = 0;  ///< bytes/s per direction; 0 = slower of the ends
   double length_m = 3;
   std::string parameter = "fabric.rate";  ///< what `rate` is called
+  SourceLocation location{};              ///< of a cable by hand
 };
 
 struct Fabric {
@@ -56,7 +58,13 @@ Fabric make_fabric(const FabricSpec& spec, const std::vector<HcaPort>& hcas, Dev
 /// Appends the switches and cables of the spec's lists.
 void add_by_hand(const FabricSpec& spec, const std::vector<HcaPort>& hcas, Fabric& fabric, DeviceValues& values);
 
-/// Reports switches with more cables than ports, once per type.
-void check_ports(const Fabric& fabric, int num_hcas, DeviceValues& values);
+/// Cables of `rate` bytes/s that one port of the switch type takes: a splitter divides a port into 2, 4 or 8 as far as
+/// `port_split` goes, each with its part of the port's rate.
+int cables_per_port(DeviceValues& values, const std::string& switch_type, double rate);
+/// Ports for cables counted by how many share one.
+int ports_of(const std::map<int, int>& cables_by_split);
+
+/// Reports switches with more cables than ports, and HCAs with more cables than ports, once per type.
+void check_ports(const Fabric& fabric, const std::vector<HcaPort>& hcas, DeviceValues& values);
 
 }  // namespace fabricast::topology

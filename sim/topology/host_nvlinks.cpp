@@ -41,6 +41,28 @@ class NvlinkBuilder {
     }
   }
 
+  /// No GPU has more NVLinks in use than it has. One NVSwitch may stand for all of a host: its ports are not counted.
+  void check_counts() {
+    for (std::size_t d = 0; d < shape_.devices.size(); ++d) {
+      const auto& device = shape_.devices[d];
+      if (device.kind != DeviceKind::gpu) continue;
+      const auto most = values_.find(device.type, "nvlink_links");
+      int used = 0;
+      for (const int l : shape_.links_from[d]) {
+        const auto& link = shape_.links[static_cast<std::size_t>(l)];
+        if (link.kind == LinkKind::nvlink) used += link.lanes;
+      }
+      if (!most || used <= *most) continue;
+      const auto last = std::find_if(shape_.spec.nvlinks.rbegin(), shape_.spec.nvlinks.rend(), [&](const auto& one) {
+        return one.from == device.name || one.to == device.name || one.from == "gpus" || one.to == "gpus";
+      });
+      fault(last == shape_.spec.nvlinks.rend() ? where_ : last->location,
+            fmt::format("{} NVLinks at '{}', a {} has {}", used, device.name, device.type, *most),
+            "give fewer `links`");
+      return;
+    }
+  }
+
  private:
   void fault(const SourceLocation& where, std::string message, std::string hint) {
     values_.error(where.line > 0 ? where : where_, std::move(message), std::move(hint));
@@ -140,6 +162,7 @@ void connect_nvlinks(HostShape& shape, const std::map<std::string, int>& made, c
                      DeviceValues& values) {
   NvlinkBuilder builder(shape, made, where, values);
   for (const auto& nvlink : shape.spec.nvlinks) builder.add(nvlink);
+  builder.check_counts();
 }
 
 }  // namespace fabricast::topology

@@ -110,6 +110,82 @@ TEST_CASE("every time is at least the physical bound, and its terms add up to it
   }
 }
 
+TEST_CASE("with packets, too, bound, fast edge, time and slow edge are in order") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
+    const auto loaded = test::scenario(random_cluster(seed).yaml(), {{"workload.sizes", "[1 KiB, 256 KiB]"}});
+    SimulateOptions options;
+    options.fidelity = Fidelity::packet;
+    const auto prediction = test::run(loaded, options);
+    for (const auto& row : prediction.workloads[0].rows) {
+      CAPTURE(row.size.value);
+      CHECK(row.physical_bound <= row.low_time);
+      CHECK(row.low_time <= row.time);
+      CHECK(row.time <= row.high_time);
+    }
+  }
+}
+
+namespace {
+
+/// Bytes that each of `hosts` hosts with `each` ranks must send, whatever the algorithm, for S = `size`.
+double least_sent(const std::string& benchmark, double size, int hosts, int each) {
+  const double h = hosts;
+  const double n = hosts * each;
+  if (benchmark == "all_reduce_perf" || benchmark == "osu_allreduce") return 2 * (h - 1) / h * size;
+  if (benchmark == "all_gather_perf" || benchmark == "reduce_scatter_perf") return (h - 1) / h * size;
+  if (benchmark == "osu_allgather") return size * each;                   // its own blocks leave it
+  if (benchmark == "alltoall_perf") return size / n * each * (n - each);  // S is what a rank sends in all
+  if (benchmark == "osu_alltoall") return size * each * (n - each);       // S is a block
+  if (benchmark == "osu_reduce_scatter") return (h - 1) / h * size;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the fast edge of a band is never beyond the adapters of a host, for every collective and number of hosts") {
+  for (const std::string benchmark :
+       {"all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "alltoall_perf", "osu_allreduce",
+        "osu_allgather", "osu_alltoall", "osu_reduce_scatter", "osu_bcast"}) {
+    for (const int hosts : {2, 3, 4, 7}) {
+      for (const int adapters : {1, 4}) {
+        CAPTURE(benchmark);
+        CAPTURE(hosts);
+        CAPTURE(adapters);
+        std::string devices;
+        for (int i = 0; i < 4; ++i) {
+          const auto below = "socket" + std::to_string(i / 2);
+          devices += "{name: gpu" + std::to_string(i) + ", type: a100-sxm4-40, below: " + below + "}, ";
+          if (i < adapters)
+            devices += "{name: hca" + std::to_string(i) + ", type: connectx-6-hdr, below: " + below + "}, ";
+        }
+        const auto rows = rows_of(
+            "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+            "[{name: n, count: " +
+            std::to_string(hosts) + ", host: {processor: epyc-rome, devices: [" + devices +
+            "{name: nvs, type: nvswitch-2}], nvlinks: [{from: gpus, to: nvs, links: 12}]}}]\n  fabric: {single_switch: "
+            "{switch: qm8700}}\nworkload: {benchmark: " +
+            benchmark + ", sizes: [64 KiB, 64 MiB, 4 GiB]" + (benchmark.starts_with("osu") ? ", buffers: device" : "") +
+            "}\n");
+        for (const auto& row : rows) {
+          const double least = least_sent(benchmark, static_cast<double>(row.size.value), hosts, 4) / (adapters * 25e9);
+          CHECK(row.low_time.seconds() >= 0.999999 * least);
+          CHECK(row.physical_bound <= row.low_time);
+          CHECK(row.low_time <= row.time);
+          // A chain or tree sends the whole message over one adapter at least.
+          if (benchmark == "broadcast_perf" || benchmark == "osu_bcast")
+            CHECK(row.low_time.seconds() >= 0.999999 * static_cast<double>(row.size.value) / (adapters * 25e9));
+        }
+        if (benchmark == "all_reduce_perf" && rows.back().algorithm == "ring") {
+          const double n = 4 * hosts;
+          CHECK(rows.back().physical_bound.seconds() >=
+                0.999 * 2 * (n - 1) / n * static_cast<double>(rows.back().size.value) / (adapters * 25e9));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("more bytes are never faster while algorithm, protocol and channels stay the same") {
   for (std::uint64_t seed = 0; seed < k_seeds; ++seed) {
     CAPTURE(seed);

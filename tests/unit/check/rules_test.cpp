@@ -73,8 +73,28 @@ TEST_CASE("a GPU whose nearest HCA is on the other socket") {
       "the nearest HCA of gpu0 is on the other socket (group 'n')"));
 }
 
-TEST_CASE("oversubscription is stated with its ratio") {
-  CHECK(says(doubts(k_good, "fat_tree: {switch: sb7800, oversubscription: 3}"), "the fabric is oversubscribed 3 : 1"));
+TEST_CASE("oversubscription is stated with the ratio of capacities, where a leaf has it") {
+  const auto hosts = [](int count, const std::string& hca) {
+    return "  - {name: n, count: " + std::to_string(count) +
+           ", host: {processor: xeon-skylake, devices: [{name: hca0, type: " + hca + ", below: socket0}]}}\n";
+  };
+  const auto ndr = hosts(100, "connectx-7-ndr");
+  CHECK(says(doubts(ndr, "fat_tree: {switch: qm9700, oversubscription: 3}"),
+             "the fabric is oversubscribed 3 : 1 at leaf0"));
+  // 42 HCAs of 200 Gb/s down, 21 ports of 400 Gb/s up.
+  const auto slow = hosts(100, "connectx-7-ndr200");
+  CHECK_FALSE(says(doubts(slow, "fat_tree: {switch: qm9700}"), "oversubscribed"));
+  CHECK_FALSE(says(doubts(k_good, "fat_tree: {switch: sb7800, oversubscription: 3}"), "oversubscribed"));  // one leaf
+  const std::string two = "{name: a, type: sb7800}, {name: b, type: sb7800}";
+  const auto list = [&](const std::string& trunk) {
+    return "list: {switches: [" + two +
+           "], cables: [{from: n0.hca0, to: a}, {from: n1.hca0, to: a}, {from: n2.hca0, "
+           "to: b}, {from: a, to: b" +
+           trunk + "}]}";
+  };
+  const auto three = hosts(3, "connectx-5-edr");
+  CHECK(says(doubts(three, list("")), "oversubscribed 2 : 1 at a"));
+  CHECK_FALSE(says(doubts(three, list(", count: 2")), "oversubscribed"));
 }
 
 TEST_CASE("a processor without limits of peer traffic is named once") {

@@ -130,3 +130,38 @@ TEST_CASE("Open MPI changes all-reduce at 10,000 B and MPICH at 2,048 B") {
   CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{2048}, false) == CollectiveAlgorithm::recursive_doubling);
   CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{2049}, false) == CollectiveAlgorithm::rabenseifner);
 }
+
+TEST_CASE("each decision rule switches at its size and number of ranks, and not one byte or rank beside it") {
+  using Algorithm = CollectiveAlgorithm;
+  const auto pick = [](Benchmark benchmark, int ranks, std::int64_t size, bool is_open_mpi) {
+    return choose_algorithm(benchmark, ranks, Bytes{size}, is_open_mpi);
+  };
+  // Open MPI 4.0, coll_tuned_decision_fixed.c.
+  CHECK(pick(Benchmark::osu_allreduce, 8, 9'999, true) == Algorithm::recursive_doubling);
+  CHECK(pick(Benchmark::osu_allreduce, 8, 10'000, true) == Algorithm::ring);
+  CHECK(pick(Benchmark::osu_allgather, 8, 6'249, true) == Algorithm::recursive_doubling);  // 49,992 B in all
+  CHECK(pick(Benchmark::osu_allgather, 8, 6'250, true) == Algorithm::ring);
+  CHECK(pick(Benchmark::osu_allgather, 7, 1'000, true) == Algorithm::bruck);
+  CHECK(pick(Benchmark::osu_bcast, 8, 370'727, true) == Algorithm::binomial);
+  CHECK(pick(Benchmark::osu_bcast, 8, 370'728, true) == Algorithm::scatter_allgather);
+  CHECK(pick(Benchmark::osu_alltoall, 13, 199, true) == Algorithm::bruck);
+  CHECK(pick(Benchmark::osu_alltoall, 12, 199, true) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 13, 200, true) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 13, 2'999, true) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 13, 3'000, true) == Algorithm::pairwise);
+  // MPICH 3.
+  CHECK(pick(Benchmark::osu_allreduce, 8, 2'048, false) == Algorithm::recursive_doubling);
+  CHECK(pick(Benchmark::osu_allreduce, 8, 2'049, false) == Algorithm::rabenseifner);
+  CHECK(pick(Benchmark::osu_bcast, 8, 12'287, false) == Algorithm::binomial);
+  CHECK(pick(Benchmark::osu_bcast, 8, 12'288, false) == Algorithm::scatter_allgather);
+  CHECK(pick(Benchmark::osu_bcast, 7, 1 << 20, false) == Algorithm::binomial);
+  CHECK(pick(Benchmark::osu_allgather, 8, 65'535, false) == Algorithm::recursive_doubling);
+  CHECK(pick(Benchmark::osu_allgather, 8, 65'536, false) == Algorithm::ring);  // 512 KiB in all
+  CHECK(pick(Benchmark::osu_allgather, 5, 16'383, false) == Algorithm::bruck);
+  CHECK(pick(Benchmark::osu_allgather, 5, 16'384, false) == Algorithm::ring);  // 80 KiB in all
+  CHECK(pick(Benchmark::osu_alltoall, 8, 256, false) == Algorithm::bruck);
+  CHECK(pick(Benchmark::osu_alltoall, 8, 257, false) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 7, 256, false) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 8, 32'768, false) == Algorithm::linear);
+  CHECK(pick(Benchmark::osu_alltoall, 8, 32'769, false) == Algorithm::pairwise);
+}

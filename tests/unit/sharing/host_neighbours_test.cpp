@@ -50,14 +50,14 @@ Duration beside(const std::string& path, Bytes size, Duration alone, const HostN
 
 }  // namespace
 
-TEST_CASE("our log of neighbours is met within 10 % median up to 24 threads, and in cause and order at 32") {
+TEST_CASE("our log of neighbours is met path by path: peer copies within 1 % median, memory and TCP within 12 %") {
   const auto rows = test::read_table("h200-2gpu-nvswitch-passthrough-vm/host-neighbours.tsv");
   REQUIRE(rows.size() == 100);
   std::map<std::string, double> alone_us;
   for (const auto& row : rows) {
     if (row.at("threads") == "0") alone_us[row.at("path") + row.at("size_bytes")] = test::number(row, "time_us");
   }
-  std::map<int, std::vector<double>> errors;
+  std::map<std::pair<std::string, int>, std::vector<double>> errors;
   for (const auto& row : rows) {
     const int threads = std::stoi(row.at("threads"));
     CAPTURE(threads);
@@ -68,17 +68,22 @@ TEST_CASE("our log of neighbours is met within 10 % median up to 24 threads, and
     const auto predicted = beside(row.at("path"), {std::stol(row.at("size_bytes"))}, alone, neighbours);
     const double ratio = predicted.us() / test::number(row, "time_us");
     if (threads == 0) continue;
-    errors[threads].push_back(std::abs(ratio - 1));
+    errors[{row.at("path"), threads}].push_back(std::abs(ratio - 1));
     // At 32 threads small peer-to-peer operations take 25 times as long as alone.
     if (threads == 32) {
       CHECK(ratio > 0.4);
       CHECK(ratio < 2.5);
     }
   }
-  for (auto& [threads, all] : errors) {
+  CHECK(errors.size() >= 9);  // three paths, not pooled: one that the model misses is not hidden by the others
+  for (auto& [key, all] : errors) {
+    const auto& [path, threads] = key;
+    CAPTURE(path);
     CAPTURE(threads);
     std::sort(all.begin(), all.end());
-    CHECK(all[all.size() / 2] < (threads < 32 ? 0.10 : 0.20));
+    // TCP with every CPU taken is met in cause and order only.
+    const double most = path == "p2p" ? 0.01 : (path == "tcp" && threads >= 32 ? 0.38 : 0.12);
+    CHECK(all[all.size() / 2] < most);
   }
 }
 

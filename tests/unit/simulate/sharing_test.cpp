@@ -150,6 +150,23 @@ TEST_CASE("host neighbours slow what goes through host memory, not what goes ove
   CHECK(time("off", "188 GB/s").seconds() > 1.2 * time("off", "0 B/s").seconds());
 }
 
+TEST_CASE("host neighbours slow sockets inside a host, their bytes and their hops") {
+  const auto time = [](const std::string& traffic, const std::string& threads, const std::string& size) {
+    auto loaded = test::shipped("allreduce-beside-streams.yaml", {{"software.nccl.p2p", "off"},
+                                                                  {"software.nccl.shm", "off"},
+                                                                  {"host_neighbours.memory_traffic", traffic},
+                                                                  {"host_neighbours.threads", threads},
+                                                                  {"workload.sizes", "[" + size + "]"}});
+    return test::run(loaded).workloads[0].rows[0].time.seconds();
+  };
+  for (const auto* size : {"8 B", "256 MiB"}) {
+    CAPTURE(size);
+    const double alone = time("0 B/s", "0", size);
+    CHECK(time("188 GB/s", "0", size) > 1.1 * alone);
+    CHECK(time("0 B/s", "24", size) > 1.1 * alone);
+  }
+}
+
 TEST_CASE("with every virtual CPU busy a loop of operations ends at a scheduler tick") {
   const auto rows = test::run(test::shipped("allreduce-no-vcpu-left.yaml")).workloads[0].rows;
   for (const auto& row : rows) {

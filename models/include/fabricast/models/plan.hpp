@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fabricast/result.hpp"
@@ -96,6 +97,8 @@ enum class Limit {
   loopback,     ///< TCP inside a host
   virtual_out,  ///< an adapter as a VM sends through it: virtual function, PVRDMA, vmxnet3, virtio
   virtual_in,
+  function_out,  ///< what one VM's virtual function may send: its rate limit
+  function_in,
   virtual_switch,  ///< between VMs of one host
   virtual_copy,    ///< the same by memory copy (PVRDMA)
   translation,     ///< peer traffic that the root complexes of a socket translate, reads and writes apart
@@ -115,8 +118,9 @@ class Resources {
 
   static int of(LinkId link) { return link.value; }
   /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new. Whoever asks again must
-  /// ask for the same capacity: a limit has one owner that knows all that lowers it.
-  int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter);
+  /// ask for the same capacity: a limit has one owner that knows all that lowers it. `part`: one of several on the
+  /// device, e.g. the virtual functions of an adapter.
+  int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part = 0);
   [[nodiscard]] double capacity(int resource) const;
   [[nodiscard]] std::string name(int resource) const;
   [[nodiscard]] std::string parameter(int resource) const;
@@ -131,10 +135,11 @@ class Resources {
     DeviceId device;
     double capacity;
     std::string parameter;
+    int part;
   };
   const Topology* topology_;
   std::vector<Extra> extras_;
-  std::map<std::pair<Limit, std::int32_t>, int> numbers_;
+  std::map<std::tuple<Limit, std::int32_t, int>, int> numbers_;
 };
 
 /// Collects crossings of many paths and returns them sorted and merged.

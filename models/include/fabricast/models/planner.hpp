@@ -25,8 +25,9 @@ struct PlanContext {
   std::uint64_t seed = 1;
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
-  HostNeighbours neighbours{};  ///< work of others on every host
-  bool with_legs = false;  ///< flows list their network transfers
+  HostNeighbours neighbours{};                       ///< work of others on every host
+  bool with_legs = false;                            ///< flows list their network transfers
+  const std::vector<Workload>* workloads = nullptr;  ///< all that run at once; null = only the one planned
 };
 
 /// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
@@ -54,6 +55,9 @@ class Planner {
 
 /// The planner for the workload's benchmark, or why it cannot run on this topology.
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload);
+
+/// Settings of the hosts' VMs and neighbours that are given and that the workload does not read, one line each.
+std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload);
 
 /// A term whose time is `times` x a time parameter.
 Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times = 1);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which settings of `virtualization` and `host_neighbours` a benchmark does not read: a result says so instead of
+// leaving them out in silence. tests/unit/simulate/setting_effects_test.cpp walks every key of the schema over every
+// benchmark: it changes the forecast, changes what `fabricast check` says, is refused, or stands here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "guest/guest.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+// What a benchmark does that settings can change.
+constexpr unsigned k_messages = 1;     // between hosts, or VMs
+constexpr unsigned k_device_data = 2;  // GPU memory read or written by other devices
+constexpr unsigned k_compute = 4;      // steps of GPU time
+constexpr unsigned k_slices = 8;       // waits for the scheduler of shared GPUs
+constexpr unsigned k_host_data = 16;   // copies between GPUs and host memory
+constexpr unsigned k_groups = 32;      // ranks that belong to several VMs of a host
+
+struct Reader {
+  std::string_view key;
+  unsigned by;  ///< what reads it
+};
+
+/// Keys that are not here are read by every benchmark, or by none but `fabricast check`.
+constexpr std::array k_guest_readers{Reader{"hypervisor", k_device_data},
+                                     Reader{"version", k_device_data},
+                                     Reader{"gpu", k_device_data | k_compute | k_slices},
+                                     Reader{"nic", k_messages},
+                                     Reader{"devices", k_messages},
+                                     Reader{"vms_per_host", k_groups | k_compute},
+                                     Reader{"container", 0},
+                                     Reader{"vcpus", k_messages | k_compute},
+                                     Reader{"numa", k_messages | k_device_data | k_host_data},
+                                     Reader{"huge_pages", k_messages},
+                                     Reader{"latency_sensitivity", k_messages | k_compute},
+                                     Reader{"allow_p2p", k_device_data},
+                                     Reader{"acs", k_device_data},
+                                     Reader{"ats", k_device_data},
+                                     Reader{"translation", k_device_data},
+                                     Reader{"guest_topology", k_device_data},
+                                     Reader{"mtu", k_messages},
+                                     Reader{"rate_limit", k_messages},
+                                     Reader{"profile", k_device_data | k_compute | k_slices},
+                                     Reader{"scheduler", k_slices},
+                                     Reader{"time_slice", k_slices},
+                                     Reader{"busy_neighbours", k_slices},
+                                     Reader{"unified_memory", k_device_data},
+                                     Reader{"gpu_share", k_compute}};
+
+constexpr std::array k_checked_only{"pinning", "memory", "memory_reservation", "efi",        "above_4g_decoding",
+                                    "mmio",    "ecc",    "distributed_switch", "gpu_memory", "vgpu_release",
+                                    "needs"};
+
+unsigned work_of(const PlanContext& context, const Workload& workload) {
+  const auto& topology = context.topology;
+  const bool has_messages = topology.num_hosts() > 1 || topology.virtualization(0).vms_per_host > 1;
+  const unsigned messages = has_messages ? k_messages : 0;
+  const bool has_device = workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+  switch (workload.benchmark) {
+    case Benchmark::gpu_sharing:
+    case Benchmark::vgpu_migration:
+      return 0;
+    case Benchmark::gpu_step:
+      return messages | k_groups | k_device_data | k_compute | k_slices;
+    case Benchmark::host_copies:
+      return k_host_data | (workload.direction == CopyDirection::to_peer ? k_device_data : 0);
+    case Benchmark::remote_gpu:
+    case Benchmark::iperf3:
+    case Benchmark::sockperf:
+    case Benchmark::traffic:
+      return messages;
+    default:
+      break;
+  }
+  if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
+    return messages | k_groups | k_device_data | k_slices;
+  const bool has_groups = is_collective(workload.benchmark) || workload.pairs > 1;
+  return messages | (has_device ? k_device_data : 0) | (has_groups ? k_groups : 0);
+}
+
+/// Why a key has no effect beside the way the VM gets its devices; empty when it has one.
+std::string_view why_idle(const Virtualization& guest, std::string_view key) {
+  const bool is_shared = guest.gpu == GpuMode::vgpu || guest.gpu == GpuMode::mig;
+  if (key == "rate_limit" && guest.nic != NicMode::sr_iov) return "only virtual functions (sr-iov) have one";
+  if (key == "mtu" && !is_tcp_only(guest.nic)) return "RDMA adapters use the fabric's `mtu`";
+  if (key == "profile" && !is_shared) return "GPUs are not handed over by vgpu or mig";
+  const bool is_of_scheduler = key == "scheduler" || key == "time_slice" || key == "busy_neighbours";
+  if (is_of_scheduler && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
+  if ((key == "scheduler" || key == "time_slice") && guest.busy_neighbours == 0)
+    return "no busy neighbours share the GPU";
+  if (key == "gpu" && guest.gpu == GpuMode::vgpu && guest.profile.empty()) return "the vGPU has the whole GPU";
+  if (key == "unified_memory" && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
+  if (key == "gpu_share" && guest.gpu != GpuMode::remote) return "the GPUs are not remote";
+  if ((key == "vcpus" || key == "latency_sensitivity") && guest.vcpus && guest.vms_per_host * *guest.vcpus <= 1)
+    return "no core is overcommitted";
+  return {};
+}
+
+bool has_nvlinks(const PlanContext& context, int host) {
+  const auto gpus = context.topology.devices(DeviceKind::gpu, host);
+  if (gpus.size() < 2) return false;
+  const auto path = context.topology.path_in_host(gpus[0], gpus[1]);
+  return path && path->uses_nvlink;
+}
+
+void add_guest_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
+  const unsigned work = work_of(context, workload);
+  const auto benchmark = to_string(workload.benchmark);
+  for (int host = 0; host < context.topology.num_hosts(); ++host) {
+    const auto& guest = context.topology.virtualization(host);
+    if (!guest.is_virtual()) continue;
+    for (const auto* key : k_checked_only) {
+      const bool is_of_migration = workload.benchmark == Benchmark::vgpu_migration;
+      if (guest.locations.contains(key) && !is_of_migration)
+        out.insert(fmt::format("virtualization.{} changes no time: `fabricast check` reads it", key));
+    }
+    for (const auto& reader : k_guest_readers) {
+      if (!guest.locations.contains(std::string(reader.key))) continue;
+      const auto why = why_idle(guest, reader.key);
+      if ((work & reader.by) == 0)
+        out.insert(fmt::format("virtualization.{} changes no time of {}", reader.key, benchmark));
+      else if (reader.key == "unified_memory" && !has_nvlinks(context, host))
+        out.insert("virtualization.unified_memory changes no time: it closes NVLink, which the GPUs do not have");
+      else if (reader.key == "profile" && work == (k_device_data | k_host_data) && !has_nvlinks(context, host))
+        out.insert("virtualization.profile changes no time: vGPUs have no peer access over PCIe");
+      else if (!why.empty())
+        out.insert(fmt::format("virtualization.{} changes no time: {}", reader.key, why));
+    }
+  }
+}
+
+bool is_over_sockets(const PlanContext& context) {
+  return context.software.transport == "tcp" || (!context.software.nccl_p2p && !context.software.nccl_shm);
+}
+
+/// Neighbours slow what goes through host memory, NCCL's sockets and steps; threads of MPI and of iperf3 are not
+/// modelled as sharing cores.
+void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
+  const auto& neighbours = context.neighbours;
+  const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+  const bool is_step = workload.benchmark == Benchmark::gpu_step;
+  const bool is_own = family_of(workload.benchmark) == BenchmarkFamily::sharing;
+  const auto add = [&](const char* key, bool is_given, bool is_read) {
+    if (is_given && !is_read)
+      out.insert(fmt::format("host_neighbours.{} changes no time of {}", key, to_string(workload.benchmark)));
+  };
+  add("threads", neighbours.threads > 0, is_nccl || is_step);
+  add("vcpus", neighbours.vcpus > 0, is_nccl || is_step);
+  // Of NCCL only the threads of sockets wait for cores.
+  add("overcommit", neighbours.overcommit > 1, is_step || (is_nccl && is_over_sockets(context)));
+  add("knowledge_workers", neighbours.knowledge_workers > 0, is_step);
+  add("memory_traffic", neighbours.memory_traffic.bytes_per_s > 0, !is_own);
+  if (neighbours.memory_traffic.bytes_per_s > 0 && !is_own)
+    out.insert("host_neighbours.memory_traffic changes no time of what does not wait for host memory");
+}
+
+}  // namespace
+
+std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload) {
+  std::set<std::string> out;
+  add_guest_lines(context, workload, out);
+  add_neighbour_lines(context, workload, out);
+  return {out.begin(), out.end()};
+}
+
+}  // namespace fabricast::models

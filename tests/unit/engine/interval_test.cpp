@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The band of a row against hand-computed widths, and how far outside the fitted range a row is.
+#include "engine/interval.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace fabricast;
+using namespace fabricast::literals;
+using engine::extrapolation;
+using engine::interval;
+
+namespace {
+
+Parameter parameter(const std::string& name, double value, Confidence confidence,
+                    Dimension dimension = Dimension::time) {
+  Parameter out;
+  out.name = name;
+  out.value = out.low = out.high = value;
+  out.confidence = confidence;
+  out.dimension = dimension;
+  return out;
+}
+
+/// One term of 100 us that belongs to `name`.
+Row row_of(const std::string& name, Duration time = 100_us) {
+  Row row;
+  row.size = Bytes{1024};
+  row.time = time;
+  row.terms = {{"term", time, name, ""}};
+  return row;
+}
+
+struct Band {
+  double below, above;  ///< us
+};
+
+Band band_of(const ParameterSet& parameters, const Row& row, const engine::Extrapolation& outside = {}) {
+  const auto band = interval(row, parameters, outside);
+  return {row.time.us() - band.low.us(), band.high.us() - row.time.us()};
+}
+
+}  // namespace
+
+TEST_CASE("without an interval the confidence gives the width: 3, 5, 10, 30 and 50 %") {
+  const std::pair<Confidence, double> widths[] = {{Confidence::high, 3},
+                                                  {Confidence::fitted, 5},
+                                                  {Confidence::medium, 10},
+                                                  {Confidence::low, 30},
+                                                  {Confidence::assumed, 50}};
+  for (const auto& [confidence, width] : widths) {
+    ParameterSet parameters;
+    parameters.set(parameter("p", 2, confidence));
+    const auto band = band_of(parameters, row_of("p"));
+    CHECK(band.below == doctest::Approx(width));
+    CHECK(band.above == doctest::Approx(width));
+  }
+}
+
+TEST_CASE("an interval of its own counts on both sides; of a rate and of a port's share the other way round") {
+  auto one = parameter("p", 10, Confidence::medium);
+  one.low = 9;
+  one.high = 14;
+  ParameterSet times;
+  times.set(one);
+  CHECK(band_of(times, row_of("p")).below == doctest::Approx(10));
+  CHECK(band_of(times, row_of("p")).above == doctest::Approx(40));
+  one.dimension = Dimension::bandwidth;
+  ParameterSet rates;
+  rates.set(one);
+  CHECK(band_of(rates, row_of("p")).below == doctest::Approx(40));
+  CHECK(band_of(rates, row_of("p")).above == doctest::Approx(10));
+  one.dimension = Dimension::number;
+  one.name = "virtualization.sr-iov.port_share";
+  ParameterSet shares;
+  shares.set(one);
+  CHECK(band_of(shares, row_of(one.name)).below == doctest::Approx(40));
+}
+
+TEST_CASE("terms are independent, the model's own error comes on top, terms without a parameter add nothing") {
+  ParameterSet parameters;
+  parameters.set(parameter("a", 1, Confidence::low));     // 30 % of 40 us = 12
+  parameters.set(parameter("b", 1, Confidence::medium));  // 10 % of 50 us = 5
+  auto row = row_of("a", 40_us);
+  row.terms.push_back({"second", 50_us, "b", ""});
+  row.terms.push_back({"third", 10_us, "topology", ""});
+  row.time = 100_us;
+  CHECK(band_of(parameters, row).below == doctest::Approx(13));
+  parameters.set(parameter("model.relative_error", 0.84, Confidence::medium, Dimension::number));
+  CHECK(band_of(parameters, row).above == doctest::Approx(std::hypot(13, 84)));
+  CHECK(interval(row, parameters).low.us() == doctest::Approx(100 - std::hypot(13, 84)));
+  parameters.set(parameter("model.relative_error", 3, Confidence::medium, Dimension::number));
+  CHECK(interval(row, parameters).low.ps == 0);  // never below nothing
+}
+
+TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by a quarter") {
+  ParameterSet parameters;
+  CHECK_FALSE(extrapolation(row_of("p"), 64, 8, parameters).is_outside);  // no fit
+  const auto number = [&](const char* name, double value) {
+    parameters.set(parameter(name, value, Confidence::fitted, Dimension::number));
+  };
+  number("model.fitted_ranks", 16);
+  number("model.fitted_hosts", 2);
+  number("model.fitted_size_low", 4096);
+  number("model.fitted_size_high", 65536);
+  parameters.set(parameter("p", 1, Confidence::fitted));
+  auto row = row_of("p");
+  row.size = Bytes{4096};
+  CHECK_FALSE(extrapolation(row, 16, 2, parameters).is_outside);
+  CHECK(extrapolation(row, 16, 2, parameters).doublings == 0);
+  CHECK(extrapolation(row, 128, 2, parameters).doublings == 3);
+  CHECK(extrapolation(row, 32, 16, parameters).doublings == 3);  // the larger of both
+  row.size = Bytes{1024};
+  CHECK(extrapolation(row, 16, 2, parameters).doublings == doctest::Approx(0.5));
+  row.size = Bytes{65536 * 4};
+  CHECK(extrapolation(row, 32, 2, parameters).doublings == doctest::Approx(1.5));
+  CHECK(extrapolation(row, 32, 2, parameters).is_outside);
+  number("model.extrapolation_error", 0.2);
+  CHECK(band_of(parameters, row, {true, 1.5}).above == doctest::Approx(std::hypot(5, 30)));
+}
+
+TEST_CASE("a row is foreign when more than half of its time rests on values that nobody fitted") {
+  ParameterSet parameters;
+  parameters.set(parameter("model.fitted_ranks", 16, Confidence::fitted, Dimension::number));
+  parameters.set(parameter("fit", 1, Confidence::fitted));
+  parameters.set(parameter("sure", 1, Confidence::high));
+  parameters.set(parameter("guess", 1, Confidence::medium));
+  const auto is_outside = [&](Duration fit, Duration sure, Duration guess) {
+    auto row = row_of("fit", fit);
+    row.terms.push_back({"s", sure, "sure", ""});
+    row.terms.push_back({"g", guess, "guess", ""});
+    row.time = fit + sure + guess;
+    return extrapolation(row, 2, 1, parameters).is_outside;
+  };
+  CHECK_FALSE(is_outside(25_us, 25_us, 50_us));
+  CHECK(is_outside(24_us, 24_us, 52_us));
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// No setting of `virtualization` or `host_neighbours` is left out in silence: two values of each key change a forecast,
+// change what `check` says, are refused, or the result says that the key changes no time. The table must name every key
+// of the schema, so that a new one cannot be forgotten.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "fabricast/check.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+struct Setting {
+  std::string key;
+  std::string base;  ///< the settings beside it
+  std::string one, other;
+};
+
+const std::vector<Setting> k_guest{
+    {"hypervisor", "mode: passthrough", "esxi", "kvm"},
+    {"version", "mode: passthrough", "\"6.5\"", "\"8.0\""},
+    {"gpu", "mode: passthrough, profile: a100-10c", "passthrough", "vgpu"},
+    {"nic", "mode: passthrough", "passthrough", "vmxnet3"},
+    {"devices", "mode: passthrough", "[{name: hca0, mode: vmxnet3}]", "[{name: hca0, mode: passthrough}]"},
+    {"vms_per_host", "mode: sr-iov", "1", "2"},
+    {"vcpus", "mode: sr-iov", "16", "512"},
+    {"pinning", "mode: passthrough", "on", "off"},
+    {"numa", "mode: passthrough", "on", "off"},
+    {"memory", "mode: remote-gpu", "8 GiB", "256 GiB"},
+    {"memory_reservation", "mode: passthrough", "full", "none"},
+    {"huge_pages", "mode: passthrough", "on", "off"},
+    {"latency_sensitivity", "mode: sr-iov, vcpus: 512", "normal", "high"},
+    {"efi", "mode: passthrough", "on", "off"},
+    {"above_4g_decoding", "mode: passthrough", "on", "off"},
+    {"mmio", "mode: passthrough", "{use_64bit: on}", "{use_64bit: off}"},
+    {"allow_p2p", "mode: passthrough", "on", "off"},
+    {"acs", "mode: passthrough", "redirect", "off"},
+    {"ats", "mode: passthrough", "on", "off"},
+    {"translation", "mode: passthrough", "cached", "shared"},
+    {"guest_topology", "mode: passthrough, hypervisor: kvm", "shown", "hidden"},
+    {"container", "mode: passthrough", "off", "on"},
+    {"mtu", "mode: tcp", "1500", "9000"},
+    {"rate_limit", "mode: sr-iov", "5 Gb/s", "50 Gb/s"},
+    {"distributed_switch", "mode: passthrough", "a", "b"},
+    {"profile", "mode: vgpu", "a100-10c", "a100-40c"},
+    {"scheduler", "mode: vgpu, profile: a100-10c, busy_neighbours: 1", "best_effort", "fixed_share"},
+    {"time_slice", "mode: vgpu, profile: a100-10c, busy_neighbours: 1, scheduler: equal_share", "1 ms", "4 ms"},
+    {"busy_neighbours", "mode: vgpu, profile: a100-10c", "0", "2"},
+    {"vgpu_release", "mode: vgpu, ecc: on", "\"8.0\"", "\"17.0\""},
+    {"ecc", "mode: vgpu, vgpu_release: \"8.0\"", "off", "on"},
+    {"unified_memory", "mode: vgpu", "off", "on"},
+    {"gpu_share", "mode: remote-gpu", "0.25", "1"},
+    {"gpu_memory", "mode: remote-gpu, memory: 16 GiB", "8 GiB", "32 GiB"},
+    {"needs", "mode: passthrough", "[migration]", "[]"}};
+
+const std::vector<Setting> k_neighbours{{"threads", "vcpus: 32", "0", "40"},
+                                        {"vcpus", "threads: 40", "32", "4096"},
+                                        {"memory_traffic", "", "0 B/s", "160 GB/s"},
+                                        {"knowledge_workers", "", "0", "64"},
+                                        {"overcommit", "", "1", "4"}};
+
+/// One of every planner; the rest of a family reads what its first does.
+const std::vector<std::string> k_workloads{
+    "benchmark: osu_latency, buffers: device, sizes: [8 KiB]",
+    "benchmark: osu_bw, sizes: [1 MiB]",
+    "benchmark: all_reduce_perf, sizes: [1 MiB]",
+    "benchmark: host_copies, gpus: 2, direction: to_peer, sizes: [64 MiB]",
+    "benchmark: gpu_step, compute: 20 ms, sizes: [4 MiB]",
+    "benchmark: iperf3",
+    "benchmark: gpu_sharing, sharing: {clients: [{name: a, kernel: 1 ms, count: 2}]}",
+    "benchmark: remote_gpu, sizes: [1 MiB], remote: {compute: 50 ms, calls: 1000}",
+    "benchmark: vgpu_migration, sizes: [8 GiB], migration: {memory: 64 GiB}",
+    "benchmark: traffic, pattern: incast, senders: 1, sizes: [1 MiB]"};
+
+/// Everything a user sees of a scenario, but for the lines that say that a key changes no time.
+struct Seen {
+  std::string text;
+  std::string idle;
+  std::string times;
+  bool is_refused = false;
+};
+
+Seen seen(const std::string& yaml) {
+  Seen out;
+  const auto loaded = load_scenario(test::write_file("effects.yaml", yaml));
+  if (!loaded) return {test::shown(loaded.error()), "", "", true};
+  out.text = render(check_virtualization(loaded->topology, loaded->parameters)) +
+             render(check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
+  const auto run = simulate(loaded->topology, loaded->scenario, loaded->parameters);
+  if (!run) return {out.text + render(run.error()), "", "", true};
+  for (const auto& row : run->workloads[0].rows) {
+    out.times += std::to_string(row.time.ps) + " " + std::to_string(row.high_time.ps) + " " + row.protocol + "\n";
+    for (const auto& figure : row.figures) out.times += std::to_string(figure.value) + " ";
+  }
+  for (const auto& line : run->workloads[0].assumptions)
+    (line.find("changes no time") == std::string::npos ? out.text : out.idle) += line + "\n";
+  return out;
+}
+
+std::string scenario_of(const std::string& settings, const std::string& workload) {
+  return "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+         "{name: n, count: 2, host: {processor: xeon-icelake, devices: [{name: sw0, kind: pcie_switch, below: socket0, "
+         "pcie: gen4 x16}, {name: gpu0, type: a100-pcie-40, below: sw0}, {name: gpu1, type: a100-pcie-40, below: "
+         "sw0}, {name: hca0, type: connectx-6-hdr, below: sw0}]}}\n  fabric:\n    single_switch: {switch: "
+         "qm8700}\n" +
+         settings + "\nworkload: {" + workload + "}\n";
+}
+
+void check_key(const std::string& section, const Setting& setting, const std::string& workload) {
+  CAPTURE(setting.key);
+  CAPTURE(workload);
+  const auto with = [&](const std::string& value) {
+    const auto before = setting.base.empty() ? "" : setting.base + ", ";
+    return seen(scenario_of(section + ": {" + before + setting.key + ": " + value + "}", workload));
+  };
+  const auto one = with(setting.one);
+  const auto other = with(setting.other);
+  // What is said to change no time changes none, and what changes nothing is said to.
+  const auto words = section + "." + setting.key + " changes no time";
+  if (one.times == other.times && one.text == other.text && !one.is_refused) {
+    CAPTURE(one.text);
+    CHECK(other.idle.find(words) != std::string::npos);
+  }
+  const bool is_said = one.idle.find(words) != std::string::npos && other.idle.find(words) != std::string::npos;
+  if (is_said && setting.key != "memory_traffic") CHECK(one.times == other.times);
+}
+
+std::set<std::string> keys_of_schema(const std::string& section) {
+  const auto schema = nlohmann::json::parse(json_schema("scenario"));
+  auto node = schema.at("properties").at(section);
+  if (node.contains("anyOf")) node = node.at("anyOf").back();
+  std::set<std::string> keys;
+  for (const auto& [key, value] : node.at("properties").items()) keys.insert(key);
+  return keys;
+}
+
+std::set<std::string> keys_of(const std::vector<Setting>& table) {
+  std::set<std::string> keys;
+  for (const auto& one : table) keys.insert(one.key);
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("the table of settings names every key of the schema") {
+  auto guest = keys_of(k_guest);
+  guest.insert("mode");  // the first key of every line
+  CHECK(guest == keys_of_schema("virtualization"));
+  CHECK(keys_of(k_neighbours) == keys_of_schema("host_neighbours"));
+}
+
+TEST_CASE("every key of virtualization changes a result or a verdict, is refused, or is said to change no time") {
+  for (const auto& setting : k_guest)
+    for (const auto& workload : k_workloads) check_key("virtualization", setting, workload);
+}
+
+TEST_CASE("every key of host_neighbours changes a result, or is said to change no time") {
+  for (const auto& setting : k_neighbours)
+    for (const auto& workload : k_workloads) check_key("host_neighbours", setting, workload);
+}
+
+TEST_CASE("a passed-through GPU does not migrate, and the migration's own keys must fit the hosts'") {
+  const auto refusal = [](const std::string& virtualization, const std::string& migration) {
+    return seen(scenario_of("virtualization: {" + virtualization + "}",
+                            "benchmark: vgpu_migration, sizes: [8 GiB], migration: {memory: 64 GiB" + migration + "}"))
+        .text;
+  };
+  CHECK(refusal("mode: passthrough", "").find("a passed-through GPU ties the VM") != std::string::npos);
+  CHECK(refusal("mode: vgpu", "").find("a virtual function ties the VM") != std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: vmxnet3, hypervisor: kvm", "").find("runs kvm") != std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: vmxnet3, version: \"7.0\"", ", release: esxi-6.7u1").find("runs ESXi 7.0") !=
+        std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: vmxnet3, memory: 32 GiB", "").find("have 32 GiB") != std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: pvrdma", "").find("has no PVRDMA adapter") != std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: vmxnet3", ", pvrdma: on").find("has a PVRDMA adapter") != std::string::npos);
+  CHECK(refusal("mode: vgpu, nic: vmxnet3, version: \"7.0\", memory: 64 GiB", "").find("error") == std::string::npos);
+}
+
+TEST_CASE("virtual functions have limits of their own, the port is shared") {
+  const auto rate = [](const std::string& settings) {
+    const auto workload =
+        test::run(test::scenario(scenario_of("virtualization: {mode: sr-iov, vms_per_host: 2, " + settings + "}",
+                                             "benchmark: osu_mbw_mr, buffers: device, pairs: 2, sizes: [4 MiB]")));
+    return workload.workloads[0].rows[0].algbw.bytes_per_s;
+  };
+  // Two VMs with 25 Gb/s each move twice what one function may; two with 200 Gb/s each share one port of 200.
+  CHECK(rate("rate_limit: 25 Gb/s") == doctest::Approx(2 * 3.125e9).epsilon(0.05));
+  CHECK(rate("rate_limit: 200 Gb/s") < 25e9);
+}
+
+TEST_CASE("two clients of one remote GPU share it and the network") {
+  const auto times = [](const std::string& workloads) {
+    std::vector<double> out;
+    const auto yaml = scenario_of("", "X");
+    const auto scenario = yaml.substr(0, yaml.find("workload: {X}")) + "workloads:\n" + workloads;
+    for (const auto& one : test::run(test::scenario(scenario)).workloads) out.push_back(one.rows[0].time.seconds());
+    return out;
+  };
+  const std::string client = "  - {benchmark: remote_gpu, sizes: [1 GiB], remote: {compute: 50 ms, calls: 0";
+  const auto alone = times(client + "}}\n");
+  const auto both = times(client + "}}\n" + client + "}}\n");
+  const auto halves = times(client + ", share: 0.5}}\n" + client + ", share: 0.5}}\n");
+  CHECK(both[0] == doctest::Approx(2 * alone[0]).epsilon(0.01));
+  CHECK(both[0] == both[1]);
+  CHECK(halves[0] == doctest::Approx(both[0]));
+}
+
+TEST_CASE("the launching part of a step is longer with shared cores") {
+  const auto step = [](const std::string& settings) {
+    return test::run(
+               test::scenario(scenario_of(settings, "benchmark: gpu_step, gpus: 1, compute: 20 ms, sizes: [0 B]")))
+        .workloads[0]
+        .rows[0]
+        .time.us();
+  };
+  const auto alone = step("virtualization: {mode: passthrough, vcpus: 32}");
+  const auto twice = step("virtualization: {mode: passthrough, vcpus: 144}");  // two sockets of 36 cores
+  CHECK(twice - alone == doctest::Approx(0.06 * 20'000 * (144.0 / 72 - 1)).epsilon(0.01));
+  CHECK(step("host_neighbours: {overcommit: 2}") - step("") == doctest::Approx(0.06 * 20'000).epsilon(0.01));
+  // 40 busy threads on 32 CPUs: whole ticks of 4 ms for 20 steps.
+  const double ticks = 20 * step("host_neighbours: {threads: 40, vcpus: 32}") / 4'000;
+  CHECK(ticks == doctest::Approx(std::round(ticks)).epsilon(1e-6));
+}
