@@ -20,19 +20,27 @@ constexpr std::int64_t k_largest_vl_buffer = 128 * 1024;
 
 std::string gigabits(Bandwidth rate) { return fmt::format("{:g} Gb/s", rate.bytes_per_s * 8e-9); }
 
+/// Workloads of one scenario share the fabric's routing.
+bool chooses_per_packet(const Scenario& scenario) {
+  return !scenario.workloads.empty() && scenario.workloads.front().transport.routing != "ecmp";
+}
+
 class LosslessRules {
  public:
-  LosslessRules(const Topology& topology, const ParameterSet& parameters)
+  LosslessRules(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario)
       : topology_(topology),
+        scenario_(scenario),
         fabric_(topology.spec().fabric),
         settings_(lossless_settings(topology, parameters)),
         ports_(port_headrooms(topology, parameters)) {}
 
   Diagnostics run() {
-    if (!is_lossless(topology_)) return {};
-    check_deadlock();
-    if (!fabric_.lossless) return std::move(found_);
+    if (settings_.flow_control == FlowControl::drop) return {};
+    // Ethernet without a word runs with PFC in the packet engine: a scenario can deadlock there too.
+    if (is_lossless(topology_) || scenario_ != nullptr) check_deadlock();
+    if (!is_lossless(topology_) || !fabric_.lossless) return std::move(found_);
     check_mtu();
+    if (scenario_ != nullptr && settings_.flow_control == FlowControl::pfc) check_priorities();
     if (settings_.flow_control == FlowControl::pfc) {
       check_headroom();
       check_memory();
@@ -165,24 +173,57 @@ class LosslessRules {
            fmt::format("{:.0f} B cover the round trip, the credit update and a packet", needed_there));
   }
 
+  /// Traffic in a priority that PFC does not pause is dropped by a full buffer.
+  void check_priorities() {
+    for (const auto& workload : scenario_->workloads) {
+      check_priority(workload.transport.priority, std::nullopt, workload.location);
+      for (const auto& flow : workload.traffic.flows) {
+        if (flow.priority) check_priority(workload.transport.priority, flow.priority, flow.location);
+      }
+    }
+  }
+
+  void check_priority(std::optional<int> workload, std::optional<int> flow, const SourceLocation& where) {
+    const int used = priority_in_use(settings_, workload, flow);
+    const auto& pfc = settings_.pfc;
+    if (std::find(pfc.begin(), pfc.end(), used) != pfc.end()) return;
+    warn(where,
+         fmt::format("traffic travels in priority {}, and PFC acts on {}: full buffers will drop its packets", used,
+                     fmt::join(pfc, ", ")),
+         fmt::format("use `priority: {}`, or list {} under `pfc`", pfc.front(), used));
+  }
+
   void check_deadlock() {
-    const int lanes = settings_.flow_control == FlowControl::credits ? settings_.virtual_lanes : 1;
+    const bool is_per_packet = scenario_ != nullptr && chooses_per_packet(*scenario_);
+    const int lanes = lanes_on_routes(topology_, settings_, is_per_packet);
     const auto report = find_buffer_cycle(topology_, lanes);
     if (!report.is_analysed) {
       warn(fabric_.location, fmt::format("not searched for deadlock: {}", report.reason), "search a smaller one alike");
       return;
     }
     if (report.cycle.empty()) return;
-    const bool has_lane_rule = fabric_.kind == FabricKind::torus || fabric_.kind == FabricKind::dragonfly;
-    warn(fabric_.location,
-         fmt::format("the routes can deadlock: {} buffers wait for each other in a circle: {}", report.cycle.size(),
-                     describe_cycle(topology_, report)),
-         has_lane_rule && settings_.flow_control == FlowControl::credits
-             ? fmt::format("use `routing: up_down`, or `lossless: {{virtual_lanes: {}}}`", lanes + 1)
-             : "use `routing: up_down`");
+    const auto& [message, fix] = std::pair{
+        fmt::format(
+            "the routes can deadlock{}: {} buffers wait for each other in a circle: {}",
+            is_per_packet ? fmt::format(" with {} routing", scenario_->workloads.front().transport.routing) : "",
+            report.cycle.size(), describe_cycle(topology_, report)),
+        way_out(is_per_packet, lanes)};
+    warn(fabric_.location, message, fix);
+  }
+
+  [[nodiscard]] std::string way_out(bool is_per_packet, int lanes) const {
+    const bool has_rings = fabric_.kind == FabricKind::torus || fabric_.kind == FabricKind::dragonfly;
+    if (!has_rings || settings_.flow_control != FlowControl::credits) return "use `routing: up_down`";
+    if (!is_per_packet) return fmt::format("use `routing: up_down`, or `lossless: {{virtual_lanes: {}}}`", lanes + 1);
+    // Packets that choose ports one by one keep to one lane.
+    return settings_.virtual_lanes > 1 && find_buffer_cycle(topology_, settings_.virtual_lanes).cycle.empty()
+               ? "packets that choose ports one by one keep to one lane: use `routing: up_down`, or `transport: "
+                 "{routing: ecmp}`, whose routes change lanes"
+               : "packets that choose ports one by one keep to one lane: use `routing: up_down`";
   }
 
   const Topology& topology_;
+  const Scenario* scenario_;  ///< or none
   const FabricSpec& fabric_;
   LosslessSettings settings_;
   std::vector<PortHeadroom> ports_;
@@ -192,51 +233,84 @@ class LosslessRules {
 std::string threshold_line(const LosslessSettings& settings) {
   if (settings.is_static)
     return fmt::format("static thresholds: XOFF {} B, XON {} B", settings.xoff.value, settings.xon.value);
-  return fmt::format("dynamic threshold: alpha {:g} x free memory of {}, resume {} B below", settings.alpha,
+  return fmt::format("dynamic threshold: alpha {:g}{} x free memory of {}, resume {} B below", settings.alpha,
+                     settings.operating_system.empty() ? "" : fmt::format(" ({})", settings.operating_system),
                      to_string(settings.shared_buffer), settings.resume_offset.value);
 }
 
-}  // namespace
-
-Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters) {
-  return LosslessRules(topology, parameters).run();
-}
-
-std::string describe_lossless(const Topology& topology, const ParameterSet& parameters) {
-  if (!topology.spec().fabric.lossless) return "";
-  const auto settings = lossless_settings(topology, parameters);
+std::string describe_control(const LosslessSettings& settings) {
   std::string out = fmt::format("  flow control: {}{}\n", to_string(settings.flow_control),
                                 settings.preset.empty() ? "" : fmt::format(", values of {}", settings.preset));
-  int lanes = 1;
-  if (settings.flow_control == FlowControl::credits) {
-    lanes = settings.virtual_lanes;
-    out += fmt::format("  virtual lanes: {}, {} B each per port\n", lanes, settings.vl_buffer.value);
-  } else {
-    out += fmt::format("  lossless priorities: {}; {}\n", fmt::join(settings.pfc, ", "), threshold_line(settings));
+  switch (settings.flow_control) {
+    case FlowControl::pfc:
+      out += fmt::format("  lossless priorities: {}; {}\n", fmt::join(settings.pfc, ", "), threshold_line(settings));
+      break;
+    case FlowControl::credits:
+      out += fmt::format("  virtual lanes: {}, {} B each per port\n", settings.virtual_lanes, settings.vl_buffer.value);
+      break;
+    case FlowControl::drop:
+      out += fmt::format("  no lossless priority: a buffer of {} drops when it is full\n",
+                         to_string(settings.shared_buffer));
+      break;
   }
   if (settings.is_ecn_on)
     out += fmt::format("  ECN marks from {} B, all from {} B; CNPs in priority {}\n", settings.ecn_min.value,
                        settings.ecn_max.value, settings.cnp_priority);
-  const auto ports = port_headrooms(topology, parameters);
-  if (!ports.empty()) {
-    out += fmt::format("  headroom per port and lossless priority ({}), bytes:\n",
-                       settings.headroom_delays > 0 ? fmt::format("{:g} x rate x delay", settings.headroom_delays)
-                       : settings.is_headroom_auto  ? "derived by the vendor's formula"
-                                                    : "given");
-    out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", "rate", "cable", "ports", "in use",
-                       "xoff", "xon", "size", "needed", "example");
-    for (const auto& port : ports)
-      out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", gigabits(port.rate),
-                         fmt::format("{:g} m", port.cable_m), port.num_ports, port.configured.value,
-                         port.vendor.xoff.value, port.vendor.xon.value, port.vendor.size.value, port.needed.value,
-                         port.example);
-  }
-  const auto report = find_buffer_cycle(topology, lanes);
-  if (report.is_analysed && report.cycle.empty())
-    out += report.reason.empty() ? fmt::format("  deadlock: none; {} buffers and {} dependencies without a cycle\n",
-                                               report.num_buffers, report.num_dependencies)
-                                 : fmt::format("  deadlock: none; {}\n", report.reason);
   return out;
+}
+
+std::string describe_ports(const LosslessSettings& settings, const std::vector<PortHeadroom>& ports) {
+  if (ports.empty()) return "";
+  std::string out =
+      fmt::format("  headroom per port and lossless priority ({}), bytes:\n",
+                  settings.headroom_delays > 0 ? fmt::format("{:g} x rate x delay", settings.headroom_delays)
+                  : settings.is_headroom_auto  ? "derived by the vendor's formula"
+                                               : "given");
+  out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", "rate", "cable", "ports", "in use",
+                     "xoff", "xon", "size", "needed", "example");
+  for (const auto& port : ports)
+    out +=
+        fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", gigabits(port.rate),
+                    fmt::format("{:g} m", port.cable_m), port.num_ports, port.configured.value, port.vendor.xoff.value,
+                    port.vendor.xon.value, port.vendor.size.value, port.needed.value, port.example);
+  return out;
+}
+
+std::string deadlock_line(const std::string& routing, const DeadlockReport& report) {
+  if (!report.is_analysed) return "";  // a warning says so
+  if (!report.reason.empty()) return fmt::format("  deadlock: none; {}\n", report.reason);
+  if (report.cycle.empty())
+    return fmt::format("  deadlock with {}: none; {} buffers and {} dependencies without a cycle\n", routing,
+                       report.num_buffers, report.num_dependencies);
+  return fmt::format("  deadlock with {}: possible; {} buffers can wait for each other in a circle\n", routing,
+                     report.cycle.size());
+}
+
+/// Of the scenario's routing, or of all.
+std::string describe_deadlock(const Topology& topology, const LosslessSettings& settings, const Scenario* scenario) {
+  if (settings.flow_control == FlowControl::drop) return "  deadlock: none; full buffers drop\n";
+  const auto report = [&](bool is_per_packet) {
+    return find_buffer_cycle(topology, lanes_on_routes(topology, settings, is_per_packet));
+  };
+  if (scenario != nullptr && !scenario->workloads.empty())
+    return deadlock_line(scenario->workloads.front().transport.routing + " routing",
+                         report(chooses_per_packet(*scenario)));
+  const auto hashed = report(false);
+  if (!has_lane_rule(topology, settings)) return deadlock_line("any routing", hashed);
+  return deadlock_line("ecmp", hashed) + deadlock_line("spray or adaptive routing", report(true));
+}
+
+}  // namespace
+
+Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario) {
+  return LosslessRules(topology, parameters, scenario).run();
+}
+
+std::string describe_lossless(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario) {
+  if (!topology.spec().fabric.lossless) return "";
+  const auto settings = lossless_settings(topology, parameters);
+  return describe_control(settings) + describe_ports(settings, port_headrooms(topology, parameters)) +
+         describe_deadlock(topology, settings, scenario);
 }
 
 }  // namespace fabricast

@@ -52,11 +52,11 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
-  features =
-      virtual_features(loaded->topology, loaded->parameters) + describe_lossless(loaded->topology, loaded->parameters);
+  features = virtual_features(loaded->topology, loaded->parameters) +
+             describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario);
   return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
                               check_virtualization(loaded->topology, loaded->parameters)),
-                       check_lossless(loaded->topology, loaded->parameters)),
+                       check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),
                 check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }
 

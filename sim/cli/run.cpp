@@ -23,9 +23,11 @@ struct RunOptions : CommonOptions {
 
 const std::vector<std::string> k_formats = {"text", "json", "csv", "html"};
 
-/// Interrupted, packets lost in a lossless class, or a fabric that came to a stop: said aloud, and in the exit code.
+/// Interrupted, packets lost in a lossless class or in one that should have been, or a fabric that came to a stop: said
+/// aloud, and in the exit code.
 int outcome(const Prediction& prediction) {
   std::uint64_t drops = 0;
+  std::uint64_t unmeant = 0;
   std::set<const FabricReport*> seen;
   std::string stopped;
   for (const auto& workload : prediction.workloads) {
@@ -33,14 +35,18 @@ int outcome(const Prediction& prediction) {
       // Workloads that ran together share one report.
       if (!row.fabric || !seen.insert(row.fabric.get()).second) continue;
       drops += row.fabric->lossless_drops;
+      unmeant += row.fabric->unmeant_drops();
       if (row.fabric->stop == "deadlock" || row.fabric->stop == "stalled") stopped = row.fabric->stop;
     }
   }
   if (drops > 0)
     std::fputs(fmt::format("fabricast: error: {} packets of lossless classes were dropped\n", drops).c_str(), stderr);
+  if (unmeant > 0)
+    std::fputs(fmt::format("fabricast: error: {} packets were dropped in a priority without PFC\n", unmeant).c_str(),
+               stderr);
   if (!stopped.empty()) std::fputs(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped).c_str(), stderr);
   if (was_interrupted()) return exit_interrupted;
-  return drops > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
+  return drops + unmeant > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
 }
 
 /// -o, --trace and the files of --fabric-csv.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/sha256.hpp"
+#include "config/lossless_reader.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/settings.hpp"
@@ -120,6 +121,15 @@ class Loader {
   }
 
   /// Faults found while building the graph carry a place but no text of the line.
+  /// Faults that show once the topology is expanded.
+  void note_built(const Result<Topology>& topology, const config::ReadTopology& read, const ParameterSet& parameters,
+                  const std::vector<const Node*>& documents) {
+    auto built =
+        topology ? config::lossless_faults(read.spec.fabric, topology->is_infiniband(), parameters) : topology.error();
+    add_source_lines(built, documents);
+    faults.insert(faults.end(), built.begin(), built.end());
+  }
+
   static void add_source_lines(Diagnostics& built, const std::vector<const Node*>& documents) {
     for (auto& fault : built) {
       for (const auto* document : documents) {
@@ -152,11 +162,7 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
   if (!read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto parameters = merged_parameters(loader, *read, parameter_files);
   auto topology = build_topology(read->spec, parameters, read->types);
-  if (!topology) {
-    auto built = topology.error();
-    Loader::add_source_lines(built, {&*node});
-    loader.faults.insert(loader.faults.end(), built.begin(), built.end());
-  }
+  loader.note_built(topology, *read, parameters, {&*node});
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   return LoadedTopology{read->spec, *topology, std::move(parameters), read->types, loader.inputs, loader.faults};
 }
@@ -193,11 +199,7 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   files.insert(files.end(), parameter_files.begin(), parameter_files.end());
   auto parameters = merged_parameters(loader, *read, files);
   auto topology = build_topology(read->spec, parameters, read->types);
-  if (!topology) {
-    auto built = topology.error();
-    Loader::add_source_lines(built, {&*node, &*topology_node});
-    loader.faults.insert(loader.faults.end(), built.begin(), built.end());
-  }
+  loader.note_built(topology, *read, parameters, {&*node, &*topology_node});
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   return LoadedScenario{std::move(*scenario), *topology,     std::move(parameters),
                         loader.inputs,        loader.faults, read->types};

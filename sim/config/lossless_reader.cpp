@@ -98,6 +98,7 @@ LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
       if (control->scalar == to_string(known)) spec.flow_control = known;
     }
   }
+  if (const auto* system = node.find("operating_system")) spec.operating_system = system->scalar;
   if (const auto* trust = node.find("trust")) spec.trust = trust->scalar;
   read_classes(node, spec, faults);
   read_ecn(node, spec, faults);

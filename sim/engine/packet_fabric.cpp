@@ -6,20 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/assert.hpp"
+#include "engine/switch_config.hpp"
 
 namespace fabricast::engine {
 
 namespace {
 
-constexpr std::uint32_t k_most_quanta = 65'535;
 constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-through switch reads before it forwards
-constexpr double k_quantum_bytes = 64;       ///< 512 bit times
-/// Presets of simulators rather than ASICs: what no number of theirs says (store and forward, PAUSE out of band) comes
-/// with the packet engine's preset of the same name.
-bool is_simulator(const std::string& preset) { return preset == "htsim-like" || preset == "hpcc-ns3-like"; }
 
 class Maker {
  public:
@@ -49,69 +46,13 @@ class Maker {
     const auto [it, is_new] =
         config_of_latency_.try_emplace(device.forwarding_latency.ps, static_cast<std::uint32_t>(configs.size()));
     if (is_new) {
-      configs.push_back(switch_config());
+      configs.push_back(switch_config(settings_, Bandwidth{fastest_}));
       // Data sheets count from the first bit in to the first bit out, the packet engine from the end of the header.
       const auto header = transfer_time(Bytes{k_header_bytes}, Bandwidth{fastest_});
       configs.back().latency = configs.back().cut_through ? std::max(Duration{}, device.forwarding_latency - header)
                                                           : device.forwarding_latency;
     }
     node_of_[device.id.value] = out_.network.add_switch(device.name, it->second);
-  }
-
-  [[nodiscard]] packet::SwitchConfig switch_config() const {
-    const bool is_credits = settings_.flow_control == FlowControl::credits;
-    packet::SwitchConfig config;
-    if (is_simulator(settings_.preset)) config = *packet::switch_preset(settings_.preset);
-    if (is_credits) config = *packet::switch_preset("infiniband");
-    config.name = settings_.preset;
-    config.flow_control = is_credits ? packet::FlowControl::credits
-                                     : (settings_.flow_control == FlowControl::pfc ? packet::FlowControl::pfc
-                                                                                   : packet::FlowControl::none);
-    config.buffer = settings_.buffer;
-    config.pool = settings_.shared_buffer;
-    config.reserved = settings_.reserved;
-    config.cell = is_credits ? Bytes{64} : settings_.cell;
-    config.credits.lane_buffer = settings_.vl_buffer;
-    config.credits.credit_interval = settings_.credit_update;
-    set_pfc(config.pfc);
-    set_classes(config);
-    return config;
-  }
-
-  void set_pfc(packet::PfcConfig& pfc) const {
-    pfc.alpha = settings_.alpha;
-    pfc.xoff.reset();
-    if (settings_.is_static) pfc.xoff = settings_.xoff;
-    pfc.xon_offset = settings_.is_static ? settings_.xoff - settings_.xon : settings_.resume_offset;
-    pfc.headroom.reset();
-    if (!settings_.is_headroom_auto) pfc.headroom = settings_.headroom;
-    pfc.headroom_bandwidth_delays = settings_.headroom_delays;
-    if (is_simulator(settings_.preset)) return;
-    pfc.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
-    const double quanta = settings_.pause_time.seconds() * fastest_ / k_quantum_bytes;
-    // Far above what a frame can say: the pause is latched.
-    pfc.pause_quanta = quanta > 2.0 * k_most_quanta
-                           ? 0
-                           : static_cast<std::uint32_t>(std::min<double>(k_most_quanta, std::max(1.0, quanta)));
-  }
-
-  void set_classes(packet::SwitchConfig& config) const {
-    const double scale =
-        settings_.ecn_reference_rate.bytes_per_s > 0 ? fastest_ / settings_.ecn_reference_rate.bytes_per_s : 1;
-    const auto scaled = [&](Bytes bytes) { return Bytes{std::llround(static_cast<double>(bytes.value) * scale)}; };
-    for (int c = 0; c < packet::k_num_classes; ++c) {
-      auto& one = config.classes[static_cast<std::size_t>(c)];
-      one = {};
-      const bool is_pfc = std::find(settings_.pfc.begin(), settings_.pfc.end(), c) != settings_.pfc.end();
-      if (settings_.flow_control == FlowControl::pfc) one.lossless = is_pfc;
-      if (settings_.flow_control == FlowControl::credits) one.lossless = c < std::max(1, settings_.virtual_lanes);
-      if (const auto weight = settings_.weights.find(c); weight != settings_.weights.end()) {
-        one.strict = weight->second == 0;
-        if (!one.strict) one.weight = static_cast<std::uint32_t>(std::max(1.0, std::round(weight->second)));
-      }
-      if (settings_.is_ecn_on && is_pfc)
-        one.ecn = {true, scaled(settings_.ecn_min), scaled(settings_.ecn_max), settings_.ecn_probability};
-    }
   }
 
   void add_hca(DeviceId hca) {
@@ -214,20 +155,35 @@ class Maker {
       out_.network.routing = packet::route_by_shortest_paths(out_.network);
       return;
     }
-    std::map<std::int32_t, DeviceId> destinations;
+    std::set<std::int32_t> leaves;
     for (const auto hca : input_.hcas) {
-      for (const auto up : topology.uplinks(hca)) destinations.try_emplace(topology.link(up).to.value, hca);
+      for (const auto up : topology.uplinks(hca)) leaves.insert(topology.link(up).to.value);
     }
-    for (const auto& [leaf, hca] : destinations) {
+    // Hosts' cables first: their packets have not gone down yet, where that matters.
+    for (const bool is_first_hop : {true, false}) {
       for (int l = out_.first_link; l < topology.num_links(); ++l) {
         const auto link = topology.link(LinkId{l});
-        if (!node_at(link.from, link.id) || topology.kind(link.to) != DeviceKind::network_switch ||
-            link.to.value == leaf)
-          continue;
-        std::vector<packet::PortId> egress;
-        for (const auto next : topology.next_network_links(link.id, hca)) egress.push_back(out_.sender(next));
-        if (!egress.empty()) out_.network.routing.set(node_of_.at(link.to.value), node_of_.at(leaf), std::move(egress));
+        const bool is_from_host = topology.kind(link.from) != DeviceKind::network_switch;
+        if (is_from_host != is_first_hop || !node_at(link.from, link.id)) continue;
+        if (topology.kind(link.to) != DeviceKind::network_switch) continue;
+        for (const auto leaf : leaves) set_route(link, DeviceId{leaf});
       }
+    }
+  }
+
+  /// Egress ports behind `arrived` towards `leaf`; kept for that link alone where they differ from those of others.
+  void set_route(const Link& arrived, DeviceId leaf) {
+    std::vector<packet::PortId> egress;
+    for (const auto next : input_.topology.next_network_links(arrived.id, leaf)) egress.push_back(out_.sender(next));
+    if (egress.empty()) return;
+    const auto here = node_of_.at(arrived.to.value);
+    const auto goal = node_of_.at(leaf.value);
+    auto& routing = out_.network.routing;
+    const auto& known = routing.candidates(here, goal);
+    if (known.empty()) {
+      routing.set(here, goal, std::move(egress));
+    } else if (known != egress) {
+      routing.set_behind(out_.sender(input_.topology.reverse(arrived.id)), goal, std::move(egress));
     }
   }
 
@@ -244,7 +200,8 @@ class Maker {
 }  // namespace
 
 bool uses_dcqcn(const LosslessSettings& settings, const TransportSpec& transport) {
-  if (transport.congestion_control == "auto") return settings.flow_control == FlowControl::pfc && settings.is_ecn_on;
+  if (transport.congestion_control == "auto")
+    return settings.flow_control != FlowControl::credits && settings.is_ecn_on;
   return transport.congestion_control == "dcqcn";
 }
 

@@ -31,7 +31,7 @@ struct PacketFabricInput {
   std::map<std::int32_t, double> receive_rates;  ///< payload bytes/s an HCA can write to its host, where below its port
 };
 
-/// True when senders run DCQCN: asked for, or automatic on PFC switches that mark.
+/// True when senders run DCQCN: asked for, or automatic on Ethernet switches that mark.
 bool uses_dcqcn(const LosslessSettings& settings, const TransportSpec& transport);
 
 PacketFabric make_packet_fabric(const PacketFabricInput& input);

@@ -299,11 +299,22 @@ class PacketRun {
     return path->links;
   }
 
-  /// Acknowledgements take the fabric's own route back, where that joins the same two ports; else the same cables.
+  /// Acknowledgements take the fabric's own route back where that joins the same two ports; else another one by its
+  /// rules between them. (The cables of the way there, backwards, may break the rules that keep routes from waiting in
+  /// a circle.)
   [[nodiscard]] std::vector<LinkId> way_back(const std::vector<LinkId>& there, std::vector<LinkId> back) const {
-    if (back.front() == topology_.reverse(there.back()) && back.back() == topology_.reverse(there.front())) return back;
-    back.clear();
-    for (auto link = there.rbegin(); link != there.rend(); ++link) back.push_back(topology_.reverse(*link));
+    const auto first = topology_.reverse(there.back());
+    const auto last = topology_.reverse(there.front());
+    if (back.front() == first && back.back() == last) return back;
+    back = {first};
+    if (there.size() == 1) return back;
+    const auto goal = topology_.link(last).from;
+    while (topology_.link(back.back()).to != goal) {
+      const auto next = topology_.next_network_links(back.back(), goal);
+      FABRICAST_ASSERT(!next.empty(), "no way back to {}", topology_.device(goal).name);
+      back.push_back(next.front());
+    }
+    back.push_back(last);
     return back;
   }
 
@@ -358,6 +369,8 @@ class PacketRun {
   PacketOutcome outcome() {
     PacketOutcome out;
     out.report = make_report(fabric_.network, simulation_->results(), flow_names_);
+    out.report.flow_control = to_string(settings_.flow_control);
+    if (settings_.flow_control == FlowControl::pfc) out.report.lossless = settings_.pfc;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       auto& state = states_[j];
       if (!state.is_done) state.timing.total = simulation_->now() - jobs_[j].start;

@@ -191,7 +191,9 @@ class Simulator {
       if (has_tcp_)
         out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
       if (options_.fidelity == Fidelity::packet && !is_lossless(topology_) && topology_.num_hosts() > 1)
-        out.emplace_back("the topology does not say how its switches are configured: PFC with shipped defaults");
+        out.emplace_back(topology_.spec().fabric.lossless
+                             ? "flow_control: drop: a full buffer drops packets, senders go back to them or time out"
+                             : "the topology does not say how its switches are configured: PFC with shipped defaults");
       std::sort(out.begin(), out.end());
       out.erase(std::unique(out.begin(), out.end()), out.end());
     }

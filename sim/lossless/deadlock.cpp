@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <set>
 
@@ -43,17 +42,17 @@ class DependencyGraph {
     for (const auto hca : topology.devices(DeviceKind::hca)) {
       // One HCA stands for all of its switch: routes between switches depend on nothing else.
       for (const auto up : topology.uplinks(hca)) {
-        if (by_switch_.try_emplace(topology.link(up).to.value, hca).second) uplinks_.push_back(up);
+        if (leaves_.insert(topology.link(up).to.value).second) uplinks_.push_back(up);
       }
     }
   }
 
   [[nodiscard]] std::int64_t work() const {
-    return static_cast<std::int64_t>(edges_.size()) * static_cast<std::int64_t>(by_switch_.size());
+    return static_cast<std::int64_t>(edges_.size()) * static_cast<std::int64_t>(leaves_.size());
   }
 
   void follow_all_routes() {
-    for (const auto& [at, hca] : by_switch_) follow_routes_to(hca);
+    for (const auto leaf : leaves_) follow_routes_to(DeviceId{leaf});
     for (auto& successors : edges_) {
       std::sort(successors.begin(), successors.end());
       successors.erase(std::unique(successors.begin(), successors.end()), successors.end());
@@ -108,7 +107,7 @@ class DependencyGraph {
     return {LinkId{topology_.first_network_link() + buffer / num_lanes_}, buffer % num_lanes_};
   }
 
-  void follow_routes_to(DeviceId hca) {
+  void follow_routes_to(DeviceId leaf) {
     std::vector<bool> seen(edges_.size(), false);
     std::vector<int> open;
     const auto visit = [&](int buffer) {
@@ -121,9 +120,8 @@ class DependencyGraph {
       const int buffer = open.back();
       open.pop_back();
       const auto [link, lane] = place(buffer);
-      for (const auto next : topology_.next_network_links(link, hca)) {
-        // The last link ends in an HCA, which always takes what comes.
-        if (topology_.kind(topology_.link(next).to) != DeviceKind::network_switch) continue;
+      // The link behind `leaf` ends in an HCA, which always takes what comes.
+      for (const auto next : topology_.next_network_links(link, leaf)) {
         const int after = number(next, topology_.next_lane(link, lane, next, num_lanes_));
         edges_[static_cast<std::size_t>(buffer)].push_back(after);
         visit(after);
@@ -189,9 +187,9 @@ class DependencyGraph {
 
   const Topology& topology_;
   int num_lanes_;
-  std::map<std::int32_t, DeviceId> by_switch_;  ///< switch -> one of its HCAs
-  std::vector<LinkId> uplinks_;                 ///< of those HCAs
-  std::vector<std::vector<int>> edges_;         ///< [buffer] -> buffers waited for
+  std::set<std::int32_t> leaves_;        ///< switches with HCAs
+  std::vector<LinkId> uplinks_;          ///< of one HCA each
+  std::vector<std::vector<int>> edges_;  ///< [buffer] -> buffers waited for
 };
 
 }  // namespace

@@ -44,6 +44,18 @@ class Resolver {
     return given ? *given : from_seconds(value(field));
   }
 
+  /// The switch's operating system where alpha depends on it: the one given, else the first the ASIC has a value for.
+  [[nodiscard]] std::string operating_system() const {
+    for (const auto& owner : owners_) {
+      for (const char* system : {"onyx", "sonic"}) {
+        if (!given_.operating_system.empty() && given_.operating_system != system) continue;
+        if (parameters_.find(fmt::format("{}.alpha_{}", owner, system)) != nullptr) return system;
+      }
+      if (parameters_.find(owner + ".alpha") != nullptr) return "";
+    }
+    return "";
+  }
+
   /// A DCQCN field: preset, HCA type, shipped default.
   [[nodiscard]] double dcqcn(const std::string& hca_type, const std::string& field) const {
     for (const auto& owner : {given_.preset, hca_type}) {
@@ -67,7 +79,9 @@ void set_memory(const Resolver& resolver, LosslessSettings& out) {
   const double share = resolver.number(given.pool_share, "pool_share");
   out.shared_buffer =
       given.shared_buffer.value_or(Bytes{static_cast<std::int64_t>(static_cast<double>(out.buffer.value) * share)});
-  out.alpha = resolver.number(given.alpha, "alpha");
+  if (!given.alpha) out.operating_system = resolver.operating_system();
+  out.alpha =
+      resolver.number(given.alpha, out.operating_system.empty() ? "alpha" : ("alpha_" + out.operating_system).c_str());
   out.resume_offset = resolver.bytes(given.resume_offset, "resume_offset");
   out.xoff = resolver.bytes(given.xoff, "xoff");
   out.xon = given.xoff && !given.xon ? out.xoff : resolver.bytes(given.xon, "xon");
@@ -99,7 +113,9 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   out.weights = given.weights;
   out.cnp_priority = given.cnp_priority;
   out.weights.try_emplace(out.cnp_priority, 0);  // CNPs go first unless told otherwise
-  out.is_ecn_on = given.ecn.value_or(out.flow_control == FlowControl::pfc);
+  // Who writes down how senders react wants marks, with PFC or without.
+  const bool reacts = out.flow_control == FlowControl::drop && given.gives("dcqcn");
+  out.is_ecn_on = given.ecn.value_or(out.flow_control == FlowControl::pfc || reacts);
   out.ecn_min = resolver.bytes(given.ecn_min, "ecn_min");
   out.ecn_max = resolver.bytes(given.ecn_max, "ecn_max");
   out.ecn_probability = resolver.number(given.ecn_probability, "ecn_probability");
@@ -121,6 +137,10 @@ bool has_lane_rule(const Topology& topology, const LosslessSettings& settings) {
   const bool has_rings = fabric.kind == FabricKind::torus || fabric.kind == FabricKind::dragonfly;
   return settings.flow_control == FlowControl::credits && settings.virtual_lanes > 1 && has_rings &&
          fabric.routing != Routing::up_down;
+}
+
+int lanes_on_routes(const Topology& topology, const LosslessSettings& settings, bool is_per_packet) {
+  return !is_per_packet && has_lane_rule(topology, settings) ? settings.virtual_lanes : 1;
 }
 
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type) {

@@ -113,20 +113,25 @@ void check_memory(const Network& network, const Node& node, Diagnostics& out) {
 
 }  // namespace
 
+std::uint32_t Routing::group_for(std::vector<PortId> egress) {
+  // Neighbouring destinations mostly share their ports: look at the groups made last.
+  const std::size_t oldest = groups_.size() > 8 ? groups_.size() - 8 : 0;
+  for (std::size_t group = groups_.size(); group-- > oldest;)
+    if (groups_[group] == egress) return static_cast<std::uint32_t>(group);
+  groups_.push_back(std::move(egress));
+  return static_cast<std::uint32_t>(groups_.size() - 1);
+}
+
 void Routing::set(NodeId at, NodeId destination_switch, std::vector<PortId> egress) {
   const std::size_t row = index(at);
   const std::size_t column = index(destination_switch);
   if (group_of_.size() <= row) group_of_.resize(row + 1);
   if (group_of_[row].size() <= column) group_of_[row].resize(column + 1);
-  // Neighbouring destinations mostly share their ports: look at the groups made last.
-  const std::size_t oldest = groups_.size() > 8 ? groups_.size() - 8 : 0;
-  for (std::size_t group = groups_.size(); group-- > oldest;) {
-    if (groups_[group] != egress) continue;
-    group_of_[row][column] = static_cast<std::uint32_t>(group);
-    return;
-  }
-  group_of_[row][column] = static_cast<std::uint32_t>(groups_.size());
-  groups_.push_back(std::move(egress));
+  group_of_[row][column] = group_for(std::move(egress));
+}
+
+void Routing::set_behind(PortId arrival, NodeId destination_switch, std::vector<PortId> egress) {
+  behind_[{index(arrival), index(destination_switch)}] = group_for(std::move(egress));
 }
 
 const std::vector<PortId>& Routing::candidates(NodeId at, NodeId destination_switch) const {
@@ -134,6 +139,14 @@ const std::vector<PortId>& Routing::candidates(NodeId at, NodeId destination_swi
   const std::size_t column = index(destination_switch);
   if (row >= group_of_.size() || column >= group_of_[row].size()) return groups_.front();
   return groups_[group_of_[row][column]];
+}
+
+const std::vector<PortId>& Routing::candidates(NodeId at, NodeId destination_switch, PortId arrival) const {
+  if (!behind_.empty()) {
+    const auto own = behind_.find({index(arrival), index(destination_switch)});
+    if (own != behind_.end()) return groups_[own->second];
+  }
+  return candidates(at, destination_switch);
 }
 
 NodeId Network::add_switch(std::string name, std::uint32_t config) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,12 +53,19 @@ class Routing {
   /// Sets the egress ports that `at` may use for hosts attached to `destination_switch`; replaces earlier ones.
   void set(NodeId at, NodeId destination_switch, std::vector<PortId> egress);
 
+  /// The same for packets that came in by `arrival`, where that decides (routes that never go up again).
+  void set_behind(PortId arrival, NodeId destination_switch, std::vector<PortId> egress);
+
   /// Those ports in the order given; empty when there is no route.
   [[nodiscard]] const std::vector<PortId>& candidates(NodeId at, NodeId destination_switch) const;
+  [[nodiscard]] const std::vector<PortId>& candidates(NodeId at, NodeId destination_switch, PortId arrival) const;
 
  private:
+  std::uint32_t group_for(std::vector<PortId> egress);
+
   std::vector<std::vector<PortId>> groups_{{}};
-  std::vector<std::vector<std::uint32_t>> group_of_;  ///< [switch][destination] -> groups_
+  std::vector<std::vector<std::uint32_t>> group_of_;                         ///< [switch][destination] -> groups_
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> behind_;  ///< {arrival, destination} -> groups_
 };
 
 struct Network {

@@ -40,17 +40,19 @@ std::uint32_t Simulation::Engine::add_route(std::uint32_t from, std::uint32_t to
   const std::uint32_t last_hop = ports[to].peer;
   if (ports[from].peer == to) return 0;
   const std::uint32_t goal = ports[last_hop].node;
-  std::uint32_t node = ports[ports[from].peer].node;
+  std::uint32_t arrival = ports[from].peer;
+  std::uint32_t node = ports[arrival].node;
   std::uint32_t length = 1;
   while (node != goal) {
-    const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal});
+    const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{arrival});
     FABRICAST_ASSERT(!choices.empty(), "no route from {} to {}", network.nodes[node].name, network.nodes[goal].name);
     FABRICAST_ASSERT(length < 64, "the routes from {} to {} do not end", network.nodes[node].name,
                      network.nodes[goal].name);
     const std::uint64_t hash = mix(mix(options.seed + 0x9e3779b97f4a7c15ULL * (flow + 1)) + node);
     const std::uint32_t port = index(choices[hash % choices.size()]);
     hops.push_back(port);
-    node = ports[ports[port].peer].node;
+    arrival = ports[port].peer;
+    node = ports[arrival].node;
     ++length;
   }
   hops.push_back(last_hop);
@@ -78,7 +80,7 @@ std::uint32_t Simulation::Engine::next_port(std::uint32_t node, Packet& packet) 
 std::uint32_t Simulation::Engine::choose_port(std::uint32_t node, Packet& packet) {
   const std::uint32_t last_hop = ports[queue_pairs[packet.queue_pair].destination].peer;
   if (ports[last_hop].node == node) return last_hop;
-  const auto& choices = network.routing.candidates(NodeId{node}, NodeId{ports[last_hop].node});
+  const auto& choices = network.routing.candidates(NodeId{node}, NodeId{ports[last_hop].node}, PortId{packet.ingress});
   FABRICAST_ASSERT(!choices.empty(), "no route from {}", network.nodes[node].name);
   const auto number = static_cast<std::uint32_t>(choices.size());
   const std::uint64_t first = mix(mix(options.seed + 0x9e3779b97f4a7c15ULL * (packet.queue_pair + 1)) + node);
@@ -109,22 +111,23 @@ std::uint64_t Simulation::Engine::spray_cycle(const QueuePairState& state) {
   constexpr std::uint64_t k_longest = 1U << 31;
   if (ports[state.source].peer == state.destination) return 1;
   const std::uint32_t goal = ports[ports[state.destination].peer].node;
-  const std::uint32_t start = ports[ports[state.source].peer].node;
-  const auto [known, is_new] = spray_cycles.try_emplace({start, goal}, 1);
+  const std::uint32_t start = ports[state.source].peer;
+  const auto [known, is_new] = spray_cycles.try_emplace({ports[start].node, goal}, 1);
   if (!is_new) return known->second;
   auto& cycle = known->second;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> seen{{start, 1}};  // {switch, stride}
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen{{start, 1}};  // {arrival, stride}
   std::vector<std::pair<std::uint32_t, std::uint32_t>> open(seen.begin(), seen.end());
   while (!open.empty() && cycle != 0) {
-    const auto [node, stride] = open.back();
+    const auto [arrival, stride] = open.back();
     open.pop_back();
+    const std::uint32_t node = ports[arrival].node;
     if (node == goal) continue;
-    const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal});
+    const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{arrival});
     const auto number = static_cast<std::uint32_t>(choices.size());
     cycle = std::lcm(cycle, std::uint64_t{stride} * number);
     if (cycle > k_longest) cycle = 0;
     for (const auto port : choices) {
-      const std::pair next{ports[ports[index(port)].peer].node, stride_behind(stride, number)};
+      const std::pair next{ports[index(port)].peer, stride_behind(stride, number)};
       if (seen.insert(next).second) open.push_back(next);
     }
   }

@@ -38,7 +38,9 @@ Json port_json(const PortCounters& port) {
 }
 
 Json fabric_json(const FabricReport& fabric) {
-  Json out{{"stop", fabric.stop},
+  Json out{{"flow_control", fabric.flow_control},
+           {"lossless_priorities", fabric.lossless},
+           {"stop", fabric.stop},
            {"reason", fabric.reason},
            {"wait_cycle", fabric.wait_cycle},
            {"packets", fabric.packets},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -157,6 +158,20 @@ std::string stop_rows(const FabricReport& fabric) {
   return out;
 }
 
+/// Traffic that PFC should have protected and did not.
+std::string unmeant_rows(const FabricReport& fabric) {
+  std::map<int, std::uint64_t> drops;
+  for (const auto& port : fabric.ports) {
+    if (fabric.unmeant_drops() > 0 && !port.is_lossless && port.dropped_packets > 0)
+      drops[port.priority] += port.dropped_packets;
+  }
+  std::string out;
+  for (const auto& [priority, packets] : drops)
+    out += fmt::format("#   priority {} is not lossless (PFC acts on {}): full buffers dropped {} of its packets\n",
+                       priority, fmt::join(fabric.lossless, ", "), packets);
+  return out;
+}
+
 bool is_eventful(const FabricReport& fabric) {
   return fabric.pauses + fabric.lossless_drops + fabric.lossy_drops + fabric.marked_packets > 0 ||
          fabric.starved.ps > 0 || !fabric.is_finished();
@@ -220,6 +235,7 @@ std::string fabric_table(const WorkloadPrediction& workload) {
         fabric.starved.ps > 0 ? fmt::format(", {:.3f} us without credits", fabric.starved.us()) : "",
         fabric.marked_packets, fabric.notifications, fabric.lossless_drops,
         fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");
+    out += unmeant_rows(fabric);
   }
   if (workload.rows.size() > 1) out += fmt::format("#   at {} B:\n", most->size.value);
   const auto& fabric = *most->fabric;

@@ -35,11 +35,12 @@ class Network {
   explicit Network(NetworkPlan plan);
   ~Network();
 
+  [[nodiscard]] int node_of_switch(int number) const { return plan_.num_hcas + number; }
   [[nodiscard]] bool has_cable(int node) const { return !edges_of(node).empty(); }
   /// Links from one HCA to another, or an empty list when there is no way (or both are the same).
   [[nodiscard]] std::vector<LinkId> route(int from, int to, std::uint64_t flow) const;
   [[nodiscard]] std::vector<std::vector<LinkId>> all_routes(int from, int to, std::size_t limit) const;
-  /// Links after `arrived` on the way to HCA `to`; see Topology.
+  /// Links after `arrived` on the way to HCA or switch `to`; see Topology.
   [[nodiscard]] std::vector<LinkId> next_links(LinkId arrived, int to) const;
   [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
   /// The links from an HCA to its switches.

@@ -35,9 +35,14 @@ std::vector<LinkId> Network::next_links(LinkId arrived, int to) const {
   const auto [from, at] = ends_of(arrived);
   std::vector<LinkId> links;
   if (at == to || !is_switch(at)) return links;
+  const bool has_descended = plan_.routing == Routing::up_down && is_switch(from) && is_down(from, at);
+  if (is_switch(to)) {
+    if (part_of(to) != part_of(at)) return links;
+    for (const auto& edge : next_edges(at, to, has_descended)) links.push_back({edge.link});
+    return links;
+  }
   for (const auto& edge : direct_edges(at, to)) links.push_back({edge.link});
   if (!links.empty()) return links;
-  const bool has_descended = plan_.routing == Routing::up_down && is_switch(from) && is_down(from, at);
   for (const auto& last : edges_of(to)) {
     if (!is_switch(last.to) || part_of(last.to) != part_of(at)) continue;
     for (const auto& edge : next_edges(at, last.to, has_descended)) links.push_back({edge.link});

@@ -166,8 +166,11 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
 }
 
 std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) const {
+  if (!impl_->network) return {};
+  if (kind(to) == DeviceKind::network_switch)
+    return impl_->network->next_links(arrived, impl_->network->node_of_switch(to.value - impl_->num_host_devices));
   const auto target = impl_->node_of_hca.find(to.value);
-  if (!impl_->network || target == impl_->node_of_hca.end()) return {};
+  if (target == impl_->node_of_hca.end()) return {};
   return impl_->network->next_links(arrived, target->second);
 }
 

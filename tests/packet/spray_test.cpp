@@ -218,3 +218,32 @@ TEST_CASE("adaptive routing fills links as fast as they are, spraying waits for 
     }
   }
 }
+
+TEST_CASE("where the way that packets came by decides, they choose among the ports behind that link") {
+  Cluster cluster("htsim-like", "htsim-like");
+  cluster.transport().out_of_order = true;
+  for (int i = 0; i < 5; ++i) cluster.add_switch();
+  const auto& s = cluster.switches;  // 0 - 1 - {2, 3} - 4
+  const auto arrival = cluster.join(s[0], s[1]).second;
+  const auto by_2 = cluster.join(s[1], s[2]).first;
+  const auto by_3 = cluster.join(s[1], s[3]).first;
+  cluster.join(s[2], s[4]);
+  cluster.join(s[3], s[4]);
+  for (const int leaf : {0, 1, 4}) cluster.add_host(s[static_cast<std::size_t>(leaf)]);
+  cluster.route();
+  cluster.network.routing.set(s[1], s[4], {by_2});
+  cluster.network.routing.set_behind(arrival, s[4], {by_3});
+  CHECK(cluster.network.routing.candidates(s[1], s[4]) == std::vector{by_2});
+  CHECK(cluster.network.routing.candidates(s[1], s[4], arrival) == std::vector{by_3});
+  CHECK(cluster.network.routing.candidates(s[1], s[4], by_2) == std::vector{by_2});
+  Options options;
+  options.routing = RoutingMode::spray;
+  Simulation simulation(cluster.network, options);
+  for (const std::size_t from : {0, 1})
+    simulation.post(
+        {simulation.add_queue_pair({cluster.hosts[from], cluster.hosts[2]}), Bytes{4'000 * (from == 0 ? 30 : 50)}});
+  simulation.run();
+  const auto results = simulation.results();
+  CHECK(results.ports[index(by_2)][3].sent_packets == 50);
+  CHECK(results.ports[index(by_3)][3].sent_packets == 30);
+}

@@ -20,11 +20,14 @@ Diagnostics check_virtualization(const Topology& topology, const ParameterSet& p
 /// Empty without virtual hosts.
 std::string virtual_features(const Topology& topology, const ParameterSet& parameters);
 Diagnostics check_scenario(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
-/// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock.
-Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters);
+/// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock. With a scenario, deadlock is
+/// asked of the routes of its transport, and its traffic must travel in lossless priorities.
+Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters,
+                           const Scenario* scenario = nullptr);
 
 /// The settings a lossless fabric ends up with and the headroom of each kind of port, as a table for people. Empty
 /// without a `lossless:` block.
-std::string describe_lossless(const Topology& topology, const ParameterSet& parameters);
+std::string describe_lossless(const Topology& topology, const ParameterSet& parameters,
+                              const Scenario* scenario = nullptr);
 
 }  // namespace fabricast

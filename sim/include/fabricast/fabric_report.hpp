@@ -89,6 +89,8 @@ struct EngineWork {
 };
 
 struct FabricReport {
+  std::string flow_control = "pfc";     ///< pfc, credits or drop
+  std::vector<int> lossless;            ///< priorities that PFC protects; empty without PFC
   std::string stop = "finished";        ///< finished, time limit, interrupted, deadlock, stalled
   std::string reason;                   ///< of a deadlock or stall, for people
   std::vector<std::string> wait_cycle;  ///< egress queues that wait for each other, in order
@@ -97,7 +99,7 @@ struct FabricReport {
   Duration paused;                      ///< of all ports together
   Duration starved;                     ///< the same: packets that waited for credits
   std::uint64_t lossless_drops = 0;     ///< an error
-  std::uint64_t lossy_drops = 0;
+  std::uint64_t lossy_drops = 0;        ///< the same unless drops are meant, see unmeant_drops()
   std::uint64_t marked_packets = 0;
   std::uint64_t notifications = 0;  ///< CNPs
   std::uint64_t retransmitted = 0;
@@ -110,6 +112,8 @@ struct FabricReport {
   std::vector<RatePoint> rates;
 
   [[nodiscard]] bool is_finished() const { return stop == "finished"; }
+  /// Packets lost in a priority without PFC, of a fabric that is meant to lose none.
+  [[nodiscard]] std::uint64_t unmeant_drops() const { return flow_control == "drop" ? 0 : lossy_drops; }
 };
 
 }  // namespace fabricast

@@ -60,8 +60,9 @@ struct DcqcnSettings {
 
 /// What a lossless fabric's switches and HCAs run with, and where each value came from.
 struct LosslessSettings {
-  bool is_asked_for = false;  ///< the topology has a `lossless:` block
-  std::string preset;         ///< in use; empty when neither topology nor switch names one
+  bool is_asked_for = false;     ///< the topology has a `lossless:` block
+  std::string preset;            ///< in use; empty when neither topology nor switch names one
+  std::string operating_system;  ///< of the switches, where alpha depends on it: onyx or sonic; else empty
   FlowControl flow_control = FlowControl::pfc;
   std::vector<int> pfc;  ///< lossless priorities, ascending
   Bytes buffer;          ///< packet memory of a switch
@@ -97,6 +98,10 @@ int priority_in_use(const LosslessSettings& settings, std::optional<int> workloa
 /// True when packets change virtual lanes on their way, against deadlock: credits with two lanes or more on a torus or
 /// dragonfly without up-down routing. Every message then starts in lane 0.
 bool has_lane_rule(const Topology& topology, const LosslessSettings& settings);
+
+/// Virtual lanes that a message passes on its way: all where its route is fixed (`ecmp`) and changes them against
+/// deadlock, else one. Packets that choose ports one by one (`is_per_packet`: spray, adaptive) keep to their lane.
+int lanes_on_routes(const Topology& topology, const LosslessSettings& settings, bool is_per_packet);
 
 /// DCQCN settings of one HCA type in this topology.
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type);
@@ -142,7 +147,8 @@ struct DeadlockReport {
 };
 
 /// Buffers (links x lanes) depend on each other when some route leaves one for the other; without a cycle nobody can
-/// wait for himself [Dally & Seitz 1987]. Trees need no search. `num_lanes` as the routes use them.
+/// wait for himself [Dally & Seitz 1987]. Trees need no search. `num_lanes`: lanes_on_routes(). The routes are all that
+/// a flow by its hash, or a packet by queues or turns, may take: the same links, one lane or several.
 DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes);
 
 /// "leaf0 -> leaf1 -> leaf2 -> leaf0 (lane 0)".

@@ -42,10 +42,11 @@ struct DcqcnSpec {
 };
 
 struct LosslessSpec {
+  std::string operating_system;             ///< onyx or sonic; empty = the first that the ASIC has a value for
   std::string preset;                       ///< catalogue name of an ASIC; empty = the switch type's own
   std::optional<FlowControl> flow_control;  ///< unset = credits for InfiniBand switches, else pfc
   std::string trust = "dscp";               ///< dscp (layer 3) or pcp (VLAN tag): what maps a packet to its priority
-  std::vector<int> pfc;                     ///< lossless priorities; empty = {3}
+  std::vector<int> pfc;                     ///< lossless priorities; empty = {3}, the RoCE guides' choice
   std::optional<Bytes> headroom;            ///< per port and lossless priority; 0 = auto, the vendor's formula
   std::optional<Bytes> xoff;                ///< static threshold on a port and priority instead of alpha
   std::optional<Bytes> xon;                 ///< resume below it (static); dynamic thresholds use resume_offset
@@ -69,6 +70,8 @@ struct LosslessSpec {
   DcqcnSpec dcqcn;
   SourceLocation location;
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
+
+  [[nodiscard]] bool gives(const std::string& key) const { return locations.contains(key); }
 };
 
 }  // namespace fabricast

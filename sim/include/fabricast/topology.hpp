@@ -251,8 +251,8 @@ class Topology {
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
   [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
                                                                    std::size_t limit = 64) const;
-  /// Links a packet for HCA `to` may take next after `arrived` (a network link that ends in a switch), by the fabric's
-  /// routing. Empty when there is none.
+  /// Links a packet for HCA or switch `to` may take next after `arrived` (a network link that ends in a switch), by the
+  /// fabric's routing. Empty when there is none, or `arrived` ends in `to`.
   [[nodiscard]] std::vector<LinkId> next_network_links(LinkId arrived, DeviceId to) const;
   /// The virtual lane of a packet that goes on from link `arrived` (in lane `lane`) to `next`, with `num_lanes` lanes:
   /// on a torus lane 1 after the wrap-around of a ring, lane 0 again in the next dimension; on a dragonfly one lane

@@ -26,7 +26,7 @@ TEST_CASE("a switch brings its ASIC's values") {
   const auto made = settings("{pfc: [3]}");
   CHECK(made.preset == "spectrum-1");
   CHECK(made.cell == 96_B);
-  CHECK(made.alpha == 128);
+  CHECK(made.alpha == 8);
   CHECK(made.buffer == 16_MiB);
   CHECK(made.shared_buffer == 8_MiB);
   CHECK(made.is_headroom_auto);
