@@ -69,6 +69,8 @@ struct Validated {
   std::span<const Validation> logs;
   ValidationSummary overall;
   std::string scenario;
+  std::vector<SettingEffect> settings;  ///< that would explain the logs, nearest first
+  int num_tried = 0;                    ///< settings tried; 0 = the forecast holds, or nothing was to be tried
 };
 std::string validation_text(const Validated& validated);
 std::string validation_json(const Validated& validated, const Provenance& provenance);
