@@ -142,7 +142,7 @@ TEST_CASE("a setting is named only when it clearly beats the present one and the
   CHECK(named(1.5, 1.37) == 1);   // ln(1.5 / 1.37) = 0.09, inside its band of 10 %
   CHECK(named(1.09, 1.09) == 0);  // the present band holds the log
   CHECK(named(1.12, 1.12) == 1);
-  CHECK(named(1.13, 1.045) == 0);   // inside its band, but 0.64 of the error is left
+  CHECK(named(1.16, 1.055) == 0);   // inside its band, a gain of 0.053, but 0.64 of the error is left
   CHECK(named(1.105, 1.052) == 1);  // half is left: a gain of 0.051
   CHECK(named(1.102, 1.05) == 0);   // half is left: a gain of 0.049
   // Too few points to say anything.
