@@ -124,6 +124,8 @@ class Changes {
   /// Half of the HCAs of each host, and one: every other name stays.
   void add_fewer_hcas() {
     if (topology_.hosts.size() != 1) return;
+    // NVLS between hosts is modelled with an HCA of its own beside every GPU.
+    if (scenario_.software.nccl_nvls) return;
     const auto& group = topology_.hosts.front();
     std::vector<std::string> names;
     for (const auto& device : group.host.devices) {
