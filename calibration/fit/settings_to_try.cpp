@@ -80,6 +80,9 @@ class Changes {
  private:
   void add(std::vector<Setting> settings) {
     SettingChange change;
+    // Over TCP no adapter stands beside a GPU, which NVLS between hosts needs.
+    if (scenario_.software.nccl_nvls && settings.back().path == "software.transport")
+      settings.push_back({"software.nccl.nvls", "off"});
     for (auto& one : settings) {
       constexpr std::string_view k_workload = "workload.";
       const bool is_of_list = scenario_.workloads.size() > 1 && one.path.starts_with(k_workload);
