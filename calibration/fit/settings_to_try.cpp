@@ -62,7 +62,9 @@ class Changes {
 
   std::vector<SettingChange> all() {
     const auto family = family_of(scenario_.workloads.front().benchmark);
-    if (family == BenchmarkFamily::nccl_tests) {
+    if (family == BenchmarkFamily::nccl_tests && scenario_.software.nccl_nvls) {
+      add({{"software.nccl.nvls", "off"}});  // others may take away what NVLS between hosts stands on
+    } else if (family == BenchmarkFamily::nccl_tests) {
       add(nccl_choices());
       add_algorithms();
       add({{"software.nccl.p2p", "off"}, {"software.nccl.shm", "off"}, {"software.transport", "tcp"}});
