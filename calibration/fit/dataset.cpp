@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/ranges.hpp"
 #include "fabricast/simulate.hpp"
 #include "fit/fault.hpp"
 
@@ -46,13 +47,6 @@ double prior_of(const Parameter& parameter) {
   return 0.4;
 }
 
-/// Ratios named share or efficiency never exceed one.
-bool is_share(const Parameter& parameter) {
-  const auto& name = parameter.name;
-  return parameter.dimension == Dimension::number &&
-         (name.find("_share") != std::string::npos || name.find("_efficiency") != std::string::npos);
-}
-
 /// The topology is built from device values and from the bus; all other layers act in the planners.
 bool builds_topology(const std::string& name) {
   static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs.", "model."};
@@ -76,6 +70,9 @@ double value_of(const std::string& text, const Parameter& parameter, const Sourc
                               parsed.hint));
   } else if (parsed.value <= 0) {
     faults.push_back(fault_at(where, fmt::format("'{}' of '{}' must be above zero", text, parameter.name)));
+  } else if (const auto range = range_of(parameter.name, parameter.dimension); !range.holds(parsed.value)) {
+    faults.push_back(fault_at(where, fmt::format("'{}' is outside the range of '{}'", text, parameter.name),
+                              fmt::format("give {}: {}", range.what, to_string(range, parameter.dimension))));
   }
   return parsed.value;
 }
@@ -139,9 +136,11 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
             "give a start above zero"));
         continue;
       }
-      free.low = entry.low ? value_of(*entry.low, parameter, entry.location, faults) : parameter.value / 10;
-      free.high = entry.high ? value_of(*entry.high, parameter, entry.location, faults) : parameter.value * 10;
-      if (!entry.high && is_share(parameter)) free.high = 1;
+      const auto range = range_of(parameter.name, parameter.dimension);
+      free.low = entry.low ? value_of(*entry.low, parameter, entry.location, faults)
+                           : std::max(parameter.value / 10, range.low);
+      free.high = entry.high ? value_of(*entry.high, parameter, entry.location, faults)
+                             : std::min(parameter.value * 10, range.high);
       if (free.low > parameter.value || free.high < parameter.value)
         faults.push_back(fault_at(entry.location,
                                   fmt::format("the start of '{}' is outside its bounds", parameter.name),

@@ -80,10 +80,7 @@ class Suggestion {
       }
     }
     if (!seen.empty()) return;
-    const bool is_tuning = tables[0].format == LogFormat::nccl_tuning;
-    left_out_.push_back(fmt::format("{}: {}", tables[0].file,
-                                    is_tuning ? "NCCL's choices without times; compare them by `fabricast validate`"
-                                              : "no table of a benchmark that is forecast"));
+    left_out_.push_back(fmt::format("{}: {}", tables[0].file, why_left_out(tables)));
   }
 
   [[nodiscard]] Result<std::string> text() {
@@ -104,6 +101,20 @@ class Suggestion {
   }
 
  private:
+  static std::string why_left_out(const std::vector<MeasuredLog>& tables) {
+    if (tables[0].format == LogFormat::nccl_tuning)
+      return "NCCL's choices without times; compare them by `fabricast validate`";
+    for (const auto& table : tables) {
+      if (table.benchmark || table.rows.empty() || table.format != LogFormat::nccl_tests) continue;
+      std::string possible;
+      for (const auto one : table.possible_benchmarks)
+        possible += fmt::format("{}{}", possible.empty() ? "" : " or ", to_string(one));
+      return fmt::format("the log does not say which collective it is of{}; name it by --benchmark",
+                         possible.empty() ? std::string() : fmt::format(", by its columns {}", possible));
+    }
+    return "no table of a benchmark that is forecast";
+  }
+
   [[nodiscard]] std::string software_line(const SuggestedLog& entry) const {
     const auto software = software_text(entry);
     return software.empty() ? "" : "    software: " + software + "\n";
@@ -288,7 +299,7 @@ class Suggestion {
 }  // namespace fit
 
 Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs,
-                                        const std::string& folder) {
+                                        const std::string& folder, std::optional<Benchmark> benchmark) {
   Diagnostics faults;
   const auto topology = load_topology(topology_file);
   if (!topology) faults = topology.error();
@@ -296,6 +307,10 @@ Result<std::string> suggest_calibration(const std::string& topology_file, const 
   for (const auto& file : logs) {
     auto tables = read_logs(file);
     if (tables) {
+      for (auto& table : *tables) {
+        const bool is_nccl = table.format == LogFormat::nccl_tests || table.format == LogFormat::nccl_tests_json;
+        if (benchmark && is_nccl && !table.benchmark && !table.rows.empty()) set_benchmark(table, *benchmark);
+      }
       all.push_back(std::move(*tables));
     } else {
       faults.insert(faults.end(), tables.error().begin(), tables.error().end());

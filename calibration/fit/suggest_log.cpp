@@ -87,6 +87,18 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
   if (const auto known = levels.find(level); known != levels.end()) set_key(out.nccl, "gdr_level", known->second);
 }
 
+/// What NCCL's own lines say that it did; only where no setting of the log says so.
+void add_nccl_seen(const MeasuredLog& log, SuggestedLog& out) {
+  const auto& seen = log.header.nccl_seen;
+  const auto take = [](Keys& keys, const char* key, bool is_known, const char* value) {
+    if (is_known && !has_key(keys, key)) set_key(keys, key, value);
+  };
+  take(out.nccl, "nvls", seen.nvls.has_value(), seen.nvls.value_or(false) ? "on" : "off");
+  take(out.nccl, "p2p", !seen.has_p2p && seen.has_shm, "off");
+  take(out.software, "transport", seen.has_socket && !seen.has_ib, "tcp");
+  take(out.software, "gpudirect_rdma", seen.has_ib && !seen.has_gdr, "off");
+}
+
 /// What people write into file names; only where the log itself does not say.
 void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
   const auto words = name_words(log.file);
@@ -174,6 +186,7 @@ SuggestedLog nccl_entry(const MeasuredLog& log, const Topology& topology) {
   if (version.empty())
     out.comments.push_back("the log does not say NCCL's version: set software.nccl.version (2.28 assumed)");
   add_nccl_environment(log, out);
+  add_nccl_seen(log, out);
   add_nccl_name(log, out);
   add_unread_settings(log, out);
   if (log.header.environment.empty() && !has_key(out.workload, "algorithm") && !has_key(out.nccl, "p2p"))

@@ -68,6 +68,19 @@ void add_settings(std::string_view text, std::map<std::string, std::string>& set
   }
 }
 
+void note_nccl_line(std::string_view text, NcclSeen& seen) {
+  if (!contains(text, "NCCL INFO")) return;
+  if (contains(text, "NVLS multicast support is not available"))
+    seen.nvls = seen.nvls.value_or(false);
+  else if (contains(text, "NVLS multicast support is available"))
+    seen.nvls = true;
+  seen.has_p2p = seen.has_p2p || contains(text, " via P2P/");
+  seen.has_shm = seen.has_shm || contains(text, " via SHM");
+  seen.has_ib = seen.has_ib || contains(text, " via NET/IB");
+  seen.has_gdr = seen.has_gdr || (contains(text, " via NET/") && contains(text, "/GDRDMA"));
+  seen.has_socket = seen.has_socket || contains(text, " via NET/Socket");
+}
+
 void add_environments(const LogText& log, std::vector<MeasuredLog>& tables) {
   std::map<std::string, std::string> lasting;
   for (const auto& [key, value] : log.provenance) {
@@ -84,6 +97,7 @@ void add_environments(const LogText& log, std::vector<MeasuredLog>& tables) {
     for (; next < log.lines.size() && log.lines[next].number <= last; ++next) {
       const auto& text = log.lines[next].text;
       add_settings(text, own);
+      note_nccl_line(text, table.header.nccl_seen);
       if (trim(text).starts_with("export ")) add_settings(text, lasting);
     }
     table.header.environment = std::move(own);

@@ -107,3 +107,14 @@ std::optional<Benchmark> nccl_benchmark_of_file(std::string_view path) {
 }
 
 }  // namespace fabricast::readers
+
+namespace fabricast {
+
+const std::vector<Benchmark>& nccl_collectives() {
+  static const std::vector<Benchmark> all{
+      Benchmark::all_reduce_perf, Benchmark::all_gather_perf, Benchmark::reduce_scatter_perf, Benchmark::broadcast_perf,
+      Benchmark::reduce_perf,     Benchmark::alltoall_perf,   Benchmark::sendrecv_perf};
+  return all;
+}
+
+}  // namespace fabricast

@@ -19,8 +19,7 @@ using B = Benchmark;
 constexpr double k_most_ranks = 1e6;
 
 const Set& collectives() {
-  static const Set all{B::all_reduce_perf, B::all_gather_perf, B::reduce_scatter_perf, B::broadcast_perf,
-                       B::reduce_perf,     B::alltoall_perf,   B::sendrecv_perf};
+  static const Set all(nccl_collectives().begin(), nccl_collectives().end());
   return all;
 }
 

@@ -59,6 +59,8 @@ bool is_nccl(const MeasuredLog& table);
 
 /// Adds `NAME=value` settings of NCCL, UCX, MVAPICH and Open MPI found in a text; other names are passed over.
 void add_settings(std::string_view text, std::map<std::string, std::string>& settings);
+/// Adds what one of NCCL's own lines says that it used.
+void note_nccl_line(std::string_view text, NcclSeen& seen);
 /// Fills header.environment of a log's tables, in file order: what stands above a table and within it; exports last.
 void add_environments(const LogText& log, std::vector<MeasuredLog>& tables);
 

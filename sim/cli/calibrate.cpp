@@ -20,7 +20,8 @@ struct CalibrateCommand {
   std::string output;
   std::string report;
   std::string format;
-  std::string max_median;
+  std::optional<std::string> max_median;
+  std::string benchmark;
   bool is_quick = false;
   bool is_quiet = false;
   int hold_out_every = 0;
@@ -72,7 +73,16 @@ int suggest(CalibrateCommand command) {
     return exit_usage;
   }
   const auto folder = std::filesystem::path(command.output == "-" ? "" : command.output).parent_path().string();
-  const auto text = suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()}, folder);
+  if (command.max_median) {
+    std::fputs("fabricast: --max-median-error judges a fit, --suggest makes none\n", stderr);
+    return exit_usage;
+  }
+  std::optional<Benchmark> benchmark;
+  for (const auto one : nccl_collectives()) {
+    if (to_string(one) == command.benchmark) benchmark = one;
+  }
+  const auto text =
+      suggest_calibration(command.files[0], {command.files.begin() + 1, command.files.end()}, folder, benchmark);
   if (!text) return refuse(text.error());
   write_output(command.output.empty() ? "-" : command.output, *text, exit_code);
   return exit_code;
@@ -82,7 +92,11 @@ int fit(CalibrateCommand command) {
   int exit_code = exit_ok;
   const auto written = written_files(command);
   refuse_overwriting(written, command.files);
-  const double max_median = command.max_median.empty() ? 1e300 : parse_share(command.max_median).value_or(1e300);
+  const auto max_median = parse_limit("--max-median-error", command.max_median);
+  if (!command.benchmark.empty()) {
+    std::fputs("fabricast: --benchmark goes with --suggest; a calibration file names it under 'workload'\n", stderr);
+    return exit_usage;
+  }
   if (command.files.size() != 1) {
     std::fputs("fabricast: calibrate takes one calibration file (or --suggest TOPOLOGY LOG...)\n", stderr);
     return exit_usage;
@@ -111,9 +125,9 @@ int fit(CalibrateCommand command) {
   if (report->is_interrupted) return exit_interrupted;
   // The honest figure: the class the fit did not see, when there is one.
   const auto& judged = report->errors.size() > 1 ? report->errors[1] : report->errors.front();
-  if (judged.summary.median_abs_error > max_median) {
+  if (max_median && judged.summary.median_abs_error > *max_median) {
     std::fputs(fmt::format("fabricast: median error ({}) {:.1f}% is above the limit of {:.1f}%\n", judged.name,
-                           100 * judged.summary.median_abs_error, 100 * max_median)
+                           100 * judged.summary.median_abs_error, 100 * *max_median)
                    .c_str(),
                stderr);
     exit_code = exit_limit_missed;
@@ -140,12 +154,21 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "of the report; default: by the suffix of --report, else text")
       ->check(CLI::IsMember({"text", "json"}).description(""))
       ->type_name("text|json");
+  std::vector<std::string> collectives;
+  for (const auto one : nccl_collectives()) collectives.emplace_back(to_string(one));
+  command
+      ->add_option("--benchmark", options->benchmark,
+                   "with --suggest: collective of nccl-tests logs that do not say theirs")
+      ->check(CLI::IsMember(collectives))
+      ->type_name("NAME");
   command->add_option("--hold-out-every", options->hold_out_every, "do not fit every N-th size, instead of the file's")
       ->check(CLI::Range(2, 1000))
       ->type_name("N");
   command->add_option("--hold-out-ranks", options->hold_out_ranks, "do not fit logs of so many ranks")
+      ->check(whole_number(1'000'000, 1))
       ->type_name("N...");
   command->add_option("--hold-out-hosts", options->hold_out_hosts, "do not fit logs of so many hosts")
+      ->check(whole_number(1'000'000, 1))
       ->type_name("N...");
   command->add_flag("--quick", options->is_quick, "do not fit again without each count");
   command->add_flag("-q,--quiet", options->is_quiet, "no progress on standard error");

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <limits>
 
 #include "fabricast/check.hpp"
 
@@ -39,7 +41,10 @@ extern "C" void on_termination(int signal) {
 
 Duration parse_time(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::time);
-  if (!parsed.ok) throw CLI::ValidationError("time", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));
+  if (!parsed.ok)
+    throw CLI::ValidationError("--sample", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));
+  constexpr double k_least = 1e-9;  // nothing in a fabric changes faster
+  if (parsed.value < k_least) throw CLI::ValidationError("--sample", fmt::format("'{}' is shorter than 1 ns", text));
   return from_seconds(parsed.value);
 }
 
@@ -78,6 +83,19 @@ void catch_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
+CLI::Validator whole_number(std::uint64_t high, std::uint64_t low) {
+  const auto check = [low, high](std::string& text) {
+    std::uint64_t value = 0;
+    const auto end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    const bool is_whole = read.ec == std::errc{} && read.ptr == end;
+    return is_whole && low <= value && value <= high
+               ? std::string()
+               : fmt::format("'{}' is not a whole number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, "");
+}
+
 void add_simulation_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--parameters", options.parameter_files,
                  "parameter file, after the shipped ones and the scenario's own (repeatable)")
@@ -87,7 +105,9 @@ void add_simulation_options(CLI::App& app, CommonOptions& options) {
                  "change one value: workload.gpus=8, topology.hosts.node.count=4 (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")->type_name("N");
+  app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")
+      ->check(whole_number(std::numeric_limits<std::uint64_t>::max()))
+      ->type_name("N");
   app.add_option("--fidelity", options.fidelity,
                  "engine; auto is fluid and says where packets would change the answer; default fluid")
       ->check(CLI::IsMember({"fluid", "packet", "auto"}).description(""))
@@ -223,12 +243,27 @@ std::optional<Bytes> parse_size(const std::string& text) {
   throw CLI::ValidationError("size", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));
 }
 
-std::optional<double> parse_share(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() && value >= 0 && std::strcmp(end, "%") == 0) return value / 100;
-  if (end != text.c_str() && value >= 0 && *end == '\0') return value;
-  throw CLI::ValidationError("limit", fmt::format("'{}' is not a share: write 10% or 0.1", text));
+double parse_share(const std::string& option, const std::string& text) {
+  const bool is_percent = text.ends_with('%');
+  const auto digits = is_percent ? text.substr(0, text.size() - 1) : text;
+  const auto parsed = parse_quantity(digits, Dimension::number);
+  const auto refuse = [&](const std::string& why) {
+    throw CLI::ValidationError(option, fmt::format("'{}' {}: write 10% or 0.1", text, why));
+  };
+  if (!parsed.ok) refuse("is not a share");
+  const double share = is_percent ? parsed.value / 100 : parsed.value;
+  if (share < 0) refuse("is negative");
+  // A gate that everything passes is no gate; 10 is more likely 10 % than a thousand.
+  if (share > 1) refuse(fmt::format("is {:.6g} %, a limit is 100 % at most", 100 * share));
+  return share;
+}
+
+std::optional<double> parse_limit(const std::string& option, const std::optional<std::string>& text) {
+  return text ? std::optional(parse_share(option, *text)) : std::nullopt;
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? std::string("the value is empty") : ""; }, "");
 }
 
 }  // namespace fabricast::cli

@@ -104,7 +104,12 @@ void add_source_lines(Diagnostics& found);
 /// Text as given on the command line, to bytes: our grammar, and nccl-tests' `128M` with a warning.
 std::optional<Bytes> parse_size(const std::string& text);
 /// `10%` or `0.1` to a fraction.
-std::optional<double> parse_share(const std::string& text);
+double parse_share(const std::string& option, const std::string& text);
+/// Absent when the option is not given; a text that is no share from 0 to 1 is refused.
+std::optional<double> parse_limit(const std::string& option, const std::optional<std::string>& text);
+/// Checks of option values: a whole number within bounds; not the empty text.
+CLI::Validator whole_number(std::uint64_t high, std::uint64_t low = 0);
+CLI::Validator not_empty();
 
 extern const char* const k_version;
 

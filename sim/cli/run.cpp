@@ -130,6 +130,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command
       ->add_option("--explain", options->explain,
                    "split the time of one size (64MiB) or client (its name) into terms that add up to it")
+      ->check(not_empty())
       ->type_name("SIZE|NAME");
   command
       ->add_option("--trace", options->trace, "write terms, flows, pauses, queues and rates as a Chrome/Perfetto trace")
@@ -141,6 +142,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command
       ->add_option("--sample", options->sample_interval,
                    "packet engine: queues and rates this often; default none, 10 us with --trace and HTML")
+      ->check(not_empty())
       ->type_name("TIME");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

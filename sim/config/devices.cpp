@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/ranges.hpp"
 #include "base/sha256.hpp"
 #include "config/embedded.hpp"
 #include "config/schema.hpp"
@@ -47,10 +49,16 @@ double value_of(const Node& node, Dimension dimension, const std::string& what, 
 
 /// Names whose dot starts the parameters of a software layer.
 bool is_software_layer(const std::string& name) {
-  const std::vector<std::string> layers{"cuda",       "dcqcn",   "gdrcopy",  "gpu",   "host",  "lossless",
-                                        "mig",        "migration", "model",  "mpi",   "nccl",  "pcie",
-                                        "remote_gpu", "tcp",     "verbs",    "vgpu",  "virtualization"};
+  const std::vector<std::string> layers{"cuda",       "dcqcn",     "gdrcopy", "gpu",  "host",          "lossless",
+                                        "mig",        "migration", "model",   "mpi",  "nccl",          "pcie",
+                                        "remote_gpu", "tcp",       "verbs",   "vgpu", "virtualization"};
   return std::find(layers.begin(), layers.end(), name) != layers.end();
+}
+
+/// Layers all of whose parameters are shipped; a more exact name of one begins with it.
+bool is_closed_layer(const std::string& name) {
+  constexpr std::array<std::string_view, 5> k_layers{"cuda", "gdrcopy", "mpi", "nccl", "verbs"};
+  return std::find(k_layers.begin(), k_layers.end(), name) != k_layers.end();
 }
 
 void check_name(const Node& node, Diagnostics& faults) {
@@ -101,6 +109,23 @@ void check_range(const Node& node, const Parameter& parameter, const DeviceField
 
 }  // namespace
 
+namespace {
+
+/// A value, or an end of its interval, that no machine has. The interval of a fit may reach past the range.
+void check_legal(const Node& node, double value, const Parameter& parameter, const std::string& what, bool is_end,
+                 Diagnostics& faults) {
+  constexpr double k_past = 10;
+  auto range = range_of(parameter.name, parameter.dimension);
+  if (is_end) range = {0, k_past * range.high, range.what, range.is_declared};
+  if (range.holds(value)) return;
+  auto hint = fmt::format("give {}: {}", range.what, to_string(range, parameter.dimension));
+  const bool is_percent = range.high == 1 && value > 1 && value <= 100;
+  if (is_percent) hint += fmt::format("; {} % is written {:.6g}", node.scalar, value / 100);
+  faults.push_back(node.error(fmt::format("{} is {}, outside its range", what, node.scalar), hint));
+}
+
+}  // namespace
+
 Parameter read_parameter(const std::string& name, const Node& node, const Dimension* dimension, Diagnostics& faults) {
   Parameter parameter;
   parameter.name = name;
@@ -109,8 +134,13 @@ Parameter read_parameter(const std::string& name, const Node& node, const Dimens
   parameter.dimension = dimension != nullptr ? *dimension : dimension_of(value->scalar);
   const auto read = [&](const char* key, double fallback) {
     const auto* found = node.find(key);
-    return found == nullptr ? fallback
-                            : value_of(*found, parameter.dimension, fmt::format("'{}' of '{}'", key, name), faults);
+    if (found == nullptr) return fallback;
+    const auto before = faults.size();
+    const auto what = fmt::format("'{}' of '{}'", key, name);
+    const double read_value = value_of(*found, parameter.dimension, what, faults);
+    if (faults.size() == before)
+      check_legal(*found, read_value, parameter, what, key != std::string_view("value"), faults);
+    return read_value;
   };
   parameter.value = read("value", 0);
   parameter.low = read("low", parameter.value);
@@ -153,9 +183,10 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
                                        near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
         continue;
       }
+      const auto before = faults.size();
       entry.values.push_back(
           read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
-      check_range(one.value, entry.values.back(), *field, faults);
+      if (faults.size() == before) check_range(one.value, entry.values.back(), *field, faults);
     }
   }
   check_complete(document, entry, faults);
@@ -230,6 +261,31 @@ ParameterSet read_parameters(const Node& document, Diagnostics& faults) {
   for (const auto& entry : document.find("parameters")->entries)
     set.set(read_parameter(entry.key.scalar, entry.value, nullptr, faults));
   return set;
+}
+
+void check_against(const ParameterSet& known, const ParameterSet& added, Diagnostics& faults) {
+  for (const auto& [name, parameter] : added.all()) {
+    const auto layer = name.substr(0, name.find('.'));
+    auto parent = name;
+    while (!known.contains(parent) && parent.find('.') != std::string::npos) parent.resize(parent.rfind('.'));
+    const auto* like = known.find(parent);
+    auto fault = make_error("");
+    fault.location = parameter.location;
+    if (like != nullptr && like->dimension != parameter.dimension && parameter.value != 0) {
+      fault.message = fmt::format("'{}' is a {}, a {} is expected", name, to_string(parameter.dimension),
+                                  to_string(like->dimension));
+      fault.notes.push_back({"write the value with its unit, as `fabricast list parameters` shows it", {}});
+      faults.push_back(std::move(fault));
+    } else if (like == nullptr && is_closed_layer(layer)) {
+      std::vector<std::string> names;
+      for (const auto& [one, unused] : known.all()) names.push_back(one);
+      const auto near = nearest_name(name, names);
+      fault.severity = Severity::warning;
+      fault.message = fmt::format("no model reads '{}'", name);
+      if (!near.empty()) fault.notes.push_back({fmt::format("did you mean '{}'?", near), {}});
+      faults.push_back(std::move(fault));
+    }
+  }
 }
 
 ParameterSet shipped_parameters(Diagnostics& faults) {

@@ -38,6 +38,10 @@ class DeviceLibrary {
   std::map<std::string, Entry> entries_;
 };
 
+/// Parameters that override `known` ones: of the same dimension; of the closed software layers only known names, or
+/// more exact ones of them.
+void check_against(const ParameterSet& known, const ParameterSet& added, Diagnostics& faults);
+
 /// Shipped parameters of software layers (models/params).
 ParameterSet shipped_parameters(Diagnostics& faults);
 

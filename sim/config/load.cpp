@@ -73,7 +73,16 @@ class Loader {
     ParameterSet set;
     const auto node = parse(path);
     if (node && check(*node, "parameters")) set = config::read_parameters(*node, faults);
+    if (node) parameter_files_.push_back(*node);
     return set;
+  }
+
+  /// Faults of parameters beside others, with the text of their line.
+  void add_parameter_faults(Diagnostics found) {
+    std::vector<const Node*> documents;
+    for (const auto& file : parameter_files_) documents.push_back(&file);
+    add_source_lines(found, documents);
+    faults.insert(faults.end(), found.begin(), found.end());
   }
 
   /// `file` is the path by which relative device files are found.
@@ -140,13 +149,22 @@ class Loader {
       }
     }
   }
+
+ private:
+  std::vector<Node> parameter_files_;
 };
 
 ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read,
                                const std::vector<std::string>& files) {
   auto set = config::shipped_parameters(loader.faults);
-  set.merge(read.device_parameters);
-  for (const auto& file : files) set.merge(loader.parameters(file));
+  const auto add = [&](const ParameterSet& added) {
+    Diagnostics found;
+    config::check_against(set, added, found);
+    loader.add_parameter_faults(std::move(found));
+    set.merge(added);
+  };
+  add(read.device_parameters);
+  for (const auto& file : files) add(loader.parameters(file));
   return set;
 }
 
@@ -161,6 +179,7 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
   auto read = loader.topology(*node, path);
   if (!read || has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto parameters = merged_parameters(loader, *read, parameter_files);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto topology = build_topology(read->spec, parameters, read->types);
   loader.note_built(topology, *read, parameters, {&*node});
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
@@ -198,6 +217,7 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   auto files = scenario->parameter_files;
   files.insert(files.end(), parameter_files.begin(), parameter_files.end());
   auto parameters = merged_parameters(loader, *read, files);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
   auto topology = build_topology(read->spec, parameters, read->types);
   loader.note_built(topology, *read, parameters, {&*node, &*topology_node});
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());

@@ -28,6 +28,12 @@ std::optional<double> plain_number(const std::string& text) {
   return parsed.value;
 }
 
+/// Whether the text ends in a unit of the dimension, whatever its number.
+bool has_unit(const std::string& text, Dimension dimension) {
+  const auto blank = text.find(' ');
+  return blank != std::string::npos && parse_quantity("1" + text.substr(blank), dimension).ok;
+}
+
 bool read_slot(const std::string& text, int& generation, int& width) {
   char end = 0;
   return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 &&
@@ -230,7 +236,13 @@ class Checker {
 
   void check_number_or_quantity(const Node& node, const std::string& what) {
     for (const auto dimension : {Dimension::number, Dimension::bytes, Dimension::time, Dimension::bandwidth}) {
-      if (parse_quantity(node.scalar, dimension).ok) return;
+      const auto parsed = parse_quantity(node.scalar, dimension);
+      if (parsed.ok) return;
+      const auto says = [&](const char* words) { return parsed.error.find(words) != std::string::npos; };
+      // Of this dimension by its unit, but none of its values.
+      if (dimension != Dimension::number && (says("' is negative") || says("out of range")) &&
+          has_unit(node.scalar, dimension))
+        return faults_.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
     }
     const auto parsed = parse_quantity(node.scalar, Dimension::bandwidth);
     faults_.push_back(

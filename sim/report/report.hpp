@@ -76,6 +76,8 @@ struct Validated {
   std::string scenario;
   const WorkloadPrediction* workload = nullptr;  ///< what the logs were compared with
   const Provenance* provenance = nullptr;
+  std::vector<SettingEffect> settings;  ///< that would explain the logs, nearest first
+  int num_tried = 0;                    ///< settings tried; 0 = the forecast holds, or nothing was to be tried
 };
 std::string validation_text(const Validated& validated);
 std::string validation_json(const Validated& validated);

@@ -22,14 +22,43 @@ std::string summary_line(const ValidationSummary& s) {
       100 * s.interval_coverage);
 }
 
-std::string explanation_line(const Validation& log) {
-  if (!log.explanation) return "";
+/// Not beside a setting that explains more: the term would be the wrong place to look.
+std::string explanation_line(const Validation& log, bool has_setting) {
+  if (!log.explanation || has_setting) return "";
   const auto& e = *log.explanation;
   std::string sizes;
   for (const auto size : e.worst_sizes) sizes += (sizes.empty() ? "" : ", ") + to_string(size);
   return fmt::format(
       "# most of the error goes when the time of {} is {:.2f} times as long: median {:.1f}%; worst at {}\n",
       e.parameter, e.factor, 100 * e.median_abs_error, sizes);
+}
+
+/// What would explain the logs together; says so when nothing does.
+std::string settings_lines(const Validated& validated) {
+  if (validated.num_tried == 0) return "";
+  if (validated.settings.empty())
+    return fmt::format("# settings: {} tried, none stands out as an explanation of the error\n", validated.num_tried);
+  std::string out =
+      fmt::format("# settings: {} tried; measured under one of these, most likely the first?\n", validated.num_tried);
+  for (const auto& one : validated.settings)
+    out +=
+        fmt::format("#   {}: median |error| {:.1f}% -> {:.1f}%, in band {:.0f}% -> {:.0f}%\n", one.setting,
+                    100 * one.median_before, 100 * one.median_after, 100 * one.inside_before, 100 * one.inside_after);
+  return out;
+}
+
+Json settings_json(const Validated& validated) {
+  auto out = Json::array();
+  for (const auto& one : validated.settings) {
+    out.push_back({{"setting", one.setting},
+                   {"median_abs_error_before", one.median_before},
+                   {"median_abs_error", one.median_after},
+                   {"mean_log_error_before", one.mean_before},
+                   {"mean_log_error", one.mean_after},
+                   {"interval_coverage_before", one.inside_before},
+                   {"interval_coverage", one.inside_after}});
+  }
+  return out;
 }
 
 /// One line when all agree, else one per size that differs.
@@ -102,12 +131,12 @@ std::string validation_text(const Validated& validated) {
                          point.high.us(), point.is_inside_band ? "yes" : "no");
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
-    out += explanation_line(log);
+    out += explanation_line(log, !validated.settings.empty());
     out += choice_lines(log);
     for (const auto& warning : log.warnings) out += fmt::format("# note: {}\n", warning.message);
   }
   if (validated.logs.size() > 1) out += fmt::format("# all logs: {}\n", summary_line(validated.overall));
-  return out;
+  return out + settings_lines(validated);
 }
 
 std::string validation_json(const Validated& validated) {
@@ -116,6 +145,8 @@ std::string validation_json(const Validated& validated) {
   out.update(provenance_json(*validated.provenance));
   out["num_ranks"] = validated.workload->num_ranks;
   out["num_hosts"] = validated.workload->num_hosts;
+  out["num_settings_tried"] = validated.num_tried;
+  out["settings"] = settings_json(validated);
   out["logs"] = Json::array();
   for (const auto& log : validated.logs) {
     auto item = summary_json(log.summary);
@@ -131,7 +162,7 @@ std::string validation_json(const Validated& validated) {
                                 {"is_inside_band", point.is_inside_band},
                                 {"is_extrapolated", is_extrapolated(*validated.workload, point.size)}});
     }
-    if (log.explanation) {
+    if (log.explanation && validated.settings.empty()) {
       item["explanation"] = {{"parameter", log.explanation->parameter},
                              {"factor", log.explanation->factor},
                              {"median_abs_error", log.explanation->median_abs_error}};

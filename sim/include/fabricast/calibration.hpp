@@ -154,9 +154,10 @@ Diagnostics check_calibration(const Calibration& calibration);
 
 /// A calibration file for these logs on this topology, from their headers: an entry for each workload, and the
 /// parameters that these data can determine. Paths are written relative to `folder`, where the file will be; empty =
-/// the working directory. It runs as it is; comments say what the logs leave open.
+/// the working directory. It runs as it is; comments say what the logs leave open. `benchmark` is that of nccl-tests
+/// logs that do not say theirs.
 Result<std::string> suggest_calibration(const std::string& topology_file, const std::vector<std::string>& logs,
-                                        const std::string& folder = {});
+                                        const std::string& folder = {}, std::optional<Benchmark> benchmark = {});
 
 /// A parameter file (schema fabricast/parameters/1) with the report's fitted values.
 std::string parameters_yaml(const CalibrationReport& report);

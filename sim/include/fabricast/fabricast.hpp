@@ -9,6 +9,7 @@
 #include "fabricast/parameters.hpp"
 #include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
+#include "fabricast/setting_hints.hpp"
 #include "fabricast/simulate.hpp"
 #include "fabricast/topology.hpp"
 #include "fabricast/units.hpp"

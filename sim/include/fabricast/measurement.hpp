@@ -84,6 +84,13 @@ struct MeasuredRank {
   std::string device_name;
 };
 
+/// What NCCL's lines (NCCL_DEBUG=INFO) say that it used: "via P2P/CUMEM", "via SHM/direct", "via NET/IB/0/GDRDMA",
+/// "via NET/Socket/0", "NVLS multicast support is available".
+struct NcclSeen {
+  std::optional<bool> nvls;  ///< multicast available; absent when no line says so
+  bool has_p2p = false, has_shm = false, has_ib = false, has_gdr = false, has_socket = false;
+};
+
 /// What the log says of how it was taken. Absent = not printed.
 struct MeasuredHeader {
   std::string tool_version;      ///< "2.19.6", "7.2"
@@ -113,6 +120,7 @@ struct MeasuredHeader {
   std::optional<int> gpus_per_thread;  ///< nccl-tests nGpus
   std::optional<int> iterations, warmup_iterations, aggregated_iterations;
   std::optional<bool> is_blocking;
+  NcclSeen nccl_seen;
   std::map<std::string, std::string> environment;  ///< settings of NCCL, UCX and MPI that the log names
 };
 
@@ -197,6 +205,9 @@ std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, con
 
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);
+
+/// The collectives of nccl-tests that are forecast.
+const std::vector<Benchmark>& nccl_collectives();
 
 /// Says which collective a table of nccl-tests is of; ranks and bus bandwidths follow.
 void set_benchmark(MeasuredLog& table, Benchmark benchmark);

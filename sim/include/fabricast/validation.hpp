@@ -49,6 +49,14 @@ struct Explanation {
   std::vector<Bytes> worst_sizes;  ///< up to five, largest error first
 };
 
+/// A setting under which the forecast comes clearly nearer to the measured logs; fractions.
+struct SettingEffect {
+  std::string setting;  ///< as --set takes it: "software.nccl.nvls=on"; several are joined by blanks
+  double median_before = 0, median_after = 0;  ///< median error of all points
+  double mean_before = 0, mean_after = 0;      ///< mean |ln(predicted / measured)|, by which settings are ranked
+  double inside_before = 0, inside_after = 0;  ///< share of points inside the band
+};
+
 /// NCCL's own choice for a size, from its tuning lines, beside the prediction's.
 struct ChoicePoint {
   Bytes size;

@@ -152,8 +152,8 @@ TEST_CASE("NVLink and the second socket need all their values or none") {
 TEST_CASE("values no device can have are refused") {
   auto gpu = k_gpu_values;
   gpu["pcie_generation"] = "9";
-  CHECK(says(faults_of_device("mine", "gpu", gpu), "'mine.pcie_generation' is 9\n"));
-  CHECK(says(faults_of_device("mine", "gpu", gpu), "note: give 1 to 6"));
+  CHECK(says(faults_of_device("mine", "gpu", gpu), "'value' of 'mine.pcie_generation' is 9, outside its range\n"));
+  CHECK(says(faults_of_device("mine", "gpu", gpu), "note: give a generation: 1 to 6"));
   gpu["pcie_generation"] = "4";
   gpu["memory_bandwidth"] = "0 GB/s";
   CHECK(says(faults_of_device("mine", "gpu", gpu), "'mine.memory_bandwidth' is 0 GB/s"));

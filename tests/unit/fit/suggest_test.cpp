@@ -235,3 +235,51 @@ TEST_CASE("a log that the topology cannot run is left out with the reason; none 
   REQUIRE_FALSE(none.has_value());
   CHECK(has(render(none.error()), "4 GPUs asked for"));
 }
+
+TEST_CASE("a plain log is suggested by what its rows say, or by --benchmark where they leave it open") {
+  const Folder folder("suggest-plain");
+  std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n" + k_two_gpus;
+  const auto checked = folder.write("job-1.txt", text + rows(16, 200e3));
+  CHECK(has(suggestion(folder, "h200-8gpu-vm", {checked}), "workload: {benchmark: all_reduce_perf, gpus: 2"));
+  // Unchecked, two ranks: all-reduce and send-receive look alike.
+  auto unchecked = rows(16, 200e3);
+  for (auto at = unchecked.find(" 0\n"); at != std::string::npos; at = unchecked.find(" 0\n", at))
+    unchecked.replace(at, 3, " N/A\n");
+  for (auto at = unchecked.find(" 0 "); at != std::string::npos; at = unchecked.find(" 0 ", at))
+    unchecked.replace(at, 3, " N/A ");
+  const auto open = folder.write("job-2.txt", text + unchecked);
+  const auto refused = suggest_calibration(topology("h200-8gpu-vm"), {open}, folder.path.string());
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(has(render(refused.error()),
+            "the log does not say which collective it is of, by its columns all_reduce_perf or "
+            "sendrecv_perf; name it by --benchmark"));
+  const auto named =
+      suggest_calibration(topology("h200-8gpu-vm"), {open}, folder.path.string(), Benchmark::sendrecv_perf);
+  REQUIRE(named.has_value());
+  CHECK(has(*named, "workload: {benchmark: sendrecv_perf, gpus: 2"));
+  run(folder, *named);
+}
+
+TEST_CASE("what NCCL's own lines say becomes keys, unless the environment says otherwise") {
+  const Folder folder("suggest-seen");
+  const auto suggested = [&](const std::string& lines) {
+    const auto log = folder.write("a.txt", nccl_log(lines, k_two_gpus));
+    return logs_part(suggestion(folder, "h200-8gpu-vm", {log}));
+  };
+  CHECK(has(suggested("n:1:1 [0] NCCL INFO NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)\n"),
+            "nvls: on"));
+  CHECK(has(suggested("n:1:1 [0] NCCL INFO NVLS multicast support is not available on dev 0\n"), "nvls: off"));
+  CHECK(has(
+      suggested("$ NCCL_NVLS_ENABLE=0 ./all_reduce_perf\nn:1:1 [0] NCCL INFO NVLS multicast support is available\n"),
+      "nvls: off"));
+  CHECK(has(suggested("$ NCCL_NVLS_ENABLE=1 ./all_reduce_perf\n"), "nvls: on"));
+  CHECK_FALSE(has(suggested("$ NCCL_NVLS_ENABLE=2 ./all_reduce_perf\n"), "nvls"));
+  CHECK(has(suggested("n:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"), "p2p: off"));
+  CHECK_FALSE(has(suggested("n:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+                            "n:1:1 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via SHM/direct/direct\n"),
+                  "p2p: off"));
+  CHECK(has(suggested("n:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0\n"), "transport: tcp"));
+  CHECK(has(suggested("n:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n"), "gpudirect_rdma: off"));
+  CHECK_FALSE(
+      has(suggested("n:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"), "gpudirect_rdma"));
+}

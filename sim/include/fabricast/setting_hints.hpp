@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which setting would explain a measured log: the scenario is forecast again with each of the settings that are often
+// other than its writer thinks (peer access, NVLink SHARP, release, algorithm, GPUDirect RDMA, redirecting switches,
+// number of HCAs, MTU ...), and those that bring the forecast clearly nearer are named, nearest first.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabricast/load.hpp"
+#include "fabricast/simulate.hpp"
+#include "fabricast/validation.hpp"
+
+namespace fabricast {
+
+/// One way in which a scenario may differ from what was measured.
+struct SettingChange {
+  std::string name;  ///< "software.nccl.nvls=on"
+  std::vector<Setting> settings;
+};
+
+/// What to try for a scenario; a change that says what is so already does no harm.
+std::vector<SettingChange> settings_to_try(const Scenario& scenario, const TopologySpec& topology);
+
+/// The scenario's first workload under one change.
+struct ChangedForecast {
+  std::string setting;
+  WorkloadPrediction prediction;
+};
+
+/// Forecasts `sizes` of the scenario file under every change; changes that cannot be forecast are left out.
+std::vector<ChangedForecast> forecast_changes(const std::string& scenario_file,
+                                              const std::vector<std::string>& parameter_files,
+                                              const std::vector<Setting>& settings, const std::vector<Bytes>& sizes,
+                                              const SimulateOptions& options = {});
+
+/// The changes that explain the logs, nearest first, at most five. A change explains them when more points lie outside
+/// the present band than a band leaves out, the mean of |ln(predicted / measured)| falls to 60 % or less and by five
+/// hundredths or more, and clearly more points lie inside the changed forecast's band.
+std::vector<SettingEffect> explaining_settings(const WorkloadPrediction& present,
+                                               const std::vector<ChangedForecast>& changed,
+                                               const std::vector<MeasuredLog>& logs);
+
+}  // namespace fabricast

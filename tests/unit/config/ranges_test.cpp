@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every parameter and device field has a legal range; a file, an inline parameter and --set are held to it, with the
+// line and what to write instead.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/ranges.hpp"
+#include "config/schema.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+std::string parameter_file(const std::string& entry) {
+  return "schema: fabricast/parameters/1\nname: p\nparameters:\n  " + entry + "\n";
+}
+
+/// What a parameter file of one entry is refused with; empty when it is read.
+std::string refusal(const std::string& entry) {
+  const auto read = load_parameters(test::write_file("p.yaml", parameter_file(entry)));
+  return read ? "" : test::shown(read.error());
+}
+
+}  // namespace
+
+TEST_CASE("every shipped parameter and catalogue value lies in its range, and no number is bounded by accident") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  for (const auto& [name, parameter] : catalogue->parameters.all()) {
+    CAPTURE(name);
+    CAPTURE(parameter.value);
+    const auto range = range_of(name, parameter.dimension);
+    CHECK(range.holds(parameter.value));
+    CHECK(range.low >= 0);
+    CHECK(std::isfinite(range.high));
+    CHECK_FALSE(range.what.empty());
+    if (parameter.dimension == Dimension::number) CHECK(range.is_declared);
+  }
+}
+
+TEST_CASE("every field of every device kind has a range of its dimension") {
+  for (const auto& kind : config::device_kinds()) {
+    for (const auto& field : config::device_fields(kind)) {
+      CAPTURE(kind);
+      CAPTURE(field.name);
+      const auto range = range_of("device." + std::string(field.name), field.dimension);
+      CHECK(range.low < range.high);
+      if (field.dimension == Dimension::number) CHECK(range.is_declared);
+      if (field.high < 1e299) CHECK(range.high <= std::max(field.high, 100.0));
+    }
+  }
+}
+
+TEST_CASE("no parameter accepts what no machine has") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  for (const auto& [name, parameter] : catalogue->parameters.all()) {
+    CAPTURE(name);
+    const auto range = range_of(name, parameter.dimension);
+    for (const double value : {-1.0, -1e-9, 1e300, std::numeric_limits<double>::infinity(), std::nan("")})
+      CHECK_FALSE(range.holds(value));
+    const bool is_share = name.ends_with("_share") || name.ends_with("_efficiency");
+    if (is_share) CHECK_FALSE(range.holds(98));
+  }
+}
+
+TEST_CASE("the bounds themselves are legal and what lies just outside is not") {
+  const auto share = range_of("connectx-6.payload_efficiency", Dimension::number);
+  CHECK(share.holds(1));
+  CHECK(share.holds(0.01));
+  CHECK_FALSE(share.holds(1.0001));
+  CHECK_FALSE(share.holds(0));
+  const auto time = range_of("nccl.base_time.ring.ll", Dimension::time);
+  CHECK(time.holds(0));
+  CHECK(time.holds(10));
+  CHECK_FALSE(time.holds(10.1));
+  const auto rate = range_of("connectx-6.rate", Dimension::bandwidth);
+  CHECK_FALSE(rate.holds(0));
+  CHECK(rate.holds(1e3));
+  CHECK(rate.holds(1e15));
+  CHECK_FALSE(rate.holds(1.1e15));
+  CHECK(range_of("mpi.open-mpi-ucx.flow_bandwidth", Dimension::bandwidth).holds(0));
+  CHECK(range_of("migration.limit", Dimension::time).holds(100));
+  CHECK(range_of("nccl.p2p_chunk", Dimension::bytes).low == 1);
+  CHECK(to_string(rate, Dimension::bandwidth) == "1 kB/s to 1000 TB/s");
+  CHECK(to_string(time, Dimension::time) == "0 s to 10 s");
+  CHECK(to_string(share, Dimension::number) == "0.01 to 1");
+}
+
+TEST_CASE("a parameter file outside a range is refused with its line, what was found and what to give") {
+  const auto percent = refusal("connectx-6.payload_efficiency: {value: 98, source: me}");
+  CHECK(says(percent, "p.yaml:4:"));
+  CHECK(says(percent, "error: 'value' of 'connectx-6.payload_efficiency' is 98, outside its range"));
+  CHECK(says(percent, "give a share above 0: 0.01 to 1; 98 % is written 0.98"));
+  CHECK(says(refusal("nccl.payload_share.ll: {value: -1, source: me}"), "is -1, outside its range"));
+  CHECK(says(refusal("nccl.local_work.all_reduce.ll: {value: 1e300, source: me}"), "is 1e300, outside its range"));
+  CHECK(says(refusal("nccl.base_time.ring.ll: {value: 20 s, source: me}"), "give a time: 0 s to 10 s"));
+  CHECK(says(refusal("connectx-6.rate: {value: 0 B/s, source: me}"), "give a rate above 0"));
+  CHECK(says(refusal("nccl.local_work.all_reduce.ll: {value: 1, low: 0.5, high: 1e300, source: me}"),
+             "'high' of 'nccl.local_work.all_reduce.ll' is 1e300"));
+  CHECK(says(refusal("anything.else: {value: 1e12, source: me}"), "outside its range"));
+  CHECK(refusal("connectx-6.payload_efficiency: {value: 0.98, source: me}").empty());
+  // A fit's interval may reach past the range.
+  CHECK(refusal("nccl.nvlink_store_share.simple: {value: 0.95, low: 0.9, high: 1.02, source: fit}").empty());
+}
+
+TEST_CASE("a device file outside a range is refused with its line") {
+  const std::string text =
+      "schema: fabricast/device/1\nname: my-hca\nkind: hca\nvalues:\n  rate: {value: 100 Gb/s, source: own}\n"
+      "  pcie_generation: {value: 4, source: own}\n  pcie_width: {value: 16, source: own}\n"
+      "  latency: {value: 0.6 us, source: own}\n  mtu: {value: 4096, source: own}\n"
+      "  packet_header: {value: 30, source: own}\n";
+  const auto faults = [&](const std::string& line) {
+    const auto device = load_device(test::write_file("d.yaml", text + "  " + line + "\n"));
+    return device ? std::string() : test::shown(device.error());
+  };
+  CHECK(faults("payload_efficiency: {value: 0.9, source: own}").empty());
+  CHECK(says(faults("payload_efficiency: {value: 98, source: own}"), "d.yaml:11:"));
+  CHECK(says(faults("message_rate: {value: -3, source: own}"), "outside its range"));
+  CHECK(says(faults("post_gap: {value: 100 s, source: own}"), "give a time"));
+  CHECK(says(faults("ports: {value: 0, source: own}"), "give a count: 1 to 65536"));
+}
+
+TEST_CASE("a parameter of another dimension than the shipped one is refused, an unknown one is a warning") {
+  const auto load = [](const std::string& entry) {
+    const auto file = test::write_file("p.yaml", parameter_file(entry));
+    const auto topology = std::string(FABRICAST_SOURCE_DIR) + "/topologies/hgx-a100.yaml";
+    return load_topology(topology, {file});
+  };
+  const auto wrong = load("nccl.base_time.ring.ll: {value: 6.6, source: me}");
+  REQUIRE_FALSE(wrong);
+  CHECK(says(test::shown(wrong.error()), "'nccl.base_time.ring.ll' is a number, a time is expected"));
+  const auto more_exact = load("nccl.base_time.ring.ll.blackwell: {value: 6.6 GB/s, source: me}");
+  REQUIRE_FALSE(more_exact);
+  CHECK(says(test::shown(more_exact.error()), "a time is expected"));
+  const auto misspelt = load("nccl.base_tyme.ring.ll: {value: 6.6 us, source: me}");
+  REQUIRE(misspelt);
+  CHECK(says(render(misspelt->warnings), "no model reads 'nccl.base_tyme.ring.ll'"));
+  CHECK(says(render(misspelt->warnings), "did you mean 'nccl.base_time.ring.ll'?"));
+  const auto fine = load("nccl.base_time.ring.ll.blackwell: {value: 6.6 us, source: me}");
+  REQUIRE(fine);
+  CHECK(fine->warnings.empty());
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scatter, outliers, regimes and bands, by hand.
+#include "fit/errors.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "fit/band.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+std::vector<Bytes> sizes(std::size_t n) {
+  std::vector<Bytes> out;
+  for (std::size_t i = 0; i < n; ++i) out.push_back({std::int64_t{1024} << i});
+  return out;
+}
+
+std::vector<CalibrationPoint> points_with(const std::vector<double>& errors) {
+  std::vector<CalibrationPoint> out;
+  const auto all = sizes(errors.size());
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    CalibrationPoint point;
+    point.size = all[i];
+    point.relative_error = errors[i];
+    point.regime = "ring simple";
+    out.push_back(point);
+  }
+  return out;
+}
+
+fit::Forecast forecast(double relative_error, double below, double above, double doublings = 0) {
+  fit::Forecast one;
+  one.point.predicted = from_seconds(1e-3);
+  one.point.measured = from_seconds(1e-3 / (1 + relative_error));
+  one.point.relative_error = relative_error;
+  one.below = below;
+  one.above = above;
+  one.doublings = doublings;
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("a power law has no scatter and one noisy point in the middle has its own") {
+  // t = s^0.7: a straight line in log-log.
+  std::vector<double> straight;
+  for (const auto size : sizes(9)) straight.push_back(std::pow(static_cast<double>(size.value), 0.7));
+  CHECK(fit::noise_floor(sizes(9), straight) == doctest::Approx(0).epsilon(1e-9));
+  // Three points: the one interior point is off its line by ln 1.1; / 0.6745 / sqrt(1.5).
+  auto three = std::vector<double>{straight[0], straight[1] * 1.1, straight[2]};
+  CHECK(fit::noise_floor(sizes(3), three) == doctest::Approx(std::log(1.1) / 0.6745 / std::sqrt(1.5)));
+  CHECK(fit::noise_floor(sizes(2), {1, 2}) == 0);
+  CHECK(fit::noise_floor({}, {}) == 0);
+  // Equal sizes: halfway between the neighbours.
+  CHECK(fit::noise_floor({{8}, {8}, {8}}, {1, 1.21, 1.21}) ==
+        doctest::Approx(0.5 * std::log(1.21) / 0.6745 / std::sqrt(1.5)));
+  // Sizes 0 and 1 are one place on the logarithmic axis: no division by zero.
+  CHECK(std::isfinite(fit::noise_floor({{0}, {1}, {2}}, {1, 1, 1})));
+}
+
+TEST_CASE("an outlier differs from both neighbours in the same direction by more than the limit") {
+  const auto marked = [](const std::vector<double>& errors, double limit) {
+    auto points = points_with(errors);
+    fit::mark_outliers(points, limit);
+    std::vector<bool> out;
+    for (const auto& point : points) out.push_back(point.is_outlier);
+    return out;
+  };
+  CHECK(marked({0, 0.2, 0, 0}, 0.12) == std::vector<bool>{false, true, false, false});
+  CHECK(marked({0, -0.2, 0, 0}, 0.12) == std::vector<bool>{false, true, false, false});
+  CHECK(marked({0, 0.2, 0.4, 0.6}, 0.12) == std::vector<bool>{false, false, false, false});  // a slope
+  CHECK(marked({0, 0.2, 0.1, 0}, 0.12) == std::vector<bool>{false, false, false, false});    // near one neighbour
+  CHECK(marked({0.5, 0, 0, 0.5}, 0.12) == std::vector<bool>{false, false, false, false});    // ends have one neighbour
+}
+
+TEST_CASE("a regime changes where the error steps and stays, and the words tell whose change it is") {
+  auto points = points_with({0, 0.01, 0.31, 0.3, 0.3});
+  auto changes = fit::regime_changes(points, 0.2);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].size == points[2].size);
+  CHECK(changes[0].error_jump == doctest::Approx(0.305 - 0.005));
+  CHECK(changes[0].description == "the measurement changes regime, the model stays with ring simple");
+  points[0].regime = points[1].regime = "ring ll";
+  changes = fit::regime_changes(points, 0.2);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].description == "the model changes from ring ll to ring simple");
+  CHECK(fit::regime_changes(points, 0.31).empty());
+  CHECK(fit::regime_changes(points_with({0, 0, 0.3, 0, 0}), 0.2).empty());  // one bad point
+  CHECK(fit::regime_changes(points_with({0, 0, 0.3}), 0.2).empty());        // too short to stay
+}
+
+TEST_CASE("an error class counts the points inside their bands, ends included") {
+  auto points = points_with({0.1, -0.3, 0.2});
+  for (auto& point : points) {
+    point.low = from_seconds(1e-3);
+    point.high = from_seconds(2e-3);
+  }
+  points[0].measured = from_seconds(1e-3);
+  points[1].measured = from_seconds(2e-3);
+  points[2].measured = from_seconds(2.001e-3);
+  const auto all = fit::error_class("class", points);
+  CHECK(all.name == "class");
+  CHECK(all.summary.num_points == 3);
+  CHECK(all.summary.median_abs_error == doctest::Approx(0.2));
+  CHECK(all.summary.max_abs_error == doctest::Approx(0.3));
+  CHECK(all.summary.interval_coverage == doctest::Approx(2.0 / 3));
+}
+
+TEST_CASE("a band takes the side on which the measurement lies, and never less than the scatter") {
+  // Predicted too slow by 25 %: measured 0.8 of it, distance 0.2 below; the parameters give 0.12 below, 0.5 above.
+  const auto below = forecast(0.25, 0.12, 0.5);
+  CHECK(fit::model_error_of({below}, 0) == doctest::Approx(0.16));  // sqrt(0.2^2 - 0.12^2)
+  // Too fast by 20 %: measured 1.25 of it, 0.25 above.
+  const auto above = forecast(-0.2, 0.5, 0.15);
+  CHECK(fit::model_error_of({above}, 0) == doctest::Approx(0.2));  // sqrt(0.25^2 - 0.15^2)
+  CHECK(fit::model_error_of({above}, 0.3) == doctest::Approx(0.3));
+  CHECK(fit::model_error_of({}, 0.07) == doctest::Approx(0.07));
+  CHECK(fit::model_error_of({below, above}, 0, [](const fit::Forecast& one) { return one.above < 0.2; }) ==
+        doctest::Approx(0.2));
+}
+
+TEST_CASE("extrapolation is what is missing beyond the model's error, by doubling, one doubling at least") {
+  const auto two = forecast(-0.2, 0, 0.15, 2);  // missing 0.2
+  CHECK(fit::extrapolation_error_of({two}, 0.12) == doctest::Approx(0.16 / 2));
+  const auto half = forecast(-0.2, 0, 0.15, 0.5);
+  CHECK(fit::extrapolation_error_of({half}, 0.12) == doctest::Approx(0.16));
+  CHECK(fit::extrapolation_error_of({forecast(-0.2, 0, 0.15, 0)}, 0.12) == -1);
+  CHECK(fit::extrapolation_error_of({two}, 0.5) == 0);
+}
+
+TEST_CASE("a forecast's band adds model and extrapolation to the parameters' own, and ends at zero") {
+  const auto point = fit::with_band(forecast(0, 0.3, 0.4, 3), {0.4, 0.1});
+  // hypot(0.4, 0.3) = 0.5; below hypot(0.3, 0.5) = 0.5831, above hypot(0.4, 0.5) = 0.6403.
+  CHECK(point.low.us() == doctest::Approx(1000 * (1 - 0.583095)));
+  CHECK(point.high.us() == doctest::Approx(1000 * (1 + 0.640312)));
+  CHECK(fit::with_band(forecast(0, 2, 0, 0), {0, 0}).low.ps == 0);
+}
