@@ -74,6 +74,7 @@ class Simulator {
                  options.full_expansion,
                  scenario.host_neighbours,
                  options.fidelity != Fidelity::fluid} {
+    models::set_payload_shares(resources_, parameters);
     prediction_.scenario = scenario.name;
     prediction_.topology = topology.name();
   }

@@ -26,7 +26,7 @@ struct PlanContext {
   bool runs_alone = true;  ///< no other workload: resources that can never bind may be left out of plans
   bool full_expansion = false;
   HostNeighbours neighbours{};  ///< work of others on every host
-  bool with_legs = false;  ///< flows list their network transfers
+  bool with_legs = false;       ///< flows list their network transfers
 };
 
 /// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
@@ -54,6 +54,11 @@ class Planner {
 
 /// The planner for the workload's benchmark, or why it cannot run on this topology.
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload);
+
+/// Network links carry packet headers beside payload: sets what these leave of links between switches and of cables
+/// slower than their HCA (the HCA's own limits say it of the others). Where HCAs of several types meet, the least
+/// share.
+void set_payload_shares(Resources& resources, const ParameterSet& parameters);
 
 /// A term whose time is `times` x a time parameter.
 Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times = 1);
