@@ -3,6 +3,7 @@
 // flow control and benchmarks, with the defaults a user gets.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/clusters.hpp"
@@ -117,5 +118,63 @@ TEST_CASE("uncongested, both engines agree within 1 %: collectives and traffic o
     Random random(seed);
     const int hosts = static_cast<int>(2 + random.next(4));
     check_agreement(random_case(random, hosts, workloads[seed % workloads.size()]).text);
+  }
+}
+
+TEST_CASE("an oversubscribed link between switches carries headers in both engines, and is named as what binds") {
+  const std::vector<std::pair<std::string, std::string>> kinds{
+      {"connectx-4-100g", "switch: sn2700, lossless: {pfc: [3]}"}, {"connectx-4-edr", "switch: sb7800"}};
+  const std::vector<std::string> shapes{"leaf_spine: {leaf_ports: 5, oversubscription: 4, spines: 1, ",
+                                        "fat_tree: {leaf_ports: 5, oversubscription: 4, "};
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const auto& [hca, fabric] = kinds[seed % 2];
+    const auto senders = 2 + random.next(3);
+    const auto mtu = random.pick<int>({1024, 2048, 4096});
+    const auto bytes = 1'000'000 * (4 + random.next(12));
+    std::string flows;
+    for (std::uint64_t f = 0; f < senders; ++f)
+      flows += fmt::format("    - {{from: node{}, to: node{}, bytes: {} B}}\n", f, 4 + f, bytes);
+    const auto text = fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
+        "    - {{name: node, count: 8, host: {{processor: epyc-rome, devices: [{{name: hca0, type: {}, below: socket0, "
+        "pcie: gen3 x16}}]}}}}\n"
+        "  fabric: {{{}{}, mtu: {} B}}}}\nworkload:\n  benchmark: traffic\n  transport: {{congestion_control: none}}\n"
+        "  flows:\n{}",
+        hca, shapes[random.next(2)], fabric, mtu, flows);
+    check_agreement(text);
+    const auto loaded = test::scenario(text);
+    SimulateOptions options;
+    options.with_terms = true;
+    for (const auto fidelity : {Fidelity::fluid, Fidelity::packet}) {
+      options.fidelity = fidelity;
+      const auto row = test::run(loaded, options).workloads[0].rows.at(0);
+      CHECK(row.bottleneck.find("leaf0 -> ") == 0);
+      const double header = hca == "connectx-4-edr" ? 30 : 82;
+      const double law = static_cast<double>(senders * bytes) * (mtu + header) / mtu / 12.5e9;
+      CHECK(row.time.seconds() == doctest::Approx(law).epsilon(0.01));
+      if (fidelity == Fidelity::fluid)
+        CHECK(std::ranges::any_of(row.terms,
+                                  [](const Term& term) { return term.name.find(" leaf0 -> ") != std::string::npos; }));
+    }
+  }
+}
+
+TEST_CASE("an InfiniBand or PFC host slower than its sender takes its own rate, without a limit at the sender") {
+  for (const auto* fabric : {"{switch: qm8700, cable: 5 m}", "{switch: sn4600, cable: 5 m, lossless: {pfc: [3]}}"}) {
+    const bool is_infiniband = std::string(fabric).find("qm8700") != std::string::npos;
+    const std::string host =
+        fmt::format("{{processor: epyc-rome, devices: [{{name: hca0, type: {}, below: socket0, pcie: gen4 x16",
+                    is_infiniband ? "connectx-6-hdr" : "connectx-6-dx-200g");
+    for (const auto* trained : {"gen3 x4", "gen3 x8", "gen1 x8"}) {
+      check_agreement(fmt::format(
+          "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
+          "    - {{name: a, count: 1, host: {}}}]}}}}\n    - {{name: b, count: 1, host: {}, trained: {}}}]}}}}\n"
+          "  fabric: {{single_switch: {}}}\nworkload: {{benchmark: traffic, sizes: [4 KiB, 1 MB, 16 MB], flows: "
+          "[{{from: "
+          "a, to: b}}], transport: {{congestion_control: none}}}}\n",
+          host, host, trained, fabric));
+    }
   }
 }
