@@ -75,8 +75,17 @@ int Resources::extra(Limit limit, DeviceId device, double capacity, const std::s
 }
 
 double Resources::capacity(int resource) const {
-  if (is_link(resource)) return topology_->link_bandwidth(LinkId{resource}).bytes_per_s;
-  return extras_[static_cast<std::size_t>(resource - topology_->num_links())].capacity;
+  if (!is_link(resource)) return extras_[static_cast<std::size_t>(resource - topology_->num_links())].capacity;
+  const double rate = topology_->link_bandwidth(LinkId{resource}).bytes_per_s;
+  const int network = resource - topology_->first_network_link();
+  if (network < 0 || payload_shares_.empty()) return rate;
+  return rate * payload_shares_[static_cast<std::size_t>(network)];
+}
+
+void Resources::set_payload_share(LinkId link, double share) {
+  const int first = topology_->first_network_link();
+  if (payload_shares_.empty()) payload_shares_.assign(static_cast<std::size_t>(topology_->num_links() - first), 1.0);
+  payload_shares_[static_cast<std::size_t>(link.value - first)] = share;
 }
 
 std::string Resources::name(int resource) const {

@@ -125,6 +125,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] Round to_round(const ScheduleRound& scheduled, OperationPlan& plan) const {
     Round round;
     round.repeat = scheduled.repeat;
+    if (scheduled.repeat > 1) round.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     std::map<int, int> sent;
     std::set<int> receivers;

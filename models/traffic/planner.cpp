@@ -28,7 +28,10 @@ class TrafficPlanner final : public Planner {
     round.label = plan.algorithm;
     const bool is_ring = workload_.traffic.pattern == TrafficPattern::ring_all_reduce;
     const auto n = static_cast<std::int64_t>(flows_.size());
-    if (is_ring) round.repeat = 2 * (n - 1);
+    if (is_ring) {
+      round.repeat = 2 * (n - 1);
+      round.order = RepeatOrder::neighbour;
+    }
     plan.has_flow_times = !is_ring;
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const auto bytes = flows_[f].bytes > 0 ? flows_[f].bytes : size.value;

@@ -9,6 +9,9 @@
 #include <unordered_map>
 
 #include "base/assert.hpp"
+#include "engine/dense_flows.hpp"
+#include "engine/host_limits.hpp"
+#include "engine/ring_rounds.hpp"
 #include "engine/simgrid_clock.hpp"
 
 namespace fabricast::engine {
@@ -17,6 +20,7 @@ namespace {
 
 using models::Crossing;
 using models::Flow;
+using models::RepeatOrder;
 using models::Resources;
 using models::Round;
 
@@ -39,43 +43,6 @@ Duration transfer_alone(const Resources& resources, const Flow& flow) {
   const double rate = rate_alone(resources, flow);
   FABRICAST_ASSERT(std::isfinite(rate) && rate > 0, "a flow of {} bytes has rate {}", flow.bytes, rate);
   return ceil_to_ps(flow.bytes / rate);
-}
-
-/// The flows of one run with resources renumbered densely, caps as resources of their own, and, unless `keep_all`,
-/// resources that another one dominates left out.
-struct DenseFlows {
-  std::vector<double> capacities;
-  std::vector<std::vector<Crossing>> crossings;  ///< per flow
-};
-
-DenseFlows make_dense(const Resources& resources, const std::vector<const Flow*>& flows, bool keep_all) {
-  // users[resource] = (flow, times) in flow order; resources with equal users differ only in capacity.
-  std::map<int, std::vector<std::pair<int, int>>> users;
-  for (std::size_t f = 0; f < flows.size(); ++f) {
-    for (const auto& crossing : flows[f]->crossings)
-      users[crossing.resource].emplace_back(static_cast<int>(f), crossing.times);
-  }
-  DenseFlows dense;
-  dense.crossings.resize(flows.size());
-  std::map<std::vector<std::pair<int, int>>, int> by_users;
-  const auto add = [&](const std::vector<std::pair<int, int>>& who, double capacity) {
-    if (!keep_all) {
-      const auto [it, is_new] = by_users.try_emplace(who, static_cast<int>(dense.capacities.size()));
-      if (!is_new) {
-        auto& known = dense.capacities[static_cast<std::size_t>(it->second)];
-        known = std::min(known, capacity);
-        return;
-      }
-    }
-    const int index = static_cast<int>(dense.capacities.size());
-    dense.capacities.push_back(capacity);
-    for (const auto& [flow, times] : who) dense.crossings[static_cast<std::size_t>(flow)].push_back({index, times});
-  };
-  for (const auto& [resource, who] : users) add(who, resources.capacity(resource));
-  for (std::size_t f = 0; f < flows.size(); ++f) {
-    if (std::isfinite(flows[f]->rate_cap)) add({{static_cast<int>(f), 1}}, flows[f]->rate_cap);
-  }
-  return dense;
 }
 
 /// Ends of flows started together on the idle network: latency, then a fair share of what they cross.
@@ -106,6 +73,14 @@ std::vector<Duration> finish_times(const Resources& resources, const std::vector
   return ends;
 }
 
+/// Alone, what holds the critical flow is known without a look at the others.
+void name_bottleneck(const Resources& resources, const Round& round, RoundTiming& timing) {
+  const auto f = timing.critical_flow;
+  const auto transfer = timing.flow_ends[f] - round.flows[f].latency;
+  if (transfer.ps > transfer_alone(resources, round.flows[f]).ps + 2)
+    timing.binding = shared_bottleneck(resources, active_beside(round.flows, timing.flow_ends, f));
+}
+
 RoundTiming time_alone(const Resources& resources, const Round& round, bool keep_all) {
   RoundTiming timing;
   timing.fixed = models::sum(round.fixed);
@@ -122,6 +97,29 @@ RoundTiming time_alone(const Resources& resources, const Round& round, bool keep
   timing.latency = round.flows[timing.critical_flow].latency;
   timing.transfer = *last - timing.latency;
   timing.flow_ends = std::move(ends);
+  name_bottleneck(resources, round, timing);
+  return timing;
+}
+
+bool is_ring(const Round& round) { return round.order == RepeatOrder::neighbour && round.repeat > 1; }
+
+RoundTiming time_ring(const Resources& resources, const Round& round, bool keep_all) {
+  auto timing = time_alone(resources, round, keep_all);
+  std::vector<Duration> latencies;
+  std::vector<Duration> transfers;
+  for (std::size_t f = 0; f < round.flows.size(); ++f) {
+    latencies.push_back(timing.fixed + round.flows[f].latency);
+    transfers.push_back(timing.flow_ends[f] - round.flows[f].latency);
+  }
+  const auto slowest = std::max_element(transfers.begin(), transfers.end());
+  timing.critical_flow = static_cast<std::size_t>(slowest - transfers.begin());
+  name_bottleneck(resources, round, timing);
+  Duration whole = ring_time(latencies, transfers, round.repeat);
+  if (keep_all) {
+    whole = {};
+    for (const auto end : run_tasks(resources, ring_tasks(round))) whole = std::max(whole, end);
+  }
+  describe_ring(round, whole, timing);
   return timing;
 }
 
@@ -129,8 +127,11 @@ OperationTiming run_alone(const Resources& resources, const models::OperationPla
   OperationTiming timing;
   timing.total = models::sum(plan.before);
   for (const auto& round : plan.rounds) {
-    auto one = time_alone(resources, round, options.full_expansion);
-    if (options.full_expansion) {
+    auto one = is_ring(round) ? time_ring(resources, round, options.full_expansion)
+                              : time_alone(resources, round, options.full_expansion);
+    if (is_ring(round)) {
+      timing.total += one.whole;
+    } else if (options.full_expansion) {
       for (std::int64_t i = 1; i < round.repeat; ++i) {
         const auto again = time_alone(resources, round, true);
         timing.total += again.fixed + again.latency + again.transfer;
@@ -147,7 +148,8 @@ OperationTiming run_alone(const Resources& resources, const models::OperationPla
 /// Several jobs on one clock. Rounds of a job follow one another; jobs meet on shared resources.
 class ConcurrentRun {
  public:
-  ConcurrentRun(const Resources& resources, const std::vector<Job>& jobs, bool keep_all) : jobs_(jobs) {
+  ConcurrentRun(const Resources& resources, const std::vector<Job>& jobs, bool keep_all)
+      : resources_(resources), jobs_(jobs) {
     std::vector<const Flow*> flows;
     for (const auto& job : jobs) {
       first_flow_.emplace_back();
@@ -186,6 +188,9 @@ class ConcurrentRun {
     std::int64_t repeat = 0;
     std::size_t flows_left = 0;
     double round_start = 0;
+    RingProgress ring;
+    std::vector<int> waiting;  ///< [flow of a ring]: repeats whose bytes wait behind those under way
+    std::vector<char> is_busy;
     OperationTiming timing;
   };
 
@@ -198,11 +203,67 @@ class ConcurrentRun {
     }
     const auto& round = plan.rounds[state.round];
     const auto fixed = models::sum(round.fixed);
-    if (fixed.ps > 0) {
+    if (is_ring(round)) {
+      start_ring(j);
+    } else if (fixed.ps > 0) {
       clock_.after(fixed.seconds(), [this, j] { start_flows(j); });
     } else {
       start_flows(j);
     }
+  }
+
+  /// Flow f of the round that job j is in, then the flows of the rounds that all jobs are in.
+  [[nodiscard]] std::vector<const Flow*> active_with(std::size_t j, std::size_t f) const {
+    std::vector<const Flow*> out;
+    for (std::size_t k = 0; k < jobs_.size(); ++k) {
+      if (states_[k].round >= jobs_[k].plan->rounds.size()) continue;
+      for (const auto& flow : jobs_[k].plan->rounds[states_[k].round].flows) out.push_back(&flow);
+    }
+    std::iter_swap(out.begin(), std::ranges::find(out, &jobs_[j].plan->rounds[states_[j].round].flows[f]));
+    return out;
+  }
+
+  void start_ring(std::size_t j) {
+    auto& state = states_[j];
+    const auto& round = jobs_[j].plan->rounds[state.round];
+    state.round_start = clock_.now();
+    state.ring = RingProgress(round.flows.size(), round.repeat, round.order);
+    state.waiting.assign(round.flows.size(), 0);
+    state.is_busy.assign(round.flows.size(), 0);
+    for (std::size_t f = 0; f < round.flows.size(); ++f) begin_in_ring(j, f);
+  }
+
+  void begin_in_ring(std::size_t j, std::size_t f) {
+    const auto& round = jobs_[j].plan->rounds[states_[j].round];
+    clock_.after((models::sum(round.fixed) + round.flows[f].latency).seconds(), [this, j, f] {
+      ++states_[j].waiting[f];
+      send_in_ring(j, f);
+    });
+  }
+
+  void send_in_ring(std::size_t j, std::size_t f) {
+    auto& state = states_[j];
+    if (state.is_busy[f] != 0 || state.waiting[f] == 0) return;
+    --state.waiting[f];
+    const double bytes = jobs_[j].plan->rounds[state.round].flows[f].bytes;
+    if (bytes <= 0) return end_in_ring(j, f);
+    state.is_busy[f] = 1;
+    const auto place = static_cast<std::size_t>(first_flow_[j][state.round]) + f;
+    clock_.start_flow(bytes, dense_.crossings[place], [this, j, f] { end_in_ring(j, f); });
+  }
+
+  void end_in_ring(std::size_t j, std::size_t f) {
+    auto& state = states_[j];
+    state.is_busy[f] = 0;
+    for (const auto next : state.ring.end(f, {})) begin_in_ring(j, next);
+    if (!state.ring.is_done()) return send_in_ring(j, f);
+    const auto& round = jobs_[j].plan->rounds[state.round];
+    auto& timing = state.timing.rounds[state.round];
+    timing.critical_flow = f;
+    timing.binding = shared_bottleneck(resources_, active_with(j, f));
+    describe_ring(round, from_seconds(clock_.now() - state.round_start), timing);
+    ++state.round;
+    next_round(j);
   }
 
   void start_flows(std::size_t j) {
@@ -229,6 +290,7 @@ class ConcurrentRun {
     if (jobs_[j].plan->has_flow_times) timing.flow_ends[f] = ceil_to_ps(clock_.now() - state.round_start);
     if (--state.flows_left > 0) return;
     timing.critical_flow = f;
+    if (state.repeat == 0) timing.binding = shared_bottleneck(resources_, active_with(j, f));
     timing.latency = jobs_[j].plan->rounds[state.round].flows[f].latency;
     // Repeats of a round may differ beside other jobs; the mean is reported.
     sum_transfer_s_[{j, state.round}] += clock_.now() - state.round_start - timing.latency.seconds();
@@ -247,6 +309,7 @@ class ConcurrentRun {
     next_round(j);
   }
 
+  const Resources& resources_;
   SimGridClock& clock_ = SimGridClock::instance();
   const std::vector<Job>& jobs_;
   std::vector<std::vector<int>> first_flow_;
@@ -268,9 +331,15 @@ std::vector<Duration> run_tasks(const Resources& resources, const std::vector<Ta
   std::vector<const Flow*> flows;
   std::vector<int> waiting_for(tasks.size());
   std::vector<std::vector<int>> successors(tasks.size());
+  std::vector<int> held(tasks.size(), 1);  ///< by the latency, and by the task it is behind
+  std::vector<int> followers(tasks.size(), -1);
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     flows.push_back(&tasks[t].flow);
     waiting_for[t] = static_cast<int>(tasks[t].after.size());
+    if (tasks[t].behind >= 0) {
+      followers[static_cast<std::size_t>(tasks[t].behind)] = static_cast<int>(t);
+      ++held[t];
+    }
     for (const int p : tasks[t].after) successors[static_cast<std::size_t>(p)].push_back(static_cast<int>(t));
   }
   const auto dense = make_dense(resources, flows, false);
@@ -279,17 +348,25 @@ std::vector<Duration> run_tasks(const Resources& resources, const std::vector<Ta
   const double origin = clock.now();
   std::vector<Duration> ends(tasks.size());
   std::function<void(int)> start;
+  std::function<void(int)> send;
   const auto end = [&](int t) {
     ends[static_cast<std::size_t>(t)] = ceil_to_ps(clock.now() - origin);
+    if (const int next = followers[static_cast<std::size_t>(t)];
+        next >= 0 && --held[static_cast<std::size_t>(next)] == 0)
+      send(next);
     for (const int s : successors[static_cast<std::size_t>(t)]) {
       if (--waiting_for[static_cast<std::size_t>(s)] == 0) start(s);
     }
   };
+  send = [&](int t) {
+    const auto& flow = tasks[static_cast<std::size_t>(t)].flow;
+    if (flow.bytes <= 0) return end(t);
+    clock.start_flow(flow.bytes, dense.crossings[static_cast<std::size_t>(t)], [&, t] { end(t); });
+  };
   start = [&](int t) {
     const auto& flow = tasks[static_cast<std::size_t>(t)].flow;
     clock.after(flow.latency.seconds(), [&, t] {
-      if (flow.bytes <= 0) return end(t);
-      clock.start_flow(flow.bytes, dense.crossings[static_cast<std::size_t>(t)], [&, t] { end(t); });
+      if (--held[static_cast<std::size_t>(t)] == 0) send(t);
     });
   };
   for (std::size_t t = 0; t < tasks.size(); ++t) {

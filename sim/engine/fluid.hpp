@@ -8,7 +8,7 @@
 // Exact shortcuts, each compared with full expansion in tests/unit/engine:
 //  - resources crossed by the same flows the same number of times: only the slowest can bind, the others are dropped;
 //  - a round with one flow and nothing beside it needs no solver: bytes / min(capacity / times, cap);
-//  - equal rounds of a job that runs alone are simulated once and multiplied.
+//  - equal rounds of a job that runs alone are simulated once and multiplied; rings follow engine/ring_rounds.hpp.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,10 @@ struct RoundTiming {
   Duration transfer;  ///< bytes / rate of the critical flow, one repeat
   std::size_t critical_flow = 0;
   std::int64_t repeat = 1;
+  std::vector<Term> latency_terms;  ///< that add up to `latency`; empty = those of the critical flow
+  Duration whole{-1};               ///< all repeats, where that is no multiple of one; else -1
+  /// What held the critical flow while all flows of the round were active: a resource, -1 = its cap, -2 = not asked.
+  int binding = -2;
   std::vector<Duration> flow_ends;  ///< since the round began, of its last repeat; only for plans that ask for them
 };
 
@@ -51,6 +55,7 @@ std::vector<OperationTiming> run(const models::Resources& resources, const std::
 struct Task {
   models::Flow flow;
   std::vector<int> after;  ///< indices of predecessors
+  int behind = -1;         ///< the task behind whose bytes its own leave, none = -1; its latency does not wait for them
 };
 
 /// End time of every task; the reference that shortcuts and pipelined models are compared with.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <queue>
+#include <unordered_map>
 
 namespace fabricast::engine {
 
@@ -14,24 +16,14 @@ using models::Resources;
 
 constexpr double k_unlimited = std::numeric_limits<double>::infinity();
 
-bool is_network(const Resources& resources, int resource) {
-  return resources.is_link(resource) && resources.topology().link_kind(LinkId{resource}) == LinkKind::network;
-}
-
-/// Packet headers are the packet engine's own business.
-bool is_header_limit(const Resources& resources, int resource) {
-  return !resources.is_link(resource) && resources.parameter(resource).ends_with(".packet_header");
-}
-
-bool is_point_to_point(const Flow& flow) { return flow.legs.size() == 1; }
-
 /// Host resources that hold a flow back before its packets enter the fabric.
 std::vector<Crossing> sending_side(const Resources& resources, const Flow& flow) {
   const auto& topology = resources.topology();
+  const bool is_point_to_point = flow.legs.size() == 1;
   std::vector<Crossing> out;
   for (const auto& crossing : flow.crossings) {
-    if (is_network(resources, crossing.resource) || is_header_limit(resources, crossing.resource)) continue;
-    if (is_point_to_point(flow) &&
+    if (is_network_limit(resources, crossing.resource)) continue;
+    if (is_point_to_point &&
         topology.host_of(resources.device(crossing.resource)) != topology.host_of(flow.legs[0].from))
       continue;
     out.push_back(crossing);
@@ -39,110 +31,118 @@ std::vector<Crossing> sending_side(const Resources& resources, const Flow& flow)
   return out;
 }
 
-/// Progressive filling over the resources of the sending sides.
+/// Progressive filling. What a resource could give each of those that still grow never falls while others are fixed, so
+/// the next to be full is found in a heap whose entries are brought up to date when they come out.
 class Filling {
  public:
-  Filling(const Resources& resources, const std::vector<Flow>& flows, const std::vector<double>& caps)
-      : caps_(caps), rates_(flows.size(), k_unlimited), is_fixed_(flows.size(), false), uses_(flows.size()) {
+  template <typename Crossings>
+  Filling(const Resources& resources, const std::vector<const Flow*>& flows, const Crossings& crossings_of)
+      : rates_(flows.size(), k_unlimited),
+        holders_(flows.size(), -1),
+        is_fixed_(flows.size(), false),
+        uses_(flows.size()) {
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      for (const auto& crossing : sending_side(resources, flows[f])) {
-        auto& one =
-            shared_.try_emplace(crossing.resource, Shared{resources.capacity(crossing.resource), 0, {}}).first->second;
-        one.weight += crossing.times;
-        one.users.push_back(f);
-        uses_[f].emplace_back(crossing.resource, crossing.times);
-      }
+      for (const auto& crossing : crossings_of(*flows[f]))
+        use(f, place_of(crossing.resource, resources.capacity(crossing.resource)), crossing.times);
+      if (flows[f]->rate_cap == k_unlimited) continue;
+      shared_.push_back({-1, flows[f]->rate_cap, 0, {}});
+      use(f, shared_.size() - 1, 1);
     }
   }
 
-  std::vector<double> fill() {
-    while (true) {
-      const Shared* tightest = nullptr;
-      double least = k_unlimited;
-      for (const auto& [resource, one] : shared_) {
-        if (one.weight == 0 || one.left / one.weight >= least) continue;
-        least = one.left / one.weight;
-        tightest = &one;
+  [[nodiscard]] const std::vector<double>& rates() const { return rates_; }
+  [[nodiscard]] const std::vector<int>& holders() const { return holders_; }
+
+  void fill() {
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
+    for (std::size_t s = 0; s < shared_.size(); ++s) next.emplace(share_of(s), s);
+    while (!next.empty()) {
+      const auto [share, s] = next.top();
+      next.pop();
+      if (shared_[s].weight == 0) continue;
+      if (share_of(s) > share) {
+        next.emplace(share_of(s), s);
+        continue;
       }
-      if (fix_capped(least)) continue;
-      if (tightest == nullptr) return rates_;
-      const auto users = tightest->users;
-      for (const auto f : users) {
-        if (!is_fixed_[f]) fix(f, least);
+      for (const auto f : shared_[s].users) {
+        if (!is_fixed_[f]) fix(f, share, shared_[s].resource);
       }
     }
   }
 
  private:
+  using Entry = std::pair<double, std::size_t>;  ///< share, resource
   struct Shared {
+    int resource = -1;
     double left = 0;
     int weight = 0;  ///< of flows that still grow
     std::vector<std::size_t> users;
   };
 
-  /// Flows whose own cap is below every share that is left.
-  bool fix_capped(double least) {
-    bool any = false;
-    for (std::size_t f = 0; f < rates_.size(); ++f) {
-      if (is_fixed_[f] || caps_[f] > least || caps_[f] == k_unlimited) continue;
-      fix(f, caps_[f]);
-      any = true;
-    }
-    return any;
+  std::size_t place_of(int resource, double capacity) {
+    const auto [it, is_new] = places_.try_emplace(resource, shared_.size());
+    if (is_new) shared_.push_back({resource, capacity, 0, {}});
+    return it->second;
   }
 
-  void fix(std::size_t f, double rate) {
+  void use(std::size_t f, std::size_t place, int times) {
+    shared_[place].weight += times;
+    shared_[place].users.push_back(f);
+    uses_[f].emplace_back(place, times);
+  }
+
+  [[nodiscard]] double share_of(std::size_t s) const {
+    return shared_[s].weight == 0 ? k_unlimited : shared_[s].left / shared_[s].weight;
+  }
+
+  void fix(std::size_t f, double rate, int holder) {
+    holders_[f] = holder;
     is_fixed_[f] = true;
     rates_[f] = rate;
-    for (const auto& [resource, times] : uses_[f]) {
-      auto& one = shared_.at(resource);
+    for (const auto& [place, times] : uses_[f]) {
+      auto& one = shared_[place];
       one.left = std::max(0.0, one.left - rate * times);
       one.weight -= times;
     }
   }
 
-  const std::vector<double>& caps_;
   std::vector<double> rates_;
+  std::vector<int> holders_;
   std::vector<bool> is_fixed_;
-  std::vector<std::vector<std::pair<int, int>>> uses_;  ///< [flow] -> resource, times
-  std::map<int, Shared> shared_;
+  std::vector<std::vector<std::pair<std::size_t, int>>> uses_;  ///< [flow] -> resource, times
+  std::vector<Shared> shared_;
+  std::unordered_map<int, std::size_t> places_;
 };
 
 }  // namespace
 
-HostLimits host_limits(const Resources& resources, const std::vector<Flow>& own, const std::vector<Flow>& others) {
-  auto flows = own;
-  flows.insert(flows.end(), others.begin(), others.end());
-  HostLimits limits;
-  limits.fabric_rates.assign(flows.size(), k_unlimited);
-  std::vector<double> caps;
-  std::vector<double> own_caps;
-  for (std::size_t f = 0; f < flows.size(); ++f) {
-    auto& rate = limits.fabric_rates[f];
-    for (const auto& crossing : flows[f].crossings) {
-      if (is_network(resources, crossing.resource) || is_header_limit(resources, crossing.resource))
-        rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
-    }
-    // Nobody sends faster than the fabric lets him alone: what he cannot use is left to others.
-    own_caps.push_back(flows[f].rate_cap);
-    caps.push_back(std::min(flows[f].rate_cap, rate));
-  }
-  limits.send_rates = Filling(resources, flows, caps).fill();
-  limits.host_rates = Filling(resources, flows, own_caps).fill();
-  for (auto* rates : {&limits.send_rates, &limits.host_rates, &limits.fabric_rates}) rates->resize(own.size());
-  return limits;
+bool is_network_limit(const Resources& resources, int resource) {
+  if (resources.is_link(resource)) return resources.topology().link_kind(LinkId{resource}) == LinkKind::network;
+  return resources.parameter(resource).ends_with(".packet_header");
 }
 
-double receive_rate(const Resources& resources, const Flow& flow) {
-  double rate = k_unlimited;
-  if (!is_point_to_point(flow)) return rate;
-  const auto& topology = resources.topology();
-  for (const auto& crossing : flow.crossings) {
-    if (is_network(resources, crossing.resource) || is_header_limit(resources, crossing.resource)) continue;
-    if (topology.host_of(resources.device(crossing.resource)) != topology.host_of(flow.legs[0].to)) continue;
-    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
+std::vector<double> host_rates(const Resources& resources, const std::vector<Flow>& flows) {
+  std::vector<const Flow*> all;
+  for (const auto& flow : flows) all.push_back(&flow);
+  Filling filling(resources, all, [&](const Flow& flow) { return sending_side(resources, flow); });
+  filling.fill();
+  return filling.rates();
+}
+
+int shared_bottleneck(const Resources& resources, const std::vector<const Flow*>& flows) {
+  Filling filling(resources, flows, [](const Flow& flow) -> const std::vector<Crossing>& { return flow.crossings; });
+  filling.fill();
+  return filling.holders()[0];
+}
+
+std::vector<const Flow*> active_beside(const std::vector<Flow>& flows, const std::vector<Duration>& ends,
+                                       std::size_t which) {
+  const auto half_way = flows[which].latency.ps + (ends[which] - flows[which].latency).ps / 2;
+  std::vector<const Flow*> out{&flows[which]};
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    if (f != which && flows[f].latency.ps <= half_way && ends[f].ps > half_way) out.push_back(&flows[f]);
   }
-  return rate;
+  return out;
 }
 
 }  // namespace fabricast::engine

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inside of hosts allows the flows of a round before the fabric has its say: fair shares of PCIe links, DMA
-// limits and channel caps. The packet engine paces its senders and receivers by it.
+// Max-min shares of flows that are active together, by progressive filling [Bertsekas & Gallager 1992, 6.5.2]: what the
+// inside of hosts allows before the fabric has its say, and where a flow is held.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "fabricast/models/plan.hpp"
 
 namespace fabricast::engine {
 
-struct HostLimits {
-  /// Rate of each flow by what is on its sending side (for flows of one leg) or anywhere in hosts (others), bytes/s;
-  /// infinite when nothing limits it.
-  std::vector<double> send_rates;
-  /// The same if the fabric had no limits, bytes/s.
-  std::vector<double> host_rates;
-  /// The same for the fabric alone: the slowest network link, headers counted, nobody else about.
-  std::vector<double> fabric_rates;
-};
+/// A network link, or what packet headers leave of one: limits that packets meet by themselves.
+bool is_network_limit(const models::Resources& resources, int resource);
 
-/// Max-min shares of host resources by progressive filling [Bertsekas & Gallager 1992, 6.5.2]. `others` take their
-/// shares at the same time; the limits are those of `flows`.
-HostLimits host_limits(const models::Resources& resources, const std::vector<models::Flow>& flows,
-                       const std::vector<models::Flow>& others = {});
+/// Rate of each flow by what is on its sending side (for flows of one leg) or anywhere in hosts (others), bytes/s, if
+/// the fabric had no limits; infinite when nothing limits it. O(crossings x log).
+std::vector<double> host_rates(const models::Resources& resources, const std::vector<models::Flow>& flows);
 
-/// Payload bytes/s at which HCA `hca` can take what flow brings, by the host behind it; infinite when nothing limits.
-double receive_rate(const models::Resources& resources, const models::Flow& flow);
+/// What holds the first of `flows` while all are active, everything counted: a resource, or -1 for its own cap.
+int shared_bottleneck(const models::Resources& resources, const std::vector<const models::Flow*>& flows);
+
+/// Flow `which` of a round, then those that are half way of its transfer under way too; `ends` since the round began.
+std::vector<const models::Flow*> active_beside(const std::vector<models::Flow>& flows,
+                                               const std::vector<Duration>& ends, std::size_t which);
 
 }  // namespace fabricast::engine

@@ -7,8 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "engine/host_limits.hpp"
-
 namespace fabricast::engine {
 
 namespace {
@@ -27,7 +25,8 @@ void for_each_flow(const Topology& topology, const std::vector<Job>& jobs, const
   }
 }
 
-/// What the HCA's port carries after headers.
+}  // namespace
+
 double payload_rate(const Topology& topology, const ParameterSet& parameters, DeviceId hca) {
   const auto type = topology.device(hca).type;
   const auto value = [&](const char* field, double fallback) {
@@ -39,8 +38,6 @@ double payload_rate(const Topology& topology, const ParameterSet& parameters, De
   const double rate = ups.empty() ? 0 : topology.link_bandwidth(ups.front()).bytes_per_s;
   return rate * mtu / (mtu + value("packet_header", 30));
 }
-
-}  // namespace
 
 bool is_on_fabric(const Topology& topology, const Flow& flow) {
   return !flow.legs.empty() && std::all_of(flow.legs.begin(), flow.legs.end(), [&](const Leg& leg) {
@@ -58,21 +55,6 @@ std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector
     }
   });
   return {used.begin(), used.end()};
-}
-
-std::map<std::int32_t, double> receive_rates(const ParameterSet& parameters, const models::Resources& resources,
-                                             const std::vector<Job>& jobs) {
-  const auto& topology = resources.topology();
-  std::map<std::int32_t, double> rates;
-  for_each_flow(topology, jobs, [&](std::size_t, const Flow& flow) {
-    if (flow.legs.size() != 1) return;
-    const double rate = receive_rate(resources, flow);
-    const auto to = flow.legs[0].to;
-    if (rate >= k_near * payload_rate(topology, parameters, to)) return;
-    const auto [it, is_new] = rates.try_emplace(to.value, rate);
-    if (!is_new) it->second = std::min(it->second, rate);
-  });
-  return rates;
 }
 
 double payload_of(const models::Round& round) {

@@ -23,9 +23,8 @@ bool is_on_fabric(const Topology& topology, const models::Flow& flow);
 /// HCAs at the ends of flows on the fabric.
 std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector<Job>& jobs);
 
-/// Payload bytes/s that an HCA [id] can write to its host, where below what its port carries.
-std::map<std::int32_t, double> receive_rates(const ParameterSet& parameters, const models::Resources& resources,
-                                             const std::vector<Job>& jobs);
+/// Payload bytes/s that the HCA's port carries after headers.
+double payload_rate(const Topology& topology, const ParameterSet& parameters, DeviceId hca);
 
 /// Bytes that one repeat of a round, and all jobs, send over the fabric.
 double payload_of(const models::Round& round);

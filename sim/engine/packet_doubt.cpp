@@ -45,7 +45,7 @@ struct Demand {
 /// What the flows of one round ask of each link behind a switch.
 std::map<LinkId, Demand> demands_of(const models::Resources& resources, const std::vector<models::Flow>& flows) {
   const auto& topology = resources.topology();
-  const auto limits = host_limits(resources, flows);
+  const auto rates = host_rates(resources, flows);
   std::map<DeviceId, double> legs_of_source;
   for (const auto& flow : flows) {
     for (const auto& leg : flow.legs) legs_of_source[leg.from] += leg.times;
@@ -59,7 +59,7 @@ std::map<LinkId, Demand> demands_of(const models::Resources& resources, const st
       const double port = uplink * leg.times / legs_of_source[leg.from];
       for (std::size_t i = 1; i < path->links.size(); ++i) {
         auto& demand = demands[path->links[i]];
-        demand.rate += std::min(port, limits.host_rates[f] * leg.times);
+        demand.rate += std::min(port, rates[f] * leg.times);
         demand.bytes += flows[f].bytes * leg.times;
         demand.sources.insert(leg.from);
       }

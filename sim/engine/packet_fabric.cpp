@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,12 +58,9 @@ class Maker {
 
   void add_hca(DeviceId hca) {
     const auto device = input_.topology.device(hca);
-    const auto rate = input_.receive_rates.find(hca.value);
-    const double receive = rate == input_.receive_rates.end() ? 0 : rate->second;
     auto& configs = out_.network.hca_configs;
-    const auto [it, is_new] =
-        config_of_hca_.try_emplace({device.type, receive}, static_cast<std::uint32_t>(configs.size()));
-    if (is_new) configs.push_back(hca_config(device.type, receive));
+    const auto [it, is_new] = config_of_hca_.try_emplace(device.type, static_cast<std::uint32_t>(configs.size()));
+    if (is_new) configs.push_back(hca_config(device.type));
     // Every cabled port of an HCA is an end point of its own.
     int port = 0;
     for (const auto up : input_.topology.uplinks(hca)) {
@@ -72,7 +70,7 @@ class Maker {
     }
   }
 
-  [[nodiscard]] packet::HcaConfig hca_config(const std::string& type, double receive_rate) const {
+  [[nodiscard]] packet::HcaConfig hca_config(const std::string& type) const {
     const auto& topology = input_.topology;
     packet::HcaConfig config;
     config.name = type;
@@ -92,8 +90,6 @@ class Maker {
     transport.window = input_.transport.window.value_or(Bytes{0});
     transport.out_of_order = input_.transport.routing != "ecmp";
     transport.dcqcn = dcqcn_config(type);
-    const auto mtu = static_cast<double>(transport.mtu.value);
-    config.receive_rate = {receive_rate * (mtu + static_cast<double>(transport.header.value)) / mtu};
     config.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
     if (settings_.flow_control != FlowControl::pfc || is_simulator(settings_.preset)) config.pause_response = {};
     return config;
@@ -194,7 +190,7 @@ class Maker {
   std::map<std::int32_t, packet::NodeId> node_of_;        ///< switches
   std::map<std::int32_t, packet::NodeId> host_of_cable_;  ///< [link / 2] of an HCA's cable
   std::map<std::int64_t, std::uint32_t> config_of_latency_;
-  std::map<std::pair<std::string, double>, std::uint32_t> config_of_hca_;
+  std::map<std::string, std::uint32_t> config_of_hca_;
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A topology as the packet engine sees it: HCAs, switches, cables, and the settings of fabricast/lossless.hpp.
-// Intra-host links stay outside; they show as the rate at which an HCA drains what it receives.
+// Intra-host links stay outside: engine/host_paths.hpp.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "fabricast/lossless.hpp"
@@ -27,8 +26,7 @@ struct PacketFabricInput {
   const Topology& topology;
   const ParameterSet& parameters;
   const TransportSpec& transport;
-  std::vector<DeviceId> hcas;                    ///< that take part
-  std::map<std::int32_t, double> receive_rates;  ///< payload bytes/s an HCA can write to its host, where below its port
+  std::vector<DeviceId> hcas;  ///< that take part
 };
 
 /// True when senders run DCQCN: asked for, or automatic on Ethernet switches that mark.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/packet_run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "base/assert.hpp"
 #include "engine/host_limits.hpp"
+#include "engine/host_paths.hpp"
 #include "engine/packet_demand.hpp"
 #include "engine/packet_fabric.hpp"
+#include "engine/packet_pairs.hpp"
 #include "engine/packet_report.hpp"
+#include "engine/ring_rounds.hpp"
 #include "packet/simulation.hpp"
 
 namespace fabricast::engine {
@@ -21,12 +21,11 @@ namespace fabricast::engine {
 namespace {
 
 using models::Flow;
-using models::Leg;
 using models::OperationPlan;
 
-/// Pieces in which a sender limited by its host hands a message to the HCA: the last one ends when the host would.
-constexpr std::int64_t k_most_pieces = 128;
-constexpr std::int64_t k_least_piece = 4096;  ///< a whole packet, so that headers weigh as in one message
+/// Pieces in which flows beside the fabric ask for what they share inside a host.
+constexpr double k_most_pieces = 1024;
+constexpr double k_least_piece = 4096;  ///< a packet: turns are as long as those of flows on the fabric
 /// Queues in the time series: those that several flows share, most shared first.
 constexpr std::size_t k_most_sampled = 64;
 
@@ -44,14 +43,13 @@ class PacketRun {
         states_(jobs.size()) {}
 
   Result<PacketOutcome> run() {
-    receive_rates_ = receive_rates(parameters_, resources_, jobs_);
-    fabric_ = make_packet_fabric(
-        {topology_, parameters_, workloads_[0]->transport, hcas_on_fabric(topology_, jobs_), receive_rates_});
+    fabric_ = make_packet_fabric({topology_, parameters_, workloads_[0]->transport, hcas_on_fabric(topology_, jobs_)});
     auto faults = packet::validate(fabric_.network);
     std::erase_if(faults, [](const Diagnostic& one) { return one.severity != Severity::error; });
     if (!faults.empty()) return tl::unexpected(faults);
     simulation_ = std::make_unique<packet::Simulation>(fabric_.network, simulation_options());
-    simulation_->on_delivered([this](const packet::Completion& done) { end_piece(done.tag); });
+    simulation_->on_delivered([this](const packet::Completion& done) { end_message(done.tag); });
+    add_host_paths();
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       prepare(j);
       simulation_->at(jobs_[j].start + models::sum(jobs_[j].plan->before), [this, j] { next_round(j); });
@@ -69,17 +67,30 @@ class PacketRun {
     Duration last_round{-1};  ///< how long the repeat before took
     Duration skipped;         ///< time of repeats that were not simulated
     bool is_done = false;
-    const HostLimits* limits = nullptr;  ///< of the round under way
-    std::vector<Duration> transfer;      ///< per round, of all repeats
+    RingProgress ring;
+    std::vector<Duration> transfer;  ///< per round, of all repeats
     OperationTiming timing;
   };
   struct Transfer {
     std::size_t job = 0;
     std::size_t flow = 0;
-    std::size_t pieces_left = 0;
+    std::size_t messages_left = 0;
   };
 
   // ---- set-up -----------------------------------------------------------------------------------------------------
+
+  void add_host_paths() {
+    host_paths_ = make_host_paths(parameters_, resources_, jobs_);
+    std::vector<packet::StageId> stages;
+    for (const double rate : host_paths_.capacities) stages.push_back(simulation_->add_stage(Bandwidth{rate}));
+    path_ids_.push_back(packet::HostPathId::none);
+    for (std::size_t p = 1; p < host_paths_.paths.size(); ++p) {
+      packet::HostPath path;
+      for (const auto& use : host_paths_.paths[p].send) path.send.push_back({stages[use.stage], use.times});
+      for (const auto& use : host_paths_.paths[p].receive) path.receive.push_back({stages[use.stage], use.times});
+      path_ids_.push_back(simulation_->add_host_path(path));
+    }
+  }
 
   [[nodiscard]] packet::Options simulation_options() const {
     packet::Options out;
@@ -107,7 +118,7 @@ class PacketRun {
     std::vector<packet::PortClass> out;
     for (const auto& queue : shared_queues(topology_, jobs_, k_most_sampled)) {
       const packet::PortClass one{fabric_.sender(queue.link),
-                                  static_cast<std::uint8_t>(priority_of(queue.job, queue.priority))};
+                                  static_cast<std::uint8_t>(pairs_.priority_of(queue.job, queue.priority))};
       if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
     }
     return out;
@@ -137,11 +148,57 @@ class PacketRun {
       return;
     }
     const auto fixed = models::sum(plan.rounds[state.round].fixed);
-    if (fixed.ps > 0) {
+    if (is_ring(j)) {
+      start_ring(j);
+    } else if (fixed.ps > 0) {
       simulation_->at(simulation_->now() + fixed, [this, j] { start_flows(j); });
     } else {
       start_flows(j);
     }
+  }
+
+  [[nodiscard]] bool is_ring(std::size_t j) const {
+    const auto& round = jobs_[j].plan->rounds[states_[j].round];
+    return round.order != models::RepeatOrder::barrier && round.repeat > 1 && !round.flows.empty();
+  }
+
+  void start_ring(std::size_t j) {
+    auto& state = states_[j];
+    const auto& round = jobs_[j].plan->rounds[state.round];
+    state.round_start = simulation_->now();
+    state.ring = RingProgress(round.flows.size(), round.repeat, round.order);
+    if (jobs_.size() == 1 && !options_.full_expansion) state.ring.stop_when_steady();
+    for (const auto f : starting_order(topology_, round)) begin_in_ring(j, f);
+  }
+
+  void begin_in_ring(std::size_t j, std::size_t f) {
+    start_flow(j, f, models::sum(jobs_[j].plan->rounds[states_[j].round].fixed));
+  }
+
+  void end_in_ring(std::size_t j, std::size_t f) {
+    auto& state = states_[j];
+    for (const auto next : state.ring.end(f, simulation_->now())) begin_in_ring(j, next);
+    if (!state.ring.is_done()) return;
+    const auto& round = jobs_[j].plan->rounds[state.round];
+    auto& timing = state.timing.rounds[state.round];
+    const auto skipped = state.ring.left_out_time();
+    state.skipped += skipped;
+    skipped_bytes_ += payload_of(round) * static_cast<double>(state.ring.left_out());
+    timing.critical_flow = f;
+    describe_ring(round, simulation_->now() - state.round_start + skipped, timing);
+    name_bottleneck(j);
+    ++state.round;
+    next_round(j);
+  }
+
+  /// What the fluid engine's shares would say, of the flow that ended the round.
+  void name_bottleneck(std::size_t j) {
+    const auto& round = jobs_[j].plan->rounds[states_[j].round];
+    auto& timing = states_[j].timing.rounds[states_[j].round];
+    if (round.flows.size() < 2) return;
+    // In a ring all are active all the time.
+    const auto ends = is_ring(j) ? std::vector<Duration>(round.flows.size(), Duration{INT64_MAX}) : timing.flow_ends;
+    timing.binding = shared_bottleneck(resources_, active_beside(round.flows, ends, timing.critical_flow));
   }
 
   void start_flows(std::size_t j) {
@@ -150,42 +207,37 @@ class PacketRun {
     state.flows_left = round.flows.size();
     state.round_start = simulation_->now();
     if (round.flows.empty()) return end_round(j);
-    state.limits = &limits_of(j);
-    for (const auto f : starting_order(topology_, round)) start_flow(j, f);
+    for (const auto f : starting_order(topology_, round)) start_flow(j, f, {});
   }
 
-  /// Host limits of the round under way, shared with the rounds that the other jobs are in now.
-  const HostLimits& limits_of(std::size_t j) {
-    std::vector<std::size_t> rounds;  // of all jobs; one past the end for those that are not running
-    for (std::size_t k = 0; k < jobs_.size(); ++k) {
-      const bool is_running = !states_[k].is_done && simulation_->now() >= jobs_[k].start;
-      rounds.push_back(k == j || is_running ? states_[k].round : jobs_[k].plan->rounds.size());
-    }
-    const auto [it, is_new] = limits_.try_emplace({j, rounds});
-    if (!is_new) return it->second;
-    std::vector<Flow> others;
-    for (std::size_t k = 0; k < jobs_.size(); ++k) {
-      if (k == j || rounds[k] == jobs_[k].plan->rounds.size()) continue;
-      const auto& flows = jobs_[k].plan->rounds[rounds[k]].flows;
-      others.insert(others.end(), flows.begin(), flows.end());
-    }
-    return it->second = host_limits(resources_, jobs_[j].plan->rounds[states_[j].round].flows, others);
-  }
-
-  void start_flow(std::size_t j, std::size_t f) {
+  void start_flow(std::size_t j, std::size_t f, Duration wait) {
     const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
-    const double rate = states_[j].limits->send_rates[f];
-    if (!is_on_fabric(topology_, flow) || flow.bytes <= 0) {
-      // Nothing enters the fabric: as in the fluid engine.
-      const auto transfer = flow.bytes <= 0 || !std::isfinite(rate) ? Duration{} : from_seconds(flow.bytes / rate);
-      simulation_->at(simulation_->now() + flow.latency + transfer, [this, j, f] { end_flow(j, f); });
+    if (flow.bytes <= 0) {
+      simulation_->at(simulation_->now() + wait + flow.latency, [this, j, f] { end_flow(j, f); });
+      return;
+    }
+    if (!is_on_fabric(topology_, flow)) {
+      simulation_->at(simulation_->now() + wait + flow.latency, [this, j, f] { pass_host(j, f, 0); });
       return;
     }
     const auto id = transfers_.size();
     transfers_.push_back({j, f, 0});
-    const auto begin =
-        simulation_->now() + std::max(Duration{}, flow.latency - fabric_latency(flow) - drain_time(flow));
-    for (const auto& leg : flow.legs) post_leg(id, flow, leg, begin, rate);
+    const auto before = std::max(Duration{}, flow.latency - fabric_latency(flow));
+    const auto begin = simulation_->now() + wait + before + wait_for_receiver(j, f);
+    for (std::size_t l = 0; l < flow.legs.size(); ++l) post_leg(id, flow, l, begin);
+  }
+
+  /// A flow beside the fabric from byte `from` on: piece by piece through what it crosses, as far as others use it too.
+  void pass_host(std::size_t j, std::size_t f, double from) {
+    const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
+    if (from >= flow.bytes) return end_flow(j, f);
+    const auto path = host_paths_.path(j, states_[j].round, f, 0);
+    const auto& stages = host_paths_.paths[path].send;
+    const bool is_alone =
+        std::ranges::none_of(stages, [&](const auto& use) { return host_paths_.is_shared[use.stage] != 0; });
+    const double piece = is_alone ? flow.bytes : std::max(k_least_piece, flow.bytes / k_most_pieces);
+    const double until = std::min(flow.bytes, from + piece);
+    simulation_->at(simulation_->pass(path_ids_[path], until - from), [this, j, f, until] { pass_host(j, f, until); });
   }
 
   /// Cables and switches on the longest leg: the packets pay it themselves.
@@ -199,141 +251,55 @@ class PacketRun {
     return longest;
   }
 
-  /// What a receiver slower than its port takes for the last packet: fluid latencies of such flows have it already.
-  [[nodiscard]] Duration drain_time(const Flow& flow) const {
-    const auto rate = receive_rates_.find(flow.legs.front().to.value);
-    if (flow.legs.size() != 1 || rate == receive_rates_.end()) return {};
-    return from_seconds(std::min(flow.bytes, static_cast<double>(topology_.spec().fabric.mtu)) / rate->second);
+  /// Bytes that arrive faster than the receiving host takes them are in memory as late as if the sender had been as
+  /// slow. The first packet would be there sooner.
+  [[nodiscard]] Duration wait_for_receiver(std::size_t j, std::size_t f) const {
+    const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
+    const auto& stages = host_paths_.paths[host_paths_.path(j, states_[j].round, f, 0)];
+    if (flow.legs.size() != 1 || stages.receive.empty()) return {};
+    double arrival = host_paths_.slowest(stages.send);
+    for (const auto& crossing : flow.crossings) {
+      if (is_network_limit(resources_, crossing.resource))
+        arrival = std::max(arrival, crossing.times / resources_.capacity(crossing.resource));
+    }
+    const double first = std::min(flow.bytes, static_cast<double>(topology_.spec().fabric.mtu));
+    return from_seconds(first * std::max(0.0, host_paths_.slowest(stages.receive) - arrival));
   }
 
-  /// The leg's bytes over its queue pairs; in pieces when the host is slower than the fabric.
-  void post_leg(std::size_t id, const Flow& flow, const Leg& leg, Duration begin, double rate) {
-    const auto& state = states_[transfers_[id].job];
-    const double alone = state.limits->fabric_rates[transfers_[id].flow];
+  /// The leg's bytes over its queue pairs.
+  void post_leg(std::size_t id, const Flow& flow, std::size_t l, Duration begin) {
+    const auto j = transfers_[id].job;
+    const auto& leg = flow.legs[l];
+    const auto path = path_ids_[host_paths_.path(j, states_[j].round, transfers_[id].flow, l)];
     const auto bytes = static_cast<std::int64_t>(std::ceil(flow.bytes * leg.times));
-    const auto& pairs = queue_pairs(transfers_[id].job, flow, leg);
+    const auto& pairs = pairs_.of(*simulation_, j, flow, leg);
     const auto n = static_cast<std::int64_t>(pairs.size());
     for (std::int64_t q = 0; q < n; ++q) {
       const auto share = bytes * (q + 1) / n - bytes * q / n;
       if (share == 0) continue;
-      if (rate >= k_near * alone) {
-        post(id, pairs[static_cast<std::size_t>(q)], share, begin);
-        continue;
-      }
-      // A piece goes out when its last byte is there; its own time on the wire is taken off.
-      const auto pieces = std::clamp<std::int64_t>(share / k_least_piece, 1, k_most_pieces);
-      const double on_wire = flow.bytes / static_cast<double>(pieces) / alone;
-      for (std::int64_t k = 0; k < pieces; ++k) {
-        const auto piece = share * (k + 1) / pieces - share * k / pieces;
-        const double whole = flow.bytes * static_cast<double>(k + 1) / static_cast<double>(pieces) / rate;
-        post(id, pairs[static_cast<std::size_t>(q)], piece, begin + from_seconds(std::max(0.0, whole - on_wire)));
-      }
+      ++transfers_[id].messages_left;
+      const auto& verb = workloads_[j]->transport.verb;
+      packet::Message message;
+      message.queue_pair = pairs[static_cast<std::size_t>(q)];
+      message.bytes = {share};
+      message.verb = verb == "read" ? packet::Verb::read : (verb == "send" ? packet::Verb::send : packet::Verb::write);
+      message.start = begin;
+      message.tag = id;
+      message.path = path;
+      simulation_->post(message);
     }
   }
 
-  void post(std::size_t id, packet::QueuePairId pair, std::int64_t bytes, Duration start) {
-    ++transfers_[id].pieces_left;
-    const auto& verb = workloads_[transfers_[id].job]->transport.verb;
-    packet::Message message;
-    message.queue_pair = pair;
-    message.bytes = {bytes};
-    message.verb = verb == "read" ? packet::Verb::read : (verb == "send" ? packet::Verb::send : packet::Verb::write);
-    message.start = start;
-    message.tag = id;
-    simulation_->post(message);
-  }
-
-  [[nodiscard]] int priority_of(std::size_t j, int flow_priority) const {
-    if (has_lane_rule(topology_, settings_)) return 0;  // where routes start
-    return priority_in_use(settings_, workloads_[j]->transport.priority,
-                           flow_priority < 0 ? std::nullopt : std::optional(flow_priority));
-  }
-
-  /// Made at first use. A READ's initiator is the receiver of the data.
-  const std::vector<packet::QueuePairId>& queue_pairs(std::size_t j, const Flow& flow, const Leg& leg) {
-    const int priority = priority_of(j, flow.priority);
-    auto& pairs = queue_pairs_[{j, leg.from, leg.to, leg.flow, priority}];
-    if (!pairs.empty()) return pairs;
-    const bool is_read = workloads_[j]->transport.verb == "read";
-    packet::QueuePair pair;
-    const auto there = route_of(leg.from, leg.to, leg.flow);
-    pair.source = fabric_.sender(there.front());
-    pair.destination = fabric_.sender(topology_.reverse(there.back()));
-    pair.traffic_class = priority;
-    if (workloads_[0]->transport.routing == "ecmp") {
-      pair.route = ports_of(there);
-      const auto back = way_back(there, route_of(leg.to, leg.from, leg.flow));
-      pair.reverse_route = ports_of(back);
-      pair.lanes = lanes_of(there);
-      pair.reverse_lanes = lanes_of(back);
-    }
-    if (is_read) {
-      std::swap(pair.source, pair.destination);
-      std::swap(pair.route, pair.reverse_route);
-      std::swap(pair.lanes, pair.reverse_lanes);
-    }
-    auto name = flow.name;
-    if (name.empty()) name = fmt::format("{} -> {}", topology_.device(leg.from).name, topology_.device(leg.to).name);
-    for (int q = 0; q < std::max(1, workloads_[j]->queue_pairs); ++q) {
-      pairs.push_back(simulation_->add_queue_pair(pair));
-      flow_names_.push_back(name);
-    }
-    return pairs;
-  }
-
-  /// Virtual lanes from the first switch on, where routes change them on their way (torus, dragonfly); else none.
-  [[nodiscard]] std::vector<std::uint8_t> lanes_of(const std::vector<LinkId>& links) const {
-    std::vector<std::uint8_t> lanes;
-    if (!has_lane_rule(topology_, settings_)) return lanes;
-    int lane = 0;
-    for (std::size_t i = 1; i < links.size(); ++i) {
-      lane = topology_.next_lane(links[i - 1], lane, links[i], settings_.virtual_lanes);
-      lanes.push_back(static_cast<std::uint8_t>(lane));
-    }
-    return lanes;
-  }
-
-  [[nodiscard]] std::vector<LinkId> route_of(DeviceId from, DeviceId to, std::uint64_t flow) const {
-    const auto path = topology_.path_between_hcas(from, to, flow);
-    FABRICAST_ASSERT(path.has_value(), "no route for a leg of a flow");
-    return path->links;
-  }
-
-  /// Acknowledgements take the fabric's own route back where that joins the same two ports; else another one by its
-  /// rules between them. (The cables of the way there, backwards, may break the rules that keep routes from waiting in
-  /// a circle.)
-  [[nodiscard]] std::vector<LinkId> way_back(const std::vector<LinkId>& there, std::vector<LinkId> back) const {
-    const auto first = topology_.reverse(there.back());
-    const auto last = topology_.reverse(there.front());
-    if (back.front() == first && back.back() == last) return back;
-    back = {first};
-    if (there.size() == 1) return back;
-    const auto goal = topology_.link(last).from;
-    while (topology_.link(back.back()).to != goal) {
-      const auto next = topology_.next_network_links(back.back(), goal);
-      FABRICAST_ASSERT(!next.empty(), "no way back to {}", topology_.device(goal).name);
-      back.push_back(next.front());
-    }
-    back.push_back(last);
-    return back;
-  }
-
-  /// Egress ports from the first switch on.
-  [[nodiscard]] std::vector<packet::PortId> ports_of(const std::vector<LinkId>& links) const {
-    std::vector<packet::PortId> ports;
-    for (std::size_t i = 1; i < links.size(); ++i) ports.push_back(fabric_.sender(links[i]));
-    return ports;
-  }
-
-  void end_piece(std::uint64_t id) {
+  void end_message(std::uint64_t id) {
     auto& transfer = transfers_[id];
-    if (--transfer.pieces_left == 0) end_flow(transfer.job, transfer.flow);
+    if (--transfer.messages_left == 0) end_flow(transfer.job, transfer.flow);
   }
 
   void end_flow(std::size_t j, std::size_t f) {
     auto& state = states_[j];
     auto& timing = state.timing.rounds[state.round];
     timing.flow_ends[f] = simulation_->now() - state.round_start;
+    if (is_ring(j)) return end_in_ring(j, f);
     if (--state.flows_left > 0) return;
     timing.critical_flow = f;
     timing.latency = jobs_[j].plan->rounds[state.round].flows[f].latency;
@@ -345,6 +311,7 @@ class PacketRun {
     const auto& round = jobs_[j].plan->rounds[state.round];
     auto& timing = state.timing.rounds[state.round];
     const auto took = simulation_->now() - state.round_start;
+    if (state.repeat == 0) name_bottleneck(j);
     state.transfer[state.round] += took - timing.latency;
     ++state.repeat;
     if (jobs_.size() == 1 && !options_.full_expansion && took == state.last_round) {
@@ -368,7 +335,7 @@ class PacketRun {
 
   PacketOutcome outcome() {
     PacketOutcome out;
-    out.report = make_report(fabric_.network, simulation_->results(), flow_names_);
+    out.report = make_report(fabric_.network, simulation_->results(), pairs_.flow_names());
     out.report.flow_control = to_string(settings_.flow_control);
     if (settings_.flow_control == FlowControl::pfc) out.report.lossless = settings_.pfc;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
@@ -386,16 +353,14 @@ class PacketRun {
   const std::vector<Job>& jobs_;
   const std::vector<const Workload*>& workloads_;
   const PacketOptions& options_;
-  std::map<std::int32_t, double> receive_rates_;  ///< of HCAs slower than their port
   PacketFabric fabric_;
+  PacketPairs pairs_{topology_, settings_, workloads_, fabric_};
   std::unique_ptr<packet::Simulation> simulation_;
   std::vector<State> states_;
   std::vector<Transfer> transfers_;
-  std::map<std::tuple<std::size_t, DeviceId, DeviceId, std::uint64_t, int>, std::vector<packet::QueuePairId>>
-      queue_pairs_;
-  std::vector<std::string> flow_names_;                                            ///< per queue pair
-  std::map<std::pair<std::size_t, std::vector<std::size_t>>, HostLimits> limits_;  ///< {job, rounds of all jobs}
-  double skipped_bytes_ = 0;  ///< of repeats that were not simulated
+  HostPaths host_paths_;
+  std::vector<packet::HostPathId> path_ids_;  ///< [path of host_paths_]
+  double skipped_bytes_ = 0;                  ///< of repeats that were not simulated
 };
 
 }  // namespace

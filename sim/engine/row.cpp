@@ -93,7 +93,8 @@ struct RowBuilder {
       for (const auto& term : round.fixed) add_term(terms, term, one.repeat);
       if (round.flows.empty()) continue;
       const auto& flow = round.flows[one.critical_flow];
-      for (const auto& term : flow.latency_terms) add_term(terms, term, one.repeat);
+      for (const auto& term : one.latency_terms.empty() ? flow.latency_terms : one.latency_terms)
+        add_term(terms, term, one.repeat);
       if (one.transfer.ps <= 0) continue;
       const auto limit = bottleneck_of(resources, flow);
       const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
@@ -108,7 +109,7 @@ struct RowBuilder {
         const auto rest = one.transfer - alone;
         add_term(terms,
                  is_packet ? Term{"queues, pauses and packet headers", rest, "topology", "packet engine"}
-                           : Term{"sharing with concurrent flows", rest, "max-min fair share", "fluid engine"},
+                           : Term{sharing_at(one, flow), rest, "max-min fair share", "fluid engine"},
                  one.repeat);
       }
     }
@@ -130,10 +131,21 @@ struct RowBuilder {
       const auto spent = timing.rounds[r].repeat * timing.rounds[r].transfer;
       if (spent > longest) {
         longest = spent;
-        name = bottleneck_of(resources, plan.rounds[r].flows[timing.rounds[r].critical_flow]).name;
+        name = held_by(timing.rounds[r], plan.rounds[r].flows[timing.rounds[r].critical_flow]);
       }
     }
     return name;
+  }
+
+  /// Where the flow was held while others were active; what holds it alone when that is not known.
+  [[nodiscard]] std::string held_by(const RoundTiming& one, const Flow& flow) const {
+    return one.binding >= 0 ? resources.name(one.binding) : bottleneck_of(resources, flow).name;
+  }
+
+  [[nodiscard]] std::string sharing_at(const RoundTiming& one, const Flow& flow) const {
+    const auto place = held_by(one, flow);
+    if (place == bottleneck_of(resources, flow).name) return "sharing with concurrent flows";
+    return fmt::format("sharing {} with concurrent flows", place);
   }
 
   [[nodiscard]] Duration not_below_floor(Duration time) const {

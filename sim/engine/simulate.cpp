@@ -75,6 +75,7 @@ class Simulator {
                  scenario.host_neighbours,
                  options.fidelity != Fidelity::fluid,
                  &scenario.workloads} {
+    models::set_payload_shares(resources_, parameters);
     prediction_.scenario = scenario.name;
     prediction_.topology = topology.name();
   }

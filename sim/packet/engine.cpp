@@ -20,7 +20,6 @@ Simulation::Engine::Engine(const Network& given, Options wanted) : network(given
   link_configs.resize(num_ports);
   adaptive_grade = k_adaptive_grade_frames * largest_frame(network).value;
   receive_queues.resize(num_ports);
-  receive_free.resize(num_ports);
   for (std::uint32_t port = 0; port < num_ports; ++port) set_up_port(port);
   set_up_buffers();
   sampled_bytes.resize(options.sampled_queues.size());

@@ -4,6 +4,7 @@
 //   ingress.cpp   switch arrival, buffer       pause.cpp     PAUSE frames, XOFF and XON, timers
 //   credits.cpp   InfiniBand lanes             sender.cpp    queue pairs that send
 //   receiver.cpp  host arrival, ACK, CNP       routes.cpp    paths and choices per packet
+//   host_stages.cpp  what packets pass inside hosts
 //   deadlock.cpp  who waits for whom           results.cpp   Results
 //   trains.cpp    periods left out             relative_state.cpp  what a period must repeat
 #pragma once
@@ -37,6 +38,7 @@ inline constexpr std::uint32_t k_credit_block = 64;
 inline constexpr std::int64_t k_adaptive_grade_frames = 8;
 /// In the table of lanes: that of the link before.
 inline constexpr std::uint8_t k_same_lane = 0xff;
+inline constexpr Time k_long_ago = -k_never / 2;
 
 struct Simulation::Engine {
   Engine(const Network& network, Options options);
@@ -126,6 +128,7 @@ struct Simulation::Engine {
   std::uint32_t make_data_packet(std::uint32_t queue_pair);
   void pace(std::uint32_t queue_pair, std::uint32_t wire_bytes);
   std::uint32_t next_frame(std::uint32_t port, int traffic_class) const;
+  [[nodiscard]] std::int64_t next_payload(const QueuePairState& state) const;
   void on_pace(std::uint32_t queue_pair);
   void on_timeout(std::uint32_t queue_pair);
   void on_ack(std::uint32_t queue_pair, std::uint32_t number);
@@ -134,8 +137,17 @@ struct Simulation::Engine {
   void ring_pop(std::uint32_t port, int traffic_class);
   std::uint32_t append_message(std::uint32_t queue_pair, const Message& message);
 
+  // host_stages.cpp
+  StageId add_stage(Bandwidth rate);
+  HostPathId add_host_path(const HostPath& path);
+  Time pass_stages(std::uint32_t first, std::uint32_t count, double bytes, Time not_before);
+  Time host_due(std::uint32_t queue_pair);
+
   // receiver.cpp
   void arrive_at_host(std::uint32_t port, std::uint32_t packet);
+  [[nodiscard]] bool passes_stages(std::uint32_t port, const Packet& packet) const;
+  Time end_of_receipt(std::uint32_t port, const Packet& packet);
+  bool take_receive_buffer(std::uint32_t port, const Packet& packet);
   void on_receive_done(std::uint32_t port);
   void process(std::uint32_t port, std::uint32_t packet);
   void on_data(std::uint32_t port, const Packet& packet);
@@ -208,6 +220,7 @@ struct Simulation::Engine {
   void walk_lane(StateWalk& walk, std::uint32_t port, int traffic_class, LaneBases& lanes);
   void walk_list(StateWalk& walk, const PacketList& list, const CreditBase* base);
   void walk_packet(StateWalk& walk, Packet& packet, const CreditBase* base);
+  void walk_host_time(StateWalk& walk, Time& time) const;
   void walk_events(StateWalk& walk);
   static bool may_increase(const RateMachine& machine);
   static bool is_idle(const QueuePairState& state);
@@ -296,8 +309,12 @@ struct Simulation::Engine {
   std::vector<std::uint8_t> hop_lanes;  ///< [hop]; empty while no queue pair names lanes
   std::int64_t adaptive_grade = 1;      ///< bytes
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> spray_cycles;  ///< {first, last switch}
-  std::vector<PacketList> receive_queues;  ///< [port]: host ports with a receive rate
-  std::vector<Time> receive_free;          ///< [port]
+  std::vector<PacketList> receive_queues;  ///< [port]: at hosts slower than their links; the first one is being served
+  std::vector<Time> stage_free;            ///< [stage inside hosts]: end of what it was asked for
+  std::vector<double> stage_ps_per_byte;
+  std::vector<StageCost> stage_costs;
+  std::vector<HostPathState> host_paths{{}};
+  Time host_reach = 0;  ///< longest time of a packet in a stage: what was over that long ago decides nothing
   std::vector<std::function<void()>> timers;
   std::vector<std::uint32_t> free_timers;
   std::function<void(const Completion&)> on_delivered, on_completed;

@@ -8,10 +8,10 @@ namespace fabricast::packet {
 
 void Simulation::Engine::arrive_at_host(std::uint32_t port, std::uint32_t id) {
   auto& packet = packets[id];
-  const auto& hca = hca_of(port);
+  packet.counted = packet.frame;
+  auto& queue = receive_queues[port];
   const bool is_lossless = (ports[port].lossless >> packet.traffic_class & 1) != 0;
-  if (hca.receive_rate.bytes_per_s <= 0 || !is_lossless) {
-    packet.counted = packet.frame;
+  if (!passes_stages(port, packet) || (queue.head == k_none && (packet.time = end_of_receipt(port, packet)) <= now)) {
     if (ports[port].has_credits && is_lossless) {
       receive_credited(port, id);
       release_credited(port, packet.traffic_class, packet.frame);
@@ -19,36 +19,61 @@ void Simulation::Engine::arrive_at_host(std::uint32_t port, std::uint32_t id) {
     process(port, id);
     return;
   }
-  packet.counted = packet.frame;
-  auto& entry = at(port, packet.traffic_class);
-  if (ports[port].has_credits) {
+  if (ports[port].has_credits && is_lossless) {
     receive_credited(port, id);
-  } else {
-    if (entry.ingress + packet.frame > hca.receive_buffer.value) {
-      drop(port, id);
-      return;
-    }
-    entry.ingress += packet.frame;
-    entry.max_ingress = std::max(entry.max_ingress, entry.ingress);
-    const bool is_told = (ports[port].xoff >> packet.traffic_class & 1) != 0;
-    if (!is_told && entry.ingress >= hca.receive_buffer.value - entry.headroom)
-      decide_xoff(port, packet.traffic_class, k_none);
+  } else if (!take_receive_buffer(port, packet)) {
+    drop(port, id);
+    return;
   }
-  const Time start = std::max(now, receive_free[port]);
-  receive_free[port] = start + static_cast<Time>(packets[id].frame * 1e12 / hca.receive_rate.bytes_per_s);
-  packets[id].time = receive_free[port];
-  auto& queue = receive_queues[port];
-  if (queue.head == k_none) events.push(receive_free[port], EventKind::receive_done, port);
+  if (queue.head == k_none) events.push(packets[id].time, EventKind::receive_done, port);
   append(queue, id);
+}
+
+// Whether the packet has to wait for its host. What answers data does not, but by the rate of the whole port.
+bool Simulation::Engine::passes_stages(std::uint32_t port, const Packet& packet) const {
+  const bool is_lossless = (ports[port].lossless >> packet.traffic_class & 1) != 0;
+  if (is_lossless && hca_of(port).receive_rate.bytes_per_s > 0) return true;
+  return packet.kind == PacketKind::data && host_paths[messages[packet.message].path].receiving > 0;
+}
+
+// When the packet, first in its port's queue, is in memory.
+Time Simulation::Engine::end_of_receipt(std::uint32_t port, const Packet& packet) {
+  Time end = now;
+  const double rate = hca_of(port).receive_rate.bytes_per_s;
+  if (rate > 0 && (ports[port].lossless >> packet.traffic_class & 1) != 0)
+    end += static_cast<Time>(packet.frame * 1e12 / rate);
+  if (packet.kind != PacketKind::data) return end;
+  const auto& path = host_paths[messages[packet.message].path];
+  const auto payload = packet.frame - transport_of(queue_pairs[packet.queue_pair].source).header.value;
+  return std::max(end,
+                  pass_stages(path.first + path.sending, path.receiving, static_cast<double>(payload), k_long_ago));
+}
+
+// Ethernet: false when the buffer is full. The peer is told to stop in time when the class is lossless.
+bool Simulation::Engine::take_receive_buffer(std::uint32_t port, const Packet& packet) {
+  const int number = packet.traffic_class;
+  const std::int64_t buffer = hca_of(port).receive_buffer.value;
+  auto& entry = at(port, number);
+  if (entry.ingress + packet.frame > buffer) return false;
+  entry.ingress += packet.frame;
+  entry.max_ingress = std::max(entry.max_ingress, entry.ingress);
+  const bool is_lossless = (ports[port].lossless >> number & 1) != 0;
+  const bool is_told = (ports[port].xoff >> number & 1) != 0;
+  if (is_lossless && !is_told && entry.ingress >= buffer - entry.headroom) decide_xoff(port, number, k_none);
+  return true;
 }
 
 void Simulation::Engine::on_receive_done(std::uint32_t port) {
   auto& queue = receive_queues[port];
   const std::uint32_t id = take_first(queue);
-  if (queue.head != k_none) events.push(packets[queue.head].time, EventKind::receive_done, port);
+  if (queue.head != k_none) {
+    packets[queue.head].time = end_of_receipt(port, packets[queue.head]);
+    events.push(packets[queue.head].time, EventKind::receive_done, port);
+  }
   const int number = packets[id].traffic_class;
   const std::uint32_t frame = packets[id].frame;
-  if (ports[port].has_credits) {
+  const bool is_lossless = (ports[port].lossless >> number & 1) != 0;
+  if (ports[port].has_credits && is_lossless) {
     release_credited(port, number, frame);
   } else {
     auto& entry = at(port, number);
@@ -190,7 +215,8 @@ void Simulation::Engine::finish_message(std::uint32_t port, std::uint32_t number
 
 // A READ request arrived: its data go back on a queue pair of their own.
 void Simulation::Engine::start_read_response(std::uint32_t owner, std::uint32_t number) {
-  const Message data{QueuePairId{queue_pairs[owner].response}, Bytes{messages[number].bytes}, Verb::read, {}, 0};
+  const Message data{QueuePairId{queue_pairs[owner].response}, Bytes{messages[number].bytes}, Verb::read, {}, 0,
+                     HostPathId{messages[number].path}};
   const std::uint32_t carrier = queue_pairs[owner].response;
   const std::uint32_t made = append_message(carrier, data);
   messages[made].parent = number;

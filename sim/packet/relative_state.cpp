@@ -46,6 +46,7 @@ void Simulation::Engine::walk_state(StateWalk& walk) {
   for (std::uint32_t id = 0; id < queue_pairs.size() && !walk.is_over(); ++id) walk_pair(walk, id);
   walk.same(0);
   walk_switches(walk);
+  for (auto& time : stage_free) walk_host_time(walk, time);
   for (std::uint32_t port = 0; port < ports.size() && !walk.is_over(); ++port) walk_port(walk, port);
   walk_events(walk);
 }
@@ -77,6 +78,10 @@ void Simulation::Engine::walk_pair(StateWalk& walk, std::uint32_t id) {
             state.reads_outstanding << 6U);
   walk.same(state.last_wire);
   walk.due(state.next_time);
+  if (host_reach > 0) {
+    walk.same(state.has_host_packet ? 1 : 0);
+    walk_host_time(walk, state.host_ready);
+  }
   walk.same(state.arrived.size());
   for (const auto word : state.arrived) walk.same(word >> 32), walk.same(word & 0xffff'ffff);
   if (transport_of(state.source).out_of_order)
@@ -127,6 +132,13 @@ std::int64_t Simulation::Engine::walk_machine(StateWalk& walk, QueuePairState& s
   return walk.counter(machine.bytes);
 }
 
+/// Decides as long as a packet that is asked for now could have been begun before it.
+void Simulation::Engine::walk_host_time(StateWalk& walk, Time& time) const {
+  Time end = time + host_reach;
+  walk.due(end);
+  time = end - host_reach;
+}
+
 void Simulation::Engine::walk_switches(StateWalk& walk) {
   for (std::uint32_t node = 0; node < switches.size() && !walk.is_over(); ++node) {
     auto& memory = switches[node];
@@ -172,9 +184,8 @@ void Simulation::Engine::walk_port(StateWalk& walk, std::uint32_t port) {
     if (state.has_credits) walk_lane(walk, port, number, lanes);
   }
   if (!is_quiet) walk_link(walk, state, lanes);
-  if (!state.is_host || hca_of(port).receive_rate.bytes_per_s <= 0) return;
-  walk.due(receive_free[port]);
-  walk_list(walk, receive_queues[port], nullptr);
+  if (state.is_host && (host_reach > 0 || hca_of(port).receive_rate.bytes_per_s > 0))
+    walk_list(walk, receive_queues[port], nullptr);
 }
 
 void Simulation::Engine::walk_link(StateWalk& walk, PortState& state, const LaneBases& lanes) {

@@ -47,7 +47,9 @@ bool Simulation::Engine::may_send(std::uint32_t id) {
 void Simulation::Engine::update_readiness(std::uint32_t id) {
   auto& state = queue_pairs[id];
   if (state.is_in_ring || state.has_pace_event || !may_send(id)) return;
-  const Time due = std::max(state.next_time, messages[state.sending].start);
+  const auto& message = messages[state.sending];
+  Time due = std::max(state.next_time, message.start);
+  if (message.path != 0 && message.start <= now) due = std::max(due, host_due(id));
   if (due > now && due > ports[state.source].free_at) {
     state.has_pace_event = true;
     events.push(due, EventKind::pace, id);
@@ -55,7 +57,7 @@ void Simulation::Engine::update_readiness(std::uint32_t id) {
   }
   if (due > now) {
     // Due before the port is free: it can take its turn then.
-    if (messages[state.sending].start > now) {
+    if (message.start > now) {
       state.has_pace_event = true;
       events.push(due, EventKind::pace, id);
       return;
@@ -85,12 +87,17 @@ std::uint32_t Simulation::Engine::next_frame(std::uint32_t port, int traffic_cla
   const std::uint32_t last = at(port, traffic_class).ring;
   if (last == k_none) return 0;
   const auto& state = queue_pairs[queue_pairs[last].ring_next];
-  const auto& message = messages[state.sending];
   const auto& transport = transport_of(port);
-  if (message.verb == Verb::read && !state.is_response) return static_cast<std::uint32_t>(transport.read_request.value);
+  if (messages[state.sending].verb == Verb::read && !state.is_response)
+    return static_cast<std::uint32_t>(transport.read_request.value);
+  return static_cast<std::uint32_t>(next_payload(state) + transport.header.value);
+}
+
+std::int64_t Simulation::Engine::next_payload(const QueuePairState& state) const {
+  const auto& message = messages[state.sending];
+  if (message.verb == Verb::read && !state.is_response) return 0;
   const std::int64_t offset = std::int64_t{state.next_packet - message.first_packet} * state.packet_bytes;
-  const std::int64_t payload = std::min(state.packet_bytes, message.bytes - offset);
-  return static_cast<std::uint32_t>(payload + transport.header.value);
+  return std::min(state.packet_bytes, message.bytes - offset);
 }
 
 void Simulation::Engine::send_from_queue_pair(std::uint32_t port, int traffic_class) {
@@ -98,6 +105,7 @@ void Simulation::Engine::send_from_queue_pair(std::uint32_t port, int traffic_cl
   const std::uint32_t frame = next_frame(port, traffic_class);
   ring_pop(port, traffic_class);
   const std::uint32_t packet = make_data_packet(id);
+  queue_pairs[id].has_host_packet = false;
   packets[packet].frame = frame;
   charge_class(port, traffic_class, frame);
   if (ports[port].has_credits) take_credit(port, traffic_class, frame);
@@ -222,6 +230,7 @@ std::uint32_t Simulation::Engine::append_message(std::uint32_t id, const Message
   entry.queue_pair = id;
   entry.bytes = message.bytes.value;
   entry.verb = message.verb;
+  entry.path = static_cast<std::uint32_t>(message.path);
   entry.tag = message.tag;
   entry.posted = now;
   entry.start = std::max(now, message.start.ps) + hca_of(state.source).send_latency.ps;

@@ -77,6 +77,12 @@ Simulation& Simulation::operator=(Simulation&&) noexcept = default;
 
 QueuePairId Simulation::add_queue_pair(const QueuePair& queue_pair) { return engine_->add_queue_pair(queue_pair); }
 MessageId Simulation::post(const Message& message) { return engine_->post(message); }
+StageId Simulation::add_stage(Bandwidth rate) { return engine_->add_stage(rate); }
+Duration Simulation::pass(HostPathId path, double bytes) {
+  const auto& entry = engine_->host_paths[static_cast<std::uint32_t>(path)];
+  return Duration{engine_->pass_stages(entry.first, entry.sending, bytes, engine_->now)};
+}
+HostPathId Simulation::add_host_path(const HostPath& path) { return engine_->add_host_path(path); }
 
 void Simulation::on_delivered(std::function<void(const Completion&)> handler) {
   engine_->on_delivered = std::move(handler);

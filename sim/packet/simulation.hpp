@@ -64,6 +64,24 @@ struct QueuePair {
   std::vector<std::uint8_t> reverse_lanes;
 };
 
+/// Something inside hosts that moves one packet at a time: a PCIe link, a memory, what one connection reaches.
+enum class StageId : std::uint32_t {};
+
+/// Every payload byte takes `times` bytes of the stage.
+struct StageUse {
+  StageId stage{};
+  double times = 1;
+};
+
+/// Stages that a message's packets pass before they leave their host, and before they are in memory at the other end.
+struct HostPath {
+  std::vector<StageUse> send;
+  std::vector<StageUse> receive;
+};
+
+/// The one that add_host_path() need not make: hosts never slower than their links.
+enum class HostPathId : std::uint32_t { none = 0 };
+
 enum class Verb { write, send, read };  ///< write and send differ only in what they mean to the reader of a report
 
 /// `bytes` from the queue pair's source to its destination (READ: from destination to source), after all messages
@@ -74,6 +92,7 @@ struct Message {
   Verb verb = Verb::write;
   Duration start{};       ///< not before this time
   std::uint64_t tag = 0;  ///< the caller's; handed back with completions
+  HostPathId path{};      ///< READ: of the data, from destination to source
 };
 
 struct Completion {
@@ -90,6 +109,13 @@ class Simulation {
   Simulation& operator=(Simulation&&) noexcept;
 
   QueuePairId add_queue_pair(const QueuePair& queue_pair);
+
+  /// Stages serve whoever asks first, and a queue pair has one packet waiting and one on its way through its stages: so
+  /// queue pairs that have something to send share a stage, by turns, at every moment.
+  StageId add_stage(Bandwidth rate);
+  HostPathId add_host_path(const HostPath& path);
+  /// Takes the sending stages of `path` for bytes that do not go on the wire; when they have passed.
+  Duration pass(HostPathId path, double bytes);
 
   /// May be called from the handlers below; a start time in the past means now.
   MessageId post(const Message& message);

@@ -145,6 +145,19 @@ struct SwitchState {
   std::vector<std::uint32_t> last_served[k_num_classes];  ///< credits: [egress] -> ingress served last
 };
 
+/// What a payload byte takes of a stage inside hosts.
+struct StageCost {
+  std::uint32_t stage = 0;
+  double ps_per_byte = 0;
+};
+
+/// Into the table of costs: those of the sending end, behind them those of the receiving one.
+struct HostPathState {
+  std::uint32_t first = 0;
+  std::uint32_t sending = 0;
+  std::uint32_t receiving = 0;
+};
+
 struct MessageState {
   std::uint32_t queue_pair = 0;
   std::uint32_t next = k_none;  ///< in its queue pair
@@ -153,6 +166,7 @@ struct MessageState {
   std::uint32_t received = 0;     ///< packets, counted when out of order
   std::uint32_t parent = k_none;  ///< of the data of a READ: the READ
   std::int64_t bytes = 0;
+  std::uint32_t path = 0;  ///< inside its hosts
   Verb verb = Verb::write;
   std::uint64_t tag = 0;
   Time posted = 0, start = 0, started = -1, delivered = -1, completed = -1;
@@ -174,13 +188,15 @@ struct QueuePairState {
   std::uint32_t window = k_none;  ///< packets
   std::uint32_t ack_every = 1;    ///< packets
   Time next_time = 0;             ///< pacing: not before
+  Time host_ready = 0;            ///< when its host has handed over the next packet
   Time last_sent = 0;
   std::uint32_t last_wire = 0;  ///< bytes of the packet sent last
   Time last_progress = 0;
   bool is_in_ring = false;
   bool has_pace_event = false;
   bool has_timeout = false;
-  bool is_response = false;  ///< carries the data of READs
+  bool has_host_packet = false;  ///< `host_ready` is of the next packet
+  bool is_response = false;      ///< carries the data of READs
   std::uint8_t traffic_class = 0, ack_class = 0;
   std::uint32_t response = k_none;             ///< queue pair that carries the data of its READs
   std::uint32_t route = 0, reverse_route = 0;  ///< into the table of hops

@@ -194,6 +194,8 @@ struct Traffic {
   Cluster cluster{"spectrum", "rocev2"};
   Options options;
   std::vector<QueuePair> queue_pairs;
+  std::vector<Bandwidth> stages;     ///< inside hosts
+  std::vector<HostPath> host_paths;  ///< from number 1 on
   std::vector<Message> messages;
 
   [[nodiscard]] Simulation simulation(bool shortcuts) const {
@@ -201,6 +203,8 @@ struct Traffic {
     wanted.shortcuts = shortcuts;
     Simulation out(cluster.network, wanted);
     for (const auto& queue_pair : queue_pairs) out.add_queue_pair(queue_pair);
+    for (const auto rate : stages) out.add_stage(rate);
+    for (const auto& path : host_paths) out.add_host_path(path);
     for (const auto& message : messages) out.post(message);
     return out;
   }

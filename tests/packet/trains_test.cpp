@@ -142,6 +142,27 @@ void add_random_observation(Random& random, Case& out) {
     options.sampled_queues.push_back({PortId{port}, 3});
 }
 
+/// Stages inside hosts, some shared, for most messages of every third run.
+void add_random_host_paths(std::uint64_t seed, Case& out) {
+  if (seed % 3 != 1) return;
+  Random random(seed + 1'000'000);
+  for (auto count = 1 + random.next(3); count > 0; --count)
+    out.stages.push_back(random.pick<Bandwidth>({1.3_GBps, 2_GBps, 4_GBps, 9_GBps, 20_GBps}));
+  const auto uses = [&] {
+    std::vector<StageUse> side;
+    for (std::uint32_t stage = 0; stage < out.stages.size(); ++stage)
+      if (random.next(2) == 0) side.push_back({StageId{stage}, random.pick<double>({1, 0.5, 2})});
+    return side;
+  };
+  for (auto count = 1 + random.next(3); count > 0; --count) out.host_paths.push_back({uses(), uses()});
+  const auto set = [&](Message& message) {
+    message.path = HostPathId{static_cast<std::uint32_t>(random.next(out.host_paths.size() + 1))};
+  };
+  for (auto& message : out.messages) set(message);
+  if (out.script.posted_later) set(*out.script.posted_later);
+  if (out.script.posted_on_first) set(*out.script.posted_on_first);
+}
+
 Case random_case(std::uint64_t seed) {
   Random random(seed);
   Case out;
@@ -154,6 +175,7 @@ Case random_case(std::uint64_t seed) {
   out.options.seed = seed;
   add_random_network(random, out.cluster);
   add_random_traffic(random, out);
+  add_random_host_paths(seed, out);
   add_random_observation(random, out);
   if (random.next(5) == 0) {  // less headroom than arrives: drops, go-back-N and timeouts
     out.cluster.config().pfc.headroom = Bytes{6'000};
@@ -190,6 +212,7 @@ std::vector<std::string> contents(const Case& given, const Results& results) {
   add("retransmission", retransmitted > 0);
   add("drops", results.lossless_drops > 0);
   add("slow receiver", given.cluster.network.hca_configs[0].receive_rate.bytes_per_s > 0);
+  add("host stages", std::ranges::any_of(given.messages, [](const auto& m) { return m.path != HostPathId::none; }));
   add("window", given.cluster.network.hca_configs[0].transport.window.value > 0);
   add("spray", given.options.routing == RoutingMode::spray);
   add("adaptive", given.options.routing == RoutingMode::adaptive);
@@ -205,14 +228,14 @@ std::vector<std::string> contents(const Case& given, const Results& results) {
 
 // Drops leave few runs quiet enough.
 const std::vector<std::string> k_kinds_with_trains{
-    "pauses",        "quanta", "credits",       "input queues", "starvation",      "CNPs",
-    "slow receiver", "window", "spray",         "adaptive",     "samples",         "stops",
-    "timer",         "READ",   "many messages", "two classes",  "many queue pairs"};
+    "pauses",        "quanta",      "credits", "input queues",  "starvation",  "CNPs",
+    "slow receiver", "host stages", "window",  "spray",         "adaptive",    "samples",
+    "stops",         "timer",       "READ",    "many messages", "two classes", "many queue pairs"};
 
 }  // namespace
 
 TEST_CASE("random runs with trains are the runs packet by packet, and every kind of traffic has trains") {
-  constexpr std::uint64_t num_seeds = 250;
+  constexpr std::uint64_t num_seeds = 300;
   std::map<std::string, std::uint64_t> trains;
   for (std::uint64_t seed = 1; seed <= num_seeds; ++seed) {
     CAPTURE(seed);

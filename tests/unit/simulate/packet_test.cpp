@@ -177,7 +177,7 @@ TEST_CASE("a circle of switches deadlocks and says who waits for whom; up-down r
 
 namespace {
 
-// Five switches in a circle with an InfiniBand host each, who sends two on; 16 KiB per lane.
+// Five switches in a circle with an InfiniBand host each, who sends two on; two packets per lane.
 Row circle_of_lanes(const std::string& lanes) {
   const auto loaded = test::scenario(
       "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: circle\n  hosts: "
@@ -186,7 +186,7 @@ Row circle_of_lanes(const std::string& lanes) {
       "m, "
       "lossless: {virtual_lanes: " +
       lanes +
-      ", vl_buffer: 16 KiB}}\nworkload:\n  benchmark: traffic\n  sizes: [4 MB]\n  flows: [{from: node0, to: node2}, "
+      ", vl_buffer: 8 KiB}}\nworkload:\n  benchmark: traffic\n  sizes: [4 MB]\n  flows: [{from: node0, to: node2}, "
       "{from: "
       "node1, to: node3}, {from: node2, to: node4}, {from: node3, to: node0}, {from: node4, to: node1}]\n");
   return only_row(packets(loaded));

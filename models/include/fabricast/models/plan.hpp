@@ -59,11 +59,22 @@ struct Flow {
   Duration start;                   ///< traffic: part of `latency` that is waiting for the start
 };
 
+/// What a flow waits for before it starts once more.
+enum class RepeatOrder {
+  barrier,  ///< all flows of the repeat before
+  /// Rings: the flow before it in the list, the last one's before the first, which brings what this one sends on. Its
+  /// own bytes leave in order: the transfer, not the latency, waits for the transfer of the repeat before.
+  neighbour,
+  /// The same by blocking send and receive: the flow before it and itself.
+  blocking,
+};
+
 /// Flows that start together; the round ends when the last has ended. `repeat` equal rounds follow one another.
 struct Round {
   std::string label;
   std::vector<Flow> flows;
   std::int64_t repeat = 1;
+  RepeatOrder order = RepeatOrder::barrier;
   std::vector<Term> fixed;  ///< paid once per repeat, before the flows start
 };
 
@@ -121,7 +132,9 @@ class Resources {
   /// ask for the same capacity: a limit has one owner that knows all that lowers it. `part`: one of several on the
   /// device, e.g. the virtual functions of an adapter.
   int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part = 0);
+  /// Bytes/s; of network links between switches, and of cables slower than their HCA, what packet headers leave.
   [[nodiscard]] double capacity(int resource) const;
+  void set_payload_share(LinkId link, double share);
   [[nodiscard]] std::string name(int resource) const;
   [[nodiscard]] std::string parameter(int resource) const;
   /// The device a limit belongs to, or the one a link starts at.
@@ -139,6 +152,7 @@ class Resources {
   };
   const Topology* topology_;
   std::vector<Extra> extras_;
+  std::vector<double> payload_shares_;  ///< [link - first network link]; empty = 1
   std::map<std::tuple<Limit, std::int32_t, int>, int> numbers_;
 };
 

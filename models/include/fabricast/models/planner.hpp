@@ -59,6 +59,11 @@ Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const 
 /// Settings of the hosts' VMs and neighbours that are given and that the workload does not read, one line each.
 std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload);
 
+/// Network links carry packet headers beside payload: sets what these leave of links between switches and of cables
+/// slower than their HCA (the HCA's own limits say it of the others). Where HCAs of several types meet, the least
+/// share.
+void set_payload_shares(Resources& resources, const ParameterSet& parameters);
+
 /// A term whose time is `times` x a time parameter.
 Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times = 1);
 
