@@ -210,11 +210,11 @@ class PacketRun {
   void post_leg(std::size_t id, const Flow& flow, const Leg& leg, Duration begin, double rate) {
     const auto& state = states_[transfers_[id].job];
     const double alone = state.limits->fabric_rates[transfers_[id].flow];
-    const auto bytes = static_cast<std::int64_t>(std::ceil(flow.bytes * leg.times));
+    const auto bytes = range::whole(std::ceil(flow.bytes * leg.times));
     const auto& pairs = queue_pairs(transfers_[id].job, flow, leg);
     const auto n = static_cast<std::int64_t>(pairs.size());
     for (std::int64_t q = 0; q < n; ++q) {
-      const auto share = bytes * (q + 1) / n - bytes * q / n;
+      const auto share = part(bytes, q + 1, n) - part(bytes, q, n);
       if (share == 0) continue;
       if (rate >= k_near * alone) {
         post(id, pairs[static_cast<std::size_t>(q)], share, begin);
@@ -224,7 +224,7 @@ class PacketRun {
       const auto pieces = std::clamp<std::int64_t>(share / k_least_piece, 1, k_most_pieces);
       const double on_wire = flow.bytes / static_cast<double>(pieces) / alone;
       for (std::int64_t k = 0; k < pieces; ++k) {
-        const auto piece = share * (k + 1) / pieces - share * k / pieces;
+        const auto piece = part(share, k + 1, pieces) - part(share, k, pieces);
         const double whole = flow.bytes * static_cast<double>(k + 1) / static_cast<double>(pieces) / rate;
         post(id, pairs[static_cast<std::size_t>(q)], piece, begin + from_seconds(std::max(0.0, whole - on_wire)));
       }
@@ -345,7 +345,7 @@ class PacketRun {
     }
     state.last_round = took;
     if (state.repeat == round.repeat) {
-      timing.transfer = {state.transfer[state.round].ps / round.repeat};
+      timing.transfer = state.transfer[state.round] / round.repeat;
       state.repeat = 0;
       state.last_round = {-1};
       ++state.round;
