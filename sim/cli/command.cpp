@@ -13,7 +13,9 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <map>
 
+#include "base/text.hpp"
 #include "fabricast/check.hpp"
 
 namespace fabricast::cli {
@@ -114,10 +116,19 @@ Diagnostics infeasible_hosts(const LoadedScenario& loaded) {
 }  // namespace
 
 void add_source_lines(Diagnostics& found) {
+  std::map<std::string, std::vector<Diagnostic*>> by_file;
   for (auto& one : found) {
-    if (!one.source_line.empty() || one.location.line < 1) continue;
-    std::ifstream in(one.location.file);
-    for (int line = 0; line < one.location.line && std::getline(in, one.source_line); ++line) {}
+    if (one.source_line.empty() && one.location.line >= 1) by_file[one.location.file].push_back(&one);
+  }
+  for (auto& [file, wanted] : by_file) {
+    std::ranges::stable_sort(wanted, {}, [](const Diagnostic* one) { return one->location.line; });
+    std::ifstream in(file);
+    std::string text;
+    int line = 0;
+    for (auto* one : wanted) {
+      while (line < one->location.line && std::getline(in, text)) ++line;
+      if (line == one->location.line) set_source_line(*one, text);
+    }
   }
 }
 
@@ -186,36 +197,37 @@ std::string format_of(const CommonOptions& options) {
   return "text";
 }
 
-bool write_output(const std::string& path, const std::string& text, int& exit_code) {
+void say(const std::string& text) { std::fputs(printable(text, Keep::lines).c_str(), stderr); }
+
+bool write_output(const std::string& path, const std::string& given, int& exit_code) {
+  const auto text = printable(given, Keep::lines);
   if (path == "-") {
     std::cout << text << std::flush;
     if (std::cout) return true;
-    std::fputs("fabricast: cannot write to standard output\n", stderr);
+    say("fabricast: cannot write to standard output\n");
   } else {
     std::ofstream out(path, std::ios::binary);
     out << text << std::flush;
     if (out) return true;
-    std::fputs(fmt::format("fabricast: cannot write '{}': {}\n", path, std::strerror(errno)).c_str(), stderr);
+    say(fmt::format("fabricast: cannot write '{}': {}\n", path, std::strerror(errno)));
   }
   exit_code = exit_input;
   return false;
 }
 
 void print_faults(const Diagnostics& faults) {
-  if (!faults.empty()) std::fputs(render(faults).c_str(), stderr);
+  if (!faults.empty()) say(render(faults));
 }
 
 std::optional<Bytes> parse_size(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::bytes);
-  if (parsed.ok) return Bytes{static_cast<std::int64_t>(parsed.value)};
+  if (parsed.ok) return to_bytes(parsed.value);
   const auto last = text.empty() ? '\0' : text.back();
   if (last == 'K' || last == 'M' || last == 'G') {
     const auto binary = parse_quantity(text + "iB", Dimension::bytes);
     if (binary.ok) {
-      std::fputs(
-          fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text).c_str(),
-          stderr);
-      return Bytes{static_cast<std::int64_t>(binary.value)};
+      say(fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text));
+      return to_bytes(binary.value);
     }
   }
   throw CLI::ValidationError("size", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));

@@ -92,6 +92,9 @@ std::string format_of(const CommonOptions& options);
 /// Writes to the file or, for "-", to standard output. False (and a message) when that fails.
 bool write_output(const std::string& path, const std::string& text, int& exit_code);
 
+/// Prints to standard error, without what would do something to a terminal.
+void say(const std::string& text);
+
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);
 

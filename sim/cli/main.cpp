@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "base/assert.hpp"
 #include "cli/command.hpp"
@@ -93,7 +94,7 @@ int parse_and_run(std::vector<std::string> arguments) {
     }
     auto message = suggestion(app, arguments);
     if (message.empty()) message = error.what();
-    std::fputs(fmt::format("fabricast: {}\n(fabricast --help prints the usage)\n", message).c_str(), stderr);
+    say(fmt::format("fabricast: {}\n(fabricast --help prints the usage)\n", message));
     return exit_usage;
   }
   return exit_code;
@@ -108,14 +109,19 @@ int main(int argc, char** argv) {
   catch_interrupts();
   std::signal(SIGPIPE, SIG_DFL);
   try {
-    return parse_and_run({argv + 1, argv + argc});
+    const int exit_code = parse_and_run({argv + 1, argv + argc});
+    if (std::fflush(stdout) == 0) return exit_code;
+    say("fabricast: cannot write to standard output\n");
+    return exit_input;
   } catch (const fabricast::InternalError& error) {
-    std::fputs(fmt::format("fabricast: internal error: {}\n", error.what()).c_str(), stderr);
+    say(fmt::format("fabricast: internal error: {}\n", error.what()));
+  } catch (const std::bad_alloc&) {
+    // Nothing that needs memory.
+    std::fputs("fabricast: out of memory; ask for fewer devices, sizes or samples, or allow more memory\n", stderr);
+    return exit_input;
   } catch (const std::exception& error) {
-    std::fputs(
-        fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n", error.what())
-            .c_str(),
-        stderr);
+    say(fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n",
+                    error.what()));
   }
   return exit_internal;
 }
