@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as a scenario with its topology: read, checked, and, when it is small, run on both engines and printed. It
 // may be refused; it must not crash, hang, or give times that run backwards.
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "fabricast/check.hpp"
 #include "fabricast/fabricast.hpp"
 #include "report/report.hpp"
 

@@ -125,8 +125,8 @@ TEST_CASE("faults come in the order of files and lines, each once") {
 }
 
 TEST_CASE("sizes are the nearest bytes, and a sweep reaches its end") {
-  const auto sizes = [](const std::string& sizes) {
-    const auto loaded = load_scenario_text("s.yaml", std::string(k_head) + k_pair, {}, {{"workload.sizes", sizes}});
+  const auto sizes = [](const std::string& given) {
+    const auto loaded = load_scenario_text("s.yaml", std::string(k_head) + k_pair, {}, {{"workload.sizes", given}});
     if (!loaded) FAIL(render(loaded.error()));
     return loaded->scenario.workloads[0].sizes;
   };
