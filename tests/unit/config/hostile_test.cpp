@@ -61,7 +61,7 @@ TEST_CASE("a setting is refused for the same reasons as a file") {
   CHECK(has(refused("a\xFF", "1"), "is not UTF-8"));
   CHECK(has(refused("workload..sizes", "1"), "the path has an empty part"));
   CHECK(has(refused("workload.sizes.9", "1 KiB"), "the list has no element '9'"));
-  CHECK(has(refused("name.x", "1"), "'x' cannot be set inside the value 'hostile'"));
+  CHECK(has(refused("name.x.y", "1"), "'x' cannot be set inside the value 'hostile'"));
   std::string path = "a";
   for (int i = 1; i < 64; ++i) path += ".a";
   CHECK(has(refused(path, "1"), "unknown key 'a'"));
