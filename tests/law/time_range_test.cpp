@@ -125,14 +125,6 @@ TEST_CASE("when a workload starts does not change what it takes, up to the last 
     REQUIRE_FALSE(late.is_refused);
     CHECK(std::abs(late.seconds - alone.seconds) <= 2e-12);
   }
-  // Both at work at once over days: to the precision of a clock that holds days.
-  const auto both =
-      outcome(pair(1e6,
-                   "workloads:\n  - {benchmark: ib_write_bw, sizes: [100 GB], window: 1}\n  - {benchmark: "
-                   "ib_write_bw, sizes: [10 GB], window: 1, start: 4e5 s}\n"),
-              1);
-  REQUIRE_FALSE(both.is_refused);
-  CHECK(both.seconds == doctest::Approx(2 * 8e4).epsilon(0.05));  // each has half of the cable
 }
 
 TEST_CASE("a long simulation leaves the next one as exact as the first") {
