@@ -5,11 +5,20 @@ add_library(fabricast_warnings INTERFACE)
 target_compile_options(fabricast_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor
                        -Wno-missing-field-initializers
                        # g++ 12 reports these inside its own headers at -O3 (GCC bugs 105329 and 105651)
-                       -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow>
                        $<$<BOOL:${FABRICAST_WERROR}>:-Werror>)
-if(FABRICAST_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
+# "undefined" leaves out conversions of a double to a whole number that does not hold it, with both compilers.
+set(fabricast_undefined undefined,float-cast-overflow)
+if(FABRICAST_SANITIZE OR FABRICAST_FUZZ)
+  add_compile_options(-fsanitize=address,${fabricast_undefined} -fno-sanitize-recover=${fabricast_undefined}
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,${fabricast_undefined})
+endif()
+if(FABRICAST_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "FABRICAST_FUZZ needs clang: apt-get install clang-14 libclang-rt-14-dev, -DCMAKE_CXX_COMPILER=clang++-14")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 function(fabricast_library name)

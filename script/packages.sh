@@ -10,6 +10,9 @@ fabricast_packages=(
 if [[ ${FABRICAST_WITH_TESTS:-0} == 1 ]]; then
   fabricast_packages+=(doctest-dev librapidcheck-dev python3 python3-yaml python3-jsonschema clang-format-14 git)
 fi
+if [[ ${FABRICAST_WITH_CLANG:-0} == 1 ]]; then
+  fabricast_packages+=(clang-14 libclang-rt-14-dev)
+fi
 
 install_missing_packages() {
   local missing=() package

@@ -33,7 +33,7 @@ std::string parameters_yaml(const CalibrationReport& report) {
   out += fmt::format("description: made by fabricast calibrate; intervals hold 80 %{}\nparameters:\n",
                      report.is_interrupted ? "; interrupted before the minimum" : "");
   for (const auto& [name, p] : report.fitted.all()) {
-    const auto text = [&](double value) { return quantity(value, p.value, p.dimension); };
+    const auto text = [&one = p](double value) { return quantity(value, one.value, one.dimension); };
     // Rounded for people: the interval must still hold the value.
     const auto interval = p.has_interval() && text(p.low) != text(p.value) && text(p.high) != text(p.value)
                               ? fmt::format("low: {}, high: {}, ", text(p.low), text(p.high))

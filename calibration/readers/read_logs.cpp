@@ -103,17 +103,33 @@ Result<MeasuredLog> only_table(Result<std::vector<MeasuredLog>> tables) {
   return std::move(table);
 }
 
+/// A rate next to nothing is no measurement.
+void drop_rows_past_range(MeasuredLog& table, const std::string& name) {
+  std::erase_if(table.rows, [&](const MeasuredRow& row) {
+    if (!row.time.is_past_range()) return false;
+    auto warning = fault_of(name, "row lost: its time is longer than 106 days");
+    warning.severity = Severity::warning;
+    warning.location.line = row.line;
+    readers::add_warning(table, std::move(warning));
+    return true;
+  });
+}
+
 }  // namespace
 
 Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std::string& name) {
   std::vector<MeasuredLog> tables;
   if (is_json(text)) tables = readers::read_json(text.substr(text.find('{')), name);
-  if (!tables.empty()) return tables;
+  if (!tables.empty()) {
+    for (auto& table : tables) drop_rows_past_range(table, name);
+    return tables;
+  }
   const auto log = readers::split_log(text, name);
   for (const auto& section : sections_of(log)) {
     const auto lines = Lines(log.lines).subspan(section.begin, section.end - section.begin);
     for (auto& table : section.reader->read(log, lines)) tables.push_back(std::move(table));
   }
+  for (auto& table : tables) drop_rows_past_range(table, name);
   readers::add_environments(log, tables);
   if (auto tuning = readers::read_nccl_tuning(log)) tables.push_back(std::move(*tuning));
   if (tables.empty()) return tl::make_unexpected(Diagnostics{no_table(name)});

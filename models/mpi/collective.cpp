@@ -115,7 +115,7 @@ class CollectivePlanner : public Planner {
         }
       }
     }
-    for (auto& term : mean) term.time.ps /= static_cast<std::int64_t>(round.flows.size());
+    for (auto& term : mean) term.time = term.time / static_cast<std::int64_t>(round.flows.size());
     for (auto& flow : round.flows) {
       flow.latency = sum(mean);
       flow.latency_terms = mean;
@@ -133,7 +133,7 @@ class CollectivePlanner : public Planner {
     for (const auto& step : scheduled.steps) {
       auto message =
           transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
-                             Bytes{static_cast<std::int64_t>(step.bytes)}, static_cast<std::uint64_t>(step.from));
+                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       // A rank posts its messages of a round one after the other and handles as many that arrive.
       if (const int earlier = sent[step.from]++; earlier > 0) {

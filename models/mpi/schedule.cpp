@@ -242,7 +242,7 @@ std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorith
 }
 
 CollectiveAlgorithm choose_algorithm(Benchmark benchmark, int num_ranks, Bytes size, bool is_open_mpi) {
-  const std::int64_t total = size.value * num_ranks;
+  const std::int64_t total = (num_ranks * size).value;
   const bool is_power = floor_power_of_two(num_ranks) == num_ranks;
   switch (benchmark) {
     case Benchmark::osu_allreduce:

@@ -22,6 +22,9 @@ constexpr std::int64_t k_most_counted = 400;  // operations of each client to co
 constexpr std::int64_t k_least_counted = 5;   // the same of kernels of very many slices
 constexpr std::int64_t k_slices_wanted = 200'000;
 constexpr std::int64_t k_most_turns = 4'000'000;  // bound on the length of a simulation
+// The clock stops at a quarter of what it can count, and what is added to it at once is at most half of that.
+constexpr std::int64_t k_last_ps = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t k_longest_ps = k_last_ps / 2;
 
 /// Pseudo-random numbers in [0, 1) for spread pauses; the same for every run [Steele, Lea, Flood, OOPSLA 2014].
 class SplitMix {
@@ -61,7 +64,7 @@ class GpuSimulation {
     for (std::size_t i = 0; i < clients.size(); ++i) {
       states_[i].requested = clients[i].start.ps;
       states_[i].left = clients[i].kernel.ps;
-      longest = std::max(longest, clients[i].kernel.ps);
+      longest = std::max(longest, std::min(clients[i].kernel.ps, k_longest_ps));
       if ((clients[i].kernel + clients[i].pause) < (clients[marker_].kernel + clients[marker_].pause)) marker_ = i;
     }
     const auto slices = 1 + longest / (scheduler.slice - scheduler.switch_time).ps;
@@ -69,6 +72,7 @@ class GpuSimulation {
   }
 
   GpuShares run() {
+    if (!fits()) return past_range();
     for (; turns_ < k_most_turns && !is_finished(); ++turns_) {
       if (scheduler_.policy == SharePolicy::best_effort) {
         best_effort_turn();
@@ -76,13 +80,35 @@ class GpuSimulation {
         slot();
       }
     }
-    return summary();
+    return now_ > k_last_ps ? past_range() : summary();
   }
 
  private:
+  /// No sum of the clock and what is added to it at once overflows.
+  [[nodiscard]] bool fits() const {
+    const auto is_short = [](Duration time) { return time.ps <= k_longest_ps; };
+    return is_short(scheduler_.slice) && is_short(scheduler_.switch_time) &&
+           is_short(scheduler_.preemption_granularity) && std::ranges::all_of(clients_, [&](const GpuClient& client) {
+             return is_short(client.start) && is_short(client.kernel) && is_short(client.pause);
+           });
+  }
+
+  /// Shares of clients whose times do not fit.
+  [[nodiscard]] GpuShares past_range() const {
+    GpuShares out;
+    for (const auto& client : clients_) {
+      GpuClientShare one;
+      one.name = client.name;
+      one.period = one.service_time = {range::k_past_range};
+      out.clients.push_back(std::move(one));
+    }
+    return out;
+  }
+
   [[nodiscard]] bool has_work(std::size_t i) const { return states_[i].requested <= now_; }
 
   [[nodiscard]] bool is_finished() const {
+    if (now_ > k_last_ps) return true;
     return is_counting_ &&
            std::all_of(states_.begin(), states_.end(),
                        [&](const ClientState& s) { return s.counted >= counted_wanted_; }) &&
@@ -324,13 +350,13 @@ SliceWait slice_wait(const TimeSlicing& scheduler, Duration operation, const std
   auto clients = neighbours;
   clients.insert(clients.begin(), {"operation", operation, {1}, {}, 0});
   const auto own = share_gpu(scheduler, clients).clients.front();
-  const auto beside = std::max<std::int64_t>(0, own.service_time.ps - operation.ps);
+  const auto beside = std::max(Duration{}, own.service_time - operation);
   // Half the switches are towards the operation, half towards whoever runs in between.
-  const auto switching =
-      static_cast<std::int64_t>(2 * own.switches_per_operation * static_cast<double>(scheduler.switch_time.ps));
+  const Duration switching{
+      range::whole(2 * own.switches_per_operation * static_cast<double>(scheduler.switch_time.ps))};
   SliceWait out;
-  out.switching = {std::min(beside, switching)};
-  out.wait = Duration{beside} - out.switching;
+  out.switching = std::min(beside, switching);
+  out.wait = beside - out.switching;
   return out;
 }
 

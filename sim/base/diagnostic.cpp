@@ -5,12 +5,11 @@
 #include <numeric>
 
 #include "base/assert.hpp"
+#include "base/text.hpp"
 
 namespace fabricast {
 
 namespace {
-
-constexpr std::size_t k_widest_line = 160;
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -29,8 +28,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string where(const SourceLocation& location) {
   if (location.file.empty()) return "";
-  if (location.line == 0) return location.file + ": ";
-  return fmt::format("{}:{}:{}: ", location.file, location.line, location.column);
+  if (location.line == 0) return printable(location.file) + ": ";
+  return fmt::format("{}:{}:{}: ", printable(location.file), location.line, location.column);
 }
 
 }  // namespace
@@ -45,6 +44,12 @@ bool has_errors(const Diagnostics& diagnostics) {
                      [](const auto& d) { return d.severity == Severity::error; });
 }
 
+void set_source_line(Diagnostic& diagnostic, std::string_view line) {
+  auto excerpt = excerpt_of(line, diagnostic.location.column);
+  diagnostic.source_line = std::move(excerpt.text);
+  diagnostic.source_column = excerpt.column;
+}
+
 Diagnostic make_error(std::string message, std::string hint) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);
@@ -53,29 +58,27 @@ Diagnostic make_error(std::string message, std::string hint) {
 }
 
 std::string render(const Diagnostic& diagnostic) {
-  std::string out = fmt::format("{}{}: {}\n", where(diagnostic.location),
-                                diagnostic.severity == Severity::error ? "error" : "warning", diagnostic.message);
+  std::string out =
+      fmt::format("{}{}: {}\n", where(diagnostic.location),
+                  diagnostic.severity == Severity::error ? "error" : "warning", printable(diagnostic.message));
   const auto gutter = std::to_string(std::max(0, diagnostic.location.line)).size();
   const std::string blank(gutter + 4, ' ');
   if (!diagnostic.source_line.empty() && diagnostic.location.line > 0) {
-    auto line = diagnostic.source_line;
-    auto column = static_cast<std::size_t>(std::max(1, diagnostic.location.column));
-    if (line.size() > k_widest_line) {
-      const std::size_t start = column > k_widest_line / 2 ? column - k_widest_line / 2 : 0;
-      line = (start > 0 ? "..." : "") + line.substr(start, k_widest_line) + "...";
-      column = column - start + (start > 0 ? 3 : 0);
-    }
-    std::replace(line.begin(), line.end(), '\t', ' ');
+    auto [line, column] = excerpt_of(
+        diagnostic.source_line, diagnostic.source_column > 0 ? diagnostic.source_column : diagnostic.location.column);
+    // One for one, so that the caret stays below its column.
     for (auto& c : line) {
+      if (c == '\t') c = ' ';
       if (static_cast<unsigned char>(c) < 0x20) c = '?';
     }
-    out += fmt::format("    {} | {}\n{} | {}^\n", diagnostic.location.line, line, blank, std::string(column - 1, ' '));
+    out += fmt::format("    {} | {}\n{} | {}^\n", diagnostic.location.line, printable(line), blank,
+                       std::string(static_cast<std::size_t>(column - 1), ' '));
   }
   for (const auto& note : diagnostic.notes) {
     if (note.location.file.empty()) {
-      out += fmt::format("{} = note: {}\n", blank, note.text);
+      out += fmt::format("{} = note: {}\n", blank, printable(note.text));
     } else {
-      out += fmt::format("{}note: {}\n", where(note.location), note.text);
+      out += fmt::format("{}note: {}\n", where(note.location), printable(note.text));
     }
   }
   return out;

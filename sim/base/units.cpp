@@ -3,23 +3,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fabricast {
 
-Duration from_seconds(double seconds) {
-  constexpr double k_max_ps = 9.2e18;
-  const double ps = seconds * 1e12;
-  if (ps >= k_max_ps) return {std::numeric_limits<std::int64_t>::max()};
-  if (ps <= -k_max_ps) return {std::numeric_limits<std::int64_t>::min()};
-  return {std::llround(ps)};
+namespace {
+
+constexpr double k_ps_per_s = 1e12;
+
+}  // namespace
+
+Duration from_seconds(double seconds) { return {range::whole(std::round(seconds * k_ps_per_s))}; }
+
+Duration from_seconds_up(double seconds) {
+  const double ps = seconds * k_ps_per_s;
+  return {range::whole(std::ceil(ps - 1e-9 * std::max(1.0, ps)))};
 }
 
+Bytes to_bytes(double bytes) { return {range::whole(std::round(bytes))}; }
+
 Duration transfer_time(Bytes size, Bandwidth rate) {
-  if (rate.bytes_per_s <= 0) return {std::numeric_limits<std::int64_t>::max()};
-  const double ps = static_cast<double>(size.value) / rate.bytes_per_s * 1e12;
-  if (ps >= 9.2e18) return {std::numeric_limits<std::int64_t>::max()};
-  return {static_cast<std::int64_t>(std::ceil(ps))};
+  if (size.is_past_range() || !(rate.bytes_per_s > 0)) return {range::k_past_range};
+  return {range::whole(std::ceil(static_cast<double>(size.value) / rate.bytes_per_s * k_ps_per_s))};
 }
 
 Bandwidth average_rate(Bytes size, Duration time) {

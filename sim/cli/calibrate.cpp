@@ -126,10 +126,8 @@ int fit(CalibrateCommand command) {
   // The honest figure: the class the fit did not see, when there is one.
   const auto& judged = report->errors.size() > 1 ? report->errors[1] : report->errors.front();
   if (max_median && judged.summary.median_abs_error > *max_median) {
-    std::fputs(fmt::format("fabricast: median error ({}) {:.1f}% is above the limit of {:.1f}%\n", judged.name,
-                           100 * judged.summary.median_abs_error, 100 * *max_median)
-                   .c_str(),
-               stderr);
+    say(fmt::format("fabricast: median error ({}) {:.1f}% is above the limit of {:.1f}%\n", judged.name,
+                    100 * judged.summary.median_abs_error, 100 * *max_median));
     exit_code = exit_limit_missed;
   }
   return exit_code;

@@ -70,19 +70,16 @@ int check(const CheckOptions& options) {
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
+    if (!has_errors(found)) {
+      const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
+      features = fmt::format("{}: ok{}\n", file, noted) + features;
+    }
     int exit_code = exit_ok;
-    if (!has_errors(found))
-      features =
-          fmt::format("{}: ok{}\n", file,
-                      found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s")) +
-          features;
     if (!write_output("-", features, exit_code)) return exit_code;
   }
   if (errors > 0) {
-    std::fputs(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),
-                           options.files.size() == 1 ? "" : "s")
-                   .c_str(),
-               stderr);
+    say(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),
+                    options.files.size() == 1 ? "" : "s"));
     return exit_input;
   }
   return options.is_strict && warnings > 0 ? exit_limit_missed : exit_ok;

@@ -15,7 +15,9 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <map>
 
+#include "base/text.hpp"
 #include "fabricast/check.hpp"
 
 namespace fabricast::cli {
@@ -150,10 +152,19 @@ Diagnostics infeasible_hosts(const LoadedScenario& loaded) {
 }  // namespace
 
 void add_source_lines(Diagnostics& found) {
+  std::map<std::string, std::vector<Diagnostic*>> by_file;
   for (auto& one : found) {
-    if (!one.source_line.empty() || one.location.line < 1) continue;
-    std::ifstream in(one.location.file);
-    for (int line = 0; line < one.location.line && std::getline(in, one.source_line); ++line) {}
+    if (one.source_line.empty() && one.location.line >= 1) by_file[one.location.file].push_back(&one);
+  }
+  for (auto& [file, wanted] : by_file) {
+    std::ranges::stable_sort(wanted, {}, [](const Diagnostic* one) { return one->location.line; });
+    std::ifstream in(file);
+    std::string text;
+    int line = 0;
+    for (auto* one : wanted) {
+      while (line < one->location.line && std::getline(in, text)) ++line;
+      if (line == one->location.line) set_source_line(*one, text);
+    }
   }
 }
 
@@ -223,21 +234,21 @@ void protect_inputs(const std::vector<OutputFile>& written, const std::vector<In
   refuse_overwriting(written, paths);
 }
 
+void say(const std::string& text) { std::fputs(printable(text, Keep::lines).c_str(), stderr); }
+
 void print_faults(const Diagnostics& faults) {
-  if (!faults.empty()) std::fputs(render(faults).c_str(), stderr);
+  if (!faults.empty()) say(render(faults));
 }
 
 std::optional<Bytes> parse_size(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::bytes);
-  if (parsed.ok) return Bytes{static_cast<std::int64_t>(parsed.value)};
+  if (parsed.ok) return to_bytes(parsed.value);
   const auto last = text.empty() ? '\0' : text.back();
   if (last == 'K' || last == 'M' || last == 'G') {
     const auto binary = parse_quantity(text + "iB", Dimension::bytes);
     if (binary.ok) {
-      std::fputs(
-          fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text).c_str(),
-          stderr);
-      return Bytes{static_cast<std::int64_t>(binary.value)};
+      say(fmt::format("warning: '{}' is read as '{}iB' (powers of 1024), as nccl-tests does\n", text, text));
+      return to_bytes(binary.value);
     }
   }
   throw CLI::ValidationError("size", parsed.error + (parsed.hint.empty() ? "" : ": " + parsed.hint));

@@ -95,6 +95,9 @@ std::string format_of(const CommonOptions& options, const std::vector<std::strin
 /// Usage error when `written` is among the files that were loaded.
 void protect_inputs(const std::vector<OutputFile>& written, const std::vector<InputFile>& inputs);
 
+/// Prints to standard error, without what would do something to a terminal.
+void say(const std::string& text);
+
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);
 

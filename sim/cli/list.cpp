@@ -111,9 +111,9 @@ int list(const std::string& what, const std::string& filter) {
   if (what == "profiles" || what == "parameters") {
     std::vector<const Parameter*> found;
     for (const auto& [name, parameter] : catalogue->parameters.all()) {
-      const bool is_profile =
-          std::any_of(models::mpi_profiles().begin(), models::mpi_profiles().end(),
-                      [&](const std::string& profile) { return name.rfind("mpi." + profile + ".", 0) == 0; });
+      const bool is_profile = std::any_of(
+          models::mpi_profiles().begin(), models::mpi_profiles().end(),
+          [&, &key = name](const std::string& profile) { return key.rfind("mpi." + profile + ".", 0) == 0; });
       if (matches(name, filter) && (what == "parameters" || is_profile)) found.push_back(&parameter);
     }
     if (what == "parameters" || !found.empty()) text = parameter_table(found);

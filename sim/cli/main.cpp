@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <sstream>
 
 #include "base/assert.hpp"
@@ -68,7 +69,7 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& argu
 }
 
 int refuse(const std::string& message, const std::string& command) {
-  std::fputs(fmt::format("fabricast: {}\n(fabricast {}--help prints the usage)\n", message, command).c_str(), stderr);
+  say(fmt::format("fabricast: {}\n(fabricast {}--help prints the usage)\n", message, command));
   return exit_usage;
 }
 
@@ -127,12 +128,14 @@ int main(int argc, char** argv) {
     flush_standard_output(exit_code);
     return exit_code;
   } catch (const fabricast::InternalError& error) {
-    std::fputs(fmt::format("fabricast: internal error: {}\n", error.what()).c_str(), stderr);
+    say(fmt::format("fabricast: internal error: {}\n", error.what()));
+  } catch (const std::bad_alloc&) {
+    // Nothing that needs memory.
+    std::fputs("fabricast: out of memory; ask for fewer devices, sizes or samples, or allow more memory\n", stderr);
+    return exit_input;
   } catch (const std::exception& error) {
-    std::fputs(
-        fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n", error.what())
-            .c_str(),
-        stderr);
+    say(fmt::format("fabricast: internal error: {}; please report this with the command that caused it\n",
+                    error.what()));
   }
   return exit_internal;
 }

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/text.hpp"
 #include "cli/command.hpp"
 
 namespace fabricast::cli {
@@ -138,7 +139,7 @@ int write_file(const std::string& path, const std::string& text) {
 }
 
 void report_fault(const std::string& what, int fault, int& exit_code) {
-  std::fputs(fmt::format("fabricast: cannot write {}: {}\n", what, std::strerror(fault)).c_str(), stderr);
+  say(fmt::format("fabricast: cannot write {}: {}\n", what, std::strerror(fault)));
   exit_code = exit_input;
 }
 
@@ -202,7 +203,8 @@ void refuse_overwriting(std::span<const OutputFile> outputs, std::span<const std
   }
 }
 
-bool write_output(const std::string& path, const std::string& text, int& exit_code) {
+bool write_output(const std::string& path, const std::string& given, int& exit_code) {
+  const auto text = printable(given, Keep::lines);
   if (path == "-") {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) g_standard_output_fault = errno;
     return flush_standard_output(exit_code);

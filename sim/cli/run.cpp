@@ -39,12 +39,10 @@ int outcome(const Prediction& prediction) {
       if (row.fabric->stop == "deadlock" || row.fabric->stop == "stalled") stopped = row.fabric->stop;
     }
   }
-  if (drops > 0)
-    std::fputs(fmt::format("fabricast: error: {} packets of lossless classes were dropped\n", drops).c_str(), stderr);
+  if (drops > 0) say(fmt::format("fabricast: error: {} packets of lossless classes were dropped\n", drops));
   if (unmeant > 0)
-    std::fputs(fmt::format("fabricast: error: {} packets were dropped in a priority without PFC\n", unmeant).c_str(),
-               stderr);
-  if (!stopped.empty()) std::fputs(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped).c_str(), stderr);
+    say(fmt::format("fabricast: error: {} packets were dropped in a priority without PFC\n", unmeant));
+  if (!stopped.empty()) say(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped));
   if (was_interrupted()) return exit_interrupted;
   return drops + unmeant > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
 }
@@ -100,7 +98,7 @@ int run(RunOptions options) {
       is_found = true;
     }
     if (!is_found) {
-      std::fputs(fmt::format("fabricast: no row '{}' to explain\n", options.explain).c_str(), stderr);
+      say(fmt::format("fabricast: no row '{}' to explain\n", options.explain));
       return exit_usage;
     }
   }

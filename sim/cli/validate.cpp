@@ -32,10 +32,7 @@ std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& s
   }
   auto table = table_for(*logs, scenario);
   if (!table || (table->rows.empty() && table->tuning.choices.empty())) {
-    std::fputs(
-        fmt::format("{}: error: no row of {} in this log\n", path, to_string(scenario.workloads.front().benchmark))
-            .c_str(),
-        stderr);
+    say(fmt::format("{}: error: no row of {} in this log\n", path, to_string(scenario.workloads.front().benchmark)));
     exit_code = exit_input;
     return std::nullopt;
   }
@@ -107,10 +104,7 @@ int validate_command(ValidateOptions options) {
   if (!write_output(options.output, text, exit_code)) return exit_code;
   const auto missed = [&](const char* what, double value, std::optional<double> limit) {
     if (!limit || value <= *limit) return;
-    std::fputs(
-        fmt::format("fabricast: {} error {:.1f}% is above the limit of {:.1f}%\n", what, 100 * value, 100 * *limit)
-            .c_str(),
-        stderr);
+    say(fmt::format("fabricast: {} error {:.1f}% is above the limit of {:.1f}%\n", what, 100 * value, 100 * *limit));
     exit_code = exit_limit_missed;
   };
   missed("median", validated.overall.median_abs_error, max_median);

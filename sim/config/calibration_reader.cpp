@@ -116,8 +116,7 @@ class CalibrationReader {
   static void read_hold_out(const Node& node, Calibration& out) {
     if (const auto* every = node.find("every")) out.hold_out_every = static_cast<int>(as_integer(*every));
     if (const auto* sizes = node.find("sizes")) {
-      for (const auto& item : sizes->items)
-        out.hold_out_sizes.push_back({static_cast<std::int64_t>(as_quantity(item, Dimension::bytes))});
+      for (const auto& item : sizes->items) out.hold_out_sizes.push_back(as_size(item));
     }
     if (const auto* ranks = node.find("ranks")) {
       for (const auto& item : ranks->items) out.hold_out_ranks.push_back(static_cast<int>(as_integer(item)));

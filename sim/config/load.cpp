@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "base/sha256.hpp"
 #include "config/lossless_reader.hpp"
@@ -115,16 +118,15 @@ class Loader {
   /// What was found, each fault once: a topology inside a scenario is checked with the scenario and by itself.
   Diagnostics distinct() const {
     Diagnostics out;
+    std::set<std::tuple<std::string_view, int, int, std::string_view>> known;
+    std::map<std::string, std::size_t> order;  // files as their first faults came
     for (const auto& fault : faults) {
-      const bool is_known = std::any_of(out.begin(), out.end(), [&](const Diagnostic& known) {
-        return known.message == fault.message && known.location.file == fault.location.file &&
-               known.location.line == fault.location.line && known.location.column == fault.location.column;
-      });
-      if (!is_known) out.push_back(fault);
+      const auto& at = fault.location;
+      if (known.emplace(at.file, at.line, at.column, fault.message).second) out.push_back(fault);
+      order.try_emplace(at.file, order.size());
     }
-    std::stable_sort(out.begin(), out.end(), [&](const Diagnostic& a, const Diagnostic& b) {
-      return a.location.file == b.location.file &&
-             std::pair(a.location.line, a.location.column) < std::pair(b.location.line, b.location.column);
+    std::ranges::stable_sort(out, {}, [&](const Diagnostic& one) {
+      return std::tuple(order.at(one.location.file), one.location.line, one.location.column);
     });
     return out;
   }
@@ -145,7 +147,7 @@ class Loader {
         if (!document->source || document->source->name != fault.location.file) continue;
         const auto& lines = document->source->lines;
         if (fault.location.line >= 1 && fault.location.line <= static_cast<int>(lines.size()))
-          fault.source_line = lines[static_cast<std::size_t>(fault.location.line - 1)];
+          set_source_line(fault, lines[static_cast<std::size_t>(fault.location.line - 1)]);
       }
     }
   }

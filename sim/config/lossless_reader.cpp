@@ -13,7 +13,7 @@ namespace fabricast::config {
 namespace {
 
 void size(const Node& node, const char* key, std::optional<Bytes>& into) {
-  if (const auto* found = node.find(key)) into = Bytes{std::llround(as_quantity(*found, Dimension::bytes))};
+  if (const auto* found = node.find(key)) into = as_size(*found);
 }
 
 void number(const Node& node, const char* key, std::optional<double>& into) {
@@ -102,7 +102,7 @@ LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
   if (const auto* trust = node.find("trust")) spec.trust = trust->scalar;
   read_classes(node, spec, faults);
   read_ecn(node, spec, faults);
-  if (const auto* headroom = node.find("headroom")) spec.headroom = Bytes{std::llround(as_size_or_auto(*headroom))};
+  if (const auto* headroom = node.find("headroom")) spec.headroom = to_bytes(as_size_or_auto(*headroom));
   size(node, "xoff", spec.xoff);
   size(node, "xon", spec.xon);
   size(node, "resume_offset", spec.resume_offset);

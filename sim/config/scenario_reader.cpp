@@ -46,8 +46,7 @@ class ScenarioReader {
   }
 
   static void size(const Node& node, const char* key, std::optional<Bytes>& into) {
-    if (const auto* found = node.find(key))
-      into = Bytes{static_cast<std::int64_t>(as_quantity(*found, Dimension::bytes))};
+    if (const auto* found = node.find(key)) into = as_size(*found);
   }
 
   Software read_software(const Node& node) {
@@ -245,9 +244,7 @@ class ScenarioReader {
   void read_sizes(const Node& node, Workload& workload) {
     const auto* sizes = node.find("sizes");
     if (sizes == nullptr) return;
-    const auto bytes = [](const Node& one) {
-      return Bytes{static_cast<std::int64_t>(as_quantity(one, Dimension::bytes))};
-    };
+    const auto bytes = [](const Node& one) { return as_size(one); };
     if (sizes->kind == Node::Kind::sequence) {
       for (const auto& one : sizes->items) workload.sizes.push_back(bytes(one));
     } else {
@@ -259,8 +256,7 @@ class ScenarioReader {
         faults_.push_back(sizes->error(fmt::format("'sizes' goes from {} down to {}", to_string(from), to_string(to)),
                                        "'from' must not be above 'to'"));
       if (from.value == 0) workload.sizes.push_back(from);
-      for (Bytes size{std::max<std::int64_t>(1, from.value)}; size <= to && size.value < (std::int64_t{1} << 61) / step;
-           size = step * size)
+      for (Bytes size{std::max<std::int64_t>(1, from.value)}; size <= to && !size.is_past_range(); size = step * size)
         workload.sizes.push_back(size);
     }
     if (workload.sizes.empty())

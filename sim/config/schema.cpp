@@ -274,6 +274,8 @@ double as_quantity(const Node& node, Dimension dimension) {
   return parsed.value;
 }
 
+Bytes as_size(const Node& node) { return to_bytes(as_quantity(node, Dimension::bytes)); }
+
 std::int64_t as_integer(const Node& node) { return std::llround(plain_number(node.scalar).value_or(0)); }
 
 std::pair<int, int> as_slot(const Node& node) {

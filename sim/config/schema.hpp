@@ -75,6 +75,8 @@ const std::vector<std::string>& device_kinds();
 /// Reads values of nodes that check_node has accepted.
 bool as_flag(const Node& node);
 double as_quantity(const Node& node, Dimension dimension);
+/// To the nearest byte.
+Bytes as_size(const Node& node);
 std::int64_t as_integer(const Node& node);
 /// `gen3 x16` -> 3, 16
 std::pair<int, int> as_slot(const Node& node);

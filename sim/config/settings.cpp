@@ -4,12 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+
+#include "base/text.hpp"
 
 namespace fabricast::config {
 
 namespace {
 
 constexpr std::string_view k_topology = "topology.";
+constexpr std::size_t k_deepest_path = 64;    ///< as deep as files are nested
+constexpr std::size_t k_longest_shown = 200;  ///< of a setting, in messages
+
+std::string shortened(const std::string& text) {
+  return text.size() <= k_longest_shown ? text : text.substr(0, k_longest_shown) + "...";
+}
 
 std::vector<std::string> split(const std::string& path) {
   std::vector<std::string> parts;
@@ -50,9 +59,16 @@ Node* element(Node& list, const std::string& name) {
 class Setter {
  public:
   Setter(const Setting& setting, Diagnostics& faults)
-      : faults_(faults), text_(fmt::format("--set {}={}", setting.path, setting.value)) {}
+      : faults_(faults), text_(shortened(fmt::format("--set {}={}", setting.path, setting.value))) {}
 
   void set(Node& document, const std::vector<std::string>& path, const std::string& text) {
+    for (const auto& part : path) {
+      if (!is_text(part)) return;
+    }
+    if (!is_text(text)) return;
+    if (path.size() > k_deepest_path)
+      return fault(fmt::format("the path has {} parts", path.size()),
+                   fmt::format("no value lies deeper than {}", k_deepest_path));
     Node value = parse_yaml(text_, text, parse_faults_);
     if (!parse_faults_.empty() || text.empty()) {
       value = Node{};
@@ -71,8 +87,7 @@ class Setter {
  private:
   /// Nodes of a setting are located at the setting, not in a file.
   void mark(Node& node) {
-    auto source = std::make_shared<Source>(Source{text_, {}});
-    node.source = source;
+    node.source = source_;
     node.line = node.column = 0;
     for (auto& item : node.items) mark(item);
     for (auto& entry : node.entries) {
@@ -85,6 +100,15 @@ class Setter {
     auto diagnostic = make_error(std::move(message), std::move(hint));
     diagnostic.location.file = text_;
     faults_.push_back(std::move(diagnostic));
+  }
+
+  /// A part of the path or the value: UTF-8 without control characters.
+  bool is_text(const std::string& text) {
+    const bool is_utf8 = first_not_utf8(text) == std::string::npos;
+    if (is_utf8 && first_control(text) == std::string::npos) return true;
+    fault(fmt::format("'{}' {}", shortened(text), is_utf8 ? "has a control character" : "is not UTF-8"),
+          "write it without");
+    return false;
   }
 
   Node* step(Node& at, const std::string& name, bool is_last) {
@@ -126,6 +150,7 @@ class Setter {
   Diagnostics& faults_;
   Diagnostics parse_faults_;
   std::string text_;
+  std::shared_ptr<const Source> source_ = std::make_shared<Source>(Source{text_, {}});
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace fabricast::config {
 namespace {
 
 Duration time_of(const Node& node) { return from_seconds(as_quantity(node, Dimension::time)); }
-Bytes size_of(const Node& node) { return {static_cast<std::int64_t>(as_quantity(node, Dimension::bytes))}; }
+Bytes size_of(const Node& node) { return as_size(node); }
 
 constexpr Duration k_longest_kernel{10'000'000'000'000};
 constexpr Duration k_longest_pause{1'000'000'000'000'000};

@@ -6,6 +6,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,13 +14,17 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <string_view>
+
+#include "base/text.hpp"
 
 namespace fabricast::config {
 
 namespace {
 
 constexpr std::size_t k_largest_file = 16U << 20;
-constexpr std::size_t k_most_nodes = 200'000;  ///< after aliases are expanded
+constexpr std::size_t k_most_nodes = 200'000;            ///< after aliases are expanded
+constexpr std::size_t k_most_text = 4 * k_largest_file;  ///< of all values then
 constexpr int k_deepest_nesting = 64;
 
 std::vector<std::string> split_lines(const std::string& text) {
@@ -33,11 +38,19 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-std::size_t count_nodes(const Node& node) {
-  std::size_t count = 1;
-  for (const auto& item : node.items) count += count_nodes(item);
-  for (const auto& entry : node.entries) count += count_nodes(entry.key) + count_nodes(entry.value);
-  return count;
+struct Weight {
+  std::size_t nodes = 0;
+  std::size_t text = 0;
+};
+
+void weigh(const Node& node, Weight& weight) {
+  ++weight.nodes;
+  weight.text += node.scalar.size();
+  for (const auto& item : node.items) weigh(item, weight);
+  for (const auto& entry : node.entries) {
+    weigh(entry.key, weight);
+    weigh(entry.value, weight);
+  }
 }
 
 /// Thrown through yaml-cpp to stop at once; never leaves parse_yaml.
@@ -56,6 +69,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& value) override {
     auto node = make(mark, Node::Kind::scalar);
     node.scalar = value;
+    check_text(node);
     add(std::move(node), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -63,10 +77,13 @@ class TreeBuilder : public YAML::EventHandler {
     if (it == anchors_.end())
       throw Stop{make(mark, Node::Kind::null)
                      .error("an alias refers to a list or mapping it is part of", "write the value out")};
+    Weight weight;
+    weigh(it->second, weight);
+    carry(weight, make(mark, Node::Kind::null));
     auto copy = it->second;
     copy.line = mark.line + 1;
     copy.column = mark.column + 1;
-    add(std::move(copy), 0);
+    place(std::move(copy));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
@@ -84,10 +101,11 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   struct Open {
     Node node;
-    Node key;
+    Node key{};
     bool has_key = false;
+    bool is_wanted = false;  ///< the key at hand
     YAML::anchor_t anchor = 0;
-    std::map<std::string, SourceLocation> seen;
+    std::map<std::string, SourceLocation> seen{};
   };
 
   Node make(const YAML::Mark& mark, Node::Kind kind) const {
@@ -104,7 +122,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (stack_.size() >= k_deepest_nesting)
       throw Stop{node.error(fmt::format("lists and mappings are nested more than {} deep", k_deepest_nesting),
                             "no Fabricast file needs that")};
-    stack_.push_back({std::move(node), {}, false, anchor, {}});
+    stack_.push_back({.node = std::move(node), .anchor = anchor});
   }
 
   void close() {
@@ -113,15 +131,44 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(done.node), done.anchor);
   }
 
-  void add(Node node, YAML::anchor_t anchor) {
-    count_ += anchor != 0 || node.kind == Node::Kind::scalar || node.kind == Node::Kind::null ? 1 : 0;
-    if (node.kind != Node::Kind::scalar && node.kind != Node::Kind::null) count_ += 1;
-    if (!anchors_.empty()) count_ += count_nodes(node) - 1;
-    if (count_ > k_most_nodes)
+  /// Counts what is added to the tree; lists and mappings when they end, without their contents.
+  void carry(const Weight& weight, const Node& at) {
+    all_.nodes += weight.nodes;
+    all_.text += weight.text;
+    if (all_.nodes > k_most_nodes)
       throw Stop{
-          node.error(fmt::format("the document has more than {} nodes after its aliases are expanded", k_most_nodes),
-                     "use generators (fat_tree, count) instead of lists")};
+          at.error(fmt::format("the document has more than {} nodes after its aliases are expanded", k_most_nodes),
+                   "use generators (fat_tree, count) instead of lists")};
+    if (all_.text > k_most_text)
+      throw Stop{
+          at.error(fmt::format("the document has more than {} MiB after its aliases are expanded", k_most_text >> 20),
+                   "repeat short values only")};
+  }
+
+  /// Keys are one line of text; values may have several.
+  void check_text(const Node& node) {
+    const bool is_key = !stack_.empty() && stack_.back().node.kind == Node::Kind::mapping && !stack_.back().has_key;
+    std::size_t from = 0;
+    while (true) {
+      const auto found = first_control(std::string_view(node.scalar).substr(from));
+      if (found == std::string_view::npos) return;
+      const char c = node.scalar[from + found];
+      from += found + 1;
+      if (!is_key && (c == '\n' || c == '\t')) continue;
+      faults_.push_back(node.error(
+          fmt::format("{} '{}' has a control character", is_key ? "the key" : "the value", node.scalar.substr(0, 60)),
+          "write it without"));
+      return;
+    }
+  }
+
+  void add(Node node, YAML::anchor_t anchor) {
+    carry({1, node.scalar.size()}, node);
     if (anchor != 0) anchors_[anchor] = node;
+    place(std::move(node));
+  }
+
+  void place(Node node) {
     if (stack_.empty()) {
       root = std::move(node);
       return;
@@ -130,39 +177,39 @@ class TreeBuilder : public YAML::EventHandler {
     if (top.node.kind == Node::Kind::sequence) {
       top.node.items.push_back(std::move(node));
     } else if (!top.has_key) {
-      check_key(top, node);
+      top.is_wanted = check_key(top, node);
       top.key = std::move(node);
       top.has_key = true;
     } else {
       top.has_key = false;
-      if (top.key.kind != Node::Kind::scalar) return;
-      if (top.key.scalar != "<<" && top.node.find(top.key.scalar) == nullptr)
-        top.node.entries.push_back({std::move(top.key), std::move(node)});
+      if (top.is_wanted) top.node.entries.push_back({std::move(top.key), std::move(node)});
     }
   }
 
-  void check_key(Open& top, const Node& key) {
+  /// True for a key that is new.
+  bool check_key(Open& top, const Node& key) {
     if (key.kind != Node::Kind::scalar) {
       faults_.push_back(key.error(fmt::format("a key must be a word, found {}", describe(key.kind))));
-      return;
+      return false;
     }
     if (key.scalar == "<<") {
       faults_.push_back(key.error("merge keys ('<<') are not supported",
                                   "write the keys out, or use the device catalogue for what repeats"));
-      return;
+      return false;
     }
     const auto [it, is_new] = top.seen.try_emplace(key.scalar, key.location());
-    if (is_new) return;
+    if (is_new) return true;
     auto fault = key.error(fmt::format("key '{}' is given twice", key.scalar));
     fault.notes.push_back({fmt::format("'{}' is first given here", key.scalar), it->second});
     faults_.push_back(std::move(fault));
+    return false;
   }
 
   std::shared_ptr<const Source> source_;
   Diagnostics& faults_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Node> anchors_;
-  std::size_t count_ = 0;
+  Weight all_;
 };
 
 /// yaml-cpp recurses on brackets: count them before it sees the text. Quoted text may hold brackets; the limit is far
@@ -198,19 +245,6 @@ int block_depth(const std::vector<std::string>& lines) {
   return deepest;
 }
 
-bool is_utf8(const std::string& text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const int more = c < 0x80 ? 0 : (c >> 5) == 6 ? 1 : (c >> 4) == 14 ? 2 : (c >> 3) == 30 ? 3 : -1;
-    if (more < 0 || i + static_cast<std::size_t>(more) >= text.size() + (more == 0 ? 1 : 0)) return false;
-    for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) >> 6) != 2) return false;
-    }
-    i += static_cast<std::size_t>(more) + 1;
-  }
-  return true;
-}
-
 Diagnostic file_fault(const std::string& path, std::string message, std::string hint = {}) {
   auto fault = make_error(std::move(message), std::move(hint));
   fault.location.file = path;
@@ -239,7 +273,7 @@ Diagnostic Node::error(std::string message, std::string hint) const {
   auto fault = make_error(std::move(message), std::move(hint));
   fault.location = location();
   if (source && line >= 1 && line <= static_cast<int>(source->lines.size()))
-    fault.source_line = source->lines[static_cast<std::size_t>(line - 1)];
+    set_source_line(fault, source->lines[static_cast<std::size_t>(line - 1)]);
   return fault;
 }
 
@@ -314,7 +348,14 @@ Result<std::string> read_text_file(const std::string& path) {
   if (in.bad()) return refuse(fmt::format("cannot read the file: {}", std::strerror(errno)));
   if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);
   if (text.find('\0') != std::string::npos) return refuse("this is a binary file, YAML text is expected");
-  if (!is_utf8(text)) return refuse("the text is not UTF-8");
+  if (const auto at = first_not_utf8(text); at != std::string::npos) {
+    auto fault = file_fault(path, fmt::format("the byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(text[at])),
+                            "save the file as UTF-8");
+    const auto before = std::string_view(text).substr(0, at);
+    fault.location.line = 1 + static_cast<int>(std::ranges::count(before, '\n'));
+    fault.location.column = static_cast<int>(at - (before.rfind('\n') + 1)) + 1;
+    return tl::unexpected(Diagnostics{std::move(fault)});
+  }
   return text;
 }
 

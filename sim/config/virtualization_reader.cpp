@@ -63,8 +63,7 @@ class VirtualizationReader {
     if (const auto* found = node_.find(key)) into = static_cast<int>(as_integer(*found));
   }
   void size(const char* key, std::optional<Bytes>& into) {
-    if (const auto* found = node_.find(key))
-      into = Bytes{static_cast<std::int64_t>(as_quantity(*found, Dimension::bytes))};
+    if (const auto* found = node_.find(key)) into = as_size(*found);
   }
   void release(const char* key, const char* example, ReleaseNumber& into) {
     const auto* found = node_.find(key);
@@ -159,8 +158,7 @@ class VirtualizationReader {
     flag("above_4g_decoding", guest_.has_above_4g_decoding);
     if (const auto* mmio = node_.find("mmio")) {
       if (const auto* use = mmio->find("use_64bit")) guest_.uses_64bit_mmio = as_flag(*use);
-      if (const auto* space = mmio->find("size"))
-        guest_.mmio_size = Bytes{static_cast<std::int64_t>(as_quantity(*space, Dimension::bytes))};
+      if (const auto* space = mmio->find("size")) guest_.mmio_size = as_size(*space);
     }
     flag("allow_p2p", guest_.allow_p2p);
     if (const auto* acs = node_.find("acs"))

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -24,12 +26,6 @@ using models::RepeatOrder;
 using models::Resources;
 using models::Round;
 
-/// Seconds to whole picoseconds, up, but not because of the last bits of a double.
-Duration ceil_to_ps(double seconds) {
-  const double ps = seconds * 1e12;
-  return {static_cast<std::int64_t>(std::ceil(ps - 1e-9 * std::max(1.0, ps)))};
-}
-
 double rate_alone(const Resources& resources, const Flow& flow) {
   double rate = flow.rate_cap;
   for (const auto& crossing : flow.crossings) {
@@ -38,21 +34,43 @@ double rate_alone(const Resources& resources, const Flow& flow) {
   return rate;
 }
 
-Duration transfer_alone(const Resources& resources, const Flow& flow) {
-  if (flow.bytes <= 0) return {};
+/// Infinite when something on the way has no capacity.
+double seconds_alone(const Resources& resources, const Flow& flow) {
+  if (flow.bytes <= 0) return 0;
   const double rate = rate_alone(resources, flow);
-  FABRICAST_ASSERT(std::isfinite(rate) && rate > 0, "a flow of {} bytes has rate {}", flow.bytes, rate);
-  return ceil_to_ps(flow.bytes / rate);
+  FABRICAST_ASSERT(!std::isinf(rate), "nothing limits a flow of {} bytes", flow.bytes);
+  return rate > 0 ? flow.bytes / rate : std::numeric_limits<double>::infinity();
+}
+
+Duration transfer_alone(const Resources& resources, const Flow& flow) {
+  return from_seconds_up(seconds_alone(resources, flow));
+}
+
+/// All flows one after another: no fair share of the same flows takes longer, because some resource is always full.
+double serial_seconds(const Resources& resources, const std::vector<Flow>& flows) {
+  double seconds = 0;
+  for (const auto& flow : flows) seconds += flow.latency.seconds() + seconds_alone(resources, flow);
+  return seconds;
+}
+
+double serial_seconds(const Resources& resources, const models::OperationPlan& plan) {
+  double seconds = models::sum(plan.before).seconds();
+  for (const auto& round : plan.rounds) {
+    const double once = models::sum(round.fixed).seconds() + serial_seconds(resources, round.flows);
+    seconds += once * static_cast<double>(round.repeat);
+  }
+  return seconds;
 }
 
 /// Ends of flows started together on the idle network: latency, then a fair share of what they cross.
 std::vector<Duration> finish_times(const Resources& resources, const std::vector<Flow>& flows, bool keep_all) {
+  const double longest = serial_seconds(resources, flows);
+  if (!std::isfinite(longest)) return std::vector<Duration>(flows.size(), Duration{range::k_past_range});
   std::vector<const Flow*> pointers;
   for (const auto& flow : flows) pointers.push_back(&flow);
   const auto dense = make_dense(resources, pointers, keep_all);
   auto& clock = SimGridClock::instance();
-  clock.set_capacities(dense.capacities);
-  const double start = clock.now();
+  clock.begin(dense.capacities, longest);
   std::vector<Duration> ends(flows.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
     const double latency = flows[f].latency.seconds();
@@ -61,7 +79,7 @@ std::vector<Duration> finish_times(const Resources& resources, const std::vector
         ends[f] = flows[f].latency;
         return;
       }
-      clock.start_flow(flows[f].bytes, dense.crossings[f], [&, f] { ends[f] = ceil_to_ps(clock.now() - start); });
+      clock.start_flow(flows[f].bytes, dense.crossings[f], [&, f] { ends[f] = from_seconds_up(clock.now()); });
     };
     if (latency > 0) {
       clock.after(latency, begin);
@@ -162,9 +180,11 @@ class ConcurrentRun {
     states_.resize(jobs.size());
   }
 
-  std::vector<OperationTiming> run() {
-    clock_.set_capacities(dense_.capacities);
-    origin_ = clock_.now();
+  /// `longest`: seconds that all jobs would take one after another, from the first start on.
+  std::vector<OperationTiming> run(double longest) {
+    clock_.begin(dense_.capacities, longest);
+    Duration first = jobs_[0].start;
+    for (const auto& job : jobs_) first = std::min(first, job.start);
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       auto& timing = states_[j].timing;
       for (const auto& round : jobs_[j].plan->rounds) {
@@ -174,7 +194,8 @@ class ConcurrentRun {
         if (jobs_[j].plan->has_flow_times) one.flow_ends.resize(round.flows.size());
         timing.rounds.push_back(one);
       }
-      clock_.after((jobs_[j].start + models::sum(jobs_[j].plan->before)).seconds(), [this, j] { next_round(j); });
+      states_[j].start = jobs_[j].start - first;
+      clock_.after((states_[j].start + models::sum(jobs_[j].plan->before)).seconds(), [this, j] { next_round(j); });
     }
     clock_.run();
     std::vector<OperationTiming> timings;
@@ -188,6 +209,7 @@ class ConcurrentRun {
     std::int64_t repeat = 0;
     std::size_t flows_left = 0;
     double round_start = 0;
+    Duration start;  ///< after the first job's
     RingProgress ring;
     std::vector<int> waiting;  ///< [flow of a ring]: repeats whose bytes wait behind those under way
     std::vector<char> is_busy;
@@ -198,7 +220,7 @@ class ConcurrentRun {
     auto& state = states_[j];
     const auto& plan = *jobs_[j].plan;
     if (state.round == plan.rounds.size()) {
-      state.timing.total = ceil_to_ps(clock_.now() - origin_) - jobs_[j].start;
+      state.timing.total = from_seconds_up(clock_.now()) - state.start;
       return;
     }
     const auto& round = plan.rounds[state.round];
@@ -287,7 +309,7 @@ class ConcurrentRun {
   void end_flow(std::size_t j, std::size_t f) {
     auto& state = states_[j];
     auto& timing = state.timing.rounds[state.round];
-    if (jobs_[j].plan->has_flow_times) timing.flow_ends[f] = ceil_to_ps(clock_.now() - state.round_start);
+    if (jobs_[j].plan->has_flow_times) timing.flow_ends[f] = from_seconds_up(clock_.now() - state.round_start);
     if (--state.flows_left > 0) return;
     timing.critical_flow = f;
     if (state.repeat == 0) timing.binding = shared_bottleneck(resources_, active_with(j, f));
@@ -316,15 +338,55 @@ class ConcurrentRun {
   DenseFlows dense_;
   std::vector<State> states_;
   std::map<std::pair<std::size_t, std::size_t>, double> sum_transfer_s_;
-  double origin_ = 0;
 };
+
+/// Timings of a plan whose time does not fit.
+OperationTiming past_range(const models::OperationPlan& plan) {
+  OperationTiming timing;
+  timing.total = {range::k_past_range};
+  for (const auto& round : plan.rounds) {
+    RoundTiming one;
+    one.repeat = round.repeat;
+    one.flow_ends.assign(round.flows.size(), Duration{range::k_past_range});
+    timing.rounds.push_back(std::move(one));
+  }
+  return timing;
+}
+
+std::vector<OperationTiming> run_together(const Resources& resources, const std::vector<Job>& jobs, double longest,
+                                          const FluidOptions& options) {
+  if (std::isfinite(longest)) return ConcurrentRun(resources, jobs, options.full_expansion).run(longest);
+  std::vector<OperationTiming> timings;
+  for (const auto& job : jobs) timings.push_back(past_range(*job.plan));
+  return timings;
+}
 
 }  // namespace
 
+// Jobs that cannot meet run apart, so that a clock that is a double need not hold the time between them.
 std::vector<OperationTiming> run(const Resources& resources, const std::vector<Job>& jobs,
                                  const FluidOptions& options) {
   if (jobs.size() == 1) return {run_alone(resources, *jobs[0].plan, options)};
-  return ConcurrentRun(resources, jobs, options.full_expansion).run();
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t j) { return jobs[j].start; });
+  std::vector<OperationTiming> timings(jobs.size());
+  for (std::size_t next = 0; next < order.size();) {
+    const double first = jobs[order[next]].start.seconds();
+    double longest = 0;
+    std::vector<std::size_t> members;
+    while (next < order.size() && (members.empty() || jobs[order[next]].start.seconds() - first <= longest)) {
+      longest = std::max(longest, jobs[order[next]].start.seconds() - first) +
+                serial_seconds(resources, *jobs[order[next]].plan);
+      members.push_back(order[next++]);
+    }
+    std::ranges::sort(members);
+    std::vector<Job> together;
+    for (const auto j : members) together.push_back(jobs[j]);
+    auto some = run_together(resources, together, longest, options);
+    for (std::size_t m = 0; m < members.size(); ++m) timings[members[m]] = std::move(some[m]);
+  }
+  return timings;
 }
 
 std::vector<Duration> run_tasks(const Resources& resources, const std::vector<Task>& tasks) {
@@ -342,15 +404,17 @@ std::vector<Duration> run_tasks(const Resources& resources, const std::vector<Ta
     }
     for (const int p : tasks[t].after) successors[static_cast<std::size_t>(p)].push_back(static_cast<int>(t));
   }
+  double longest = 0;
+  for (const auto* flow : flows) longest += flow->latency.seconds() + seconds_alone(resources, *flow);
+  if (!std::isfinite(longest)) return std::vector<Duration>(tasks.size(), Duration{range::k_past_range});
   const auto dense = make_dense(resources, flows, false);
   auto& clock = SimGridClock::instance();
-  clock.set_capacities(dense.capacities);
-  const double origin = clock.now();
+  clock.begin(dense.capacities, longest);
   std::vector<Duration> ends(tasks.size());
   std::function<void(int)> start;
   std::function<void(int)> send;
   const auto end = [&](int t) {
-    ends[static_cast<std::size_t>(t)] = ceil_to_ps(clock.now() - origin);
+    ends[static_cast<std::size_t>(t)] = from_seconds_up(clock.now());
     if (const int next = followers[static_cast<std::size_t>(t)];
         next >= 0 && --held[static_cast<std::size_t>(next)] == 0)
       send(next);

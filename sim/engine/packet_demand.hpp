@@ -48,4 +48,9 @@ std::vector<std::size_t> starting_order(const Topology& topology, const models::
 /// Settings that hold for a whole simulation must not differ between workloads.
 Diagnostics contradictions(const std::vector<const Workload*>& workloads);
 
+/// whole x k / n, rounded down, for 0 <= k <= n.
+inline std::int64_t part(std::int64_t whole, std::int64_t k, std::int64_t n) {
+  return whole / n * k + whole % n * k / n;
+}
+
 }  // namespace fabricast::engine

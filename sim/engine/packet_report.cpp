@@ -22,6 +22,8 @@ std::string stop_name(packet::StopReason reason) {
       return "deadlock";
     case packet::StopReason::stalled:
       return "stalled";
+    case packet::StopReason::past_range:
+      return "past range";
   }
   return "";
 }

@@ -271,11 +271,11 @@ class PacketRun {
     const auto j = transfers_[id].job;
     const auto& leg = flow.legs[l];
     const auto path = path_ids_[host_paths_.path(j, states_[j].round, transfers_[id].flow, l)];
-    const auto bytes = static_cast<std::int64_t>(std::ceil(flow.bytes * leg.times));
+    const auto bytes = range::whole(std::ceil(flow.bytes * leg.times));
     const auto& pairs = pairs_.of(*simulation_, j, flow, leg);
     const auto n = static_cast<std::int64_t>(pairs.size());
     for (std::int64_t q = 0; q < n; ++q) {
-      const auto share = bytes * (q + 1) / n - bytes * q / n;
+      const auto share = part(bytes, q + 1, n) - part(bytes, q, n);
       if (share == 0) continue;
       ++transfers_[id].messages_left;
       const auto& verb = workloads_[j]->transport.verb;
@@ -323,7 +323,7 @@ class PacketRun {
     }
     state.last_round = took;
     if (state.repeat == round.repeat) {
-      timing.transfer = {state.transfer[state.round].ps / round.repeat};
+      timing.transfer = state.transfer[state.round] / round.repeat;
       state.repeat = 0;
       state.last_round = {-1};
       ++state.round;

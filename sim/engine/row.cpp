@@ -101,7 +101,7 @@ struct RowBuilder {
       const auto* parameter = parameters.find(limit.parameter);
       const std::string source = parameter == nullptr ? "topology" : parameter->source;
       // Up to two picoseconds apart is rounding, not sharing.
-      const bool is_shared = one.transfer.ps > alone.ps + 2;
+      const bool is_shared = one.transfer > alone + Duration{2};
       add_term(terms,
                {fmt::format("transfer over {}", limit.name), is_shared ? alone : one.transfer, limit.parameter, source},
                one.repeat);
@@ -161,8 +161,8 @@ struct RowBuilder {
     auto terms = total_terms();
     Duration total = timing.total;
     if (plan.operations > 1) {
-      total.ps = (total.ps + plan.operations - 1) / plan.operations;
-      for (auto& term : terms) term.time.ps /= plan.operations;
+      total = (total + Duration{plan.operations - 1}) / plan.operations;
+      for (auto& term : terms) term.time = term.time / plan.operations;
     }
     if (const auto least = not_below_floor(total); least > total) {
       auto wait = plan.floor_term;
@@ -196,8 +196,8 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
     const auto& flow = round.flows[f];
     const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
     const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
-    out.push_back({flow.name, priority, Bytes{static_cast<std::int64_t>(flow.bytes)}, flow.start,
-                   builder.timing.rounds[0].flow_ends[f], flow.latency - flow.start + builder.alone_time(flow)});
+    out.push_back({flow.name, priority, to_bytes(flow.bytes), flow.start, builder.timing.rounds[0].flow_ends[f],
+                   flow.latency - flow.start + builder.alone_time(flow)});
   }
   return out;
 }
@@ -235,6 +235,14 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   }
   row.flows = flow_times(builder, workload.transport.priority);
   return row;
+}
+
+bool is_past_range(const Row& row) {
+  const auto is_past = [](const auto&... all) { return (all.is_past_range() || ...); };
+  return is_past(row.size, row.time, row.low_time, row.high_time, row.physical_bound) ||
+         std::ranges::any_of(row.terms, [&](const Term& term) { return is_past(term.time); }) ||
+         std::ranges::any_of(row.flows,
+                             [&](const FlowTime& flow) { return is_past(flow.bytes, flow.end, flow.alone); });
 }
 
 }  // namespace fabricast::engine

@@ -12,4 +12,7 @@ namespace fabricast::engine {
 Row make_row(const models::Resources& resources, const models::Planner& planner, const models::OperationPlan& plan,
              const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet);
 
+/// True when a time or a size of the row does not fit: it is no result then.
+bool is_past_range(const Row& row);
+
 }  // namespace fabricast::engine

@@ -7,6 +7,7 @@
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <limits>
@@ -25,6 +26,10 @@ using LinkImpl = simgrid::kernel::resource::StandardLinkImpl;
 
 /// SimGrid counts payload in whole units; a unit of 1/1024 byte keeps the rounding below a picosecond up to 1 TB/s.
 constexpr double k_units_per_byte = 1024;
+constexpr double k_most_units = 0x1p62;  ///< larger payloads are counted in larger units
+/// SimGrid's clock is a double that never goes back: longer simulations run in seconds that are as many times shorter,
+/// so that their end is known to 1 ps or 2e-16 of it, and those after them still see picoseconds.
+constexpr double k_longest_on_clock_s = 4096;
 
 /// A zone of two end points whose route is whatever list of links the caller put in `route` before starting a flow.
 class PathZone : public simgrid::kernel::routing::NetZoneImpl {
@@ -55,18 +60,21 @@ struct SimGridClock::Impl {
   PathZone* zone = nullptr;
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
-  std::vector<s4u::Link*> links;   // pool; the first `num_resources` are in use
-  std::vector<double> capacities;  // what each pooled link is set to
+  std::vector<s4u::Link*> links;  // pool; the first `num_resources` are in use
+  std::vector<double> rates;      // what each pooled link is set to
   std::size_t num_resources = 0;
   std::size_t num_links_made = 0;
   std::unordered_map<const s4u::Activity*, InFlight> in_flight;
   std::vector<s4u::CommPtr> ended;  // released outside SimGrid's callbacks
   std::size_t timers_pending = 0;
+  double origin = 0;  // SimGrid's clock when the simulation began
+  double scale = 1;   // SimGrid's seconds per second, a power of two
+  double units = k_units_per_byte;
 
-  s4u::Link* make_link(double capacity) {
+  s4u::Link* make_link(double rate) {
     auto* pool = s4u::create_empty_zone("pool" + std::to_string(num_links_made));
     pool->get_impl()->set_network_model(zone->get_network_model());
-    auto* link = pool->create_link("r" + std::to_string(num_links_made++), capacity * k_units_per_byte);
+    auto* link = pool->create_link("r" + std::to_string(num_links_made++), rate);
     link->seal();
     return link;
   }
@@ -102,28 +110,38 @@ SimGridClock::SimGridClock() : impl_(new Impl) {
   sigaction(SIGINT, &interrupt, nullptr);  // SimGrid installs its own handler
 }
 
-double SimGridClock::now() const { return s4u::Engine::get_clock(); }
+double SimGridClock::now() const { return (s4u::Engine::get_clock() - impl_->origin) / impl_->scale; }
 
-void SimGridClock::set_capacities(const std::vector<double>& capacities) {
+void SimGridClock::begin(const std::vector<double>& capacities, double longest) {
   FABRICAST_ASSERT(impl_->in_flight.empty(), "{} flows in flight while capacities change", impl_->in_flight.size());
+  FABRICAST_ASSERT(std::isfinite(longest), "a simulation of {} s", longest);
+  impl_->origin = s4u::Engine::get_clock();
+  impl_->scale = longest <= k_longest_on_clock_s ? 1 : std::exp2(-std::ceil(std::log2(longest / k_longest_on_clock_s)));
+  // No flow has more bytes than the widest resource carries in that time.
+  double most = 0;
+  for (const auto capacity : capacities) most = std::max(most, capacity * longest);
+  const bool is_countable = !(most * k_units_per_byte > k_most_units);
+  impl_->units = is_countable ? k_units_per_byte : std::exp2(std::floor(std::log2(k_most_units / most)));
   impl_->num_resources = capacities.size();
   for (std::size_t i = 0; i < capacities.size(); ++i) {
+    const double rate = capacities[i] * impl_->units / impl_->scale;
     if (i == impl_->links.size()) {
-      impl_->links.push_back(impl_->make_link(capacities[i]));
-      impl_->capacities.push_back(capacities[i]);
-    } else if (impl_->capacities[i] != capacities[i]) {
-      impl_->links[i]->set_bandwidth(capacities[i] * k_units_per_byte);
-      impl_->capacities[i] = capacities[i];
+      impl_->links.push_back(impl_->make_link(rate));
+      impl_->rates.push_back(rate);
+    } else if (impl_->rates[i] != rate) {
+      impl_->links[i]->set_bandwidth(rate);
+      impl_->rates[i] = rate;
     }
   }
 }
 
 void SimGridClock::after(double seconds, std::function<void()> then) {
   ++impl_->timers_pending;
-  simgrid::kernel::timer::Timer::set(now() + seconds, [impl = impl_, then = std::move(then)] {
-    --impl->timers_pending;
-    then();
-  });
+  simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + seconds * impl_->scale,
+                                     [impl = impl_, then = std::move(then)] {
+                                       --impl->timers_pending;
+                                       then();
+                                     });
 }
 
 void SimGridClock::start_flow(double bytes, const std::vector<models::Crossing>& crossings,
@@ -137,7 +155,7 @@ void SimGridClock::start_flow(double bytes, const std::vector<models::Crossing>&
     route.insert(route.end(), static_cast<std::size_t>(crossing.times), link);
   }
   auto comm = s4u::Comm::sendto_init(impl_->from, impl_->to);
-  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * k_units_per_byte)));
+  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * impl_->units)));
   impl_->in_flight.emplace(comm.get(), Impl::InFlight{comm, std::move(then)});
   comm->start();
 }

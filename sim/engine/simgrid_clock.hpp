@@ -15,11 +15,12 @@ class SimGridClock {
   /// The process's instance, built at first use.
   static SimGridClock& instance();
 
-  /// Seconds since the process's first simulation; only differences mean anything.
-  [[nodiscard]] double now() const;
+  /// Begins a simulation at time 0 that takes at most `longest` seconds (finite), and declares the resources of its
+  /// flows: capacity[i] bytes/s of resource i. Nothing may be in flight.
+  void begin(const std::vector<double>& capacities, double longest);
 
-  /// Declares the resources of the next flows: capacity[i] bytes/s of resource i. Nothing may be in flight.
-  void set_capacities(const std::vector<double>& capacities);
+  /// Seconds since begin().
+  [[nodiscard]] double now() const;
 
   /// Calls `then` after `seconds` (0 = at once, in order of calls).
   void after(double seconds, std::function<void()> then);

@@ -132,15 +132,36 @@ class Simulator {
     const auto timings = run_jobs(jobs, report);
     if (!faults_.empty()) return;
     if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs);
+    if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
     for (std::size_t w = 0; w < plans.size(); ++w) {
       if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet);
+      if (engine::is_past_range(row)) {
+        refuse(w, plans[w], row.bottleneck);
+        continue;
+      }
       has_tcp_ = has_tcp_ || (report && carries_tcp(plans[w]));
       row.fabric = report;
       if (report && !report->is_finished()) row.bottleneck = fmt::format("not finished: {}", report->stop);
       prediction_.workloads[w].rows.push_back(std::move(row));
     }
+  }
+
+  /// A time that does not fit: no result, and what to look at.
+  void refuse(std::size_t w, const OperationPlan& plan, const std::string& bottleneck = {}) {
+    const bool is_packet = options_.fidelity == Fidelity::packet;
+    const auto what = plan.label.empty() ? to_string(plan.size) : fmt::format("'{}'", plan.label);
+    const auto together = plan.operations > 1 ? fmt::format(", {} of them in a row", plan.operations) : std::string();
+    auto fault = make_error(
+        fmt::format("{} of {}{} takes too long to count: {}", prediction_.workloads[w].name, what, together,
+                    is_packet ? "the packet engine counts up to 53 days and 2^31 packets of one queue pair"
+                              : "times are counted up to 106 days (9.2e6 s)"),
+        bottleneck.empty()
+            ? "check sizes, counts and start times, and rates that are too low"
+            : fmt::format("check sizes, counts and start times, and the rate of what limits it: {}", bottleneck));
+    fault.location = scenario_.workloads[w].location;
+    faults_.push_back(std::move(fault));
   }
 
   std::vector<engine::OperationTiming> run_jobs(const std::vector<engine::Job>& jobs,

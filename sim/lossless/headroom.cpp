@@ -16,7 +16,7 @@ namespace {
 /// Signal speed in the cable that the vendor's calculation uses, m/s [SONiC].
 constexpr double k_signal_speed = 1.98e8;
 
-Bytes ceil_to_kib(double bytes) { return {static_cast<std::int64_t>(std::ceil(bytes / 1024 - 1e-9)) * 1024}; }
+Bytes ceil_to_kib(double bytes) { return 1024 * Bytes{range::whole(std::ceil(bytes / 1024 - 1e-9))}; }
 
 double as_double(Bytes bytes) { return static_cast<double>(bytes.value); }
 
@@ -48,12 +48,12 @@ Headroom vendor_headroom(const HeadroomInput& input) {
 }
 
 Bytes least_headroom(const HeadroomInput& input, Bytes packet) {
-  return {static_cast<std::int64_t>(std::ceil(round_trip_bytes(input))) + 2 * packet.value + input.peer_response.value};
+  return Bytes{range::whole(std::ceil(round_trip_bytes(input)))} + 2 * packet + input.peer_response;
 }
 
 Bytes headroom_of(const LosslessSettings& settings, const Link& link) {
   if (settings.headroom_delays > 0)
-    return {static_cast<std::int64_t>(settings.headroom_delays * link.bandwidth.bytes_per_s * link.latency.seconds())};
+    return {range::whole(settings.headroom_delays * link.bandwidth.bytes_per_s * link.latency.seconds())};
   if (!settings.is_headroom_auto) return settings.headroom;
   return vendor_headroom(input_of(settings, link.bandwidth, length_of(link))).xoff;
 }

@@ -80,7 +80,7 @@ void Simulation::Engine::watch() {
   if (deadlock) return;
   is_watching = true;
   ++idle_events;
-  events.push(now + options.deadlock_interval.ps, EventKind::watch, 0);
+  events.push(now + as_step(options.deadlock_interval), EventKind::watch, 0);
 }
 
 void Simulation::Engine::find_deadlock(bool is_stalled) {

@@ -98,12 +98,12 @@ void Simulation::Engine::start_watching() {
     is_sampling = true;
     last_sample = now;
     ++idle_events;
-    events.push(now + options.sample_interval.ps, EventKind::sample, 0);
+    events.push(now + as_step(options.sample_interval), EventKind::sample, 0);
   }
   if (!is_watching && options.deadlock_interval.ps > 0) {
     is_watching = true;
     ++idle_events;
-    events.push(now + options.deadlock_interval.ps, EventKind::watch, 0);
+    events.push(now + as_step(options.deadlock_interval), EventKind::watch, 0);
   }
 }
 
@@ -117,10 +117,12 @@ bool Simulation::Engine::moves_clock(Event event) const {
 }
 
 StopReason Simulation::Engine::run(Time until) {
+  until = std::min(until, k_last_time);
   start_watching();
   stop_reason = StopReason::finished;
   std::uint64_t look = num_events + options.progress_events;
   while (!events.empty() && !deadlock) {
+    if (is_past_range) return stop_reason = StopReason::past_range;
     const Time next = events.next().time;
     if (next > until) {
       now = until;
@@ -261,7 +263,7 @@ void Simulation::Engine::take_sample() {
   is_sampling = events.size() > idle_events;
   if (!is_sampling) return;
   ++idle_events;
-  events.push(now + options.sample_interval.ps, EventKind::sample, 0);
+  events.push(now + as_step(options.sample_interval), EventKind::sample, 0);
 }
 
 }  // namespace fabricast::packet

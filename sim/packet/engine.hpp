@@ -20,6 +20,7 @@
 #include "packet/simulation.hpp"
 #include "packet/state.hpp"
 #include "packet/state_walk.hpp"
+#include "packet/time_range.hpp"
 #include "packet/trains.hpp"
 
 namespace fabricast::packet {
@@ -335,6 +336,7 @@ struct Simulation::Engine {
   std::uint64_t unfinished_messages = 0, finished_messages = 0;
   std::optional<Deadlock> deadlock;
   StopReason stop_reason = StopReason::finished;
+  bool is_past_range = false;  ///< a queue pair has more packets than numbers
   Trains trains;
 };
 

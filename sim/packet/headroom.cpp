@@ -20,7 +20,7 @@ Duration pause_response_of(const Network& network, PortId port) {
 }
 
 std::int64_t ceil_to(double value, std::int64_t unit) {
-  return static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit))) * unit;
+  return range::product(range::whole(std::ceil(value / static_cast<double>(unit))), unit);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ Bytes worst_case_headroom(const Network& network, PortId port, Bytes frame) {
   // Finishing at the peer, found the pool used up, and before PAUSE.
   const double frames = static_cast<double>(frame.value) * (is_out_of_band ? 2 : 3);
   const double bytes = std::ceil(in_flight) + frames + (is_out_of_band ? 0 : static_cast<double>(k_pause_wire));
-  if (node.kind == NodeKind::host) return {static_cast<std::int64_t>(bytes)};
+  if (node.kind == NodeKind::host) return {range::whole(bytes)};
   // Whole cells: every frame wastes less than one.
   const auto cell = network.switch_configs[node.config].cell.value;
   const double cells_per_frame = std::ceil(static_cast<double>(frame.value) / static_cast<double>(cell));
@@ -92,7 +92,7 @@ Bytes headroom_of(const Network& network, PortId port) {
     const auto& pfc = network.switch_configs[node.config].pfc;
     if (pfc.headroom) return *pfc.headroom;
     if (pfc.headroom_bandwidth_delays > 0)
-      return {std::llround(pfc.headroom_bandwidth_delays * here.delay.seconds() * here.rate.bytes_per_s)};
+      return to_bytes(pfc.headroom_bandwidth_delays * here.delay.seconds() * here.rate.bytes_per_s);
   }
   return worst_case_headroom(network, port, largest_frame(network));
 }

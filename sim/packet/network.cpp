@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 
 #include "base/assert.hpp"
 #include "packet/headroom.hpp"
+#include "packet/time_range.hpp"
 
 namespace fabricast::packet {
 
@@ -46,6 +48,12 @@ bool has_hosts(const Network& network, std::uint32_t node) {
   });
 }
 
+/// Times that the engine adds to its clock.
+void check_steps(std::initializer_list<Duration> steps, const auto& error) {
+  for (const auto& step : steps)
+    if (step.ps > k_longest_step) error("a time is above 13 days", "it lies between picoseconds and seconds");
+}
+
 void check_switch_config(const SwitchConfig& config, Diagnostics& out) {
   const auto error = [&](const std::string& what, const std::string& hint) {
     out.push_back(make_error(fmt::format("switch configuration '{}': {}", config.name, what), hint));
@@ -55,6 +63,11 @@ void check_switch_config(const SwitchConfig& config, Diagnostics& out) {
   if (!config.pfc.xoff && !(config.pfc.alpha > 0)) error("alpha is not positive", "alpha lies between 1/128 and 64");
   if (config.pfc.pause_quanta > 65'535) error("more than 65,535 pause quanta", "the field has 16 bits");
   if (config.credits.input_speedup < 1) error("the input speed-up is below 1", "1 to 4 packets at a time");
+  if (config.buffer > k_largest_buffer) error("the buffer is larger than 1 PiB", "give the size of the packet memory");
+  if (config.pfc.alpha > k_largest_alpha) error("alpha is above 4096", "alpha lies between 1/128 and 64");
+  check_steps({config.latency, config.pfc.refresh_interval, config.pfc.pause_response, config.credits.credit_interval,
+               config.credits.turnaround},
+              error);
   for (const auto& traffic_class : config.classes) {
     if (!traffic_class.strict && traffic_class.weight == 0)
       error("a class has weight 0 and is not strict", "give it a weight");
@@ -72,12 +85,27 @@ void check_hca_config(const HcaConfig& config, Diagnostics& out) {
   const auto& dcqcn = transport.dcqcn;
   if (dcqcn.enabled && (dcqcn.alpha_interval.ps < 1 || dcqcn.decrease_interval.ps < 1 || dcqcn.increase_timer.ps < 1))
     error("a timer of DCQCN is not positive", "alpha_interval, decrease_interval and increase_timer are at least 1 ps");
-  if (dcqcn.enabled && !(dcqcn.minimum.bytes_per_s > 0)) error("DCQCN has no minimum rate", "give a rate above 0");
+  if (dcqcn.enabled && !(dcqcn.minimum >= k_least_rate))
+    error("the minimum rate of DCQCN is below 1 kB/s", "give a rate from 1 kB/s on");
+  check_steps(
+      {dcqcn.cnp_interval, dcqcn.alpha_interval, dcqcn.decrease_interval, dcqcn.increase_timer, transport.timeout,
+       config.packet_gap, config.message_gap, config.pause_response, config.send_latency, config.receive_latency},
+      error);
   if (transport.ack_every < 1) error("no packet asks for an acknowledgement", "ack_every is at least 1");
   if (transport.window.value > 0 && transport.window < transport.mtu)
     error("the window is smaller than one packet", "a window holds at least the MTU");
   if (transport.cnp_class < 0 || transport.cnp_class >= k_num_classes || transport.ack_class >= k_num_classes)
     error("there is no such traffic class", "classes are 0 to 7");
+}
+
+void check_link(const Network& network, PortId port, Diagnostics& out) {
+  const auto& link = network.ports[index(port)];
+  if (!(link.rate >= k_least_rate))
+    out.push_back(make_error(fmt::format("link {} has a rate of {}", network.link_name(port), to_string(link.rate)),
+                             "the packet engine takes rates from 1 kB/s on"));
+  if (link.delay.ps > k_longest_step)
+    out.push_back(make_error(fmt::format("link {} has a delay above 13 days", network.link_name(port)),
+                             "a metre of cable takes 5 ns"));
 }
 
 // Every switch with hosts must reach every other one; says so once per pair, up to a few.
@@ -200,10 +228,7 @@ Diagnostics validate(const Network& network) {
       out.push_back(
           make_error(fmt::format("node '{}' uses configuration {} of {}", node.name, node.config, num_configs)));
   }
-  for (std::uint32_t port = 0; port < network.ports.size(); ++port)
-    if (!(network.ports[port].rate.bytes_per_s > 0))
-      out.push_back(
-          make_error(fmt::format("link {} has no rate", network.link_name(PortId{port})), "give a rate above 0"));
+  for (std::uint32_t port = 0; port < network.ports.size(); ++port) check_link(network, PortId{port}, out);
   if (has_errors(out)) return out;
   check_routes(network, out);
   for (const auto& node : network.nodes)

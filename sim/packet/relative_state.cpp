@@ -20,6 +20,8 @@ constexpr std::int64_t k_price_of_event = 4;
 
 std::uint64_t from(std::uint32_t identifier) { return identifier + std::uint32_t{1}; }  // none = 0
 
+std::uint64_t bits(auto value) { return static_cast<std::uint64_t>(value); }
+
 bool has_list(const PacketList& list) { return list.head != k_none; }
 
 }  // namespace
@@ -73,9 +75,9 @@ void Simulation::Engine::walk_pair(StateWalk& walk, std::uint32_t id) {
   walk.same(state.furthest - state.next_packet);
   walk.same(from(state.sending));
   walk.same(from(state.oldest));
-  walk.same(static_cast<std::uint64_t>(state.is_in_ring) | state.has_pace_event << 1U | state.has_timeout << 2U |
-            state.has_sent_nak << 3U | may_not_notify(state) << 4U | state.machine.is_active << 5U |
-            state.reads_outstanding << 6U);
+  walk.same(bits(state.is_in_ring) | bits(state.has_pace_event) << 1U | bits(state.has_timeout) << 2U |
+            bits(state.has_sent_nak) << 3U | bits(may_not_notify(state)) << 4U | bits(state.machine.is_active) << 5U |
+            bits(state.reads_outstanding) << 6U);
   walk.same(state.last_wire);
   walk.due(state.next_time);
   if (host_reach > 0) {
@@ -189,8 +191,8 @@ void Simulation::Engine::walk_port(StateWalk& walk, std::uint32_t port) {
 }
 
 void Simulation::Engine::walk_link(StateWalk& walk, PortState& state, const LaneBases& lanes) {
-  walk.same(static_cast<std::uint64_t>(state.paused) | state.queued << 8U | state.ready << 16U);
-  walk.same(static_cast<std::uint64_t>(state.xoff) | state.pause_due << 8U | state.expiring << 16U);
+  walk.same(bits(state.paused) | bits(state.queued) << 8U | bits(state.ready) << 16U);
+  walk.same(bits(state.xoff) | bits(state.pause_due) << 8U | bits(state.expiring) << 16U);
   walk.same(static_cast<std::uint64_t>(state.refreshing) | state.in_service << 8U);
   walk.same(from(state.serving));
   walk.same(from(state.served));
@@ -279,8 +281,9 @@ void Simulation::Engine::walk_list(StateWalk& walk, const PacketList& list, cons
 }
 
 void Simulation::Engine::walk_packet(StateWalk& walk, Packet& packet, const CreditBase* base) {
-  walk.same(1U + static_cast<unsigned>(packet.kind) + (packet.traffic_class << 4U) + (packet.ingress_class << 8U) +
-            (packet.gap << 12U) + (packet.is_marked << 20U) + (packet.asks_ack << 21U) + (packet.is_last << 22U));
+  walk.same(1U + bits(packet.kind) + (bits(packet.traffic_class) << 4U) + (bits(packet.ingress_class) << 8U) +
+            (bits(packet.gap) << 12U) + (bits(packet.is_marked) << 20U) + (bits(packet.asks_ack) << 21U) +
+            (bits(packet.is_last) << 22U));
   walk.due(packet.time);
   if (walk.is_shift()) packet.next_time += walk.shift();  // on a wire; elsewhere it says nothing
   walk.same(packet.queue_pair);

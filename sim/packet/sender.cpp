@@ -233,11 +233,13 @@ std::uint32_t Simulation::Engine::append_message(std::uint32_t id, const Message
   entry.path = static_cast<std::uint32_t>(message.path);
   entry.tag = message.tag;
   entry.posted = now;
-  entry.start = std::max(now, message.start.ps) + hca_of(state.source).send_latency.ps;
+  entry.start = std::max(now, within_range(message.start)) + hca_of(state.source).send_latency.ps;
   entry.first_packet = state.end_packet;
-  if (message.verb != Verb::read || state.is_response)
-    entry.packets = static_cast<std::uint32_t>(
-        std::max<std::int64_t>(1, (entry.bytes + state.packet_bytes - 1) / state.packet_bytes));
+  if (message.verb != Verb::read || state.is_response) {
+    const auto needed = entry.bytes / state.packet_bytes + (entry.bytes % state.packet_bytes > 0 ? 1 : 0);
+    is_past_range = is_past_range || needed + state.end_packet > k_most_packets;
+    entry.packets = static_cast<std::uint32_t>(std::clamp<std::int64_t>(needed, 1, k_most_packets));
+  }
   state.end_packet += entry.packets;
   if (state.newest != k_none) messages[state.newest].next = number;
   state.newest = number;

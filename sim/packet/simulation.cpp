@@ -102,7 +102,7 @@ void Simulation::at(Duration time, std::function<void()> handler) {
     engine.free_timers.pop_back();
   }
   engine.timers[slot] = std::move(handler);
-  engine.events.push(std::max(engine.now, time.ps), EventKind::timer, slot);
+  engine.events.push(std::max(engine.now, within_range(time)), EventKind::timer, slot);
 }
 
 StopReason Simulation::run(Duration until) { return engine_->run(until.ps); }

@@ -127,8 +127,9 @@ class Simulation {
   /// Calls `handler` at `time` (a pure delay such as computation).
   void at(Duration time, std::function<void()> handler);
 
-  /// Runs until nothing is left, `until`, an interruption, or a deadlock; may be called again with a later `until`.
-  StopReason run(Duration until = Duration{INT64_MAX / 2});
+  /// Runs until nothing is left, `until` (at most 53 days), an interruption, or a deadlock; may be called again with a
+  /// later `until`.
+  StopReason run(Duration until = Duration{range::k_past_range});
 
   [[nodiscard]] Duration now() const;
   /// Egress ports that packets of `queue_pair` take in ECMP mode, the host's port first.

@@ -126,6 +126,7 @@ enum class StopReason {
   interrupted,  ///< the stop flag was raised
   deadlock,     ///< a cycle of queues that wait for each other
   stalled,      ///< no cycle, but no flow can progress
+  past_range,   ///< a queue pair has more than 2^31 packets
 };
 
 struct Results {

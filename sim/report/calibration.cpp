@@ -171,7 +171,7 @@ std::string calibration_json(const CalibrationReport& report) {
                               {"error_jump", change.error_jump},
                               {"description", change.description}});
   }
-  return out.dump(1) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace fabricast::report

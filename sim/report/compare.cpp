@@ -93,7 +93,7 @@ std::string compare_json(std::span<const Compared> all) {
     }
     out["workloads"].push_back(std::move(workload));
   }
-  return out.dump(1) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string compare_csv(std::span<const Compared> all) {

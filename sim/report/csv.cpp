@@ -2,13 +2,18 @@
 // RFC 4180 tables; a decimal point in every locale.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "report/csv_field.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 
 namespace fabricast::report {
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& name) {
+  // Spreadsheets calculate cells that begin so, quoted or not [OWASP, CSV injection].
+  const bool is_formula = !name.empty() && std::string_view("=+-@\t\r").find(name[0]) != std::string_view::npos;
+  const auto text = is_formula ? "'" + name : name;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) {

@@ -5,7 +5,8 @@
 
 namespace fabricast::report {
 
-/// A field of an RFC 4180 line, quoted when it must be.
-std::string csv_field(const std::string& text);
+/// A name as a field of an RFC 4180 line, quoted when it must be; one that a spreadsheet would take for a formula has
+/// an apostrophe before it.
+std::string csv_field(const std::string& name);
 
 }  // namespace fabricast::report

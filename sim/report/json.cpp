@@ -90,7 +90,7 @@ std::string json(const Document& document) {
   }
   out["workloads"] = Json::array();
   for (const auto& workload : prediction.workloads) out["workloads"].push_back(workload_json(workload));
-  return out.dump(1) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string trace(const Document& document) {
@@ -127,7 +127,8 @@ std::string trace(const Document& document) {
   for (const auto& workload : document.prediction.workloads) {
     for (const auto& row : workload.rows) add_fabric_trace(row, process++, events);
   }
-  return Json{{"traceEvents", events}, {"displayTimeUnit", "ns"}}.dump(1) + "\n";
+  return Json{{"traceEvents", events}, {"displayTimeUnit", "ns"}}.dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace fabricast::report

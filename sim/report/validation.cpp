@@ -172,7 +172,7 @@ std::string validation_json(const Validated& validated) {
     for (const auto& warning : log.warnings) item["warnings"].push_back(warning.message);
     out["logs"].push_back(std::move(item));
   }
-  return out.dump(1) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string validation_csv(const Validated& validated) {

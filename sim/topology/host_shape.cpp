@@ -76,12 +76,19 @@ void HostShape::connect(int a, int b, Link link) {
   }
 }
 
-std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool through_gpus) const {
+const std::vector<std::size_t>& HostShape::tree(int from, bool over_nvlink, bool through_gpus) const {
+  auto& before = trees_[{from, over_nvlink, through_gpus}];
+  if (!before.empty()) return before;
   const auto graph = make_graph(*this, from, over_nvlink, through_gpus);
-  std::vector<std::size_t> before(devices.size());
+  before.resize(devices.size());
   std::vector<double> cost(devices.size());
   boost::dijkstra_shortest_paths(graph, static_cast<std::size_t>(from),
                                  boost::predecessor_map(before.data()).distance_map(cost.data()));
+  return before;
+}
+
+std::optional<Path> HostShape::search(int from, int to, bool over_nvlink, bool through_gpus) const {
+  const auto& before = tree(from, over_nvlink, through_gpus);
   if (before[static_cast<std::size_t>(to)] == static_cast<std::size_t>(to)) return std::nullopt;
   std::vector<LinkId> path;
   for (auto at = static_cast<std::size_t>(to); at != static_cast<std::size_t>(from); at = before[at]) {

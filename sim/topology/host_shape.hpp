@@ -30,6 +30,9 @@ struct HostShape {
 
  private:
   mutable std::map<std::tuple<int, int, bool, bool, bool>, std::optional<Path>> paths_;
+  mutable std::map<std::tuple<int, bool, bool>, std::vector<std::size_t>> trees_;
+  /// tree[device] = the one before it on the way from `from`; itself when there is no way.
+  [[nodiscard]] const std::vector<std::size_t>& tree(int from, bool over_nvlink, bool through_gpus) const;
   [[nodiscard]] std::optional<Path> search(int from, int to, bool over_nvlink, bool through_gpus) const;
   [[nodiscard]] Path described(const std::vector<LinkId>& links) const;
   [[nodiscard]] std::optional<Path> redirected(int from, int to, std::optional<Path> cabled) const;

@@ -30,13 +30,15 @@ struct Note {
   SourceLocation location;  ///< empty file = no second place
 };
 
-/// One message about the input. `source_line` is the text of the line at `location`, without line end; may be empty.
+/// One message about the input. `source_line` is the text of the line at `location`, without line end; may be empty,
+/// and a part of the line when `source_column` is given.
 struct Diagnostic {
   Severity severity = Severity::error;
   SourceLocation location;
   std::string message;  ///< lower case, no full stop: what was found (quoted) and what was expected
   std::string source_line;
   std::vector<Note> notes;
+  int source_column = 0;  ///< where the column of `location` is in `source_line`; 0 = the same
 };
 
 /// All messages of one load or check, in the order they were found.
@@ -48,6 +50,9 @@ using Result = tl::expected<T, Diagnostics>;
 
 /// True when at least one entry is an error.
 bool has_errors(const Diagnostics& diagnostics);
+
+/// Gives a diagnostic with a place the text of that line, cut around its column when it is long.
+void set_source_line(Diagnostic& diagnostic, std::string_view line);
 
 /// A diagnostic without a place in a file.
 Diagnostic make_error(std::string message, std::string hint = {});

@@ -50,7 +50,7 @@ TEST_CASE("empty, binary, non-UTF-8, missing files and directories each get thei
         "fabricast/topology/1`\n");
   CHECK(topology_faults("# only a comment\n").find("the file is empty") != std::string::npos);
   CHECK(topology_faults(std::string("a\0b", 3)).find("this is a binary file") != std::string::npos);
-  CHECK(topology_faults("name: \xff\xfe\n").find("the text is not UTF-8") != std::string::npos);
+  CHECK(topology_faults("name: \xff\xfe\n").find("t.yaml:1:7: error: the byte 0xff is not UTF-8") != std::string::npos);
   const auto missing = load_topology("/nonexistent/t.yaml");
   REQUIRE_FALSE(missing);
   CHECK(render(missing.error()) == "/nonexistent/t.yaml: error: cannot open the file: No such file or directory\n");

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs twice as long take at most about twice as long: the ratio of CPU seconds at n and 2n, never seconds themselves.
+
+growth_test.py PROGRAM [CASE...]     (prints every case's figures)
+"""
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LIMIT = 3.0  # linear 2, quadratic 4
+ENOUGH = 0.15  # CPU seconds at 2n below which nothing can be told, and nobody would notice
+TRIES = 3
+
+HEAD = "schema: fabricast/scenario/1\nname: growth\n"
+TOPOLOGY = "schema: fabricast/topology/1\nname: growth\n"
+
+
+def check(text):
+    return lambda folder: ["check", write(folder, text)]
+
+
+def write(folder, text, name="input.yaml"):
+    path = Path(folder) / name
+    path.write_text(text)
+    return str(path)
+
+
+def unknown_keys(n):
+    return check(HEAD + "".join(f"key{i}: {i}\n" for i in range(n)))
+
+
+def unknown_keys_on_one_line(n):
+    return check(HEAD + "workload: {" + ", ".join(f"key{i}: {i}" for i in range(n)) + "}\n")
+
+
+def duplicate_keys(n):
+    return check(HEAD + "name: again\n" * n)
+
+
+def bad_values(n):
+    return check(HEAD + "workload: {sizes: [" + ", ".join(["64 KB"] * n) + "]}\n")
+
+
+def long_value(n):
+    return check(HEAD + "workload: {benchmark: '" + "x" * (100 * n) + "'}\n")
+
+
+def long_key(n):
+    return check(HEAD + "? " + "x" * (100 * n) + "\n: 1\n")
+
+
+def aliases_of_a_long_value(n):
+    return check(HEAD + "description: &a '" + "x" * 2000 + "'\nsoftware: {" + ", ".join(f"k{i}: *a" for i in range(n)) + "}\n")
+
+
+def brackets(n):
+    return check(HEAD + "workload: " + "[" * n + "]" * n + "\n")
+
+
+def hosts_in_a_list(n):
+    return check(TOPOLOGY + "hosts:\n" + "".join(f"  - {{name: h{i}, type: dgx-a100}}\n" for i in range(n)) +
+                 "fabric: {fat_tree: {switch: qm8700, tiers: 3}}\n")
+
+
+def bad_hosts_in_a_list(n):
+    return check(TOPOLOGY + "hosts:\n" + "".join(f"  - {{name: h{i}, type: dgx-a10}}\n" for i in range(n)) +
+                 "fabric: {fat_tree: {switch: qm8700, tiers: 3}}\n")
+
+
+def equal_names_in_a_list(n):
+    return check(TOPOLOGY + "hosts:\n" + "  - {name: h, type: dgx-a100}\n" * n +
+                 "fabric: {fat_tree: {switch: qm8700, tiers: 3}}\n")
+
+
+def gpus_in_one_host(n):
+    devices = "".join(f"        - {{name: g{i}, type: a100-pcie-40, below: socket{i % 2}}}\n" for i in range(n))
+    return check(TOPOLOGY + "hosts:\n  - name: h\n    host:\n      processor: epyc-rome\n      devices:\n" + devices)
+
+
+def parts_of_a_setting(n):
+    return lambda folder: ["check", write(folder, HEAD), "--set", ".".join(["a"] * n) + "=1"]
+
+
+def settings(n):
+    return lambda folder: ["check", write(folder, HEAD + "workload: {benchmark: osu_bw}\n"),
+                           *sum((["--set", f"workload.k{i}=1"] for i in range(n)), [])]
+
+
+def settings_of_a_list(n):
+    hosts = "[" + ", ".join(f"{{name: h{i}, type: dgx-a100}}" for i in range(n)) + "]"
+    return lambda folder: ["check", write(folder, HEAD + f"topology: {{hosts: {hosts}}}\n"),
+                           "--set", f"topology.hosts.h{n - 1}.count=2"]
+
+
+def long_setting(n):
+    return lambda folder: ["check", write(folder, HEAD), "--set", "name=" + "x" * n]
+
+
+CASES = {
+    unknown_keys: 20000,
+    unknown_keys_on_one_line: 20000,
+    duplicate_keys: 20000,
+    bad_values: 20000,
+    long_value: 40000,
+    long_key: 5000,
+    aliases_of_a_long_value: 10000,
+    brackets: 50000,
+    hosts_in_a_list: 3000,
+    bad_hosts_in_a_list: 5000,
+    equal_names_in_a_list: 5000,
+    gpus_in_one_host: 200,
+    parts_of_a_setting: 15000,
+    settings: 500,
+    settings_of_a_list: 20000,
+    long_setting: 50000,
+}
+
+
+def cpu_seconds(program, make):
+    """The least of a few tries; the program may refuse the input, but not fail."""
+    best = float("inf")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, *make(folder)]
+        for _ in range(TRIES):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            if done.returncode not in (0, 3):
+                raise SystemExit(f"exit code {done.returncode} of {make.__qualname__}")
+            best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            if best < ENOUGH:
+                break
+    return best
+
+
+def main():
+    program, *wanted = sys.argv[1:]
+    failed = []
+    start = cpu_seconds(program, check(HEAD))
+    for case, n in CASES.items():
+        if wanted and case.__name__ not in wanted:
+            continue
+        small, large = (max(1e-3, cpu_seconds(program, case(k)) - start) for k in (n, 2 * n))
+        ratio = large / small
+        is_bad = large > ENOUGH and ratio > LIMIT
+        print(f"{case.__name__:28} n = {n:6}: {small:7.3f} s, 2n: {large:7.3f} s, ratio {ratio:5.2f}{'  TOO FAST A GROWTH' if is_bad else ''}",
+              flush=True)
+        failed += [case.__name__] * is_bad
+    return 1 if failed else 0
+
+
+sys.exit(main())
