@@ -18,20 +18,6 @@
 
 namespace fabricast {
 
-std::string_view to_string(Determination determination) {
-  switch (determination) {
-    case Determination::determined:
-      return "determined";
-    case Determination::undetermined:
-      return "undetermined";
-    case Determination::unused:
-      return "unused";
-    case Determination::at_bound:
-      return "at bound";
-  }
-  return "";
-}
-
 namespace fit {
 
 namespace {

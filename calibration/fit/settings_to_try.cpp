@@ -62,9 +62,7 @@ class Changes {
 
   std::vector<SettingChange> all() {
     const auto family = family_of(scenario_.workloads.front().benchmark);
-    if (family == BenchmarkFamily::nccl_tests && scenario_.software.nccl_nvls) {
-      add({{"software.nccl.nvls", "off"}});  // others may take away what NVLS between hosts stands on
-    } else if (family == BenchmarkFamily::nccl_tests) {
+    if (family == BenchmarkFamily::nccl_tests) {
       add(nccl_choices());
       add_algorithms();
       add({{"software.nccl.p2p", "off"}, {"software.nccl.shm", "off"}, {"software.transport", "tcp"}});
@@ -82,9 +80,6 @@ class Changes {
  private:
   void add(std::vector<Setting> settings) {
     SettingChange change;
-    // Over TCP no adapter stands beside a GPU, which NVLS between hosts needs.
-    if (scenario_.software.nccl_nvls && settings.back().path == "software.transport")
-      settings.push_back({"software.nccl.nvls", "off"});
     for (auto& one : settings) {
       constexpr std::string_view k_workload = "workload.";
       const bool is_of_list = scenario_.workloads.size() > 1 && one.path.starts_with(k_workload);
@@ -129,8 +124,6 @@ class Changes {
   /// Half of the HCAs of each host, and one: every other name stays.
   void add_fewer_hcas() {
     if (topology_.hosts.size() != 1) return;
-    // NVLS between hosts is modelled with an HCA of its own beside every GPU.
-    if (scenario_.software.nccl_nvls) return;
     const auto& group = topology_.hosts.front();
     std::vector<std::string> names;
     for (const auto& device : group.host.devices) {

@@ -153,17 +153,19 @@ TEST_CASE("a setting is named only when it clearly beats the present one and the
 
 TEST_CASE("text and JSON name the settings with the error before and after, or say that none stands out") {
   const SettingEffect effect{"software.nccl.nvls=on", 0.4, 0.03, 0.5, 0.02, 0.2, 0.9};
-  const report::Validated found{{}, {}, "s", {effect}, 12};
+  const WorkloadPrediction workload;
+  const report::Provenance provenance;
+  const report::Validated found{{}, {}, "s", &workload, &provenance, {effect}, 12};
   CHECK(report::validation_text(found).find(
             "# settings: 12 tried; measured under one of these, most likely the first?\n"
             "#   software.nccl.nvls=on: median |error| 40.0% -> 3.0%, in band 20% -> 90%\n") != std::string::npos);
-  const auto json = report::validation_json(found, {});
+  const auto json = report::validation_json(found);
   CHECK(json.find("\"setting\": \"software.nccl.nvls=on\"") != std::string::npos);
   CHECK(json.find("\"median_abs_error_before\": 0.4") != std::string::npos);
   CHECK(json.find("\"num_settings_tried\": 12") != std::string::npos);
   CHECK(report::validation_html(found).find("software.nccl.nvls=on") != std::string::npos);
-  const report::Validated none{{}, {}, "s", {}, 12};
+  const report::Validated none{{}, {}, "s", &workload, &provenance, {}, 12};
   CHECK(report::validation_text(none).find("# settings: 12 tried, none stands out") != std::string::npos);
-  const report::Validated untried{{}, {}, "s", {}, 0};
+  const report::Validated untried{{}, {}, "s", &workload, &provenance, {}, 0};
   CHECK(report::validation_text(untried).find("settings") == std::string::npos);
 }
