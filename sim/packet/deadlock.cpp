@@ -80,7 +80,9 @@ void Simulation::Engine::watch() {
   if (deadlock) return;
   is_watching = true;
   ++idle_events;
-  events.push(now + as_step(options.deadlock_interval), EventKind::watch, 0);
+  // Nothing changes before the next event, however far that is.
+  const Time usual = now + as_step(options.deadlock_interval);
+  events.push(events.empty() ? usual : std::max(usual, events.next().time), EventKind::watch, 0);
 }
 
 void Simulation::Engine::find_deadlock(bool is_stalled) {

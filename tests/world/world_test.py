@@ -48,7 +48,7 @@ def full_disk(folder):
         with open("/dev/full", "wb") as full:
             code, _, error = run(*arguments, stdout=full)
         expect(f"{arguments[0]} onto a full disk ends with 3", code == 3, f"{code} {error}")
-        expect(f"{arguments[0]} says so", error == "fabricast: cannot write to standard output\n", error)
+        expect(f"{arguments[0]} says so", error == "fabricast: cannot write to standard output: No space left on device\n", error)
     code, _, error = run("run", EXAMPLE, "-o", "/dev/full")
     expect("-o onto a full disk ends with 3", code == 3 and "No space left on device" in error, f"{code} {error}")
 
