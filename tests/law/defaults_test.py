@@ -5,7 +5,20 @@
 - physical bound <= low <= time <= high, and nothing but finite numbers;
 - a larger message is never faster with the same algorithm, protocol and channels, walked up to both sides of every size where these change (there a
   library's own rule may make a step);
-- losing peer access or GPUDirect RDMA, or every second adapter, is never faster.
+- losing peer access or GPUDirect RDMA, or adapters, is never faster.
+
+Where a library's own rule makes a step the law holds on both sides of it:
+- NCCL's tuner estimates times by tables of its own and may choose what is slower: losses are compared with the same algorithm and protocol;
+- NCCL opens fewer channels with less inside a host or fewer adapters, and each takes time to start: with other numbers of channels a loss is compared
+  without the terms that grow with that number alone (SHARED);
+- without peer access NCCL has no PXN, whose detour over another GPU takes a send and receive longer: that loss is compared without PXN;
+- NCCL doubles the channels of a pair of ranks inside a host at 32 MiB, which its table of channels does not show;
+- NCCL's first channels and UCX's rails take the adapters in the host's order, so that losing every second one may spread them over more PCIe switches:
+  it is compared where all channels are in use, as many with and without; losing the later half is compared always;
+- MPI stripes staged messages over two adapters and GPUDirect RDMA over the nearest only, and it does not avoid a root complex that forwards peer reads
+  slowly: its loss of GPUDirect RDMA is compared below the rendezvous;
+- between GPUs of a host UCX copies short messages by gdrcopy and longer ones by CUDA IPC or through host memory: a collective's rows are compared with
+  those that go the same ways (WAYS).
 
 Arguments: program, source folder, number of draws, first draw (0). A draw gives the same run again."""
 import json
@@ -20,6 +33,9 @@ NCCL = ["all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_
 MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_alltoall", "osu_allgather", "osu_reduce_scatter"]
 SLACK = 1.005  # of a faster device: rounding of rates; a law is about structure
 LARGEST = 256 << 20
+LARGEST_PART = 16 << 20  # of a pair of ranks, before its channels double
+SHARED = re.compile(r"start of \d+ channels|slowest of \d+ channels")
+WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory")
 PLUGIN_SWITCHES = {"efa-100g": "aws-srd", "efa-100g-gdr": "aws-srd", "aries": "aries-router", "gvnic-200g": "google-vpc", "ena-25g": "aws-vpc"}
 
 
@@ -85,8 +101,8 @@ class Draw:
         if not self.is_nccl:
             workload["buffers"] = [self.buffers, self.buffers]
         scenario = {"schema": "fabricast/scenario/1", "name": "law", "topology": topology, "workload": workload}
-        if software == "p2p":
-            scenario["software"] = {"nccl": {"p2p": False}}
+        if software in ("p2p", "pxn"):
+            scenario["software"] = {"nccl": {"p2p": False} if software == "p2p" else {"p2p_pxn_level": 0}}
         if software == "gdr":
             scenario["software"] = {"gpudirect_rdma": False}
         return scenario
@@ -107,6 +123,18 @@ def run(program: str, scenario: dict) -> list:
 
 def kind(row: dict) -> tuple:
     return row.get("algorithm"), row.get("protocol"), row.get("channels")
+
+
+def way(row: dict) -> tuple:
+    """The kind, and what of the library's rules the table does not show."""
+    names = [term["name"] for term in row["terms"]]
+    doubled = [name for name in names if row["algorithm"] == "direct" and row["size_bytes"] > LARGEST_PART and name.startswith("start of")]
+    return kind(row) + tuple(name for name in WAYS if name in names) + tuple(doubled)
+
+
+def own_time(row: dict) -> int:
+    """Without what grows with the number of channels alone."""
+    return row["time_ps"] - sum(term["time_ps"] for term in row["terms"] if SHARED.fullmatch(term["name"]))
 
 
 def around_thresholds(program: str, draw: Draw, rows: list) -> list:
@@ -135,17 +163,35 @@ def order_faults(rows: list) -> list:
 def monotony_faults(rows: list) -> list:
     faults, slowest_of = [], {}
     for row in rows:
-        slowest = slowest_of.setdefault(kind(row), row)
+        slowest = slowest_of.setdefault(way(row), row)
         if row["time_ps"] * SLACK < slowest["time_ps"]:
             faults.append(f"{kind(row)}: {slowest['size_bytes']} B takes {slowest['time_ps'] / 1e6:.2f} us, {row['size_bytes']} B {row['time_ps'] / 1e6:.2f} us")
         if row["time_ps"] > slowest["time_ps"]:
-            slowest_of[kind(row)] = row
+            slowest_of[way(row)] = row
     return faults
 
 
 def loss_faults(what: str, rows: list, fewer: list) -> list:
-    return [f"{what}: {full['size_bytes']} B {full['time_ps'] / 1e6:.2f} us {kind(full)} becomes {less['time_ps'] / 1e6:.2f} us {kind(less)}" for full, less in zip(rows, fewer)
-            if less["time_ps"] * SLACK < full["time_ps"]]
+    faults = []
+    for full, less in zip(rows, fewer):
+        if full["channels"] and kind(full)[:2] != kind(less)[:2]:  # MPI has no channels: there the protocol says what was lost
+            continue
+        time = (lambda row: row["time_ps"]) if kind(full) == kind(less) else own_time
+        if time(less) * SLACK < time(full):
+            faults.append(f"{what}: {full['size_bytes']} B {full['time_ps'] / 1e6:.2f} us {kind(full)} becomes {less['time_ps'] / 1e6:.2f} us {kind(less)}")
+    return faults
+
+
+def adapter_faults(program: str, draw: Draw, sizes: list, rows: list) -> list:
+    names = [name for name, _ in draw.hcas]
+    half = run(program, draw.scenario(sizes, removed=names[(len(names) + 1) // 2:]))
+    faults = loss_faults("without the later half of the adapters", rows, half)
+    if not draw.is_nccl:
+        return faults
+    most = max(row["channels"] for row in rows)
+    second = run(program, draw.scenario(sizes, removed=names[1::2]))
+    pairs = [(full, less) for full, less in zip(rows, second) if full["channels"] == less["channels"] == most]
+    return faults + loss_faults("with every second adapter", [full for full, _ in pairs], [less for _, less in pairs])
 
 
 def faults_of(program: str, draw: Draw) -> list:
@@ -159,11 +205,14 @@ def faults_of(program: str, draw: Draw) -> list:
         return ["refused on defaults"]
     faults = order_faults(rows) + monotony_faults(around_thresholds(program, draw, rows))
     if draw.is_nccl and draw.gpus:
-        faults += loss_faults("without peer access", rows, run(program, draw.scenario(sizes, "p2p")))
+        without_pxn = run(program, draw.scenario(sizes, "pxn")) if draw.benchmark in ("alltoall_perf", "sendrecv_perf") else rows
+        faults += loss_faults("without peer access", without_pxn, run(program, draw.scenario(sizes, "p2p")))
     if draw.count > 1 and (draw.is_nccl or draw.buffers == "device"):
-        faults += loss_faults("without GPUDirect RDMA", rows, run(program, draw.scenario(sizes, "gdr")))
+        compared = [row for row in rows if draw.is_nccl or not row["protocol"].startswith("rendezvous")]
+        if compared:
+            faults += loss_faults("without GPUDirect RDMA", compared, run(program, draw.scenario([row["size_bytes"] for row in compared], "gdr")))
     if draw.count > 1 and len(draw.hcas) > 1:
-        faults += loss_faults("with every second adapter", rows, run(program, draw.scenario(sizes, removed=[name for name, _ in draw.hcas[1::2]])))
+        faults += adapter_faults(program, draw, sizes, rows)
     return faults
 
 
