@@ -62,7 +62,7 @@ class PatternMaker::PairCounter {
     if (places_[from].host == places_[to].host) {
       const auto route = route_in_host(context, gpu, peer);
       add(route, parts_);
-      if (from == 0) merge_hop(pattern_.hops, route, 0);
+      if (is_merged(from)) merge_hop(pattern_.hops, route, 0);
       return;
     }
     for (int part = 0; part < parts_; ++part) {
@@ -78,7 +78,7 @@ class PatternMaker::PairCounter {
         ++received_[{target.gpu, target.hca}];
       }
       add(route, 1);
-      if (from == 0 && part == 0) merge_whole(std::move(route), source, target);
+      if (is_merged(from) && part == 0) merge_whole(std::move(route), source, target);
     }
   }
 
@@ -106,6 +106,9 @@ class PatternMaker::PairCounter {
  private:
   /// Turns repeat: a multiple of every number of HCAs a GPU may have beside it up to 16.
   static constexpr std::size_t k_turns = 720720;
+
+  /// Rank 0 meets every kind of connection in all-to-all; in send-receive it has one peer and others cross other kinds.
+  bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ == Collective::send_receive; }
 
   void find_places() {
     std::map<DeviceId, Place> by_gpu;

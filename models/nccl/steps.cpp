@@ -147,11 +147,19 @@ Term StepCosts::ramp_term(const Shape& shape, double hops) const {
   return {fmt::format("{:.0f} hops with larger chunks", hops), from_seconds(seconds), ramp.name, ramp.source};
 }
 
-/// The slowest of all channels counts in every hop; its delay grows with the logarithm of their number.
+/// The slowest of all channels in use counts in every hop; its delay grows with the logarithm of their number.
 Term StepCosts::skew_term(const Shape& shape, double hops) const {
   const auto& skew = parameter("nccl.channel_skew", shape.protocol);
-  const double seconds = hops * skew.value * std::log2(std::max(1.0, shape.channels));
-  return {fmt::format("slowest of {:.0f} channels", shape.channels), from_seconds(seconds), skew.name, skew.source};
+  const double channels = shape.is_pairs ? rank_channels(shape) : shape.channels;
+  const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
+  return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
+}
+
+/// Channels on which one rank exchanges with all its peers.
+double StepCosts::rank_channels(const Shape& shape) const {
+  const bool is_all = collective_ == Collective::all_to_all;
+  const double channels = pair_channels(shape, is_all ? shape.size / shape.n : shape.size) * (is_all ? shape.n - 1 : 1);
+  return std::min(channels, std::max(32.0, static_cast<double>(is_.channels)));
 }
 
 /// Whether the ranks of a chain (broadcast, reduce) work on different iterations, of which nccl-tests queues many: with
@@ -163,11 +171,22 @@ bool StepCosts::are_iterations_apart(const Shape& shape) const {
   return is_.num_hosts == 1 || shape.channels < 2;
 }
 
+/// In send-receive every rank has one peer: some cross a link inside their host while others cross the network, and the
+/// slowest is waited for.
+bool StepCosts::is_beside_slower(const Hops& hops, const Shape& shape) const {
+  if (collective_ != Collective::send_receive) return false;
+  const auto time = hop_term(hops, shape).time;
+  return std::any_of(shape.pattern.hops.begin(), shape.pattern.hops.end(), [&](const Hops& other) {
+    const auto its_time = hop_term(other, shape).time;
+    return its_time > time || (its_time == time && &other < &hops && other.kind != hops.kind);
+  });
+}
+
 /// Trees pay their way up and down once, a ring goes round in every loop.
 void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   double inside_hops = 0;
   for (auto hops : shape.pattern.hops) {
-    if (is_hidden(hops, shape)) continue;
+    if (is_hidden(hops, shape) || is_beside_slower(hops, shape)) continue;
     if (are_iterations_apart(shape)) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, shape);
     add_latency(flow, hop);
@@ -191,12 +210,7 @@ void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
   if (shape.is_ring)
     names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", shape.protocol, is_.architecture));
   const auto& start = context_.parameters.first_of(names);
-  double channels = shape.channels;
-  if (shape.is_pairs) {
-    const bool is_all = collective_ == Collective::all_to_all;
-    channels = pair_channels(shape, is_all ? shape.size / shape.n : shape.size) * (is_all ? shape.n - 1 : 1);
-    channels = std::min(channels, std::max(32.0, static_cast<double>(is_.channels)));
-  }
+  const double channels = shape.is_pairs ? rank_channels(shape) : shape.channels;
   add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
                      start.name, start.source});
 }
@@ -237,7 +251,8 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
     payload = is_all ? shape.size / shape.n : shape.size;
     const double channels = pair_channels(shape, payload);
     const double chunk = std::min(payload / channels, parameter("nccl.chunk.pipelined", shape.protocol).value);
-    if (!shape.is_shm) moved = parameter("nccl.first_chunk.direct").value * chunk * channels;
+    // Inside one host the rate through host memory was fitted with it.
+    if (!shape.is_shm || is_.num_hosts > 1) moved = parameter("nccl.first_chunk.direct").value * chunk * channels;
     const double shares = shape.pattern.shares;
     payload /= shares;
     moved /= shares;
@@ -298,8 +313,10 @@ void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
 }
 
 /// Copies inside a GPU do not load host memory: where it limits, the other GPUs that share it use the time, until the
-/// thread block itself would take longer. Two GPUs work in step and hide nothing.
+/// thread block itself would take longer. Two GPUs work in step and hide nothing, nor do pairs that wait for the
+/// network.
 void StepCosts::hide_local_work(Flow& flow, const Shape& shape) const {
+  if (shape.is_pairs && is_.num_hosts > 1) return;
   const double of_links = link_rate(flow);
   if (!shape.is_shm || of_links >= flow.rate_cap) return;
   const double sent = flow.payload / shape.share;

@@ -64,6 +64,8 @@ class StepCosts {
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
   [[nodiscard]] double pair_channels(const Shape& shape, double bytes) const;
+  [[nodiscard]] double rank_channels(const Shape& shape) const;
+  [[nodiscard]] bool is_beside_slower(const Hops& hops, const Shape& shape) const;
   void add_channel_start(Flow& flow, const Shape& shape) const;
   void add_thread_loops(Flow& flow, const Shape& shape) const;
   void add_hops(Flow& flow, const Shape& shape) const;
