@@ -22,7 +22,6 @@ namespace fit {
 
 namespace {
 
-constexpr double k_eighty = 1.2816;             ///< deviations each side of an 80 % interval
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
 constexpr double k_usual_extrapolation = 0.08;  ///< when the logs have one count only
 constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
@@ -67,7 +66,7 @@ class Calibrator {
         options_(options),
         fitter_(data, calibration, [this] { return may_go_on(); }) {}
 
-  CalibrationReport run() {
+  Result<CalibrationReport> run() {
     report_.name = calibration_.name;
     report_.warnings = data_.warnings();
     // What the fit rests on goes along with it.
@@ -75,6 +74,7 @@ class Calibrator {
       if (const auto before = load_parameters(file)) report_.fitted.merge(*before);
     }
     result_ = fitter_.fit([](const Experiment& e, std::size_t row) { return e.is_fitted[row]; });
+    if (auto faults = unforecast_logs(); !faults.empty()) return tl::unexpected(std::move(faults));
     if (calibration_.intervals == IntervalMethod::bootstrap && !is_stopped())
       result_.deviation = fitter_.bootstrap(result_, calibration_.bootstrap_samples);
     set_parameters();
@@ -103,6 +103,7 @@ class Calibrator {
     return !is_stopped();
   }
 
+  [[nodiscard]] Diagnostics unforecast_logs() const;
   void set_parameters();
   void set_logs();
   void leave_out();
@@ -126,6 +127,19 @@ class Calibrator {
   std::vector<CountLeftOut> counts_;
   std::vector<Forecast> setting_;  ///< what the band is set on: sizes_ and logs_
 };
+
+/// No step of the fit goes where a fitted point cannot be forecast; a log that is held out may be lost all the same.
+Diagnostics Calibrator::unforecast_logs() const {
+  Diagnostics faults;
+  for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
+    const auto& experiment = data_.experiments()[e];
+    if (data_.predict_table(e, result_.x, {}, false)) continue;
+    faults.push_back(fault_at(experiment.spec.location,
+                              fmt::format("the fitted values make no forecast of '{}'", experiment.name),
+                              "keep the parameters nearer to their start by 'low' and 'high', or remove the log"));
+  }
+  return faults;
+}
 
 std::string Calibrator::fit_source() const {
   std::set<std::string> names;
@@ -162,8 +176,7 @@ void Calibrator::set_parameters() {
     } else {
       auto& p = fitted.parameter;
       p.value = std::exp(result_.x[i]);
-      p.low = p.value * std::exp(-k_eighty * fitted.deviation);
-      p.high = p.value * std::exp(k_eighty * fitted.deviation);
+      set_interval(fitted.deviation, p);
       p.confidence = Confidence::fitted;
       p.source = source;
       const double slack = 1e-6;
@@ -313,7 +326,7 @@ void Calibrator::set_points() {
   parameters.merge(report_.fitted);
   for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
     const auto& experiment = data_.experiments()[e];
-    const auto forecast = data_.predict_table(e, result_.x, parameters);
+    const auto forecast = table_with_band(data_, e, result_.x, parameters);
     FABRICAST_ASSERT(forecast.has_value(), "the fitted values of '{}' make no forecast", experiment.name);
     const auto& table = *forecast;
     std::vector<CalibrationPoint> points;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "base/ranges.hpp"
 
 namespace fabricast::fit {
 
@@ -17,23 +18,44 @@ constexpr double k_eighty = 1.2816;  ///< deviations each side of an 80 % interv
 constexpr int k_refit_iterations = 8;
 constexpr int k_folds = 2;
 
+/// The same values without their intervals.
+ParameterSet values_alone(const ParameterSet& set) {
+  ParameterSet out;
+  for (const auto& [name, parameter] : set.all()) {
+    auto alone = parameter;
+    alone.low = alone.high = alone.value;
+    out.set(std::move(alone));
+  }
+  return out;
+}
+
 }  // namespace
+
+void set_interval(double deviation, Parameter& parameter) {
+  const auto range = range_of(parameter.name, parameter.dimension);
+  parameter.low = std::min(parameter.value, std::max(range.low, parameter.value * std::exp(-k_eighty * deviation)));
+  parameter.high = std::max(parameter.value, std::min(range.high, parameter.value * std::exp(k_eighty * deviation)));
+}
+
+std::optional<WorkloadPrediction> table_with_band(Dataset& data, std::size_t experiment, const Values& x,
+                                                  const ParameterSet& parameters) {
+  auto table = data.predict_table(experiment, x, parameters);
+  return table ? std::move(table) : data.predict_table(experiment, x, values_alone(parameters));
+}
 
 ParameterSet intervals_at(const Dataset& data, const FitResult& fit, const Values& x) {
   ParameterSet set;
   for (std::size_t i = 0; i < data.parameters().size(); ++i) {
     auto parameter = data.parameters()[i].parameter;
     const double value = std::exp(x[i]);
-    double low = parameter.value > 0 ? parameter.low / parameter.value : 1;
-    double high = parameter.value > 0 ? parameter.high / parameter.value : 1;
+    const double ratio = parameter.value > 0 ? value / parameter.value : 0;
+    parameter.low = ratio > 0 ? parameter.low * ratio : value;
+    parameter.high = ratio > 0 ? parameter.high * ratio : value;
+    parameter.value = value;
     if (fit.is_free[i]) {
-      low = std::exp(-k_eighty * fit.deviation[i]);
-      high = std::exp(k_eighty * fit.deviation[i]);
+      set_interval(fit.deviation[i], parameter);
       parameter.confidence = Confidence::fitted;
     }
-    parameter.value = value;
-    parameter.low = low * value;
-    parameter.high = high * value;
     set.set(std::move(parameter));
   }
   return set;
@@ -45,7 +67,7 @@ std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
   // The parameters' own share of the band only.
   for (const auto* name : {"model.relative_error", "model.extrapolation_error"})
     parameters.set({name, 0, Dimension::number, 0, 0, Confidence::fitted, "", {}});
-  auto table = data_.predict_table(e, x, parameters);
+  auto table = table_with_band(data_, e, x, parameters);
   // A step without some points may end where nothing can be forecast: then it is not made.
   if (!table && x != result_.x) return forecasts(e, result_.x);
   FABRICAST_ASSERT(table.has_value(), "the fitted values of '{}' make no forecast", experiment.name);

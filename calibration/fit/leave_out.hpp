@@ -2,6 +2,7 @@
 // Forecasts of measured points by fits that did not see them: sizes, logs, counts of ranks and hosts left out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,13 @@ struct CountLeftOut {
   std::string name;  ///< "leave out 8 ranks"
   std::vector<Forecast> forecasts;
 };
+
+/// The 80 % interval of a fitted value whose logarithm has this deviation, within what the parameter may be.
+void set_interval(double deviation, Parameter& parameter);
+
+/// The table with `parameters` set last; without their intervals where the ends of those cannot be forecast.
+std::optional<WorkloadPrediction> table_with_band(Dataset& data, std::size_t experiment, const Values& x,
+                                                  const ParameterSet& parameters);
 
 /// Free parameters at `x` with their 80 % intervals: those of the fit, or what they had before.
 ParameterSet intervals_at(const Dataset& data, const FitResult& fit, const Values& x);

@@ -132,8 +132,10 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int parent = tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= trees / 2);
       if (parent < 0) continue;
-      const auto& here = graph_.channels[c][h];
-      const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
+      // With a limit of channels below those of the search the ones left carry every tree.
+      const auto& channel = graph_.channels[c % graph_.channels.size()];
+      const auto& here = channel[h];
+      const auto& above = channel[static_cast<std::size_t>(parent)];
       const NetworkEnd child{here.order.front(), here.hca, {}};
       const NetworkEnd root{above.order.front(), above.hca, {}};
       const auto up = route_between_hosts(context_, child, root, c, buffers_);
