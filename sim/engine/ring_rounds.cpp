@@ -2,6 +2,7 @@
 #include "engine/ring_rounds.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fabricast::engine {
 
@@ -143,11 +144,14 @@ void RingProgress::note_end(std::size_t f, Duration now) {
   look_for_lag(complete_++);
 }
 
-// Twice in a row, because packets of the repeats before may still be in the way of those of the first ones.
+// Twice in a row by the same time, because packets of the repeats before may still be in the way of those of the first
+// ones: flows may then advance alike, and less from repeat to repeat.
 void RingProgress::look_for_lag(std::int64_t repeat) {
   for (std::int64_t lag = 1; lag <= std::min(k_longest_lag, repeat - 1); ++lag) {
     const auto step = steady_advance(ends_of(repeat - lag).at, ends_of(repeat).at);
-    if (step.ps < 0 || steady_advance(ends_of(repeat - 1 - lag).at, ends_of(repeat - 1).at).ps < 0) continue;
+    if (step.ps < 0) continue;
+    const auto before = steady_advance(ends_of(repeat - 1 - lag).at, ends_of(repeat - 1).at);
+    if (before.ps < 0 || std::abs((step - before).seconds()) > k_tolerance * step.seconds()) continue;
     lag_ = lag;
     period_ = step;
     return stop();
