@@ -39,6 +39,7 @@ const std::vector<Setting> k_guest{
     {"mmio", "mode: passthrough", "{use_64bit: on}", "{use_64bit: off}"},
     {"allow_p2p", "mode: passthrough", "on", "off"},
     {"acs", "mode: passthrough", "redirect", "off"},
+    {"nvswitches", "mode: passthrough", "passthrough", "shared"},
     {"ats", "mode: passthrough", "on", "off"},
     {"translation", "mode: passthrough", "cached", "shared"},
     {"guest_topology", "mode: passthrough, hypervisor: kvm", "shown", "hidden"},
@@ -156,6 +157,22 @@ TEST_CASE("the table of settings names every key of the schema") {
 TEST_CASE("every key of virtualization changes a result or a verdict, is refused, or is said to change no time") {
   for (const auto& setting : k_guest)
     for (const auto& workload : k_workloads) check_key("virtualization", setting, workload);
+}
+
+TEST_CASE("NVSwitches that VMs share reduce for none of them: all-reduce of eight GPUs is slower") {
+  const auto of = [](const std::string& nvswitches) {
+    return seen(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "n, type: hgx-h100-8}]\nvirtualization: {mode: passthrough, nvswitches: " +
+        nvswitches + "}\nworkload: {benchmark: all_reduce_perf, gpus: 8, sizes: [1 GiB]}\n");
+  };
+  const auto own = of("passthrough");
+  const auto shared = of("shared");
+  CAPTURE(own.text);
+  CAPTURE(shared.text);
+  CHECK_FALSE(own.is_refused);
+  CHECK_FALSE(shared.is_refused);
+  CHECK(own.times != shared.times);
 }
 
 TEST_CASE("every key of host_neighbours changes a result, or is said to change no time") {
