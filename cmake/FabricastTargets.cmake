@@ -4,8 +4,8 @@
 add_library(fabricast_warnings INTERFACE)
 target_compile_options(fabricast_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor
                        -Wno-missing-field-initializers
-                       # g++ 12 reports these inside its own headers at -O3 (GCC bugs 105329 and 105651)
-                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow>
+                       # g++ 12 reports these inside its own headers at -O3 (GCC bugs 105329, 105651 and 105562)
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized>
                        $<$<BOOL:${FABRICAST_WERROR}>:-Werror>)
 # "undefined" leaves out conversions of a double to a whole number that does not hold it, with both compilers.
 set(fabricast_undefined undefined,float-cast-overflow)
