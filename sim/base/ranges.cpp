@@ -28,6 +28,11 @@ constexpr auto k_share = declared(k_least_share, 1, "a share above 0");
 constexpr auto k_share_or_none = declared(0, 1, "a share");
 constexpr auto k_switch = declared(0, 1, "0 or 1");
 constexpr auto k_factor = declared(0, 100, "a factor");
+constexpr auto k_threshold_factor = declared(1e-4, 1024, "a factor above 0");
+constexpr auto k_rate_or_no_limit = declared(0, 1e15, "a rate, 0 for no limit");
+constexpr auto k_part_size = declared(1, 1.2e18, "a size above 0");
+
+constexpr ParameterRange count(double low, double high) { return declared(low, high, "a count"); }
 
 constexpr auto N = Dimension::number;
 constexpr auto T = Dimension::time;
@@ -67,9 +72,9 @@ constexpr std::array k_rules{
     Rule{"host.", "socket_wakeups", N, k_factor},
     Rule{"mpi.", "rendezvous_messages", N, k_factor},
     Rule{"", "headroom_delays", N, k_factor},
-    Rule{"", "alpha", N, declared(1e-4, 1024, "a factor above 0")},
-    Rule{"", ".alpha_onyx", N, declared(1e-4, 1024, "a factor above 0")},
-    Rule{"", ".alpha_sonic", N, declared(1e-4, 1024, "a factor above 0")},
+    Rule{"", "alpha", N, k_threshold_factor},
+    Rule{"", ".alpha_onyx", N, k_threshold_factor},
+    Rule{"", ".alpha_sonic", N, k_threshold_factor},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
     // Numbers: switches and counts.
     Rule{"mpi.", ".gdrcopy", N, k_switch},
@@ -79,18 +84,18 @@ constexpr std::array k_rules{
     Rule{"", "plugin_simple_only", N, k_switch},
     Rule{"", ".plugin_tuner", N, k_switch},
     Rule{"", ".multicast", N, k_switch},
-    Rule{"", "fast_recovery", N, declared(0, 1000, "a count")},
-    Rule{"mpi.", ".max_rails", N, declared(1, 64, "a count")},
-    Rule{"", "instances", N, declared(1, 1024, "a count")},
-    Rule{"mig.", "memory_slices", N, declared(1, 64, "a count")},
-    Rule{"", ".sms", N, declared(1, 10000, "a count")},
-    Rule{"", ".copy_engines", N, declared(1, 64, "a count")},
-    Rule{"", ".cores", N, declared(1, 4096, "a count")},
-    Rule{"remote_gpu.", "calls_per_step", N, declared(0, k_count, "a count")},
-    Rule{"model.fitted_", "", N, declared(0, 1e9, "a count")},
-    Rule{"", ".ports", N, declared(1, 65536, "a count")},
-    Rule{"", ".port_split", N, declared(1, 8, "a count")},
-    Rule{"", ".nvlink_links", N, declared(1, 36, "a count")},
+    Rule{"", "fast_recovery", N, count(0, 1000)},
+    Rule{"mpi.", ".max_rails", N, count(1, 64)},
+    Rule{"", "instances", N, count(1, 1024)},
+    Rule{"mig.", "memory_slices", N, count(1, 64)},
+    Rule{"", ".sms", N, count(1, 10000)},
+    Rule{"", ".copy_engines", N, count(1, 64)},
+    Rule{"", ".cores", N, count(1, 4096)},
+    Rule{"remote_gpu.", "calls_per_step", N, count(0, k_count)},
+    Rule{"model.fitted_", "", N, count(0, 1e9)},
+    Rule{"", ".ports", N, count(1, 65536)},
+    Rule{"", ".port_split", N, count(1, 8)},
+    Rule{"", ".nvlink_links", N, count(1, 36)},
     Rule{"", ".pcie_generation", N, declared(1, 6, "a generation")},
     Rule{"", ".pcie_width", N, declared(1, 32, "lanes")},
     Rule{"", ".compute_capability", N, declared(10, 1000, "10 x major + minor")},
@@ -104,15 +109,15 @@ constexpr std::array k_rules{
     Rule{"migration.", "", T, declared(0, 1e6, "a time")},
     Rule{"vgpu.", "", T, declared(0, 1e3, "a time")},
     // Rates of which 0 means: no limit of its own.
-    Rule{"mpi.", "_bandwidth", R, declared(0, 1e15, "a rate, 0 for no limit")},
-    Rule{"", "message_bandwidth", R, declared(0, 1e15, "a rate, 0 for no limit")},
-    Rule{"", "flow_bandwidth", R, declared(0, 1e15, "a rate, 0 for no limit")},
-    Rule{"", "staging_bandwidth", R, declared(0, 1e15, "a rate, 0 for no limit")},
+    Rule{"mpi.", "_bandwidth", R, k_rate_or_no_limit},
+    Rule{"", "message_bandwidth", R, k_rate_or_no_limit},
+    Rule{"", "flow_bandwidth", R, k_rate_or_no_limit},
+    Rule{"", "staging_bandwidth", R, k_rate_or_no_limit},
     Rule{"", "ecn_reference_rate", R, declared(0, 1e15, "a rate, 0 for fixed thresholds")},
     // Sizes that a message is cut into.
-    Rule{"", "_chunk", B, declared(1, 1.2e18, "a size above 0")},
-    Rule{"", "_segment", B, declared(1, 1.2e18, "a size above 0")},
-    Rule{"", "buffer_size", B, declared(1, 1.2e18, "a size above 0")},
+    Rule{"", "_chunk", B, k_part_size},
+    Rule{"", "_segment", B, k_part_size},
+    Rule{"", "buffer_size", B, k_part_size},
     Rule{"", ".cell", B, declared(1, 1e6, "a size above 0")},
 };
 

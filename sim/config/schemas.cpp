@@ -88,6 +88,9 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
 
 SchemaPtr fabric() {
   const auto over = Field{"oversubscription", number(1, 64), "capacity down / capacity up of a leaf; default 1"};
+  const auto splitters =
+      Field{"splitters", choice({"on", "off"}),
+            "HCAs share ports of leaves by splitter cables as far as `port_split` of the switch goes; default off"};
   const auto ports = Field{"leaf_ports", integer(2, 4096), "ports of a leaf switch; default: the switch type's"};
   const auto listed = mapping("a fabric list",
                               {{"switches", switch_list(), "all switches"},
@@ -104,14 +107,16 @@ SchemaPtr fabric() {
             "a leaf-spine fabric",
             {over,
              ports,
+             splitters,
              {"spines", integer(1, 4096), "number of spine switches; default: as many as the leaves' ports up fill"}}),
         "two tiers"},
-       {"fat_tree", fabric_kind("a fat tree", {over, ports, {"tiers", integer(2, 3), "2 or 3; default 2"}}),
+       {"fat_tree", fabric_kind("a fat tree", {over, ports, splitters, {"tiers", integer(2, 3), "2 or 3; default 2"}}),
         "folded Clos"},
        {"rail_optimized",
         fabric_kind("a rail-optimized fabric",
                     {over,
                      ports,
+                     splitters,
                      {"rails", integer(1, 64), "HCA i of every host goes to rail i; default: HCAs per host"},
                      {"spines", integer(1, 4096), "spines above the rails"}}),
         "one leaf group per rail"},

@@ -255,6 +255,7 @@ class TopologyReader {
     if (const auto* mtu = node.find("mtu")) read_mtu(*mtu, fabric);
     if (const auto* over = node.find("oversubscription"))
       fabric.oversubscription = as_quantity(*over, Dimension::number);
+    if (const auto* splitters = node.find("splitters")) fabric.has_splitters = splitters->scalar == "on";
     integer("tiers", fabric.tiers);
     integer("leaf_ports", fabric.leaf_ports);
     integer("spines", fabric.spines);

@@ -70,7 +70,8 @@ std::vector<LinkId> PacketPairs::route_of(DeviceId from, DeviceId to, std::uint6
   return path->links;
 }
 
-/// Acknowledgements take the fabric's own route back, where that joins the same two ports; else the same cables.
+/// Acknowledgements take the fabric's own route back, where that joins the same two ports; else a way between these
+/// ports by the fabric's rules.
 std::vector<LinkId> PacketPairs::way_back(const std::vector<LinkId>& there, std::vector<LinkId> back) const {
   const auto first = topology_.reverse(there.back());
   const auto last = topology_.reverse(there.front());

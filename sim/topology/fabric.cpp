@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace fabricast::topology {
@@ -30,6 +31,7 @@ class Generator {
             "give fewer `leaf_ports` or a bigger switch");
       return {};
     }
+    if (!can_split()) return {};
     switch (spec_.kind) {
       case FabricKind::none:
       case FabricKind::list:
@@ -99,25 +101,43 @@ class Generator {
     for (int h = 0; h < num_hcas(); ++h) cable(h, center);
   }
 
+  /// Cables to such HCAs that a port of the switch takes.
+  int split_for(const HcaPort& hca) {
+    const auto own = values_.find(hca.type, "rate");
+    const double rate = spec_.rate ? spec_.rate->bytes_per_s : own.value_or(0);
+    return cables_per_port(values_, spec_.switch_type, own ? std::min(rate, *own) : rate);
+  }
+
   /// Ports of the switch that the HCAs need: slow ones share a port by splitter cables.
   int needed_ports() {
     std::map<int, int> by_split;
-    for (const auto& hca : hcas_) {
-      const auto own = values_.find(hca.type, "rate");
-      const double rate = spec_.rate ? spec_.rate->bytes_per_s : own.value_or(0);
-      ++by_split[cables_per_port(values_, spec_.switch_type, own ? std::min(rate, *own) : rate)];
-    }
+    for (const auto& hca : hcas_) ++by_split[split_for(hca)];
     return ports_of(by_split);
   }
 
+  /// HCAs on every port down of a leaf: one, or what splitters allow for the fastest HCA.
+  int hcas_per_port() {
+    if (!spec_.has_splitters) return 1;
+    int least = std::numeric_limits<int>::max();
+    for (const auto& hca : hcas_) least = std::min(least, split_for(hca));
+    return least;
+  }
+
+  bool can_split() {
+    if (!spec_.has_splitters || hcas_.empty() || hcas_per_port() > 1) return true;
+    fault(fmt::format("splitters on ports of a {}, which take one of these HCAs each", spec_.switch_type),
+          "remove `splitters`, or take slower HCAs or a switch whose ports can be divided (`port_split`)");
+    return false;
+  }
+
   /// What a port up carries for each port down: cables to spines have the switch's rate, those to HCAs the slower of
-  /// both ends. The fastest HCA counts.
+  /// both ends, as many as share the port. The fastest HCA counts.
   double up_over_down() {
     const double most = spec_.rate ? spec_.rate->bytes_per_s : 1e18;
     const double port = std::min(most, values_.value_or(spec_.switch_type, "rate", most));
     double down = 0;
     for (const auto& hca : hcas_) down = std::max(down, std::min(port, values_.value_or(hca.type, "rate", port)));
-    return down > 0 ? port / down : 1;
+    return down > 0 ? port / (down * hcas_per_port()) : 1;
   }
 
   /// Ports of a leaf towards hosts. Capacity down / capacity up = oversubscription.
@@ -144,7 +164,7 @@ class Generator {
   }
 
   std::vector<int> add_leaves(const Group& group, const std::string& name) {
-    const int down = down_ports();
+    const int down = down_ports() * hcas_per_port();
     const auto num_leaves = (static_cast<std::int64_t>(group.size()) + down - 1) / down;
     std::vector<int> leaves;
     const auto known = static_cast<std::int64_t>(fabric_.switches.size());

@@ -115,6 +115,7 @@ struct FabricSpec {
   int tiers = 2;                ///< fat_tree: 2 or 3
   double oversubscription = 1;  ///< leaf down capacity / up capacity, >= 1
   int leaf_ports = 0;           ///< ports of one leaf, down plus up
+  bool has_splitters = false;   ///< HCAs share ports of generated leaves as far as the switch type's `port_split` goes
   int spines = 0;               ///< leaf_spine
   int rails = 0;                ///< rail_optimized: HCA i of every host goes to rail i
   int groups = 0, routers_per_group = 0, hosts_per_router = 0, global_links = 1;  ///< dragonfly

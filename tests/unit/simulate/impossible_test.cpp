@@ -122,10 +122,11 @@ TEST_CASE("splitter cables share ports as far as the data sheet goes") {
 }
 
 TEST_CASE("the oversubscription of a leaf counts capacity, not ports") {
-  const auto leaf = [](const std::string& hca, double ratio, int count) {
-    const auto loaded = test::scenario(scenario_of(
-        "{name: hca0, type: " + hca + ", below: socket0}",
-        "  fabric: {fat_tree: {switch: qm9700, oversubscription: " + std::to_string(ratio) + "}}\n", k_latency, count));
+  const auto leaf = [](const std::string& hca, double ratio, int count, const std::string& more = "") {
+    const auto loaded = test::scenario(
+        scenario_of("{name: hca0, type: " + hca + ", below: socket0}",
+                    "  fabric: {fat_tree: {switch: qm9700, oversubscription: " + std::to_string(ratio) + more + "}}\n",
+                    k_latency, count));
     double down = 0;
     double up = 0;
     for (int l = 0; l < loaded.topology.num_links(); ++l) {
@@ -144,4 +145,14 @@ TEST_CASE("the oversubscription of a leaf counts capacity, not ports") {
   CHECK(half.second == doctest::Approx(13 * 50e9));
   const auto same = leaf("connectx-7-ndr", 1, 64);
   CHECK(same.first == same.second);
+  // With splitters 32 ports down take 64 HCAs of half the rate; 3 : 1 is 48 ports with 96 HCAs over 16.
+  const auto split = leaf("connectx-7-ndr200", 1, 128, ", splitters: on");
+  CHECK(split.first == doctest::Approx(64 * 25e9));
+  CHECK(split.second == doctest::Approx(32 * 50e9));
+  const auto split_three = leaf("connectx-7-ndr200", 3, 192, ", splitters: on");
+  CHECK(split_three.first == doctest::Approx(96 * 25e9));
+  CHECK(split_three.second == doctest::Approx(16 * 50e9));
+  const auto refused = refusal(scenario_of("{name: hca0, type: connectx-7-ndr, below: socket0}",
+                                           "  fabric: {fat_tree: {switch: qm9700, splitters: on}}\n", k_latency, 80));
+  CHECK(says(refused, "splitters on ports of a qm9700, which take one of these HCAs each"));
 }
