@@ -8,10 +8,10 @@
 #include <optional>
 #include <set>
 
-#include "guest/guest.hpp"
 #include "mpi/cache.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/schedule.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 

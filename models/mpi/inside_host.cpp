@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "guest/guest.hpp"
 #include "mpi/flow_rates.hpp"
 #include "mpi/transfer.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "guest/guest.hpp"
 #include "mpi/end_points.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/assert.hpp"
-#include "guest/guest.hpp"
 #include "mpi/flow_rates.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 

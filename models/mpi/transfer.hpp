@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "common/transport.hpp"
 #include "mpi/profile.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::mpi {
 

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "base/assert.hpp"
-#include "guest/guest.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 

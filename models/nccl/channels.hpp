@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "common/transport.hpp"
 #include "fabricast/models/planner.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 

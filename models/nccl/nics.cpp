@@ -5,9 +5,9 @@
 #include <limits>
 #include <set>
 
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
 #include "nccl/tuning.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <span>
 
-#include "guest/guest.hpp"
 #include "nccl/tuning.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 

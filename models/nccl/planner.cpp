@@ -11,7 +11,6 @@
 #include <tuple>
 
 #include "base/assert.hpp"
-#include "guest/guest.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
 #include "nccl/nvls.hpp"
@@ -20,7 +19,8 @@
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 

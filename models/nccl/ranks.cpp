@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "guest/guest.hpp"
 #include "nccl/channels.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 

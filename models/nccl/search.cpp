@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/tuning.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 

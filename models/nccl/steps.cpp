@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "guest/guest.hpp"
 #include "nccl/step_shape.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "fabricast/models/names.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/tuning.hpp"
 
@@ -34,7 +33,7 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
                               "NCCL benchmarks take auto, ring, tree or nvls"));
     return;
   }
-  const auto names = algorithms_of(workload.benchmark);
+  const auto names = algorithm_names(workload.benchmark);
   if (std::find(names.begin(), names.end(), to_string(*algorithm)) != names.end()) return;
   faults.push_back(fault_at(workload.location,
                             fmt::format("{} has no algorithm '{}'", to_string(workload.benchmark), workload.algorithm),
@@ -86,6 +85,12 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
 }
 
 }  // namespace
+
+std::vector<std::string> algorithm_names(Benchmark benchmark) {
+  if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls"};
+  if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
+  return {"ring"};
+}
 
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks) {
   Diagnostics faults;

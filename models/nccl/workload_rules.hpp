@@ -2,11 +2,15 @@
 // What a workload and the software settings may ask of NCCL: every fault, each with its place and its fix.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
 
 namespace fabricast::models::nccl {
+
+/// Algorithms that a workload of nccl-tests may ask for; none where NCCL has no choice.
+std::vector<std::string> algorithm_names(Benchmark benchmark);
 
 /// Faults of the workload's algorithm, protocol and root, and of the settings of NVLink SHARP, for these ranks.
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks);

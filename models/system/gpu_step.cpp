@@ -8,10 +8,10 @@
 // lengthen that part.
 #include <fmt/format.h>
 
-#include "guest/guest.hpp"
 #include "nccl/planner.hpp"
 #include "nccl/ranks.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
 #include "system/planners.hpp"
 
 namespace fabricast::models::system {

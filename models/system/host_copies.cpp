@@ -13,10 +13,10 @@
 #include <cmath>
 
 #include "base/assert.hpp"
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
 #include "nccl/ranks.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 #include "system/planners.hpp"
 
 namespace fabricast::models::system {

@@ -11,9 +11,9 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
 #include "nccl/ranks.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 #include "system/planners.hpp"
 
 namespace fabricast::models::system {

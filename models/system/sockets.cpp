@@ -5,8 +5,8 @@
 //   time = kernel, both sides + interrupt and wake-up + adapters + links + what VMs add
 #include <fmt/format.h>
 
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 #include "system/planners.hpp"
 
 namespace fabricast::models::system {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "common/transport.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::traffic {
 

@@ -2,40 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Includes follow the table of docs/ARCHITECTURE.md, third-party headers stay where they belong, and no code names a
 measured cluster. Argument: source folder."""
+import graphlib
 import pathlib
 import re
 import sys
 
-# Folder -> folders whose internal headers it may include.
-ALLOWED = {
-    "sim/base": [],
-    "sim/virtualization": ["base"],
-    "sim/topology": ["base"],
-    "sim/scenario": ["base"],
-    "sim/lossless": ["base"],
-    "models": ["base", "common", "guest", "nccl", "mpi", "sharing", "system", "traffic"],
-    "sim/config": ["base", "config"],
-    "sim/engine": ["base", "engine", "packet"],
-    "sim/check": ["base"],
-    "sim/report": ["base", "report"],
-    "sim/exchange": ["base", "exchange"],
-    "sim/packet": ["base", "packet"],
-    "calibration/readers": ["base", "readers"],
-    "calibration/validate": ["base", "readers", "validate"],
-    "calibration/fit": ["base", "fit", "readers"],
-    "sim/cli": ["base", "cli", "report"],
-}
-# Public headers that a folder must not use although they are public.
-FORBIDDEN_PUBLIC = {
-    "sim/base": ["topology", "scenario", "result", "simulate", "load"],
-    "sim/virtualization": ["topology", "scenario", "result", "simulate", "load", "models/"],
-    "sim/topology": ["scenario", "result", "simulate", "load", "models/"],
-    "models": ["load", "simulate", "measurement"],
-    "sim/engine": ["load", "measurement"],
-    "sim/packet": ["topology", "scenario", "result", "simulate", "load", "measurement", "models/"],
-    "sim/exchange": ["load", "simulate", "models/"],
-    "calibration/readers": ["load", "simulate", "models/"],
-}
 THIRD_PARTY = {
     "simgrid/": ["sim/engine/simgrid_clock.cpp"],
     "boost/": ["sim/topology"],
@@ -47,28 +18,74 @@ THIRD_PARTY = {
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
 
 
+ROW = re.compile(r"^\| (\w+) \| `([\w/]+)` \| .* \| (.+) \| (.+) \|$", re.MULTILINE)
+
+
+def listed(cell: str) -> list:
+    return [] if cell == "-" else cell.split(", ")
+
+
+class Table:
+    """The modules of docs/ARCHITECTURE.md: folder, public headers and what each may include."""
+
+
+    def __init__(self, text: str):
+        rows = ROW.findall(text)
+        self.folders = {folder: module for module, folder, _, _ in rows}
+        self.may_include = {module: set(listed(allowed)) for module, _, _, allowed in rows}
+        self.owner = {f"fabricast/{header}.hpp": module for module, _, headers, _ in rows for header in listed(headers)}
+
+    def module_of(self, path: str):
+        """The module of a file: the longest folder that holds it."""
+        folder = max((f for f in self.folders if path.startswith(f + "/")), key=len, default=None)
+        return self.folders.get(folder)
+
+    def module_of_include(self, include: str):
+        """The module whose header is included; None for other libraries."""
+        if include in self.owner:
+            return self.owner[include]
+        heads = {folder.split("/")[-1]: module for folder, module in self.folders.items()}
+        return heads.get(include.split("/")[0]) if "/" in include else None
+
+    def faults(self, source: pathlib.Path) -> list:
+        known = set(self.may_include)
+        found = [f"{module} may include '{other}', which is no module" for module, allowed in self.may_include.items() for other in allowed - known]
+        try:
+            graphlib.TopologicalSorter(self.may_include).prepare()
+        except graphlib.CycleError as error:
+            found.append(f"modules include each other: {' -> '.join(error.args[1])}")
+        public = {path.relative_to(root).as_posix() for root in (source / "sim/include", source / "models/include") for path in root.rglob("*.hpp")}
+        found += [f"public header {header} belongs to no module" for header in sorted(public - set(self.owner))]
+        found += [f"public header {header} of the table does not exist" for header in sorted(set(self.owner) - public)]
+        return found
+
+
 def main() -> int:
     source = pathlib.Path(sys.argv[1])
-    failures = []
-    for folder, allowed in ALLOWED.items():
-        for path in sorted((source / folder).rglob("*.[ch]pp")):
-            name = path.relative_to(source).as_posix()
-            text = path.read_text()
-            for include in re.findall(r'#include ["<]([^">]+)[">]', text):
-                head = include.split("/")[0]
-                if head in ("base", "topology", "config", "engine", "report", "exchange", "cli", "check", "nccl", "mpi", "common", "guest", "sharing", "system", "traffic", "readers", "fit", "packet"):
-                    own = pathlib.Path(folder).name
-                    if head != own and head not in allowed:
-                        failures.append(f"{name} includes {include}")
-                for public in FORBIDDEN_PUBLIC.get(folder, []):
-                    if include.startswith(f"fabricast/{public}"):
-                        failures.append(f"{name} includes {include}")
-                for prefix, places in THIRD_PARTY.items():
-                    if include.startswith(prefix) and not any(name.startswith(place) for place in places):
-                        failures.append(f"{name} includes {include}")
-            code = "\n".join(line.split("//")[0] for line in text.splitlines())
-            for cluster in CLUSTERS.findall(code):
-                failures.append(f"{name} names the cluster '{cluster}' in code")
+    table = Table((source / "docs" / "ARCHITECTURE.md").read_text())
+    failures = table.faults(source)
+    files = sorted(path for folder in ("sim", "models", "calibration") for path in (source / folder).rglob("*.[ch]pp"))
+    used = {module: set() for module in table.may_include}
+    for path in files:
+        name = path.relative_to(source).as_posix()
+        text = path.read_text()
+        module = table.owner.get(name.split("/include/")[-1]) if "/include/" in name else table.module_of(name)
+        if module is None:
+            failures.append(f"{name} belongs to no module of docs/ARCHITECTURE.md")
+            continue
+        for include in re.findall(r'#include ["<]([^">]+)[">]', text):
+            other = table.module_of_include(include)
+            if other is not None and other != module:
+                used[module].add(other)
+                if other not in table.may_include[module]:
+                    failures.append(f"{name}, in {module}, includes {include} of {other}")
+            for prefix, places in THIRD_PARTY.items():
+                if include.startswith(prefix) and not any(name.startswith(place) for place in places):
+                    failures.append(f"{name} includes {include}")
+        code = "\n".join(line.split("//")[0] for line in text.splitlines())
+        for cluster in CLUSTERS.findall(code):
+            failures.append(f"{name} names the cluster '{cluster}' in code")
+    failures += [f"{module} may include {other} and does not" for module, allowed in table.may_include.items() for other in sorted(allowed - used[module])]
     for path in sorted((source / "sim" / "include").rglob("*.hpp")) + sorted((source / "models" / "include").rglob("*.hpp")):
         for include in re.findall(r"#include <([^>]+)>", path.read_text()):
             if "/" in include and not include.startswith("tl/"):

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "fabricast/virtualization.hpp"
-#include "sharing/planner.hpp"
+#include "system/sharing_planner.hpp"
 
 namespace fabricast::models {
 

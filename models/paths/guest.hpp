@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "common/transport.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models {
 

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "common/transport.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gates, launch terms and what a result says about the hosts' virtualization. The wire is in ports.cpp.
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
 
 namespace fabricast::models {
 

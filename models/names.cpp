@@ -3,17 +3,14 @@
 
 #include "mpi/profile.hpp"
 #include "mpi/schedule.hpp"
+#include "nccl/workload_rules.hpp"
 
 namespace fabricast::models {
 
 const std::vector<std::string>& mpi_profiles() { return mpi::profile_names(); }
 
 std::vector<std::string> algorithms_of(Benchmark benchmark) {
-  if (family_of(benchmark) == BenchmarkFamily::nccl_tests) {
-    if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls"};
-    if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
-    return {"ring"};
-  }
+  if (family_of(benchmark) == BenchmarkFamily::nccl_tests) return nccl::algorithm_names(benchmark);
   std::vector<std::string> names;
   for (const auto algorithm : mpi::algorithms_for(benchmark)) names.emplace_back(to_string(algorithm));
   return names;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
 
 #include <fmt/format.h>
 
-#include "common/transport.hpp"
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models {
 

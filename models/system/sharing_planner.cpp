@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/planner.hpp"
+#include "system/sharing_planner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "common/transport.hpp"
 #include "fabricast/models/virtualization.hpp"
-#include "guest/guest.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models {
 

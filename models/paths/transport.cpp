@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/transport.hpp"
+#include "paths/transport.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "base/assert.hpp"
-#include "guest/guest.hpp"
-#include "sharing/contention.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models {
 

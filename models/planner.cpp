@@ -4,8 +4,8 @@
 #include "mpi/collective.hpp"
 #include "mpi/point_to_point.hpp"
 #include "nccl/planner.hpp"
-#include "sharing/planner.hpp"
 #include "system/planners.hpp"
+#include "system/sharing_planner.hpp"
 #include "traffic/planner.hpp"
 
 namespace fabricast::models {
@@ -20,11 +20,6 @@ Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const 
   if (workload.benchmark == Benchmark::traffic) return traffic::make_traffic_planner(context, workload);
   if (is_collective(workload.benchmark)) return mpi::make_collective_planner(context, workload);
   return mpi::make_point_to_point_planner(context, workload);
-}
-
-Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times) {
-  const auto& p = parameters.at(parameter);
-  return {std::move(name), from_seconds(p.value * times), p.name, p.source};
 }
 
 }  // namespace fabricast::models

@@ -8,7 +8,7 @@
 #include <array>
 #include <set>
 
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "guest/guest.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models {
 
