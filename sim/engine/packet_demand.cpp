@@ -104,11 +104,18 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
   return out;
 }
 
-Diagnostics contradictions(const std::vector<const Workload*>& workloads) {
+Diagnostics contradictions(const std::vector<const Workload*>& workloads, FlowControl control) {
   Diagnostics faults;
   for (const auto* one : workloads) {
     const auto& first = workloads[0]->transport;
     const auto& own = one->transport;
+    if (control == FlowControl::credits && own.congestion_control == "dcqcn") {
+      auto fault =
+          make_error("'congestion_control: dcqcn' does nothing in a fabric with credits: nothing marks packets",
+                     "leave `congestion_control` out; InfiniBand's own is not modelled");
+      fault.location = one->location;
+      faults.push_back(std::move(fault));
+    }
     if (own.routing == first.routing && own.congestion_control == first.congestion_control &&
         own.window == first.window)
       continue;

@@ -75,6 +75,7 @@ class ReportMaker {
       for (int c = 0; c < packet::k_num_classes; ++c) {
         const auto& one = results_.ports[p][static_cast<std::size_t>(c)];
         report.pauses += one.pauses_sent;
+        report.pause_frames += one.pause_frames;
         report.paused += one.paused;
         report.starved += one.starved;
         report.marked_packets += one.marked_packets;
@@ -83,7 +84,8 @@ class ReportMaker {
         if (is_quiet) continue;
         report.ports.push_back({network_.link_name(static_cast<packet::PortId>(p)), c, one.is_lossless, one.sent,
                                 one.max_queue, one.marked_packets, one.pauses_received, one.paused, one.starved,
-                                one.pauses_sent, one.max_ingress, one.max_headroom, one.headroom, one.dropped_packets});
+                                one.pauses_sent, one.pause_frames, one.max_ingress, one.max_headroom, one.headroom,
+                                one.dropped_packets});
       }
     }
   }

@@ -338,6 +338,7 @@ class PacketRun {
     out.report = make_report(fabric_.network, simulation_->results(), pairs_.flow_names());
     out.report.flow_control = to_string(settings_.flow_control);
     if (settings_.flow_control == FlowControl::pfc) out.report.lossless = settings_.pfc;
+    if (settings_.flow_control != FlowControl::pfc) out.report.pause_frames = 0;  // those are credit updates
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       auto& state = states_[j];
       if (!state.is_done) state.timing.total = simulation_->now() - jobs_[j].start;
@@ -368,7 +369,7 @@ class PacketRun {
 Result<PacketOutcome> run_packets(const ParameterSet& parameters, const models::Resources& resources,
                                   const std::vector<Job>& jobs, const std::vector<const Workload*>& workloads,
                                   const PacketOptions& options) {
-  auto faults = contradictions(workloads);
+  auto faults = contradictions(workloads, lossless_settings(resources.topology(), parameters).flow_control);
   if (!faults.empty()) return tl::unexpected(faults);
   return PacketRun(parameters, resources, jobs, workloads, options).run();
 }

@@ -78,7 +78,7 @@ struct SwitchConfig {
   bool cut_through = true;     ///< forwards from the header on, unless the egress is faster than the ingress
   Duration latency{};          ///< from the header (or the last byte, without cut-through) to the egress queue
   Bytes buffer{16 << 20};      ///< all packet memory: reserved, headroom and the shared pool, which is the rest
-  std::optional<Bytes> pool;   ///< size of the shared pool, when it is not the rest
+  std::optional<Bytes> pool;   ///< largest shared pool; never more than the rest
   Bytes reserved{};            ///< per port and class
   Bytes cell{1};               ///< frames occupy whole cells
   Bytes lossy_limit{1 << 20};  ///< largest egress queue of a lossy class
@@ -87,9 +87,8 @@ struct SwitchConfig {
   std::array<ClassConfig, k_num_classes> classes{};
 };
 
-/// Switches by name: "spectrum", "spectrum-2", "spectrum-3", "spectrum-4", "trident-2", "tomahawk", "htsim-like",
-/// "hpcc-ns3-like", "infiniband". Class 3 is lossless with ECN 150/1500 KB (weight 50), class 6 (CNP) is strict, class
-/// 0 is lossy (weight 50); in "infiniband" classes 0 to 3 are lossless lanes. None for an unknown name.
+/// Switches by name: "htsim-like", "hpcc-ns3-like" (class 3 is lossless, class 6, of CNPs, is strict), "infiniband"
+/// (classes 0 to 3 are lossless lanes). None for an unknown name. ASICs are in the catalogue.
 std::optional<SwitchConfig> switch_preset(std::string_view name);
 std::vector<std::string> switch_preset_names();
 

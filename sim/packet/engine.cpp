@@ -68,7 +68,7 @@ void Simulation::Engine::set_up_buffers() {
   }
   for (auto& state : switches) {
     if (state.config == nullptr) continue;
-    if (state.config->pool) state.pool = state.config->pool->value;
+    if (state.config->pool) state.pool = std::min(state.pool, state.config->pool->value);
     state.pool = std::max<std::int64_t>(state.pool, 0);
   }
 }

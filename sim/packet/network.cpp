@@ -129,7 +129,7 @@ void check_routes(const Network& network, Diagnostics& out) {
 // The shared pool of a switch after reserved space and headroom of all its ports and lossless classes.
 void check_memory(const Network& network, const Node& node, Diagnostics& out) {
   const auto& config = network.switch_configs[node.config];
-  if (config.flow_control != FlowControl::pfc || config.pool) return;
+  if (config.flow_control != FlowControl::pfc) return;
   const auto lossless = std::ranges::count_if(config.classes, [](const auto& c) { return c.lossless; });
   Bytes taken{};
   for (const auto port : node.ports) taken += lossless * (headroom_of(network, port) + config.reserved);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches and transports by name. Sources stand beside the values; [R] marks values recalled from a data sheet.
-#include <array>
+// Simulators that we run beside, an InfiniBand switch, and transports, by name. Sources stand beside the values; [R]
+// marks values recalled from a data sheet. Ethernet ASICs are in the catalogue alone (models/catalogue/asics).
 
 #include "packet/buffer.hpp"
 #include "packet/transport.hpp"
@@ -10,48 +10,6 @@ namespace fabricast::packet {
 using namespace fabricast::literals;
 
 namespace {
-
-struct ChipEntry {
-  std::string_view name;
-  Bytes buffer;
-  Bytes cell;
-  Duration latency;
-  double alpha;
-  Bytes reserved;
-  Bytes xon_offset;
-};
-
-// Buffers and latencies: data sheets of SN2700, SN3700, SN4600, SN5600, Arista 7050X and 7060CX [R]; cells: SONiC
-// asic_table.j2. alpha 8: Onyx's default for lossless buffers [R]; 1: DCQCN's beta = 8 over 8 classes; 1/16: RDMA over
-// commodity Ethernet at scale, SIGCOMM 2016 [R]. Reserved 19 KiB: the vendor's XON threshold. Resume 2 MTU below XOFF:
-// DCQCN, SIGCOMM 2015.
-constexpr std::array<ChipEntry, 6> k_chips{{{"spectrum", 16_MiB, 96_B, 300_ns, 8, 19_KiB, 3000_B},
-                                            {"spectrum-2", 42_MiB, 144_B, 300_ns, 8, 19_KiB, 3000_B},
-                                            {"spectrum-3", 64_MiB, 144_B, 300_ns, 8, 19_KiB, 3000_B},
-                                            {"spectrum-4", 160_MiB, 192_B, 500_ns, 8, 19_KiB, 3000_B},
-                                            {"trident-2", 12_MiB, 208_B, 600_ns, 1, 1664_B, 3000_B},
-                                            {"tomahawk", 16_MiB, 208_B, 450_ns, 0.0625, 1664_B, 3000_B}}};
-
-// The vendor's RoCE guide: priority 3 lossless with ECN 150/1500 KB and half of the bandwidth, CNP strict on class 6.
-void set_roce_classes(SwitchConfig& config) {
-  config.classes[0].weight = 50;
-  config.classes[3] = {true, false, 50, {true, {150'000}, {1'500'000}, 1.0}};
-  config.classes[6].strict = true;
-}
-
-SwitchConfig chip(const ChipEntry& entry) {
-  SwitchConfig config;
-  config.name = entry.name;
-  config.buffer = entry.buffer;
-  config.cell = entry.cell;
-  config.latency = entry.latency;
-  config.reserved = entry.reserved;
-  config.pfc.alpha = entry.alpha;
-  config.pfc.xon_offset = entry.xon_offset;
-  config.pfc.pause_quanta = 65'535;
-  set_roce_classes(config);
-  return config;
-}
 
 // htsim: XOFF and XON at 15 and 12 packets of 4,000 B, no shared buffer, PAUSE on a pipe of its own, one class.
 SwitchConfig htsim_like() {
@@ -141,20 +99,13 @@ DcqcnConfig hpcc_dcqcn() {
 }  // namespace
 
 std::optional<SwitchConfig> switch_preset(std::string_view name) {
-  for (const auto& entry : k_chips)
-    if (entry.name == name) return chip(entry);
   if (name == "htsim-like") return htsim_like();
   if (name == "hpcc-ns3-like") return hpcc_ns3_like();
   if (name == "infiniband") return infiniband_switch();
   return std::nullopt;
 }
 
-std::vector<std::string> switch_preset_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : k_chips) names.emplace_back(entry.name);
-  names.insert(names.end(), {"htsim-like", "hpcc-ns3-like", "infiniband"});
-  return names;
-}
+std::vector<std::string> switch_preset_names() { return {"htsim-like", "hpcc-ns3-like", "infiniband"}; }
 
 std::optional<TransportConfig> transport_preset(std::string_view name) {
   TransportConfig transport;

@@ -35,14 +35,15 @@ std::string ports_csv(const Document& document) {
   return table(
       document,
       "port,priority,is_lossless,sent_bytes,max_queue_bytes,marked_packets,pauses_received,paused_ps,starved_ps,"
-      "pauses_sent,max_ingress_bytes,headroom_used_bytes,headroom_bytes,dropped_packets",
+      "pauses_sent,pause_frames,max_ingress_bytes,headroom_used_bytes,headroom_bytes,dropped_packets",
       [](const Row& row, const std::string& head, std::string& out) {
         if (!row.fabric) return;
         for (const auto& one : row.fabric->ports)
-          out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", head, csv_field(one.link),
+          out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", head, csv_field(one.link),
                              one.priority, one.is_lossless ? 1 : 0, one.sent.value, one.max_queue.value,
                              one.marked_packets, one.pauses_received, one.paused.ps, one.starved.ps, one.pauses_sent,
-                             one.max_ingress.value, one.headroom_used.value, one.headroom.value, one.dropped_packets);
+                             one.pause_frames, one.max_ingress.value, one.headroom_used.value, one.headroom.value,
+                             one.dropped_packets);
       });
 }
 

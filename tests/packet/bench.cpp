@@ -57,7 +57,7 @@ Results fat_tree_traffic(int ports, bool is_incast, const Options& options) {
 }
 
 Results write(Bytes size, const Options& options) {
-  auto cluster = star(2, "spectrum-3", "rocev2");
+  auto cluster = star(2, "spectrum", "rocev2");
   for (auto& port : cluster.network.ports) port.rate = 50_GBps;
   Simulation simulation(cluster.network, options);
   simulation.post({simulation.add_queue_pair({cluster.hosts[0], cluster.hosts[1]}), size});

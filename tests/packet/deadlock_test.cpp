@@ -31,6 +31,12 @@ Ring ring(const Cluster& base, int size) {
   return out;
 }
 
+// More than a ring of such switches can hold before all of it waits.
+Bytes more_than_fits(const Ring& given) {
+  const auto& config = given.cluster.network.switch_configs.front();
+  return config.pool ? 4 * *config.pool : Bytes{4'000'000};
+}
+
 void send_clockwise(Simulation& simulation, const Ring& given) {
   const auto& hosts = given.cluster.hosts;
   const std::size_t size = hosts.size();
@@ -39,7 +45,7 @@ void send_clockwise(Simulation& simulation, const Ring& given) {
     QueuePair queue_pair{hosts[i], to};
     queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % size],
                         given.cluster.network.ports[index(to)].peer};
-    simulation.post({simulation.add_queue_pair(queue_pair), Bytes{4'000'000}});
+    simulation.post({simulation.add_queue_pair(queue_pair), more_than_fits(given)});
   }
 }
 
@@ -52,8 +58,6 @@ TEST_CASE("a ring of lossless switches deadlocks and the report names the cycle"
       CAPTURE(size);
       auto base = Cluster(preset.switch_name, preset.transport_name);
       base.transport().dcqcn.enabled = false;
-      base.config().buffer = std::max(base.config().buffer, Bytes{1 << 20});
-      if (preset.switch_name == k_spectrum.switch_name) base.config().buffer = {1 << 20};
       const auto given = ring(base, size);
       Simulation simulation(given.cluster.network);
       send_clockwise(simulation, given);
@@ -132,7 +136,6 @@ TEST_CASE("pauses around a circle of switches are no deadlock while one of them 
     CAPTURE(preset.switch_name);
     auto base = Cluster(preset.switch_name, preset.transport_name);
     base.transport().dcqcn.enabled = false;
-    if (preset.switch_name == k_spectrum.switch_name) base.config().buffer = {1 << 20};
     const auto given = ring(base, 5);
     Options options;
     options.deadlock_interval = 5_us;  // looks in the middle of every pause
@@ -143,7 +146,8 @@ TEST_CASE("pauses around a circle of switches are no deadlock while one of them 
       QueuePair queue_pair{hosts[i], hosts[(i + 2) % 5]};
       queue_pair.route = {given.clockwise[i], given.clockwise[(i + 1) % 5],
                           given.cluster.network.ports[index(hosts[(i + 2) % 5])].peer};
-      for (int twice = 0; twice < 2; ++twice) simulation.post({simulation.add_queue_pair(queue_pair), 4_MiB});
+      for (int twice = 0; twice < 2; ++twice)
+        simulation.post({simulation.add_queue_pair(queue_pair), more_than_fits(given)});
     }
     CHECK(simulation.run() == StopReason::finished);
     const auto results = simulation.results();
@@ -316,7 +320,28 @@ TEST_CASE("faults of a network are told, all of them") {
   CHECK(warnings.size() == 32);
   CHECK(!has_errors(warnings));
   small.config().pfc.headroom = 1_MiB;
-  CHECK(has_errors(validate(small.network)));
+  for (const std::optional<Bytes> pool : {std::optional<Bytes>{}, std::optional<Bytes>{1_MiB}}) {
+    small.config().pool = pool;  // is no memory beside the buffer
+    CHECK(has_errors(validate(small.network)));
+  }
+}
+
+TEST_CASE("a shared pool is never more than what headroom and reserved space leave of the memory") {
+  const auto largest_use = [](Bytes pool) {
+    auto cluster = star(3, "spectrum", "rocev2");
+    cluster.transport().dcqcn.enabled = false;
+    cluster.config().buffer = 1_MiB;
+    cluster.config().pool = pool;
+    Simulation simulation(cluster.network);
+    for (std::size_t i = 1; i < 3; ++i) greedy(simulation, cluster.hosts[i], cluster.hosts[0]);
+    simulation.run(2_ms);
+    const auto results = simulation.results();
+    CHECK(results.lossless_drops == 0);
+    return *std::ranges::max_element(results.max_switch_buffer);
+  };
+  CHECK(largest_use(8_MiB) <= 1_MiB);
+  CHECK(largest_use(8_MiB) == largest_use(1_MiB));
+  CHECK(largest_use(8_MiB) > largest_use(256_KiB));
 }
 
 TEST_CASE("headroom of the SN2700 agrees with its published table within 2 KiB") {

@@ -36,6 +36,15 @@ inline double jain(const std::vector<double>& values) {
   return sum(values) * sum(values) / (static_cast<double>(values.size()) * squares);
 }
 
+/// An ASIC of the catalogue with the defaults that users get, at 100 Gb/s.
+SwitchConfig catalogue_switch(const std::string& asic);
+
+/// "spectrum" is Spectrum-1 of the catalogue; other names are presets of the engine.
+inline SwitchConfig switch_by_name(const std::string& name) {
+  const auto preset = switch_preset(name);
+  return preset ? *preset : catalogue_switch(name == "spectrum" ? "spectrum-1" : name);
+}
+
 /// A network under construction: all links alike, hosts with one port.
 struct Cluster {
   Network network;
@@ -45,7 +54,7 @@ struct Cluster {
   Duration delay = 1_us;
 
   Cluster(const std::string& switch_preset_name, const std::string& transport_preset_name) {
-    network.switch_configs.push_back(*switch_preset(switch_preset_name));
+    network.switch_configs.push_back(switch_by_name(switch_preset_name));
     network.hca_configs.push_back({});
     network.hca_configs.back().transport = *transport_preset(transport_preset_name);
   }

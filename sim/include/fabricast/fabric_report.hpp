@@ -34,6 +34,7 @@ struct PortCounters {
   Duration paused;                    ///< time stopped by PAUSE
   Duration starved;                   ///< time without credits
   std::uint64_t pauses_sent = 0;      ///< XOFF this port told its peer
+  std::uint64_t pause_frames = 0;     ///< frames that told it: XOFF, its repeats, XON; or credit updates
   Bytes max_ingress;                  ///< largest count of what came in here
   Bytes headroom_used;
   Bytes headroom;
@@ -96,6 +97,7 @@ struct FabricReport {
   std::vector<std::string> wait_cycle;  ///< egress queues that wait for each other, in order
   std::uint64_t packets = 0;            ///< data packets delivered
   std::uint64_t pauses = 0;             ///< XOFF decisions of all ports
+  std::uint64_t pause_frames = 0;       ///< PAUSE frames: XOFF, repeats before `pause_time` ends, XON; 0 without PFC
   Duration paused;                      ///< of all ports together
   Duration starved;                     ///< the same: packets that waited for credits
   std::uint64_t lossless_drops = 0;     ///< an error
