@@ -153,14 +153,15 @@ TEST_CASE("a headroom of 3 C d loses packets on short links exactly where the pu
     std::int64_t mtu;
     bool drops;
   };
-  for (const auto& [delay, mtu, drops] : {Row{50_ns, 1000, true},
-                                          {50_ns, 4000, true},
-                                          {200_ns, 1000, false},
-                                          {200_ns, 4000, true},
-                                          {1_us, 1000, false},
-                                          {1_us, 4000, false}}) {
-    CAPTURE(delay.ps);
-    CAPTURE(mtu);
+  for (const auto& row : {Row{50_ns, 1000, true},
+                          {50_ns, 4000, true},
+                          {200_ns, 1000, false},
+                          {200_ns, 4000, true},
+                          {1_us, 1000, false},
+                          {1_us, 4000, false}}) {
+    const auto& [delay, mtu, drops] = row;
+    CAPTURE(row.delay.ps);
+    CAPTURE(row.mtu);
     auto cluster = without_dcqcn(star(8, "hpcc-ns3-like", "hpcc-ns3-like", delay));
     cluster.transport().mtu = {mtu};
     cluster.config().buffer = {1'000'000};

@@ -123,8 +123,9 @@ TEST_CASE("counted as the published packet simulator counts, the ring is within 
     int ranks;
     double ms;
   };
-  for (const auto& [ranks, published_ms] : {Published{8, 4.931}, Published{64, 5.803}}) {
-    CAPTURE(ranks);
+  for (const auto& row : {Published{8, 4.931}, Published{64, 5.803}}) {
+    const auto& [ranks, published_ms] = row;
+    CAPTURE(row.ranks);
     const auto cluster = ring_links(ranks);
     const double measured_ms = ring_all_reduce(cluster, 64_MiB, Received::acknowledged).us() / 1000;
     CHECK(deviation(measured_ms, published_ms) <= 0.03);

@@ -39,7 +39,7 @@ std::uint64_t pauses(const Results& results) {
 TEST_CASE("two DCQCN flows that start together dip, recover and share the link without a pause") {
   // Bins of 1 ms in the published run: 16.2, 96.4, 41.6, 87.9, 75.4 Gb/s; when the marks of the first microseconds fall
   // otherwise, the second dip is missing. Steady state 48.4 and 47.8; at most 454 KB per port.
-  for (const std::uint64_t seed : {1, 4, 5}) {
+  for (const std::uint64_t seed : {1U, 4U, 5U}) {
     CAPTURE(seed);
     const auto cluster = star(3, "hpcc-ns3-like", "hpcc-ns3-like");
     Options options;
@@ -135,7 +135,7 @@ std::vector<double> victim_with_dcqcn(const Cluster& base, int far, int local, s
 TEST_CASE("DCQCN gives the victim of two far and two local senders what the published run gives it") {
   // 20 to 30 ms, Gb/s: victim 48.36, far 22.9 and 23.0, local 24.6 and 24.1; max-min is 48.2 and 24.1.
   std::vector<double> mean(5);
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
     const Cluster base(k_ns3.switch_name, k_ns3.transport_name);
     const auto shares = victim_with_dcqcn(base, 2, 2, {20_ms, 30_ms}, seed);
     CHECK(shares[0] >= 0.95 * 0.5);
@@ -167,7 +167,7 @@ TEST_CASE("DCQCN restores a victim of PAUSE to at least 95 % of max-min, however
 
 TEST_CASE("the vendor's DCQCN defaults restore the victim too, after 40 ms") {
   // Additive increase is 5 Mb/s per 300 us: what the start left unequal takes tens of milliseconds.
-  for (const std::uint64_t seed : {1, 2}) {
+  for (const std::uint64_t seed : {1U, 2U}) {
     CAPTURE(seed);
     const auto shares =
         victim_with_dcqcn(Cluster(k_spectrum.switch_name, k_spectrum.transport_name), 2, 2, {40_ms, 80_ms}, seed);

@@ -29,8 +29,9 @@ std::uint64_t credit_frames(const Results& results, int lane) {
 TEST_CASE("a lane takes as many packets as their blocks of 64 B fit into its buffer, and no more") {
   // A packet of 4,122 B takes 65 blocks, 4,160 B: three fit into 12,480 B, two into a byte less. The receiver takes
   // 1 B/us, so nothing is freed during the run.
-  for (const auto& [buffer, packets] : {std::pair{12'480, 3U}, std::pair{12'479, 2U}}) {
-    CAPTURE(buffer);
+  for (const auto& row : {std::pair{12'480, 3U}, std::pair{12'479, 2U}}) {
+    const auto& [buffer, packets] = row;
+    CAPTURE(row.first);
     auto cluster = small();
     cluster.config().credits.lane_buffer = {buffer};
     cluster.hca().receive_rate = Bandwidth{1e6};

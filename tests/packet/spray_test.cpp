@@ -114,7 +114,7 @@ TEST_CASE("a permutation on a fabric that could carry it ends as if every flow w
 
 // A random choice per packet: every packet a queue pair with a hashed route of its own.
 TEST_CASE("spraying in turn and adaptive routing are no worse than a random choice per packet") {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     CAPTURE(seed);
     Random random(seed);
     const auto cluster = leaf_spine(k_spectrum, 4, 4 + 2 * seed, 4 + 2 * seed);
@@ -135,7 +135,7 @@ TEST_CASE("over a cycle every path of a sprayed queue pair carries one packet") 
   const auto& network = cluster.network;
   Options options;
   options.routing = RoutingMode::spray;
-  for (const std::uint64_t seed : {1, 2}) {
+  for (const std::uint64_t seed : {1U, 2U}) {
     options.seed = seed;
     Simulation simulation(network, options);
     const auto pair = simulation.add_queue_pair({cluster.hosts.front(), cluster.hosts.back()});
@@ -239,7 +239,7 @@ TEST_CASE("where the way that packets came by decides, they choose among the por
   Options options;
   options.routing = RoutingMode::spray;
   Simulation simulation(cluster.network, options);
-  for (const std::size_t from : {0, 1})
+  for (const std::size_t from : {0U, 1U})
     simulation.post(
         {simulation.add_queue_pair({cluster.hosts[from], cluster.hosts[2]}), Bytes{4'000 * (from == 0 ? 30 : 50)}});
   simulation.run();

@@ -287,7 +287,7 @@ TEST_CASE("marks that do not depend on chance go in trains") {
   config.classes[3].ecn = {true, 20_KiB, 20_KiB, 1};
   config.pfc.xoff = 64_KiB;
   given.cluster.transport().dcqcn.enabled = false;
-  for (const std::size_t from : {1, 2})
+  for (const std::size_t from : {1U, 2U})
     given.queue_pairs.push_back({given.cluster.hosts[from], given.cluster.hosts[0]});
   for (const std::uint32_t pair : {0U, 1U}) given.messages.push_back({QueuePairId{pair}, 16_MiB, Verb::write, {}, 0});
   CHECK(simulate(given).queue_pairs[0].marked > 1'000);
@@ -361,7 +361,7 @@ TEST_CASE("between two ticks of DCQCN paced packets go in trains") {
     auto& ecn = given.cluster.config().classes[3].ecn;
     ecn.min = ecn.max = 100_KiB;
     given.cluster.transport().dcqcn.byte_counter = {byte_counter};
-    for (const std::size_t from : {1, 2})
+    for (const std::size_t from : {1U, 2U})
       given.queue_pairs.push_back({given.cluster.hosts[from], given.cluster.hosts[0]});
     given.messages.push_back({QueuePairId{0}, 24_MiB, Verb::write, {}, 0});
     given.messages.push_back({QueuePairId{1}, 2_MiB, Verb::write, {}, 0});

@@ -34,8 +34,9 @@ TEST_CASE("every shipped device and parameter has a source") {
   const auto catalogue = load_whole_catalogue();
   if (!catalogue) FAIL(render(catalogue.error()));
   CHECK(catalogue->device_types.size() > 100);
-  for (const auto& [name, parameter] : catalogue->parameters.all()) {
-    CAPTURE(name);
+  for (const auto& row : catalogue->parameters.all()) {
+    const auto& [name, parameter] = row;
+    CAPTURE(row.first);
     CHECK(parameter.source.size() > 3);
     CHECK(parameter.low <= parameter.value);
     CHECK(parameter.value <= parameter.high);
@@ -123,11 +124,13 @@ TEST_CASE("a device file without a value that models need is refused with the va
         {"root_complex_bandwidth", "40 GB/s"},
         {"root_complex_latency", "100 ns"},
         {"max_payload", "256"}}}};
-  for (const auto& [kind, values] : sound) {
-    CAPTURE(kind);
+  for (const auto& row : sound) {
+    const auto& [kind, values] = row;
+    CAPTURE(row.first);
     CHECK(faults_of_device("mine", kind, values) == "");
-    for (const auto& [field, value] : values) {
-      CAPTURE(field);
+    for (const auto& entry : values) {
+      const auto& [field, value] = entry;
+      CAPTURE(entry.first);
       auto fewer = values;
       fewer.erase(field);
       const auto text = faults_of_device("mine", kind, fewer);
@@ -174,8 +177,9 @@ TEST_CASE("a device type has a name of its own: none of a software layer, no dot
 TEST_CASE("the names of software layers are those the shipped parameters start with") {
   const auto shipped = load_shipped_parameters();
   REQUIRE(shipped);
-  for (const auto& [name, parameter] : shipped->all()) {
-    CAPTURE(name);
+  for (const auto& row : shipped->all()) {
+    const auto& [name, parameter] = row;
+    CAPTURE(row.first);
     CHECK(says(faults_of_device(name.substr(0, name.find('.')), "gpu", k_gpu_values), "is taken"));
   }
 }
@@ -186,8 +190,9 @@ TEST_CASE("the schema files for editors are those the readers' tables give") {
                                                        {"device", "models/device.schema.json"},
                                                        {"parameters", "models/parameters.schema.json"},
                                                        {"calibration", "calibration/calibration.schema.json"}};
-  for (const auto& [kind, name] : files) {
-    CAPTURE(name);
+  for (const auto& row : files) {
+    const auto& [kind, name] = row;
+    CAPTURE(row.second);
     const auto path = std::string(FABRICAST_SOURCE_DIR) + "/" + name;
     if (std::getenv("FABRICAST_UPDATE_SCHEMAS") != nullptr) std::ofstream(path) << json_schema(kind);
     std::ifstream in(path);

@@ -31,9 +31,10 @@ std::string refusal(const std::string& entry) {
 TEST_CASE("every shipped parameter and catalogue value lies in its range, and no number is bounded by accident") {
   const auto catalogue = load_whole_catalogue();
   REQUIRE(catalogue);
-  for (const auto& [name, parameter] : catalogue->parameters.all()) {
-    CAPTURE(name);
-    CAPTURE(parameter.value);
+  for (const auto& row : catalogue->parameters.all()) {
+    const auto& [name, parameter] = row;
+    CAPTURE(row.first);
+    CAPTURE(row.second.value);
     const auto range = range_of(name, parameter.dimension);
     CHECK(range.holds(parameter.value));
     CHECK(range.low >= 0);
@@ -59,8 +60,9 @@ TEST_CASE("every field of every device kind has a range of its dimension") {
 TEST_CASE("no parameter accepts what no machine has") {
   const auto catalogue = load_whole_catalogue();
   REQUIRE(catalogue);
-  for (const auto& [name, parameter] : catalogue->parameters.all()) {
-    CAPTURE(name);
+  for (const auto& row : catalogue->parameters.all()) {
+    const auto& [name, parameter] = row;
+    CAPTURE(row.first);
     const auto range = range_of(name, parameter.dimension);
     for (const double value : {-1.0, -1e-9, 1e300, std::numeric_limits<double>::infinity(), std::nan("")})
       CHECK_FALSE(range.holds(value));

@@ -54,8 +54,9 @@ void check_sound(const CalibrationReport& report) {
   CHECK(std::isfinite(report.model_error));
   CHECK(std::isfinite(report.extrapolation));
   REQUIRE_FALSE(report.errors.empty());
-  for (const auto& [name, p] : report.fitted.all()) {
-    CAPTURE(name);
+  for (const auto& row : report.fitted.all()) {
+    const auto& [name, p] = row;
+    CAPTURE(row.first);
     CHECK(std::isfinite(p.value));
     CHECK(p.low <= p.value);
     CHECK(p.value <= p.high);
@@ -94,8 +95,9 @@ TEST_CASE("a calibration whose points are all held out says so") {
                                                       {"", "hold_out: {sizes: [1 KiB, 4 KiB]}\n"},
                                                       {"", "hold_out: {ranks: [2]}\n"},
                                                       {"", "hold_out: {hosts: [2]}\n"}};
-  for (const auto& [keys, further] : ways) {
-    CAPTURE(keys + further);
+  for (const auto& row : ways) {
+    const auto& [keys, further] = row;
+    CAPTURE(row.first + row.second);
     const auto out = calibrate_text(folder, log_entry("a.txt", keys), fit, further);
     CHECK_FALSE(out.report.has_value());
     CHECK(out.message.find("all 2 measured points are held out, none is left to fit") != std::string::npos);

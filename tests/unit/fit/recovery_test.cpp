@@ -316,8 +316,9 @@ TEST_CASE("fitted parameters, written and read again, are the same to six digits
   const auto read = load_parameters((folder.path / "p.yaml").string());
   if (!read) MESSAGE(render(read.error()));
   REQUIRE(read.has_value());
-  for (const auto& [name, parameter] : report.fitted.all()) {
-    CAPTURE(name);
+  for (const auto& row : report.fitted.all()) {
+    const auto& [name, parameter] = row;
+    CAPTURE(row.first);
     CHECK(read->at(name).value == doctest::Approx(parameter.value).epsilon(1e-5));
     CHECK(read->at(name).low <= read->at(name).value);
   }

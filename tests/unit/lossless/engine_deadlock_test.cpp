@@ -49,7 +49,8 @@ std::string fabric(Random& random, Case& out, std::uint64_t& hosts) {
   out.kind = random.pick<std::string>({"torus", "torus", "dragonfly", "dragonfly", "list", "leaf_spine"});
   if (out.kind == "torus") {
     const auto dimensions = random.pick<std::string>({"[4]", "[5]", "[6]", "[4, 4]", "[5, 3]"});
-    hosts = dimensions.size() == 3 ? dimensions[1] - '0' : (dimensions == "[4, 4]" ? 16U : 15U);
+    hosts =
+        dimensions.size() == 3 ? static_cast<std::uint64_t>(dimensions[1] - '0') : (dimensions == "[4, 4]" ? 16U : 15U);
     return "torus: {switch: " + type + ", dimensions: " + dimensions + more + "}";
   }
   if (out.kind == "dragonfly") {

@@ -78,8 +78,9 @@ TEST_CASE("the shipped RoCE switch has the SN2700's headroom of 100 Gb/s over 5 
 }
 
 TEST_CASE("the other cables of the SN2700 table, through the topology file") {
-  for (const auto& [cable, xoff] : {std::pair("5 m", 30720), std::pair("40 m", 38912), std::pair("300 m", 104448)}) {
-    CAPTURE(cable);
+  for (const auto& row : {std::pair("5 m", 30720), std::pair("40 m", 38912), std::pair("300 m", 104448)}) {
+    const auto& [cable, xoff] = row;
+    CAPTURE(row.first);
     const auto loaded = load_topology(std::string(FABRICAST_SOURCE_DIR) + "/topologies/roce-sn2700.yaml", {},
                                       {{"fabric.single_switch.cable", cable}});
     REQUIRE(loaded);

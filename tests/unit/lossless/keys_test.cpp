@@ -129,7 +129,9 @@ TEST_CASE("every key of DCQCN acts, with PFC and in a fabric that drops") {
   for (const auto& field : schema->fields) {
     if (field.name != "dcqcn") continue;
     CHECK(field.schema->fields.size() == k_dcqcn_keys.size());
-    for (const auto& [key, values] : k_dcqcn_keys) {
+    for (const auto& row : k_dcqcn_keys) {
+      const auto& key = row.first;
+      const auto& values = row.second;
       for (const std::string control : {"pfc", "drop"}) {
         CAPTURE(key);
         CAPTURE(control);
@@ -150,8 +152,9 @@ TEST_CASE("every key of DCQCN acts, with PFC and in a fabric that drops") {
 }
 
 TEST_CASE("a key that belongs to another flow control is refused, with the place and the way out") {
-  for (const auto& [key, acts] : k_keys) {
-    CAPTURE(key);
+  for (const auto& row : k_keys) {
+    const auto& [key, acts] = row;
+    CAPTURE(row.first);
     const std::set<std::string> also_drop{"shared_buffer", "pool_share",   "cell",  "weights",
                                           "ecn",           "cnp_priority", "dcqcn", "preset"};
     const std::set<std::string> also_credits{"weights"};  // of lanes
@@ -174,13 +177,14 @@ TEST_CASE("a key that belongs to another flow control is refused, with the place
 
 TEST_CASE("keys that act in a fabric that drops") {
   const std::string drop = "flow_control: drop, ";
-  for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{
            {"shared_buffer: 200 kB", "shared_buffer: 400 kB"},
            {"pool_share: 0.01", "pool_share: 0.02"},
            {"shared_buffer: 200 kB, cell: 96 B", "shared_buffer: 200 kB, cell: 4096 B"},
            {"ecn: {min: 20 kB, max: 90 kB}", "ecn: off"},
            {"preset: spectrum-1, pool_share: 0.05", "preset: tomahawk, pool_share: 0.05"}}) {
-    CAPTURE(one);
+    const auto& [one, other] = row;
+    CAPTURE(row.first);
     const auto text = seen(drop + one);
     CAPTURE(text);
     CHECK_FALSE(is_refused(text));

@@ -8,9 +8,9 @@ using namespace fabricast::models::nccl;
 
 TEST_CASE("a channel of NVLink SHARP gets a port's bandwidth over one more than the GPUs: 40 GB/s on 8 H100") {
   const double port = 18 * 20.6;
-  for (const auto& [heads, speed] :
-       {std::pair{8, 40.0}, {7, 40.0}, {6, 50.0}, {5, 60.0}, {4, 60.0}, {2, 60.0}, {16, 20.0}}) {
-    CAPTURE(heads);
+  for (const auto& row : {std::pair{8, 40.0}, {7, 40.0}, {6, 50.0}, {5, 60.0}, {4, 60.0}, {2, 60.0}, {16, 20.0}}) {
+    const auto& [heads, speed] = row;
+    CAPTURE(row.first);
     const auto graph = search_nvls(port, heads, 0, 228);
     CHECK(graph.heads == heads);
     CHECK(graph.inside == speed);

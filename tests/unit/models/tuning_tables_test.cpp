@@ -124,31 +124,33 @@ TEST_CASE("NCCL's base and hop latencies follow the release") {
 }
 
 TEST_CASE("NVLink SHARP's latencies follow the release") {
-  for (const auto& [version, start, hop] : std::vector<std::array<double, 3>>{{218, 23, 19},
-                                                                              {219, 23, 14},
-                                                                              {220, 23, 14},
-                                                                              {221, 25, 14},
-                                                                              {227, 25, 14},
-                                                                              {228, 25, 20.9},
-                                                                              {230, 25, 20.9}}) {
-    CAPTURE(version);
+  for (const auto& row : std::vector<std::array<double, 3>>{{218, 23, 19},
+                                                            {219, 23, 14},
+                                                            {220, 23, 14},
+                                                            {221, 25, 14},
+                                                            {227, 25, 14},
+                                                            {228, 25, 20.9},
+                                                            {230, 25, 20.9}}) {
+    const auto& [version, start, hop] = row;
+    CAPTURE(std::get<0>(row));
     CHECK(nvls_latency(static_cast<int>(version)) == start);
     CHECK(nvls_tree_hop_latency(static_cast<int>(version)) == hop);
   }
 }
 
 TEST_CASE("all channels together: 235 GB/s on A100 from 2.7 to 2.17, 370 on H100 in 2.17") {
-  for (const auto& [version, capability, limit] : std::vector<std::tuple<int, int, double>>{{206, 80, k_none},
-                                                                                            {207, 80, 235},
-                                                                                            {217, 80, 235},
-                                                                                            {218, 80, k_none},
-                                                                                            {217, 86, k_none},
-                                                                                            {217, 70, k_none},
-                                                                                            {216, 90, k_none},
-                                                                                            {217, 90, 370},
-                                                                                            {218, 90, k_none}}) {
-    CAPTURE(version);
-    CAPTURE(capability);
+  for (const auto& row : std::vector<std::tuple<int, int, double>>{{206, 80, k_none},
+                                                                   {207, 80, 235},
+                                                                   {217, 80, 235},
+                                                                   {218, 80, k_none},
+                                                                   {217, 86, k_none},
+                                                                   {217, 70, k_none},
+                                                                   {216, 90, k_none},
+                                                                   {217, 90, 370},
+                                                                   {218, 90, k_none}}) {
+    const auto& [version, capability, limit] = row;
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<1>(row));
     CHECK(bus_limit(facts_of(version, 1, capability)) == limit);
   }
 }
@@ -173,18 +175,18 @@ TEST_CASE(
 
 TEST_CASE("LL keeps a quarter of a ring, a third of copies in one node from 2.7 on, half from 2.21 on") {
   using C = Collective;
-  for (const auto& [version, nodes, collective, share] :
-       std::vector<std::tuple<int, int, C, double>>{{206, 1, C::all_gather, 0.25},
-                                                    {207, 1, C::all_gather, 1.0 / 3},
-                                                    {220, 1, C::reduce_scatter, 1.0 / 3},
-                                                    {220, 1, C::broadcast, 1.0 / 3},
-                                                    {220, 1, C::reduce, 0.25},
-                                                    {220, 1, C::all_reduce, 0.25},
-                                                    {220, 2, C::all_gather, 0.25},
-                                                    {221, 1, C::all_reduce, 0.5},
-                                                    {221, 2, C::all_gather, 0.5}}) {
-    CAPTURE(version);
-    CAPTURE(nodes);
+  for (const auto& row : std::vector<std::tuple<int, int, C, double>>{{206, 1, C::all_gather, 0.25},
+                                                                      {207, 1, C::all_gather, 1.0 / 3},
+                                                                      {220, 1, C::reduce_scatter, 1.0 / 3},
+                                                                      {220, 1, C::broadcast, 1.0 / 3},
+                                                                      {220, 1, C::reduce, 0.25},
+                                                                      {220, 1, C::all_reduce, 0.25},
+                                                                      {220, 2, C::all_gather, 0.25},
+                                                                      {221, 1, C::all_reduce, 0.5},
+                                                                      {221, 2, C::all_gather, 0.5}}) {
+    const auto& [version, nodes, collective, share] = row;
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<1>(row));
     CHECK(ring_share(facts_of(version, nodes, 80), collective, Protocol::ll) == share);
   }
   CHECK(ring_share(facts_of(205, 1, 80), Collective::all_reduce, Protocol::simple) == 1);
@@ -199,38 +201,38 @@ TEST_CASE("LL128 keeps 0.92 of a ring, 0.7 with one GPU per node until 2.22") {
 TEST_CASE("LL128's largest bandwidth: of all channels in 2.5, of each by collective from 2.7, 20 from 2.10") {
   using C = Collective;
   // Ten channels.
-  for (const auto& [version, capability, collective, ring] :
-       std::vector<std::tuple<int, int, C, double>>{{205, 70, C::broadcast, 113},
-                                                    {206, 70, C::reduce, 72},
-                                                    {205, 70, C::all_gather, 110},
-                                                    {206, 70, C::reduce_scatter, 91},
-                                                    {206, 70, C::all_reduce, 100},
-                                                    {207, 70, C::broadcast, 188},
-                                                    {207, 70, C::reduce, 120},
-                                                    {209, 80, C::all_gather, 183},
-                                                    {209, 80, C::reduce_scatter, 152},
-                                                    {209, 80, C::all_reduce, 167},
-                                                    {210, 80, C::all_reduce, 200},
-                                                    {216, 90, C::reduce, 200},
-                                                    {217, 90, C::all_reduce, 367},
-                                                    {228, 80, C::broadcast, 200},
-                                                    {228, 90, C::broadcast, 367}}) {
-    CAPTURE(version);
-    CAPTURE(capability);
-    CAPTURE(static_cast<int>(collective));
+  for (const auto& row : std::vector<std::tuple<int, int, C, double>>{{205, 70, C::broadcast, 113},
+                                                                      {206, 70, C::reduce, 72},
+                                                                      {205, 70, C::all_gather, 110},
+                                                                      {206, 70, C::reduce_scatter, 91},
+                                                                      {206, 70, C::all_reduce, 100},
+                                                                      {207, 70, C::broadcast, 188},
+                                                                      {207, 70, C::reduce, 120},
+                                                                      {209, 80, C::all_gather, 183},
+                                                                      {209, 80, C::reduce_scatter, 152},
+                                                                      {209, 80, C::all_reduce, 167},
+                                                                      {210, 80, C::all_reduce, 200},
+                                                                      {216, 90, C::reduce, 200},
+                                                                      {217, 90, C::all_reduce, 367},
+                                                                      {228, 80, C::broadcast, 200},
+                                                                      {228, 90, C::broadcast, 367}}) {
+    const auto& [version, capability, collective, ring] = row;
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<1>(row));
+    CAPTURE(static_cast<int>(std::get<2>(row)));
     CHECK(ring_ll128_limit(facts_of(version, 1, capability), collective) == doctest::Approx(ring));
   }
-  for (const auto& [version, nodes, capability, tree] :
-       std::vector<std::tuple<int, int, int, double>>{{206, 1, 70, 100 * 7.0 / 9},
-                                                      {207, 1, 70, 167 * 7.0 / 9},
-                                                      {210, 2, 80, 200},
-                                                      {216, 1, 90, 200},
-                                                      {217, 1, 90, 367},
-                                                      {228, 2, 90, 367},
-                                                      {228, 3, 90, 290},
-                                                      {228, 3, 80, 200}}) {
-    CAPTURE(version);
-    CAPTURE(nodes);
+  for (const auto& row : std::vector<std::tuple<int, int, int, double>>{{206, 1, 70, 100 * 7.0 / 9},
+                                                                        {207, 1, 70, 167 * 7.0 / 9},
+                                                                        {210, 2, 80, 200},
+                                                                        {216, 1, 90, 200},
+                                                                        {217, 1, 90, 367},
+                                                                        {228, 2, 90, 367},
+                                                                        {228, 3, 90, 290},
+                                                                        {228, 3, 80, 200}}) {
+    const auto& [version, nodes, capability, tree] = row;
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<1>(row));
     CHECK(tree_ll128_limit(facts_of(version, nodes, capability), Collective::all_reduce) == doctest::Approx(tree));
   }
 }

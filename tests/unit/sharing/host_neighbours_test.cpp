@@ -76,10 +76,12 @@ TEST_CASE("our log of neighbours is met path by path: peer copies within 1 % med
     }
   }
   CHECK(errors.size() >= 9);  // three paths, not pooled: one that the model misses is not hidden by the others
-  for (auto& [key, all] : errors) {
+  for (auto& row : errors) {
+    const auto& key = row.first;
+    auto& all = row.second;
     const auto& [path, threads] = key;
-    CAPTURE(path);
-    CAPTURE(threads);
+    CAPTURE(key.first);
+    CAPTURE(key.second);
     std::sort(all.begin(), all.end());
     // TCP with every CPU taken is met in cause and order only.
     const double most = path == "p2p" ? 0.01 : (path == "tcp" && threads >= 32 ? 0.38 : 0.12);

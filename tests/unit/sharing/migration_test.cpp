@@ -27,9 +27,10 @@ MigrationEstimate stun(const std::string& release, int gpu_gb, int memory_gb, Ba
 using Table = std::vector<std::pair<int, double>>;
 
 void check_table(const std::string& release, const Table& table) {
-  for (const auto& [gpu_gb, seconds] : table) {
+  for (const auto& row : table) {
+    const auto& [gpu_gb, seconds] = row;
     CAPTURE(release);
-    CAPTURE(gpu_gb);
+    CAPTURE(row.first);
     const double predicted = stun(release, gpu_gb, 16).stun.seconds();
     // Tables print whole or half seconds.
     CHECK(std::abs(predicted - seconds) < std::max(0.12 * seconds, 0.6));
@@ -49,9 +50,10 @@ TEST_CASE("the published worst cases by framebuffer and VM memory are met within
                                                                {4, {13, 14, 16, 21}},  {8, {24, 25, 28, 32}},
                                                                {16, {47, 48, 50, 54}}, {32, {91, 92, 95, 99}}};
   const int memory_gb[] = {4, 8, 16, 32};
-  for (const auto& [gpu_gb, row] : table) {
+  for (const auto& size : table) {
+    const auto& [gpu_gb, row] = size;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      CAPTURE(gpu_gb);
+      CAPTURE(size.first);
       CAPTURE(memory_gb[i]);
       const double predicted = stun("worst-case", gpu_gb, memory_gb[i]).stun.seconds();
       CHECK(std::abs(predicted - row[i]) < std::max(0.1 * row[i], 1.2));

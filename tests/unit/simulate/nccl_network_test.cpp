@@ -127,10 +127,11 @@ TEST_CASE("where requests that a switch could join are not redirected by it, no 
 }
 
 TEST_CASE("over a network plugin slices of every protocol wait as long as the plugin makes them") {
-  for (const auto& [protocol, field] : {std::pair{"ll", "plugin_line_store_and_forward"},
-                                        {"ll128", "plugin_store_and_forward"},
-                                        {"simple", "plugin_store_and_forward"}}) {
-    CAPTURE(protocol);
+  for (const auto& charge : {std::pair{"ll", "plugin_line_store_and_forward"},
+                             {"ll128", "plugin_store_and_forward"},
+                             {"simple", "plugin_store_and_forward"}}) {
+    const auto& [protocol, field] = charge;
+    CAPTURE(charge.first);
     const auto row =
         row_of("validation/v100-aws-p3dn-16gpu-2vm-efa1-allreduce-nccl2.4.yaml", {{"workload.algorithm", "ring"},
                                                                                   {"workload.protocol", protocol},

@@ -56,7 +56,7 @@ TEST_CASE("NVLink SHARP is left out, and the result says why, where one thing is
     std::string text, reason;
   };
   const auto vm = [](const std::string& keys) { return ", virtualization: {" + keys + "}"; };
-  for (const auto& [text, reason] : std::vector<Case>{
+  for (const auto& row : std::vector<Case>{
            {on_hosts("dgx-a100", 1), "compute capability 8.0"},
            {on_hosts("dgx-2", 1), "compute capability 7.0"},
            {on_hosts("server-2h100-pcie-bridge", 1), "not joined by an NVSwitch"},
@@ -71,7 +71,8 @@ TEST_CASE("NVLink SHARP is left out, and the result says why, where one thing is
             "2 VMs of one host"},
            {on_hosts("hgx-h100-8", 1, "", "", vm("mode: vgpu, hypervisor: kvm")), "unified memory"},
            {on_hosts("hgx-h100-8", 1, "", "", vm("mode: mig, hypervisor: kvm")), "MIG instances"}}) {
-    CAPTURE(text);
+    const auto& [text, reason] = row;
+    CAPTURE(row.text);
     CHECK(algorithm_of(text) != "nvls");
     CHECK(algorithm_of(text) != "nvls_tree");
     CHECK(setting_of(text, "nvls").find(reason) != std::string::npos);
@@ -100,7 +101,7 @@ TEST_CASE("NVLink SHARP that is asked for where there is none is refused with pl
   struct Case {
     std::string text, reason;
   };
-  for (const auto& [text, reason] : std::vector<Case>{
+  for (const auto& row : std::vector<Case>{
            {on_hosts("dgx-a100", 1, "", "nccl: {nvls: on}"), "compute capability 8.0"},
            {on_hosts("server-4v100-pcie-switch", 1, ", algorithm: nvls"), "compute capability 7.0"},
            {on_hosts("server-2h100-pcie-bridge", 1, ", algorithm: nvls"), "not joined by an NVSwitch"},
@@ -113,7 +114,8 @@ TEST_CASE("NVLink SHARP that is asked for where there is none is refused with pl
            {on_hosts("hgx-h100-8", 1, "", "nccl: {nvls: on, p2p: off}"), "peer access is off"},
            {on_hosts("hgx-h100-8", 1, "", "nccl: {nvls: on}", ", virtualization: {mode: mig, hypervisor: kvm}"), "MIG"},
            {on_hosts("google-a3-mega", 2, "", "nccl: {nvls: on}"), "rings and trees only"}}) {
-    CAPTURE(text);
+    const auto& [text, reason] = row;
+    CAPTURE(row.text);
     const auto faults = refusal(text);
     CHECK(faults.find(reason) != std::string::npos);
     CHECK(faults.find("scenario.yaml:") != std::string::npos);

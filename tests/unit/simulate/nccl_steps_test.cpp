@@ -103,9 +103,10 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
 }
 
 TEST_CASE("a tree pays its way up and down once, and some threads of a middle rank send up, others down") {
-  for (const auto& [gpus, place] : {std::pair{2, "end"}, {4, "middle"}}) {
+  for (const auto& row : {std::pair{2, "end"}, {4, "middle"}}) {
+    const auto& [gpus, place] = row;
     for (const auto* protocol : {"ll", "ll128"}) {
-      CAPTURE(gpus);
+      CAPTURE(row.first);
       CAPTURE(protocol);
       const std::string p = protocol;
       const auto f = forecast("h200vm-4gpu-all_reduce-tree-" + p, {{"workload.gpus", std::to_string(gpus)},

@@ -56,10 +56,11 @@ TEST_CASE("every output of a packet run has the same bytes with trains and packe
       // Its host is slower than the fabric: a stage in it hands packets over at its own rate.
       {"osu-bw-fdr-gpudirect.yaml", {{"workload.sizes", "[1 MiB]"}}, {}},
   };
-  for (const auto& [name, settings, interval, has_trains] : examples) {
+  for (const auto& example : examples) {
+    const auto& [name, settings, interval, has_trains] = example;
     const auto loaded = test::shipped(name, settings);
     for (const bool wants_pauses : {false, true}) {
-      CAPTURE(name);
+      CAPTURE(example.scenario);
       CAPTURE(wants_pauses);
       SimulateOptions options;
       options.sample_interval = interval;

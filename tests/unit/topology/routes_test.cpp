@@ -40,8 +40,9 @@ TEST_CASE("a shift inside every rail of an InfiniBand fabric uses each cable onc
   for (int h = 0; h < 8; ++h) {
     for (int rail = 0; rail < 4; ++rail) pairs.emplace_back(hca_of(t, h, rail), hca_of(t, (h + 4) % 8, rail));
   }
-  for (const auto& [link, flows] : loads(t, pairs)) {
-    CAPTURE(t.link_name(LinkId{link}));
+  for (const auto& row : loads(t, pairs)) {
+    const auto& [link, flows] = row;
+    CAPTURE(t.link_name(LinkId{row.first}));
     CHECK(flows == 1);
   }
 }
