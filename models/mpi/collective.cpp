@@ -50,8 +50,9 @@ class CollectivePlanner : public Planner {
         parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     for (auto& round : make_schedule(workload_.benchmark, algorithm, num_ranks(), size, workload_.root)) {
-      plan.rounds.push_back(to_round(round, plan));
-      if (is_reduction(workload_.benchmark)) add_memory_traffic(plan.rounds.back(), round, size);
+      auto node = to_node(round, plan);
+      if (is_reduction(workload_.benchmark)) add_memory_traffic(node, round, size);
+      plan.program.then(std::move(node));
     }
     return plan;
   }
@@ -103,9 +104,9 @@ class CollectivePlanner : public Planner {
 
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
   /// (tests/unit/simulate compares with the ring expanded step by step).
-  static void share_latencies(Round& round) {
+  static void share_latencies(Node& node) {
     std::vector<Term> mean;
-    for (const auto& flow : round.flows) {
+    for (const auto& flow : node.flows) {
       for (const auto& term : flow.latency_terms) {
         const auto known = std::find_if(mean.begin(), mean.end(), [&](const Term& t) { return t.name == term.name; });
         if (known == mean.end()) {
@@ -115,17 +116,17 @@ class CollectivePlanner : public Planner {
         }
       }
     }
-    for (auto& term : mean) term.time = term.time / static_cast<std::int64_t>(round.flows.size());
-    for (auto& flow : round.flows) {
+    for (auto& term : mean) term.time = term.time / static_cast<std::int64_t>(node.flows.size());
+    for (auto& flow : node.flows) {
       flow.latency = sum(mean);
       flow.latency_terms = mean;
     }
   }
 
-  [[nodiscard]] Round to_round(const ScheduleRound& scheduled, OperationPlan& plan) const {
-    Round round;
-    round.repeat = scheduled.repeat;
-    if (scheduled.repeat > 1) round.order = RepeatOrder::blocking;
+  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan) const {
+    Node node;
+    node.repeat = scheduled.repeat;
+    if (scheduled.repeat > 1) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     std::map<int, int> sent;
     std::set<int> receivers;
@@ -144,20 +145,20 @@ class CollectivePlanner : public Planner {
       }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
-      round.flows.push_back(std::move(message.flow));
+      node.flows.push_back(std::move(message.flow));
     }
-    if (scheduled.repeat > 1) share_latencies(round);
+    if (scheduled.repeat > 1) share_latencies(node);
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth");
-      round.fixed.push_back(
+      node.fixed.push_back(
           {"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
     }
-    return round;
+    return node;
   }
 
   /// Bytes that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read and
   /// write, and what reductions read twice and write once. A collective's send and receive buffers are swept in turn.
-  void add_memory_traffic(Round& round, const ScheduleRound& scheduled, Bytes size) const {
+  void add_memory_traffic(Node& node, const ScheduleRound& scheduled, Bytes size) const {
     const auto& context = transfers_.context();
     const auto socket_of = [&](int rank) {
       const auto& end = ranks_[static_cast<std::size_t>(rank)];
@@ -183,7 +184,7 @@ class CollectivePlanner : public Planner {
       if (time.ps > 0 && (!slowest || time > slowest->time))
         slowest = Term{"memory beyond the last-level cache", time, memory->name, memory->source};
     }
-    if (slowest) round.fixed.push_back(std::move(*slowest));
+    if (slowest) node.fixed.push_back(std::move(*slowest));
   }
 
   Transfers transfers_;

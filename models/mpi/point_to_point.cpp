@@ -57,8 +57,8 @@ class PointToPointPlanner : public Planner {
 };
 
 void PointToPointPlanner::add_direction(OperationPlan& plan, Bytes size, bool is_back) const {
-  Round round;
-  round.label = is_back ? "reply" : "message";
+  Node node;
+  node.label = is_back ? "reply" : "message";
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     const auto& from = is_back ? pairs_[p].second : pairs_[p].first;
     const auto& to = is_back ? pairs_[p].first : pairs_[p].second;
@@ -66,9 +66,9 @@ void PointToPointPlanner::add_direction(OperationPlan& plan, Bytes size, bool is
     plan.protocol = message.protocol;
     message.flow.latency = sum(message.terms);
     message.flow.latency_terms = std::move(message.terms);
-    round.flows.push_back(std::move(message.flow));
+    node.flows.push_back(std::move(message.flow));
   }
-  plan.rounds.push_back(std::move(round));
+  plan.program.then(std::move(node));
 }
 
 OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
@@ -99,8 +99,8 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   // perftest keeps its queue full for thousands of messages: latency vanishes in the mean.
   const std::int64_t window = is_perftest ? 5000 : workload_.window;
   plan.algorithm = fmt::format("window {}", workload_.window);
-  Round round;
-  round.label = "window";
+  Node node;
+  node.label = "window";
   Duration gap;
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     for (int direction = 0; direction < (is_both_ways ? 2 : 1); ++direction) {
@@ -114,17 +114,17 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
       transfers_.repeat(message, window, workload_.queue_pairs);
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
-      round.flows.push_back(std::move(message.flow));
+      node.flows.push_back(std::move(message.flow));
     }
   }
   if (!is_perftest) {
-    round.fixed.push_back({"acknowledgement of the window",
-                           transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi",
-                           "a message without payload"});
+    node.fixed.push_back({"acknowledgement of the window",
+                          transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi",
+                          "a message without payload"});
   }
-  plan.operations = window * static_cast<std::int64_t>(round.flows.size());
-  set_floor(plan, gap, round.flows);
-  plan.rounds.push_back(std::move(round));
+  plan.operations = window * static_cast<std::int64_t>(node.flows.size());
+  set_floor(plan, gap, node.flows);
+  plan.program.then(std::move(node));
   return plan;
 }
 

@@ -263,7 +263,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const StepCosts costs(context_, collective_,
                         {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
                          graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0], is_redirected_});
-  plan.rounds.push_back(costs.round(pattern(choice.algorithm, choice.protocol, channels), choice, use, size));
+  plan.program.then(costs.node(pattern(choice.algorithm, choice.protocol, channels), choice, use, size));
   return plan;
 }
 

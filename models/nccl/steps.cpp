@@ -360,10 +360,10 @@ void StepCosts::limit_nvlink_stores(Flow& flow, const Shape& shape) const {
   }
 }
 
-Round StepCosts::round(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const {
+Node StepCosts::node(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const {
   const auto shape = shape_of(pattern, choice, use, size);
-  Round round;
-  round.label = fmt::format("{} {}", to_string(choice.algorithm), shape.protocol);
+  Node node;
+  node.label = fmt::format("{} {}", to_string(choice.algorithm), shape.protocol);
   Flow flow;
   flow.crossings = pattern.crossings;
   flow.legs = pattern.legs;
@@ -377,8 +377,8 @@ Round StepCosts::round(const Pattern& pattern, const Choice& choice, const Chann
   limit_network_channels(flow, shape);
   if (shape.is_tree) add_tree_fill(flow, shape);
   add_store_and_forward(flow, shape);
-  round.flows.push_back(std::move(flow));
-  return round;
+  node.flows.push_back(std::move(flow));
+  return node;
 }
 
 }  // namespace fabricast::models::nccl

@@ -44,7 +44,7 @@ class StepCosts {
       : context_(context), collective_(collective), is_(std::move(communicator)) {}
 
   /// The pipelined part of an operation of `size` on the channels of `use`: one coupled flow with its latency terms.
-  [[nodiscard]] Round round(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const;
+  [[nodiscard]] Node node(const Pattern& pattern, const Choice& choice, const ChannelUse& use, Bytes size) const;
 
  private:
   struct Shape;

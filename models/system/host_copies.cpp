@@ -36,13 +36,13 @@ class HostCopiesPlanner : public Planner {
     plan.size = size;
     plan.algorithm = fmt::format("{} GPU{} {}", gpus_.size(), gpus_.size() == 1 ? "" : "s", to_string(direction_));
     plan.before.push_back(parameter_term(context_.parameters, "start of the copies", "cuda.copy_overhead"));
-    Round round;
-    round.label = "copies";
+    Node node;
+    node.label = "copies";
     for (const auto gpu : gpus_) {
-      if (direction_ != CopyDirection::to_device) round.flows.push_back(copy(gpu, size, true));
-      if (direction_ != CopyDirection::to_host) round.flows.push_back(copy(gpu, size, false));
+      if (direction_ != CopyDirection::to_device) node.flows.push_back(copy(gpu, size, true));
+      if (direction_ != CopyDirection::to_host) node.flows.push_back(copy(gpu, size, false));
     }
-    plan.rounds.push_back(std::move(round));
+    plan.program.then(std::move(node));
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(gpus_.size()); }

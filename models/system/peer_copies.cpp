@@ -43,11 +43,11 @@ class PeerCopiesPlanner : public Planner {
     plan.protocol = !is_direct_ ? "staged" : is_nvlink_ ? "nvlink" : "pcie";
     for (int copy = 0; copy < (is_direct_ ? 1 : 2); ++copy)
       plan.before.push_back(parameter_term(context_.parameters, "start of a copy", "cuda.copy_overhead"));
-    Round round;
-    round.label = "copy";
-    round.flows.push_back(flow(gpus_[0], gpus_[1], size, is_direct_));
-    if (is_both_ways_) round.flows.push_back(flow(gpus_[1], gpus_[0], size, is_direct_));
-    plan.rounds.push_back(std::move(round));
+    Node node;
+    node.label = "copy";
+    node.flows.push_back(flow(gpus_[0], gpus_[1], size, is_direct_));
+    if (is_both_ways_) node.flows.push_back(flow(gpus_[1], gpus_[0], size, is_direct_));
+    plan.program.then(std::move(node));
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return 2; }

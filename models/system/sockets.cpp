@@ -56,11 +56,11 @@ class SocketPlanner : public Planner {
     plan.size = size;
     plan.algorithm = fmt::format("{} streams", workload_.streams);
     plan.operations = k_writes * workload_.streams;
-    Round round;
-    round.label = "streams";
+    Node node;
+    node.label = "streams";
     for (int s = 0; s < workload_.streams; ++s)
-      round.flows.push_back(flow(static_cast<double>(size.value) * static_cast<double>(k_writes)));
-    plan.rounds.push_back(std::move(round));
+      node.flows.push_back(flow(static_cast<double>(size.value) * static_cast<double>(k_writes)));
+    plan.program.then(std::move(node));
     return plan;
   }
 
@@ -78,10 +78,10 @@ class SocketPlanner : public Planner {
         {"adapters, both sides", route_.adapter_latency, context_.topology.device(hca).type + ".latency", ""});
     plan.before.push_back({"links and switches", route_.latency, "topology", "link and forwarding latencies"});
     plan.before.insert(plan.before.end(), route_.guest_terms.begin(), route_.guest_terms.end());
-    Round round;
-    round.label = "message";
-    round.flows.push_back(flow(static_cast<double>(size.value)));
-    plan.rounds.push_back(std::move(round));
+    Node node;
+    node.label = "message";
+    node.flows.push_back(flow(static_cast<double>(size.value)));
+    plan.program.then(std::move(node));
     return plan;
   }
 

@@ -24,21 +24,21 @@ class TrafficPlanner final : public Planner {
     plan.size = size;
     plan.algorithm = std::string(to_string(workload_.traffic.pattern));
     plan.protocol = workload_.transport.verb;
-    Round round;
-    round.label = plan.algorithm;
+    Node node;
+    node.label = plan.algorithm;
     const bool is_ring = workload_.traffic.pattern == TrafficPattern::ring_all_reduce;
     const auto n = static_cast<std::int64_t>(flows_.size());
     if (is_ring) {
-      round.repeat = 2 * (n - 1);
-      round.order = RepeatOrder::neighbour;
+      node.repeat = 2 * (n - 1);
+      node.order = RepeatOrder::neighbour;
     }
     plan.has_flow_times = !is_ring;
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const auto bytes = flows_[f].bytes > 0 ? flows_[f].bytes : size.value;
-      round.flows.push_back(make_flow(
+      node.flows.push_back(make_flow(
           f, is_ring ? std::ceil(static_cast<double>(bytes) / static_cast<double>(n)) : static_cast<double>(bytes)));
     }
-    plan.rounds.push_back(std::move(round));
+    plan.program.then(std::move(node));
     return plan;
   }
 

@@ -22,9 +22,9 @@ namespace {
 
 using models::Crossing;
 using models::Flow;
+using models::Node;
 using models::RepeatOrder;
 using models::Resources;
-using models::Round;
 
 double rate_alone(const Resources& resources, const Flow& flow) {
   double rate = flow.rate_cap;
@@ -55,7 +55,7 @@ double serial_seconds(const Resources& resources, const std::vector<Flow>& flows
 
 double serial_seconds(const Resources& resources, const models::OperationPlan& plan) {
   double seconds = models::sum(plan.before).seconds();
-  for (const auto& round : plan.rounds) {
+  for (const auto& round : plan.program.nodes) {
     const double once = models::sum(round.fixed).seconds() + serial_seconds(resources, round.flows);
     seconds += once * static_cast<double>(round.repeat);
   }
@@ -92,15 +92,15 @@ std::vector<Duration> finish_times(const Resources& resources, const std::vector
 }
 
 /// Alone, what holds the critical flow is known without a look at the others.
-void name_bottleneck(const Resources& resources, const Round& round, RoundTiming& timing) {
+void name_bottleneck(const Resources& resources, const Node& round, NodeTiming& timing) {
   const auto f = timing.critical_flow;
   const auto transfer = timing.flow_ends[f] - round.flows[f].latency;
   if (transfer.ps > transfer_alone(resources, round.flows[f]).ps + 2)
     timing.binding = shared_bottleneck(resources, active_beside(round.flows, timing.flow_ends, f));
 }
 
-RoundTiming time_alone(const Resources& resources, const Round& round, bool keep_all) {
-  RoundTiming timing;
+NodeTiming time_alone(const Resources& resources, const Node& round, bool keep_all) {
+  NodeTiming timing;
   timing.fixed = models::sum(round.fixed);
   timing.repeat = round.repeat;
   if (round.flows.empty()) return timing;
@@ -119,9 +119,9 @@ RoundTiming time_alone(const Resources& resources, const Round& round, bool keep
   return timing;
 }
 
-bool is_ring(const Round& round) { return round.order == RepeatOrder::neighbour && round.repeat > 1; }
+bool is_ring(const Node& round) { return round.order == RepeatOrder::neighbour && round.repeat > 1; }
 
-RoundTiming time_ring(const Resources& resources, const Round& round, bool keep_all) {
+NodeTiming time_ring(const Resources& resources, const Node& round, bool keep_all) {
   auto timing = time_alone(resources, round, keep_all);
   std::vector<Duration> latencies;
   std::vector<Duration> transfers;
@@ -144,7 +144,7 @@ RoundTiming time_ring(const Resources& resources, const Round& round, bool keep_
 OperationTiming run_alone(const Resources& resources, const models::OperationPlan& plan, const FluidOptions& options) {
   OperationTiming timing;
   timing.total = models::sum(plan.before);
-  for (const auto& round : plan.rounds) {
+  for (const auto& round : plan.program.nodes) {
     auto one = is_ring(round) ? time_ring(resources, round, options.full_expansion)
                               : time_alone(resources, round, options.full_expansion);
     if (is_ring(round)) {
@@ -158,7 +158,7 @@ OperationTiming run_alone(const Resources& resources, const models::OperationPla
     } else {
       timing.total += one.repeat * (one.fixed + one.latency + one.transfer);
     }
-    timing.rounds.push_back(one);
+    timing.nodes.push_back(one);
   }
   return timing;
 }
@@ -171,7 +171,7 @@ class ConcurrentRun {
     std::vector<const Flow*> flows;
     for (const auto& job : jobs) {
       first_flow_.emplace_back();
-      for (const auto& round : job.plan->rounds) {
+      for (const auto& round : job.plan->program.nodes) {
         first_flow_.back().push_back(static_cast<int>(flows.size()));
         for (const auto& flow : round.flows) flows.push_back(&flow);
       }
@@ -187,12 +187,12 @@ class ConcurrentRun {
     for (const auto& job : jobs_) first = std::min(first, job.start);
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       auto& timing = states_[j].timing;
-      for (const auto& round : jobs_[j].plan->rounds) {
-        RoundTiming one;
+      for (const auto& round : jobs_[j].plan->program.nodes) {
+        NodeTiming one;
         one.fixed = models::sum(round.fixed);
         one.repeat = round.repeat;
         if (jobs_[j].plan->has_flow_times) one.flow_ends.resize(round.flows.size());
-        timing.rounds.push_back(one);
+        timing.nodes.push_back(one);
       }
       states_[j].start = jobs_[j].start - first;
       clock_.after((states_[j].start + models::sum(jobs_[j].plan->before)).seconds(), [this, j] { next_round(j); });
@@ -219,11 +219,11 @@ class ConcurrentRun {
   void next_round(std::size_t j) {
     auto& state = states_[j];
     const auto& plan = *jobs_[j].plan;
-    if (state.round == plan.rounds.size()) {
+    if (state.round == plan.program.nodes.size()) {
       state.timing.total = from_seconds_up(clock_.now()) - state.start;
       return;
     }
-    const auto& round = plan.rounds[state.round];
+    const auto& round = plan.program.nodes[state.round];
     const auto fixed = models::sum(round.fixed);
     if (is_ring(round)) {
       start_ring(j);
@@ -238,16 +238,16 @@ class ConcurrentRun {
   [[nodiscard]] std::vector<const Flow*> active_with(std::size_t j, std::size_t f) const {
     std::vector<const Flow*> out;
     for (std::size_t k = 0; k < jobs_.size(); ++k) {
-      if (states_[k].round >= jobs_[k].plan->rounds.size()) continue;
-      for (const auto& flow : jobs_[k].plan->rounds[states_[k].round].flows) out.push_back(&flow);
+      if (states_[k].round >= jobs_[k].plan->program.nodes.size()) continue;
+      for (const auto& flow : jobs_[k].plan->program.nodes[states_[k].round].flows) out.push_back(&flow);
     }
-    std::iter_swap(out.begin(), std::ranges::find(out, &jobs_[j].plan->rounds[states_[j].round].flows[f]));
+    std::iter_swap(out.begin(), std::ranges::find(out, &jobs_[j].plan->program.nodes[states_[j].round].flows[f]));
     return out;
   }
 
   void start_ring(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
     state.round_start = clock_.now();
     state.ring = RingProgress(round.flows.size(), round.repeat, round.order);
     state.waiting.assign(round.flows.size(), 0);
@@ -256,7 +256,7 @@ class ConcurrentRun {
   }
 
   void begin_in_ring(std::size_t j, std::size_t f) {
-    const auto& round = jobs_[j].plan->rounds[states_[j].round];
+    const auto& round = jobs_[j].plan->program.nodes[states_[j].round];
     clock_.after((models::sum(round.fixed) + round.flows[f].latency).seconds(), [this, j, f] {
       ++states_[j].waiting[f];
       send_in_ring(j, f);
@@ -267,7 +267,7 @@ class ConcurrentRun {
     auto& state = states_[j];
     if (state.is_busy[f] != 0 || state.waiting[f] == 0) return;
     --state.waiting[f];
-    const double bytes = jobs_[j].plan->rounds[state.round].flows[f].bytes;
+    const double bytes = jobs_[j].plan->program.nodes[state.round].flows[f].bytes;
     if (bytes <= 0) return end_in_ring(j, f);
     state.is_busy[f] = 1;
     const auto place = static_cast<std::size_t>(first_flow_[j][state.round]) + f;
@@ -279,8 +279,8 @@ class ConcurrentRun {
     state.is_busy[f] = 0;
     for (const auto next : state.ring.end(f, {})) begin_in_ring(j, next);
     if (!state.ring.is_done()) return send_in_ring(j, f);
-    const auto& round = jobs_[j].plan->rounds[state.round];
-    auto& timing = state.timing.rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
+    auto& timing = state.timing.nodes[state.round];
     timing.critical_flow = f;
     timing.binding = shared_bottleneck(resources_, active_with(j, f));
     describe_ring(round, from_seconds(clock_.now() - state.round_start), timing);
@@ -290,7 +290,7 @@ class ConcurrentRun {
 
   void start_flows(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
     state.flows_left = round.flows.size();
     state.round_start = clock_.now();
     if (round.flows.empty()) return end_round(j);
@@ -308,12 +308,12 @@ class ConcurrentRun {
 
   void end_flow(std::size_t j, std::size_t f) {
     auto& state = states_[j];
-    auto& timing = state.timing.rounds[state.round];
+    auto& timing = state.timing.nodes[state.round];
     if (jobs_[j].plan->has_flow_times) timing.flow_ends[f] = from_seconds_up(clock_.now() - state.round_start);
     if (--state.flows_left > 0) return;
     timing.critical_flow = f;
     if (state.repeat == 0) timing.binding = shared_bottleneck(resources_, active_with(j, f));
-    timing.latency = jobs_[j].plan->rounds[state.round].flows[f].latency;
+    timing.latency = jobs_[j].plan->program.nodes[state.round].flows[f].latency;
     // Repeats of a round may differ beside other jobs; the mean is reported.
     sum_transfer_s_[{j, state.round}] += clock_.now() - state.round_start - timing.latency.seconds();
     end_round(j);
@@ -321,9 +321,9 @@ class ConcurrentRun {
 
   void end_round(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
     if (++state.repeat == round.repeat) {
-      auto& timing = state.timing.rounds[state.round];
+      auto& timing = state.timing.nodes[state.round];
       timing.transfer = from_seconds(sum_transfer_s_[{j, state.round}] / static_cast<double>(round.repeat));
       state.repeat = 0;
       ++state.round;
@@ -344,11 +344,11 @@ class ConcurrentRun {
 OperationTiming past_range(const models::OperationPlan& plan) {
   OperationTiming timing;
   timing.total = {range::k_past_range};
-  for (const auto& round : plan.rounds) {
-    RoundTiming one;
+  for (const auto& round : plan.program.nodes) {
+    NodeTiming one;
     one.repeat = round.repeat;
     one.flow_ends.assign(round.flows.size(), Duration{range::k_past_range});
-    timing.rounds.push_back(std::move(one));
+    timing.nodes.push_back(std::move(one));
   }
   return timing;
 }

@@ -44,7 +44,7 @@ class Maker {
   HostPaths make() {
     for (const auto& job : jobs_) {
       out_.first_leg.emplace_back();
-      for (const auto& round : job.plan->rounds) {
+      for (const auto& round : job.plan->program.nodes) {
         out_.first_leg.back().emplace_back();
         for (const auto& flow : round.flows) {
           out_.first_leg.back().back().push_back(num_legs_);

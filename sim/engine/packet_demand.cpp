@@ -17,7 +17,7 @@ using models::Leg;
 template <typename Visit>
 void for_each_flow(const Topology& topology, const std::vector<Job>& jobs, const Visit& visit) {
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    for (const auto& round : jobs[j].plan->rounds) {
+    for (const auto& round : jobs[j].plan->program.nodes) {
       for (const auto& flow : round.flows) {
         if (is_on_fabric(topology, flow)) visit(j, flow);
       }
@@ -57,7 +57,7 @@ std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector
   return {used.begin(), used.end()};
 }
 
-double payload_of(const models::Round& round) {
+double payload_of(const models::Node& round) {
   double bytes = 0;
   for (const auto& flow : round.flows) {
     for (const auto& leg : flow.legs) bytes += flow.bytes * leg.times;
@@ -68,12 +68,12 @@ double payload_of(const models::Round& round) {
 double payload_of(const std::vector<Job>& jobs) {
   double bytes = 0;
   for (const auto& job : jobs) {
-    for (const auto& round : job.plan->rounds) bytes += payload_of(round) * static_cast<double>(round.repeat);
+    for (const auto& round : job.plan->program.nodes) bytes += payload_of(round) * static_cast<double>(round.repeat);
   }
   return bytes;
 }
 
-std::vector<std::size_t> starting_order(const Topology& topology, const models::Round& round) {
+std::vector<std::size_t> starting_order(const Topology& topology, const models::Node& round) {
   std::vector<std::size_t> order(round.flows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto distance = [&](std::size_t f) {

@@ -27,7 +27,7 @@ std::vector<DeviceId> hcas_on_fabric(const Topology& topology, const std::vector
 double payload_rate(const Topology& topology, const ParameterSet& parameters, DeviceId hca);
 
 /// Bytes that one repeat of a round, and all jobs, send over the fabric.
-double payload_of(const models::Round& round);
+double payload_of(const models::Node& round);
 double payload_of(const std::vector<Job>& jobs);
 
 /// Egress of a switch in one priority (-1 = the workload's) of job `job`.
@@ -43,7 +43,7 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
 
 /// Flows of a round by the distance from source to destination among the devices: libraries begin an exchange of all
 /// with all at the next rank, so that not everybody sends to the first one first.
-std::vector<std::size_t> starting_order(const Topology& topology, const models::Round& round);
+std::vector<std::size_t> starting_order(const Topology& topology, const models::Node& round);
 
 /// Settings that hold for a whole simulation must not differ between workloads.
 Diagnostics contradictions(const std::vector<const Workload*>& workloads);

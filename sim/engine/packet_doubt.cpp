@@ -78,7 +78,7 @@ std::optional<PacketDoubt> packet_doubt(const ParameterSet& parameters, const mo
   const auto threshold = threshold_of(settings);
   std::optional<PacketDoubt> worst;
   for (const auto& job : jobs) {
-    for (const auto& round : job.plan->rounds) {
+    for (const auto& round : job.plan->program.nodes) {
       for (const auto& [link, demand] : demands_of(resources, round.flows)) {
         const double ratio = demand.rate / topology.link_bandwidth(link).bytes_per_s;
         const double queue = demand.bytes * (1 - 1 / std::max(1.0, ratio));

@@ -129,25 +129,25 @@ class PacketRun {
   void prepare(std::size_t j) {
     const auto& plan = *jobs_[j].plan;
     auto& state = states_[j];
-    state.transfer.resize(plan.rounds.size());
-    for (const auto& round : plan.rounds) {
-      RoundTiming timing;
+    state.transfer.resize(plan.program.nodes.size());
+    for (const auto& round : plan.program.nodes) {
+      NodeTiming timing;
       timing.fixed = models::sum(round.fixed);
       timing.repeat = round.repeat;
       timing.flow_ends.assign(round.flows.size(), Duration{-1});
-      state.timing.rounds.push_back(std::move(timing));
+      state.timing.nodes.push_back(std::move(timing));
     }
   }
 
   void next_round(std::size_t j) {
     auto& state = states_[j];
     const auto& plan = *jobs_[j].plan;
-    if (state.round == plan.rounds.size()) {
+    if (state.round == plan.program.nodes.size()) {
       state.is_done = true;
       state.timing.total = simulation_->now() - jobs_[j].start + state.skipped;
       return;
     }
-    const auto fixed = models::sum(plan.rounds[state.round].fixed);
+    const auto fixed = models::sum(plan.program.nodes[state.round].fixed);
     if (is_ring(j)) {
       start_ring(j);
     } else if (fixed.ps > 0) {
@@ -158,13 +158,13 @@ class PacketRun {
   }
 
   [[nodiscard]] bool is_ring(std::size_t j) const {
-    const auto& round = jobs_[j].plan->rounds[states_[j].round];
+    const auto& round = jobs_[j].plan->program.nodes[states_[j].round];
     return round.order != models::RepeatOrder::barrier && round.repeat > 1 && !round.flows.empty();
   }
 
   void start_ring(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
     state.round_start = simulation_->now();
     state.ring = RingProgress(round.flows.size(), round.repeat, round.order);
     if (jobs_.size() == 1 && !options_.full_expansion) state.ring.stop_when_steady();
@@ -172,15 +172,15 @@ class PacketRun {
   }
 
   void begin_in_ring(std::size_t j, std::size_t f) {
-    start_flow(j, f, models::sum(jobs_[j].plan->rounds[states_[j].round].fixed));
+    start_flow(j, f, models::sum(jobs_[j].plan->program.nodes[states_[j].round].fixed));
   }
 
   void end_in_ring(std::size_t j, std::size_t f) {
     auto& state = states_[j];
     for (const auto next : state.ring.end(f, simulation_->now())) begin_in_ring(j, next);
     if (!state.ring.is_done()) return;
-    const auto& round = jobs_[j].plan->rounds[state.round];
-    auto& timing = state.timing.rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
+    auto& timing = state.timing.nodes[state.round];
     const auto skipped = state.ring.left_out_time();
     state.skipped += skipped;
     skipped_bytes_ += payload_of(round) * static_cast<double>(state.ring.left_out());
@@ -193,8 +193,8 @@ class PacketRun {
 
   /// What the fluid engine's shares would say, of the flow that ended the round.
   void name_bottleneck(std::size_t j) {
-    const auto& round = jobs_[j].plan->rounds[states_[j].round];
-    auto& timing = states_[j].timing.rounds[states_[j].round];
+    const auto& round = jobs_[j].plan->program.nodes[states_[j].round];
+    auto& timing = states_[j].timing.nodes[states_[j].round];
     if (round.flows.size() < 2) return;
     // In a ring all are active all the time.
     const auto ends = is_ring(j) ? std::vector<Duration>(round.flows.size(), Duration{INT64_MAX}) : timing.flow_ends;
@@ -203,7 +203,7 @@ class PacketRun {
 
   void start_flows(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
     state.flows_left = round.flows.size();
     state.round_start = simulation_->now();
     if (round.flows.empty()) return end_round(j);
@@ -211,7 +211,7 @@ class PacketRun {
   }
 
   void start_flow(std::size_t j, std::size_t f, Duration wait) {
-    const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
+    const auto& flow = jobs_[j].plan->program.nodes[states_[j].round].flows[f];
     if (flow.bytes <= 0) {
       simulation_->at(simulation_->now() + wait + flow.latency, [this, j, f] { end_flow(j, f); });
       return;
@@ -229,7 +229,7 @@ class PacketRun {
 
   /// A flow beside the fabric from byte `from` on: piece by piece through what it crosses, as far as others use it too.
   void pass_host(std::size_t j, std::size_t f, double from) {
-    const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
+    const auto& flow = jobs_[j].plan->program.nodes[states_[j].round].flows[f];
     if (from >= flow.bytes) return end_flow(j, f);
     const auto path = host_paths_.path(j, states_[j].round, f, 0);
     const auto& stages = host_paths_.paths[path].send;
@@ -254,7 +254,7 @@ class PacketRun {
   /// Bytes that arrive faster than the receiving host takes them are in memory as late as if the sender had been as
   /// slow. The first packet would be there sooner.
   [[nodiscard]] Duration wait_for_receiver(std::size_t j, std::size_t f) const {
-    const auto& flow = jobs_[j].plan->rounds[states_[j].round].flows[f];
+    const auto& flow = jobs_[j].plan->program.nodes[states_[j].round].flows[f];
     const auto& stages = host_paths_.paths[host_paths_.path(j, states_[j].round, f, 0)];
     if (flow.legs.size() != 1 || stages.receive.empty()) return {};
     double arrival = host_paths_.slowest(stages.send);
@@ -297,19 +297,19 @@ class PacketRun {
 
   void end_flow(std::size_t j, std::size_t f) {
     auto& state = states_[j];
-    auto& timing = state.timing.rounds[state.round];
+    auto& timing = state.timing.nodes[state.round];
     timing.flow_ends[f] = simulation_->now() - state.round_start;
     if (is_ring(j)) return end_in_ring(j, f);
     if (--state.flows_left > 0) return;
     timing.critical_flow = f;
-    timing.latency = jobs_[j].plan->rounds[state.round].flows[f].latency;
+    timing.latency = jobs_[j].plan->program.nodes[state.round].flows[f].latency;
     end_round(j);
   }
 
   void end_round(std::size_t j) {
     auto& state = states_[j];
-    const auto& round = jobs_[j].plan->rounds[state.round];
-    auto& timing = state.timing.rounds[state.round];
+    const auto& round = jobs_[j].plan->program.nodes[state.round];
+    auto& timing = state.timing.nodes[state.round];
     const auto took = simulation_->now() - state.round_start;
     if (state.repeat == 0) name_bottleneck(j);
     state.transfer[state.round] += took - timing.latency;

@@ -62,7 +62,7 @@ Duration ring_time(const std::vector<Duration>& latencies, const std::vector<Dur
   return *std::max_element(ends.begin(), ends.end());
 }
 
-std::vector<Task> ring_tasks(const models::Round& round) {
+std::vector<Task> ring_tasks(const models::Node& round) {
   const int n = static_cast<int>(round.flows.size());
   const auto fixed = models::sum(round.fixed);
   std::vector<Task> tasks;
@@ -95,7 +95,7 @@ std::vector<Term> mean_latency_terms(const std::vector<models::Flow>& flows) {
   return mean;
 }
 
-void describe_ring(const models::Round& round, Duration whole, RoundTiming& timing) {
+void describe_ring(const models::Node& round, Duration whole, NodeTiming& timing) {
   timing.whole = whole;
   timing.latency_terms = mean_latency_terms(round.flows);
   timing.latency = models::sum(timing.latency_terms);

@@ -32,7 +32,7 @@ Duration path_latency(const Flow& flow) {
 Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
   double seconds = 0;
   std::map<int, double> carried;
-  for (const auto& round : plan.rounds) {
+  for (const auto& round : plan.program.nodes) {
     double slowest = 0;
     carried.clear();
     for (const auto& flow : round.flows) {
@@ -87,9 +87,9 @@ struct RowBuilder {
   [[nodiscard]] std::vector<Term> total_terms() const {
     std::vector<Term> terms;
     for (const auto& term : plan.before) add_term(terms, term, 1);
-    for (std::size_t r = 0; r < plan.rounds.size(); ++r) {
-      const auto& round = plan.rounds[r];
-      const auto& one = timing.rounds[r];
+    for (std::size_t r = 0; r < plan.program.nodes.size(); ++r) {
+      const auto& round = plan.program.nodes[r];
+      const auto& one = timing.nodes[r];
       for (const auto& term : round.fixed) add_term(terms, term, one.repeat);
       if (round.flows.empty()) continue;
       const auto& flow = round.flows[one.critical_flow];
@@ -126,23 +126,23 @@ struct RowBuilder {
   [[nodiscard]] std::string bottleneck() const {
     Duration longest{-1};
     std::string name;
-    for (std::size_t r = 0; r < plan.rounds.size(); ++r) {
-      if (plan.rounds[r].flows.empty()) continue;
-      const auto spent = timing.rounds[r].repeat * timing.rounds[r].transfer;
+    for (std::size_t r = 0; r < plan.program.nodes.size(); ++r) {
+      if (plan.program.nodes[r].flows.empty()) continue;
+      const auto spent = timing.nodes[r].repeat * timing.nodes[r].transfer;
       if (spent > longest) {
         longest = spent;
-        name = held_by(timing.rounds[r], plan.rounds[r].flows[timing.rounds[r].critical_flow]);
+        name = held_by(timing.nodes[r], plan.program.nodes[r].flows[timing.nodes[r].critical_flow]);
       }
     }
     return name;
   }
 
   /// Where the flow was held while others were active; what holds it alone when that is not known.
-  [[nodiscard]] std::string held_by(const RoundTiming& one, const Flow& flow) const {
+  [[nodiscard]] std::string held_by(const NodeTiming& one, const Flow& flow) const {
     return one.binding >= 0 ? resources.name(one.binding) : bottleneck_of(resources, flow).name;
   }
 
-  [[nodiscard]] std::string sharing_at(const RoundTiming& one, const Flow& flow) const {
+  [[nodiscard]] std::string sharing_at(const NodeTiming& one, const Flow& flow) const {
     const auto place = held_by(one, flow);
     if (place == bottleneck_of(resources, flow).name) return "sharing with concurrent flows";
     return fmt::format("sharing {} with concurrent flows", place);
@@ -188,15 +188,15 @@ struct RowBuilder {
 /// Completion of every flow of the first round, which is the only one of plans that ask for it.
 std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> workload_priority) {
   std::vector<FlowTime> out;
-  if (!builder.plan.has_flow_times || builder.plan.rounds.empty()) return out;
-  const auto& round = builder.plan.rounds[0];
+  if (!builder.plan.has_flow_times || builder.plan.program.nodes.empty()) return out;
+  const auto& round = builder.plan.program.nodes[0];
   const auto settings = lossless_settings(builder.resources.topology(), builder.parameters);
   const bool has_lanes = has_lane_rule(builder.resources.topology(), settings);
   for (std::size_t f = 0; f < round.flows.size(); ++f) {
     const auto& flow = round.flows[f];
     const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
     const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
-    out.push_back({flow.name, priority, to_bytes(flow.bytes), flow.start, builder.timing.rounds[0].flow_ends[f],
+    out.push_back({flow.name, priority, to_bytes(flow.bytes), flow.start, builder.timing.nodes[0].flow_ends[f],
                    flow.latency - flow.start + builder.alone_time(flow)});
   }
   return out;

@@ -48,7 +48,7 @@ void note_assumed(WorkloadPrediction& workload, const ParameterSet& parameters, 
 }
 
 bool carries_tcp(const OperationPlan& plan) {
-  return std::ranges::any_of(plan.rounds, [](const auto& round) {
+  return std::ranges::any_of(plan.program.nodes, [](const auto& round) {
     return std::ranges::any_of(round.flows, [](const auto& flow) {
       return std::ranges::any_of(flow.legs, [](const auto& leg) { return leg.is_tcp; });
     });

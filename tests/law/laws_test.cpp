@@ -264,7 +264,7 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message over every NVLink dir
     const auto planner = models::make_planner(context, loaded.scenario.workloads[0]);
     REQUIRE(planner);
     const auto plan = (*planner)->plan(1_GiB);
-    const auto& flow = plan.rounds[0].flows[0];
+    const auto& flow = plan.program.nodes[0].flows[0];
     int used = 0;
     for (const auto& crossing : flow.crossings) {
       if (!resources.is_link(crossing.resource) ||

@@ -9,9 +9,9 @@ using namespace fabricast::literals;
 using engine::Job;
 using engine::Task;
 using models::Flow;
+using models::Node;
 using models::OperationPlan;
 using models::Resources;
-using models::Round;
 
 namespace {
 
@@ -36,10 +36,10 @@ Flow flow(double bytes, std::vector<models::Crossing> crossings, Duration latenc
 
 OperationPlan plan_of(std::vector<Flow> flows, std::int64_t repeat = 1) {
   OperationPlan plan;
-  Round round;
-  round.flows = std::move(flows);
-  round.repeat = repeat;
-  plan.rounds.push_back(std::move(round));
+  Node node;
+  node.flows = std::move(flows);
+  node.repeat = repeat;
+  plan.program.then(std::move(node));
   return plan;
 }
 

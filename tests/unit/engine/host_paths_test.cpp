@@ -43,8 +43,8 @@ struct Bench {
   }
   [[nodiscard]] engine::HostPaths paths(const std::vector<Flow>& flows) const {
     OperationPlan plan;
-    plan.rounds.push_back({});
-    plan.rounds[0].flows = flows;
+    plan.program.then({});
+    plan.program.nodes[0].flows = flows;
     return engine::make_host_paths(loaded.parameters, resources, {{&plan, {}}});
   }
 };

@@ -9,9 +9,9 @@ using namespace fabricast;
 using namespace fabricast::literals;
 using engine::RingProgress;
 using models::Flow;
+using models::Node;
 using models::OperationPlan;
 using models::RepeatOrder;
-using models::Round;
 
 namespace {
 
@@ -40,12 +40,12 @@ Flow edge(double bytes, int resource, Duration latency) {
 
 OperationPlan ring(std::vector<Flow> flows, std::int64_t repeat, Duration fixed = {}) {
   OperationPlan plan;
-  Round round;
-  round.flows = std::move(flows);
-  round.repeat = repeat;
-  round.order = RepeatOrder::neighbour;
-  if (fixed.ps > 0) round.fixed.push_back({"work", fixed, "", ""});
-  plan.rounds.push_back(std::move(round));
+  Node node;
+  node.flows = std::move(flows);
+  node.repeat = repeat;
+  node.order = RepeatOrder::neighbour;
+  if (fixed.ps > 0) node.fixed.push_back({"work", fixed, "", ""});
+  plan.program.then(std::move(node));
   return plan;
 }
 
@@ -89,14 +89,14 @@ TEST_CASE("the recurrence is the ring as tasks, step by step, for random rings t
     CHECK(std::abs(quick.ps - expanded.ps) <= 40 + expanded.ps / 1'000'000);
     // Never slower than with barriers, never faster than the mean edge, or than the slowest one's transfers.
     auto barrier = plan;
-    barrier.rounds[0].order = RepeatOrder::barrier;
+    barrier.program.nodes[0].order = RepeatOrder::barrier;
     CHECK(quick <= bench.timing(barrier).total + Duration{1000});
     double mean = 0;
     for (const auto& flow : flows)
       mean += (flow.latency.seconds() + flow.bytes / bench.resources.capacity(flow.crossings[0].resource)) /
               static_cast<double>(n);
-    CHECK(quick.seconds() >= (mean + models::sum(plan.rounds[0].fixed).seconds()) *
-                                 static_cast<double>(plan.rounds[0].repeat) * (1 - 1e-6));
+    CHECK(quick.seconds() >= (mean + models::sum(plan.program.nodes[0].fixed).seconds()) *
+                                 static_cast<double>(plan.program.nodes[0].repeat) * (1 - 1e-6));
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a ring beside another job that does nothing takes what it takes alone
   const auto alone = bench.timing(plan);
   CHECK(std::abs(both[0].total.ps - alone.total.ps) <= 100);
   for (const auto& timing : {both[0], alone}) {
-    const auto& round = timing.rounds[0];
+    const auto& round = timing.nodes[0];
     CHECK(round.fixed == 3_us);
     CHECK(round.latency.ps == 2'500'000);  // mean of 0 to 5 us
     REQUIRE(round.latency_terms.size() == 1);

@@ -214,7 +214,7 @@ TEST_CASE(
   const auto planner = models::make_planner(context, scenario.scenario.workloads[0]);
   REQUIRE(planner);
   const auto plan = (*planner)->plan(64_B);
-  const auto& round = plan.rounds[0];
+  const auto& round = plan.program.nodes[0];
   const int n = 8;
   REQUIRE(round.flows.size() == n);
   REQUIRE(round.repeat == n - 1);

@@ -1,87 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a planner hands to an engine: one operation of a benchmark as rounds of concurrent flows over resources, with
-// the fixed times between them. A resource is a directed link of the topology (same number as its LinkId) or an extra
-// limit that is not a link (a processor's peer-to-peer path, a copy engine). Engines know nothing else of GPUs or MPI.
+// What a planner hands to an engine: one operation of a benchmark as a program (program.hpp) of flows over resources,
+// with the fixed times between them. A resource is a directed link of the topology (same number as its LinkId) or an
+// extra limit that is not a link (a processor's peer-to-peer path, a copy engine). Engines know nothing else of GPUs or
+// MPI.
 //
-//   time = sum(before) + sum over rounds of repeat x (fixed + max over flows(latency + bytes / rate)), at least `floor`
+//   time = sum(before) + time of the program, at least `floor`
 //
 // With a scattering floor f (relative scatter j) the mean of the maximum is (t + f + sqrt((t - f)^2 + (2 j f)^2)) / 2.
-//
-// where rate is the max-min fair share of the resources a flow crosses, each crossed `times` times, and at most
-// rate_cap.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "fabricast/models/program.hpp"
 #include "fabricast/result.hpp"
 #include "fabricast/topology.hpp"
 
 namespace fabricast::models {
 
-/// A flow of rate r loads the resource with times x r.
-struct Crossing {
-  int resource = 0;
-  int times = 1;
-
-  friend bool operator==(const Crossing&, const Crossing&) = default;
-};
-
-/// One transfer between two HCAs inside a flow, for engines that move packets. `flow` picks the route as in
-/// Topology::path_between_hcas (the seed included).
-struct Leg {
-  DeviceId from;
-  DeviceId to;
-  std::uint64_t flow = 0;
-  int times = 1;        ///< it carries times x the flow's bytes
-  bool is_tcp = false;  ///< else RDMA
-
-  friend auto operator<=>(const Leg&, const Leg&) = default;
-};
-
-/// One fluid transfer, or several that advance in lockstep (the edges of a pipelined ring) seen as one.
-struct Flow {
-  double bytes = 0;                 ///< in units of the flow's own rate
-  double payload = -1;              ///< of them, what must cross whatever the protocol; -1 = all
-  std::vector<Crossing> crossings;  ///< sorted by resource, no resource twice
-  double rate_cap = std::numeric_limits<double>::infinity();  ///< bytes/s, e.g. what one channel's thread block copies
-  std::string cap_name;                                       ///< what the cap is, for --explain
-  std::string cap_parameter;
-  Duration latency;                 ///< paid before the first byte counts
-  std::vector<Term> latency_terms;  ///< add up to `latency`
-  std::vector<Leg> legs;            ///< its network transfers; only when PlanContext::with_legs
-  std::string name;                 ///< traffic: as the table of completion times prints it
-  int priority = -1;                ///< -1 = the workload's
-  Duration start;                   ///< traffic: part of `latency` that is waiting for the start
-};
-
-/// What a flow waits for before it starts once more.
-enum class RepeatOrder {
-  barrier,  ///< all flows of the repeat before
-  /// Rings: the flow before it in the list, the last one's before the first, which brings what this one sends on. Its
-  /// own bytes leave in order: the transfer, not the latency, waits for the transfer of the repeat before.
-  neighbour,
-  /// The same by blocking send and receive: the flow before it and itself.
-  blocking,
-};
-
-/// Flows that start together; the round ends when the last has ended. `repeat` equal rounds follow one another.
-struct Round {
-  std::string label;
-  std::vector<Flow> flows;
-  std::int64_t repeat = 1;
-  RepeatOrder order = RepeatOrder::barrier;
-  std::vector<Term> fixed;  ///< paid once per repeat, before the flows start
-};
-
 struct OperationPlan {
   Bytes size;
   std::vector<Term> before;  ///< launch and set-up, in order
-  std::vector<Round> rounds;
+  Program program;
   Duration floor;                     ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
   double floor_jitter = 0;            ///< relative scatter of the floor: near it the longer of both counts more often
   Term floor_term;                    ///< what the floor is; its `time` is ignored
