@@ -25,7 +25,9 @@ Duration flow_time(const Resources& resources, const Flow& flow) {
 }  // namespace
 
 Communicator::Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus)
-    : context_(context), workload_(workload), size_(static_cast<int>(gpus.size())) {
+    : context_(std::make_shared<const PlanContext>(context)),
+      workload_(workload),
+      size_(static_cast<int>(gpus.size())) {
   workload_.training = nullptr;
   workload_.algorithm = workload_.protocol = "auto";
   workload_.gpus = std::nullopt;
@@ -49,7 +51,7 @@ const Planner& Communicator::planner(Benchmark operation) const {
   if (known != planners_.end()) return *known->second;
   auto workload = workload_;
   workload.benchmark = operation;
-  auto planner = nccl::make_collective_planner(context_, workload);
+  auto planner = nccl::make_collective_planner(*context_, workload);
   // The group's all-reduce was planned: what it needs, others need too.
   FABRICAST_ASSERT(planner.has_value(), "no plan for {}", to_string(operation));
   return *planners_.emplace(operation, std::move(*planner)).first->second;
@@ -66,7 +68,7 @@ Duration Communicator::time_alone(Benchmark operation, Bytes size) const {
   auto time = sum(operation_plan.before);
   for (const auto& node : operation_plan.program.nodes) {
     Duration slowest;
-    for (const auto& flow : node.flows) slowest = std::max(slowest, flow_time(context_.resources, flow));
+    for (const auto& flow : node.flows) slowest = std::max(slowest, flow_time(context_->resources, flow));
     time += node.repeat * (sum(node.fixed) + slowest);
   }
   return time;
@@ -76,7 +78,7 @@ double Communicator::slowdown(Benchmark operation, Bytes size) const {
   const double seconds = time_alone(operation, size).seconds();
   if (seconds <= 0 || size.value <= 0) return 0;
   const double moved = memory_passes(operation) * static_cast<double>(size.value) / seconds;
-  return context_.parameters.number("training.exchange_slowdown") * std::min(1.0, moved / memory_bandwidth_);
+  return context_->parameters.number("training.exchange_slowdown") * std::min(1.0, moved / memory_bandwidth_);
 }
 
 int Communicator::append(Program& program, Benchmark operation, Bytes size, const std::vector<int>& after, int stream,

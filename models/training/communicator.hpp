@@ -39,7 +39,7 @@ class Communicator {
   Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus);
   [[nodiscard]] double slowdown(Benchmark operation, Bytes size) const;
 
-  PlanContext context_;
+  std::shared_ptr<const PlanContext> context_;  ///< a pointer, so that it can be assigned
   Workload workload_;
   int size_ = 1;
   double memory_bandwidth_ = 1;

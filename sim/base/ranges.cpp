@@ -70,6 +70,13 @@ constexpr std::array k_rules{
     Rule{"", "alpha", N, declared(1e-4, 1024, "a factor above 0")},
     Rule{"", ".alpha_onyx", N, declared(1e-4, 1024, "a factor above 0")},
     Rule{"", ".alpha_sonic", N, declared(1e-4, 1024, "a factor above 0")},
+    Rule{"training.", "exchange_slowdown", N, k_factor},
+    Rule{"training.", "optimizer_passes", N, k_factor},
+    Rule{"training.attention_half_length", "", N, declared(0, k_count, "tokens")},
+    Rule{"training.gemm_efficiency", "", N, declared(0.01, 1, "a share above 0")},
+    Rule{"training.attention_efficiency", "", N, declared(0.01, 1, "a share above 0")},
+    Rule{"training.convolution_efficiency", "", N, declared(0.01, 1, "a share above 0")},
+    Rule{"training.memory_efficiency", "", N, declared(0.01, 1, "a share above 0")},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
     // Numbers: switches and counts.
     Rule{"mpi.", ".gdrcopy", N, k_switch},

@@ -38,6 +38,7 @@ SchemaPtr transformer_schema() {
        {"experts_per_token", integer(1, 100'000), "default 1"},
        {"tied", flag(), "the head is the embedding; default on for bert, else off"},
        {"biases", flag(), "default on, off for llama"},
+       {"shared_kv", flag(), "values are read as keys: a cache holds one of them; default off"},
        {"qk_norm", flag(), "norms of queries and keys; default off"}});
 }
 
@@ -116,11 +117,11 @@ std::optional<Network> find_network(const std::string& name, const std::string& 
       return parse_network(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults, tokens);
   }
   const auto near = nearest_name(name, shipped_networks());
-  faults.push_back(where.error(fmt::format("no network '{}'", name),
-                               near.empty()
-                                   ? "`fabricast list networks` prints the shipped ones; your own file ends in "
-                                     ".yaml"
-                                   : fmt::format("did you mean '{}'?", near)));
+  faults.push_back(where.error(
+      fmt::format("no network '{}'", name),
+      near.empty() ? std::string("shipped are vgg-16, resnet-50, bert-large, gpt3-175b, llama3-70b and others of "
+                                 "models/networks; the name of your own file ends in .yaml")
+                   : fmt::format("did you mean '{}'?", near)));
   return std::nullopt;
 }
 

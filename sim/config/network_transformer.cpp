@@ -150,6 +150,8 @@ class TransformerWriter {
           .output = s * static_cast<double>(width),
           .forward_moved = moved,
           .backward_moved = 2 * moved,
+          .rows = s,
+          .inner = flag("shared_kv", false) ? 1.0 : 2.0,  // vectors cached per token and key head
           .operators = 2});
     linear("o", width, shape_.hidden, has_biases_);
     pass("residual", s * static_cast<double>(shape_.hidden), 3, 1);

@@ -315,12 +315,9 @@ SchemaPtr calibration() {
 }  // namespace
 
 const Schema& schema_of(const std::string& file_kind) {
-  static const std::map<std::string, SchemaPtr> all{{"topology", topology()},
-                                                    {"scenario", scenario()},
-                                                    {"device", device()},
-                                                    {"parameters", parameters()},
-                                                    {"calibration", calibration()},
-                                                    {"network", network_schema()}};
+  static const std::map<std::string, SchemaPtr> all{{"topology", topology()},       {"scenario", scenario()},
+                                                    {"device", device()},           {"parameters", parameters()},
+                                                    {"calibration", calibration()}, {"network", network_schema()}};
   const auto it = all.find(file_kind);
   FABRICAST_ASSERT(it != all.end(), "file kind '{}'", file_kind);
   return *it->second;

@@ -22,7 +22,8 @@ SchemaPtr parallel_schema() {
   const auto count = integer(1, 1'000'000);
   return mapping(
       "the parallelism",
-      {{"data", choice({"ddp", "horovod", "fsdp"}), "how replicas agree: PyTorch's DDP or FSDP2, Horovod; default ddp"},
+      {{"data", choice({"ddp", "horovod", "fsdp", "zero1"}),
+        "how replicas agree: PyTorch's DDP or FSDP2, Horovod, a sharded optimiser; default ddp"},
        {"bucket", size(), "ddp: bucket_cap_mb; default 25 MiB and 1 MiB for the first; given, it is the first's too"},
        {"exchange", choice({"fp32", "bf16", "fp16"}), "gradients on the wire; default fp32"},
        {"fusion", size(), "horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB"},
@@ -175,7 +176,8 @@ class TrainingReader {
   void read_parallel(const Node& node) {
     auto& out = spec_.parallel;
     if (const auto* data = node.find("data")) {
-      for (const auto kind : {DataParallelism::ddp, DataParallelism::horovod, DataParallelism::fsdp}) {
+      for (const auto kind :
+           {DataParallelism::ddp, DataParallelism::horovod, DataParallelism::fsdp, DataParallelism::zero1}) {
         if (to_string(kind) == data->scalar) out.data = kind;
       }
     }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "engine/interval.hpp"
+#include "engine/stream_terms.hpp"
 #include "fabricast/lossless.hpp"
 
 namespace fabricast::engine {
@@ -137,6 +138,13 @@ struct RowBuilder {
     return name;
   }
 
+  /// Of a step: its longest term, and when that is an exchange, what limits the longest of these.
+  [[nodiscard]] std::string longest_part(const std::vector<Term>& terms) const {
+    const auto longest = std::ranges::max_element(terms, {}, &Term::time);
+    if (longest == terms.end()) return bottleneck();
+    return longest->parameter == "topology" ? bottleneck() : longest->name;
+  }
+
   /// Where the flow was held while others were active; what holds it alone when that is not known.
   [[nodiscard]] std::string held_by(const NodeTiming& one, const Flow& flow) const {
     return one.binding >= 0 ? resources.name(one.binding) : bottleneck_of(resources, flow).name;
@@ -158,7 +166,7 @@ struct RowBuilder {
 
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
   void set_time(Row& row) const {
-    auto terms = total_terms();
+    auto terms = plan.watched_stream < 0 ? total_terms() : stream_terms(plan, timing, parameters);
     Duration total = timing.total;
     if (plan.operations > 1) {
       total = (total + Duration{plan.operations - 1}) / plan.operations;
@@ -210,8 +218,10 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
   builder.set_time(row);
+  Duration waited;
   for (auto& wait : planner.waits(row.time)) {
     row.time += wait.time;
+    waited += wait.time;
     row.terms.push_back(std::move(wait));
   }
   row.label = plan.label;
@@ -222,8 +232,9 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.algorithm = plan.algorithm;
   row.protocol = plan.protocol;
   row.channels = plan.channels;
-  row.bottleneck = builder.bottleneck();
-  row.physical_bound = physical_bound(resources, plan);
+  row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
+  row.physical_bound =
+      plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
   const auto outside = extrapolation(row, planner.num_ranks(), planner.num_hosts(), parameters);
   const auto band = interval(row, parameters, outside);
   row.is_extrapolated = outside.is_outside;
@@ -233,6 +244,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
     row.low_time = std::clamp(plan.low, std::min(row.physical_bound, row.time), row.time);
     row.high_time = std::max(plan.high, row.time);
   }
+  if (auto figures = planner.figures(row, waited); !figures.empty()) row.figures = std::move(figures);
   row.flows = flow_times(builder, workload.transport.priority);
   return row;
 }

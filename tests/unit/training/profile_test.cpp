@@ -2,6 +2,7 @@
 // Measured profiles, and the buckets that PyTorch made of them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -12,6 +13,8 @@
 
 namespace fabricast {
 namespace {
+
+using namespace fabricast::literals;
 
 using models::training::ddp_buckets;
 using models::training::horovod_buffers;
