@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/communicator.hpp"
+#include "fabricast/training.hpp"
 
 #include <algorithm>
 #include <cmath>

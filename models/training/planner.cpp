@@ -9,6 +9,7 @@
 #include <set>
 
 #include "common/transport.hpp"
+#include "fabricast/training.hpp"
 #include "guest/guest.hpp"
 #include "nccl/ranks.hpp"
 #include "sharing/contention.hpp"
@@ -43,8 +44,9 @@ class TrainingPlanner : public Planner {
       : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
     gpu_ = largest().gpus.front();
     if (is_plain(spec_))
-      work_ = spec_.profile ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
-                            : work_of_network(context_, gpu_, *spec_.network, spec_.precision, spec_.batch_per_gpu);
+      work_ = spec_.profile
+                  ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
+                  : work_of_network(context_, gpu_, *spec_.network, spec_.precision, spec_.batch_per_gpu, is_eager());
   }
 
   [[nodiscard]] OperationPlan plan(Bytes count) const override {
@@ -126,11 +128,18 @@ class TrainingPlanner : public Planner {
 
  private:
   [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups) const {
-    const Roofline roofline(context_, gpu_, spec_.precision);
+    const Roofline roofline(context_, gpu_, spec_.precision, is_eager());
     if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
     const auto work = transformer_work(roofline, spec_, groups.layout);
     if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
     return split_program(costs, roofline, spec_, groups, work);
+  }
+
+  /// PyTorch's own forms of data parallelism launch kernel after kernel unless the step is a graph; models that are
+  /// split run in frameworks of fused kernels.
+  [[nodiscard]] bool is_eager() const {
+    const bool is_pytorch = is_plain(spec_) || spec_.parallel.data == DataParallelism::fsdp;
+    return is_pytorch && spec_.part == TrainingPart::step && workload_.launch != LaunchMode::graph;
   }
 
   /// Bytes of gradients that one GPU exchanges in a step; of a layer, of activations.
@@ -158,7 +167,9 @@ class TrainingPlanner : public Planner {
   /// What the VM, neighbours and busy cores add to the compute of the step.
   [[nodiscard]] std::vector<Term> host_terms() const {
     const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
-    auto terms = virtual_compute_terms(context_, gpu_, compute);
+    // A profile was measured in the VM that the scenario describes.
+    const bool is_included = spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough;
+    auto terms = is_included ? std::vector<Term>{} : virtual_compute_terms(context_, gpu_, compute);
     for (auto& term : neighbour_compute_terms(context_, compute)) terms.push_back(std::move(term));
     for (auto& term : core_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
     if (work_.launch.ps > 0) {

@@ -43,17 +43,26 @@ bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 }  // namespace
 
-Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision)
+Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
     : parameters_(context.parameters),
       architecture_(nccl::architecture_of(static_cast<int>(device_value(context, gpu, "compute_capability")))),
       precision_(precision),
+      is_eager_(is_eager),
       peak_(peak_of(context, gpu, precision)),
       memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")) {}
 
 const Parameter& Roofline::parameter(const std::string& name) const {
   const auto p = to_string(precision_);
-  return parameters_.first_of({fmt::format("{}.{}.{}", name, architecture_, p), fmt::format("{}.{}", name, p),
-                               fmt::format("{}.{}", name, architecture_), name});
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& base) {
+    names.push_back(fmt::format("{}.{}.{}", base, architecture_, p));
+    names.push_back(fmt::format("{}.{}", base, p));
+    names.push_back(fmt::format("{}.{}", base, architecture_));
+    names.push_back(base);
+  };
+  if (is_eager_) add(fmt::format("training.eager_{}", name.substr(name.find('.') + 1)));
+  add(name);
+  return parameters_.first_of(names);
 }
 
 const Parameter& Roofline::efficiency(LayerKind kind) const {
@@ -100,8 +109,8 @@ Duration Roofline::launches(double operators) const {
 }
 
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
-                         int batch_per_gpu) {
-  const Roofline roofline(context, gpu, precision);
+                         int batch_per_gpu, bool is_eager) {
+  const Roofline roofline(context, gpu, precision, is_eager);
   const LayerShare share{.samples = static_cast<double>(batch_per_gpu)};
   StepWork work;
   double operators = 0;
@@ -124,7 +133,7 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network
       work.gradient_bytes += Bytes{4 * elements};
     }
   }
-  const auto limit = roofline.launches(operators);
+  const auto limit = is_eager ? roofline.launches(operators) : Duration{};
   work.launch = std::max(Duration{}, limit - work.forward) + std::max(Duration{}, 2 * limit - work.backward);
   if (2 * limit > work.backward) {
     for (auto& tensor : work.tensors)

@@ -29,7 +29,9 @@ struct LayerShare {
 
 class Roofline {
  public:
-  Roofline(const PlanContext& context, DeviceId gpu, Precision precision);
+  /// `is_eager`: a framework that launches kernel after kernel and casts weights and activations by itself (PyTorch
+  /// with autocast); else fused kernels or a graph.
+  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager);
 
   [[nodiscard]] Duration forward(const NetworkLayer& layer, const LayerShare& share) const;
   [[nodiscard]] Duration backward(const NetworkLayer& layer, const LayerShare& share) const;
@@ -53,6 +55,7 @@ class Roofline {
   const ParameterSet& parameters_;
   std::string architecture_;
   Precision precision_;
+  bool is_eager_;
   double peak_ = 1;
   double memory_bandwidth_ = 1;
 };
@@ -60,6 +63,6 @@ class Roofline {
 /// Forward, backward and gradients of a whole network on one GPU; gradients are ready in the reverse order of layers,
 /// in a layer the weight before the bias where autocast casts it, else after.
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
-                         int batch_per_gpu);
+                         int batch_per_gpu, bool is_eager);
 
 }  // namespace fabricast::models::training

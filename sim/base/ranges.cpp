@@ -76,6 +76,7 @@ constexpr std::array k_rules{
     Rule{"training.gemm_efficiency", "", N, declared(0.01, 1, "a share above 0")},
     Rule{"training.attention_efficiency", "", N, declared(0.01, 1, "a share above 0")},
     Rule{"training.convolution_efficiency", "", N, declared(0.01, 1, "a share above 0")},
+    Rule{"training.eager_", "", N, declared(0.01, 1, "a share above 0")},
     Rule{"training.memory_efficiency", "", N, declared(0.01, 1, "a share above 0")},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
     // Numbers: switches and counts.

@@ -9,6 +9,7 @@
 #include "config/network.hpp"
 #include "config/readers.hpp"
 #include "config/schema_parts.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast::config {
 

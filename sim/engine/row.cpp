@@ -245,6 +245,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
     row.high_time = std::max(plan.high, row.time);
   }
   if (auto figures = planner.figures(row, waited); !figures.empty()) row.figures = std::move(figures);
+  if (plan.watched_stream >= 0) row.timeline = timeline(plan, timing);
   row.flows = flow_times(builder, workload.transport.priority);
   return row;
 }

@@ -15,6 +15,7 @@
 #include "engine/row.hpp"
 #include "fabricast/lossless.hpp"
 #include "fabricast/models/planner.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast {
 

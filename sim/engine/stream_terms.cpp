@@ -113,6 +113,20 @@ std::vector<Term> stream_terms(const models::OperationPlan& plan, const Operatio
   return StreamReader(plan, timing, parameters).read();
 }
 
+std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTiming& timing) {
+  std::vector<Span> spans;
+  const auto before = models::sum(plan.before);
+  const auto& nodes = plan.program.nodes;
+  for (std::size_t n = 0; n < nodes.size() && spans.size() < k_longest_timeline; ++n) {
+    const auto& one = timing.nodes[n];
+    if (nodes[n].stream < 0 || one.end <= one.start || one.start.ps < 0) continue;
+    const auto& stream = plan.program.streams[static_cast<std::size_t>(nodes[n].stream)];
+    spans.push_back({stream.name, nodes[n].label, before + one.start, one.end - one.start});
+  }
+  std::ranges::stable_sort(spans, {}, &Span::start);
+  return spans;
+}
+
 Duration program_bound(const models::Resources& resources, const models::Program& program) {
   std::map<int, double> carried;
   std::vector<Duration> busy(program.streams.size());

@@ -17,6 +17,10 @@ namespace fabricast::engine {
 std::vector<Term> stream_terms(const models::OperationPlan& plan, const OperationTiming& timing,
                                const ParameterSet& parameters);
 
+/// What the streams of the program did, at most the first `k_longest_timeline` nodes.
+inline constexpr std::size_t k_longest_timeline = 20'000;
+std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTiming& timing);
+
 /// No program is faster than the work of one stream, and than the bytes of a link over its rate.
 Duration program_bound(const models::Resources& resources, const models::Program& program);
 

@@ -167,10 +167,6 @@ std::string_view to_string(DataParallelism kind) {
       return "fsdp";
     case DataParallelism::zero1:
       return "zero1";
-    case DataParallelism::zero2:
-      return "zero2";
-    case DataParallelism::zero3:
-      return "zero3";
   }
   return "";
 }

@@ -11,10 +11,11 @@
 
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/sharing.hpp"
-#include "fabricast/training.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
+
+struct TrainingSpec;  // training.hpp
 
 /// The benchmark programs whose tables Fabricast forecasts. Names in YAML are the programs' own.
 enum class Benchmark {

@@ -34,13 +34,13 @@ struct NetworkLayer {
   double output = 0;         ///< elements of the result
   double forward_moved = 0;  ///< elements read and written, weights apart
   double backward_moved = 0;
-  double rows = 0;  ///< rows of the matrix product
-  double inner = 0, columns = 0;
-  int operators = 1;           ///< the host launches forward; backward about twice as many
-  int buffers = 0;             ///< tensors without gradient that data parallelism broadcasts (batch norm)
-  int block = -1;              ///< repeated block it belongs to; -1 = before the first or after the last
-  int experts = 1;             ///< that share the layer's parameters; a token meets `experts_per_token`
-  bool is_last_stage = false;  ///< after the blocks
+  double rows = 0;                ///< rows of the matrix product
+  double inner = 0, columns = 0;  ///< of the product; inner of attention: vectors cached per token and key head
+  int operators = 1;              ///< the host launches forward; backward about twice as many
+  int buffers = 0;                ///< tensors without gradient that data parallelism broadcasts (batch norm)
+  int block = -1;                 ///< repeated block it belongs to; -1 = before the first or after the last
+  int experts = 1;                ///< that share the layer's parameters; a token meets `experts_per_token`
+  bool is_last_stage = false;     ///< after the blocks
 };
 
 /// Dimensions of a transformer, for model parallelism.
@@ -89,7 +89,7 @@ struct TrainingProfile {
 /// Every profile of a text in the form of training-profile.tsv; all faults with their lines.
 Result<std::vector<TrainingProfile>> parse_training_profiles(const std::string& file, const std::string& text);
 
-enum class DataParallelism { ddp, horovod, fsdp, zero1, zero2, zero3 };
+enum class DataParallelism { ddp, horovod, fsdp, zero1 };
 std::string_view to_string(DataParallelism kind);
 enum class Recomputation { none, selective, full };
 std::string_view to_string(Recomputation kind);
