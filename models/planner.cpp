@@ -7,6 +7,7 @@
 #include "system/planners.hpp"
 #include "system/sharing_planner.hpp"
 #include "traffic/planner.hpp"
+#include "training/planner.hpp"
 
 namespace fabricast::models {
 
@@ -17,6 +18,7 @@ Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const 
   if (workload.benchmark == Benchmark::host_copies) return system::make_host_copies_planner(context, workload);
   if (workload.benchmark == Benchmark::gpu_step) return system::make_gpu_step_planner(context, workload);
   if (family_of(workload.benchmark) == BenchmarkFamily::system) return system::make_socket_planner(context, workload);
+  if (workload.benchmark == Benchmark::training) return training::make_training_planner(context, workload);
   if (workload.benchmark == Benchmark::traffic) return traffic::make_traffic_planner(context, workload);
   if (is_collective(workload.benchmark)) return mpi::make_collective_planner(context, workload);
   return mpi::make_point_to_point_planner(context, workload);

@@ -372,6 +372,7 @@ std::vector<SuggestedLog> suggest_entries(const MeasuredLog& table, const Topolo
     case BenchmarkFamily::system:
     case BenchmarkFamily::sharing:
     case BenchmarkFamily::traffic:
+    case BenchmarkFamily::training:
       break;
   }
   return {};

@@ -27,6 +27,7 @@ constexpr ParameterRange declared(double low, double high, std::string_view what
 constexpr auto k_share = declared(k_least_share, 1, "a share above 0");
 constexpr auto k_share_or_none = declared(0, 1, "a share");
 constexpr auto k_switch = declared(0, 1, "0 or 1");
+constexpr auto k_efficiency = declared(0.01, 1, "a share above 0");
 constexpr auto k_factor = declared(0, 100, "a factor");
 constexpr auto k_threshold_factor = declared(1e-4, 1024, "a factor above 0");
 constexpr auto k_rate_or_no_limit = declared(0, 1e15, "a rate, 0 for no limit");
@@ -42,7 +43,7 @@ constexpr auto B = Dimension::bytes;
 /// The first rule that fits counts.
 constexpr std::array k_rules{
     // Numbers: shares.
-    Rule{"", "_efficiency", N, declared(0.01, 1, "a share above 0")},
+    Rule{"", "_efficiency", N, k_efficiency},
     Rule{"", "cpu_share", N, k_share_or_none},
     Rule{"", "cache_share", N, k_share_or_none},
     Rule{"", "waiting_share", N, k_share_or_none},
@@ -75,6 +76,14 @@ constexpr std::array k_rules{
     Rule{"", "alpha", N, k_threshold_factor},
     Rule{"", ".alpha_onyx", N, k_threshold_factor},
     Rule{"", ".alpha_sonic", N, k_threshold_factor},
+    Rule{"training.", "exchange_slowdown", N, k_factor},
+    Rule{"training.", "optimizer_passes", N, k_factor},
+    Rule{"training.attention_half_length", "", N, declared(0, k_count, "tokens")},
+    Rule{"training.gemm_efficiency", "", N, k_efficiency},
+    Rule{"training.attention_efficiency", "", N, k_efficiency},
+    Rule{"training.convolution_efficiency", "", N, k_efficiency},
+    Rule{"training.eager_", "", N, k_efficiency},
+    Rule{"training.memory_efficiency", "", N, k_efficiency},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
     // Numbers: switches and counts.
     Rule{"mpi.", ".gdrcopy", N, k_switch},

@@ -57,7 +57,7 @@ bool is_software_layer(const std::string& name) {
 
 /// Layers all of whose parameters are shipped; a more exact name of one begins with it.
 bool is_closed_layer(const std::string& name) {
-  constexpr std::array<std::string_view, 5> k_layers{"cuda", "gdrcopy", "mpi", "nccl", "verbs"};
+  constexpr std::array<std::string_view, 6> k_layers{"cuda", "gdrcopy", "mpi", "nccl", "training", "verbs"};
   return std::find(k_layers.begin(), k_layers.end(), name) != k_layers.end();
 }
 

@@ -70,6 +70,8 @@ Json to_json(const Schema& schema) {
       return {{"type", "array"}, {"items", to_json(*schema.items)}};
     case T::free_mapping:
       return {{"type", "object"}, {"additionalProperties", to_json(*schema.items)}};
+    case T::any:
+      return Json::object();
     case T::any_of: {
       Json all = Json::array();
       for (const auto& one : schema.alternatives) all.push_back(to_json(*one));

@@ -296,7 +296,7 @@ Result<std::string> file_kind(const std::string& path) {
   const auto node = loader.parse(path);
   if (!node) return tl::unexpected(loader.distinct());
   const auto* schema = node->find("schema");
-  for (const auto* kind : {"topology", "scenario", "parameters", "device", "calibration"}) {
+  for (const auto* kind : {"topology", "scenario", "parameters", "device", "calibration", "network"}) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
   }
   const auto& where = schema == nullptr ? *node : *schema;

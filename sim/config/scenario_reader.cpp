@@ -7,6 +7,7 @@
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/sharing.hpp"
+#include "config/training.hpp"
 
 namespace fabricast::config {
 
@@ -19,6 +20,7 @@ class ScenarioReader {
   explicit ScenarioReader(Diagnostics& faults) : faults_(faults) {}
 
   Scenario read(const Node& document, const std::string& folder) {
+    folder_ = folder;
     Scenario scenario;
     scenario.name = document.find("name")->scalar;
     scenario.file = document.source->name;
@@ -119,7 +121,7 @@ class ScenarioReader {
     const auto integer = [&](const char* key, int& into) {
       if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
     };
-    count("gpus", workload.gpus);
+    read_gpus(node, workload);
     count("ranks", workload.ranks);
     count("ranks_per_host", workload.ranks_per_host);
     count("channels", workload.channels);
@@ -158,7 +160,25 @@ class ScenarioReader {
     read_buffers(node, workload);
     read_sizes(node, workload);
     read_sharing(node, workload, faults_);
+    read_training(node, folder_, workload, faults_);
     return workload;
+  }
+
+  /// A list of counts is a table of training steps; its largest is what must exist.
+  void read_gpus(const Node& node, Workload& workload) {
+    const auto* gpus = node.find("gpus");
+    if (gpus == nullptr) return;
+    if (gpus->kind == Node::Kind::scalar) {
+      workload.gpus = static_cast<int>(as_integer(*gpus));
+      return;
+    }
+    if (workload.benchmark != Benchmark::training || gpus->items.empty()) {
+      faults_.push_back(gpus->error(gpus->items.empty() ? "'gpus' is an empty list" : "'gpus' is a list",
+                                    "write one number; the benchmark `training` takes a list, one row each"));
+      return;
+    }
+    for (const auto& item : gpus->items)
+      workload.gpus = std::max(workload.gpus.value_or(1), static_cast<int>(as_integer(item)));
   }
 
   /// Two end points named by the user, which may be one.
@@ -267,6 +287,7 @@ class ScenarioReader {
           fmt::format("'sizes' has {} elements, at most {} are accepted", workload.sizes.size(), k_most_sizes)));
   }
 
+  std::string folder_;
   Diagnostics& faults_;
 };
 

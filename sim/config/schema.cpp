@@ -82,6 +82,8 @@ std::string expected(const Schema& schema) {
     case T::mapping:
     case T::free_mapping:
       return "a mapping";
+    case T::any:
+      return "anything";
     case T::any_of: {
       std::vector<std::string> all;
       for (const auto& one : schema.alternatives) all.push_back(expected(*one));
@@ -102,6 +104,7 @@ class Checker {
   explicit Checker(Diagnostics& faults) : faults_(faults) {}
 
   void check(const Node& node, const Schema& schema, const std::string& what) {
+    if (schema.type == Schema::Type::any) return;
     if (schema.type == Schema::Type::any_of) return check_any(node, schema, what);
     if (node.kind != kind_of(schema)) {
       faults_.push_back(

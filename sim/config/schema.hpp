@@ -39,7 +39,8 @@ struct Schema {
     list,
     mapping,
     free_mapping,
-    any_of
+    any_of,
+    any  ///< checked by its reader
   };
   Type type = Type::text;
   Dimension dimension = Dimension::number;            ///< quantity

@@ -4,9 +4,11 @@
 
 #include "base/assert.hpp"
 #include "config/lossless_schema.hpp"
+#include "config/network.hpp"
 #include "config/schema.hpp"
 #include "config/schema_parts.hpp"
 #include "config/sharing.hpp"
+#include "config/training.hpp"
 #include "config/virtualization.hpp"
 #include "fabricast/scenario.hpp"
 
@@ -166,7 +168,8 @@ SchemaPtr workload() {
   std::vector<Field> fields{
       {"name", text(), "default: the benchmark's name"},
       {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-      {"gpus", integer(1, 1'000'000), "GPUs that take part, in host order; default: all"},
+      {"gpus", any_of({integer(1, 1'000'000), list(integer(1, 1'000'000))}),
+       "GPUs that take part, in host order; default: all. training: also a list, one row each"},
       {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
       {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
@@ -197,6 +200,7 @@ SchemaPtr workload() {
       {"flows", flow_list_schema(), "traffic: flows one by one"},
       {"transport", transport_schema(), "verb, congestion control, routing and priority; packet engine only"}};
   for (auto& field : sharing_fields()) fields.push_back(std::move(field));
+  for (auto& field : training_fields()) fields.push_back(std::move(field));
   return mapping("a workload", std::move(fields));
 }
 
@@ -316,11 +320,9 @@ SchemaPtr calibration() {
 }  // namespace
 
 const Schema& schema_of(const std::string& file_kind) {
-  static const std::map<std::string, SchemaPtr> all{{"topology", topology()},
-                                                    {"scenario", scenario()},
-                                                    {"device", device()},
-                                                    {"parameters", parameters()},
-                                                    {"calibration", calibration()}};
+  static const std::map<std::string, SchemaPtr> all{{"topology", topology()},       {"scenario", scenario()},
+                                                    {"device", device()},           {"parameters", parameters()},
+                                                    {"calibration", calibration()}, {"network", network_schema()}};
   const auto it = all.find(file_kind);
   FABRICAST_ASSERT(it != all.end(), "file kind '{}'", file_kind);
   return *it->second;

@@ -2,9 +2,12 @@
 #include "engine/host_limits.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <unordered_map>
+
+#include "base/assert.hpp"
 
 namespace fabricast::engine {
 
@@ -115,6 +118,37 @@ class Filling {
 };
 
 }  // namespace
+
+int binding_crossing(const Resources& resources, const Flow& flow) {
+  int binding = -1;
+  double rate = flow.rate_cap;
+  for (std::size_t c = 0; c < flow.crossings.size(); ++c) {
+    const double share = resources.capacity(flow.crossings[c].resource) / flow.crossings[c].times;
+    if (share < rate) {
+      rate = share;
+      binding = static_cast<int>(c);
+    }
+  }
+  return binding;
+}
+
+double rate_alone(const Resources& resources, const Flow& flow) {
+  double rate = flow.rate_cap;
+  for (const auto& crossing : flow.crossings)
+    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
+  return rate;
+}
+
+double seconds_alone(const Resources& resources, const Flow& flow) {
+  if (flow.bytes <= 0) return 0;
+  const double rate = rate_alone(resources, flow);
+  FABRICAST_ASSERT(!std::isinf(rate), "nothing limits a flow of {} bytes", flow.bytes);
+  return rate > 0 ? flow.bytes / rate : k_unlimited;
+}
+
+Duration transfer_alone(const Resources& resources, const Flow& flow) {
+  return from_seconds_up(seconds_alone(resources, flow));
+}
 
 bool is_network_limit(const Resources& resources, int resource) {
   if (resources.is_link(resource)) return resources.topology().link_kind(LinkId{resource}) == LinkKind::network;

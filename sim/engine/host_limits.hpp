@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Max-min shares of flows that are active together, by progressive filling [Bertsekas & Gallager 1992, 6.5.2]: what the
-// inside of hosts allows before the fabric has its say, and where a flow is held.
+// inside of hosts allows before the fabric has its say, and where a flow is held. What a flow reaches alone.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,16 @@
 #include "fabricast/models/plan.hpp"
 
 namespace fabricast::engine {
+
+/// Longer than a flow alone by no more is rounding, not sharing.
+inline constexpr Duration k_rounding{2};
+
+/// The resource or cap that limits a flow alone: index into crossings, or -1 for the cap.
+int binding_crossing(const models::Resources& resources, const models::Flow& flow);
+/// Bytes/s, and seconds of its bytes; infinite when something on the way has no capacity.
+double rate_alone(const models::Resources& resources, const models::Flow& flow);
+double seconds_alone(const models::Resources& resources, const models::Flow& flow);
+Duration transfer_alone(const models::Resources& resources, const models::Flow& flow);
 
 /// A network link, or what packet headers leave of one: limits that packets meet by themselves.
 bool is_network_limit(const models::Resources& resources, int resource);

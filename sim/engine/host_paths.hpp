@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 #include "fabricast/parameters.hpp"
 
 namespace fabricast::engine {

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/scenario.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 #include "fabricast/parameters.hpp"
 
 namespace fabricast::engine {

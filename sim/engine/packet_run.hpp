@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans on the packet engine. Rounds follow one another as in the fluid engine; a flow's legs become RDMA messages that
-// start when everything but the fabric's own latency has passed; what hosts allow paces the senders and receivers.
+// Plans on the packet engine, under the executor (packet_backend.hpp).
 //
-// A round of a job that runs alone and took exactly as long as the one before is not repeated: the engine is
+// A repeat of a chain that runs alone and took exactly as long as the one before is not repeated: the engine is
 // deterministic, so the rest takes as long (full_expansion switches this off, for tests).
 #pragma once
 
@@ -10,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/fabric_report.hpp"
 #include "fabricast/parameters.hpp"

@@ -62,23 +62,6 @@ Duration ring_time(const std::vector<Duration>& latencies, const std::vector<Dur
   return *std::max_element(ends.begin(), ends.end());
 }
 
-std::vector<Task> ring_tasks(const models::Node& round) {
-  const int n = static_cast<int>(round.flows.size());
-  const auto fixed = models::sum(round.fixed);
-  std::vector<Task> tasks;
-  for (int k = 0; k < round.repeat; ++k) {
-    for (int f = 0; f < n; ++f) {
-      Task task;
-      task.flow = round.flows[static_cast<std::size_t>(f)];
-      task.flow.latency += fixed;
-      if (k > 0) task.after = {(k - 1) * n + (f + n - 1) % n};
-      if (k > 0) task.behind = (k - 1) * n + f;
-      tasks.push_back(std::move(task));
-    }
-  }
-  return tasks;
-}
-
 std::vector<Term> mean_latency_terms(const std::vector<models::Flow>& flows) {
   std::vector<Term> mean;
   for (const auto& flow : flows) {
@@ -95,11 +78,11 @@ std::vector<Term> mean_latency_terms(const std::vector<models::Flow>& flows) {
   return mean;
 }
 
-void describe_ring(const models::Node& round, Duration whole, NodeTiming& timing) {
+void describe_ring(const models::Node& node, Duration whole, NodeTiming& timing) {
   timing.whole = whole;
-  timing.latency_terms = mean_latency_terms(round.flows);
+  timing.latency_terms = mean_latency_terms(node.flows);
   timing.latency = models::sum(timing.latency_terms);
-  timing.transfer = Duration{whole.ps / round.repeat} - timing.fixed - timing.latency;
+  timing.transfer = Duration{whole.ps / node.repeat} - timing.fixed - timing.latency;
 }
 
 RingProgress::RingProgress(std::size_t num_flows, std::int64_t repeats, RepeatOrder order)

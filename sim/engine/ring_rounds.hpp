@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 
 namespace fabricast::engine {
 
@@ -19,14 +19,11 @@ namespace fabricast::engine {
 Duration ring_time(const std::vector<Duration>& latencies, const std::vector<Duration>& transfers,
                    std::int64_t repeats);
 
-/// The flows of a ring as tasks that wait for their neighbours, repeat by repeat.
-std::vector<Task> ring_tasks(const models::Node& round);
-
 /// Mean of the latency terms of the flows, term by term.
 std::vector<Term> mean_latency_terms(const std::vector<models::Flow>& flows);
 
 /// The terms of a ring whose repeats took `whole` together: fixed times and mean latencies, the rest is transfer.
-void describe_ring(const models::Node& round, Duration whole, NodeTiming& timing);
+void describe_ring(const models::Node& node, Duration whole, NodeTiming& timing);
 
 /// Which repeats of a ring's flows have begun and ended, for engines that run them one by one.
 class RingProgress {

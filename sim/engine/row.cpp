@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
+#include "engine/host_limits.hpp"
 #include "engine/interval.hpp"
+#include "engine/stream_terms.hpp"
 #include "fabricast/lossless.hpp"
 
 namespace fabricast::engine {
@@ -27,26 +30,34 @@ Duration path_latency(const Flow& flow) {
   return latency;
 }
 
-/// What no protocol can beat: in each round the slowest of all links with the payload of all flows that cross it, and
-/// of all flows with the latency of their links. Only links count, no fitted limits.
-Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
-  double seconds = 0;
+/// Seconds below which no protocol gets a node: the slowest of all links with the payload of all flows that cross it,
+/// and of all flows with the latency of their links. Only links count, no fitted limits.
+double physical_bound(const Resources& resources, const models::Node& node) {
   std::map<int, double> carried;
-  for (const auto& round : plan.program.nodes) {
-    double slowest = 0;
-    carried.clear();
-    for (const auto& flow : round.flows) {
-      double own = 0;
-      for (const auto& crossing : flow.crossings) {
-        if (!resources.is_link(crossing.resource)) continue;
-        const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
-        carried[crossing.resource] += bytes;
-        own = std::max(own, bytes / resources.capacity(crossing.resource));
-      }
-      slowest = std::max(slowest, path_latency(flow).seconds() + own);
+  double slowest = 0;
+  for (const auto& flow : node.flows) {
+    double own = 0;
+    for (const auto& crossing : flow.crossings) {
+      if (!resources.is_link(crossing.resource)) continue;
+      const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
+      carried[crossing.resource] += bytes;
+      own = std::max(own, bytes / resources.capacity(crossing.resource));
     }
-    for (const auto& [link, bytes] : carried) slowest = std::max(slowest, bytes / resources.capacity(link));
-    seconds += slowest * static_cast<double>(round.repeat);
+    slowest = std::max(slowest, path_latency(flow).seconds() + own);
+  }
+  for (const auto& [link, bytes] : carried) slowest = std::max(slowest, bytes / resources.capacity(link));
+  return slowest * static_cast<double>(node.repeat);
+}
+
+/// Of the longest way through the program.
+Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
+  std::vector<double> ends;
+  double seconds = 0;
+  for (const auto& node : plan.program.nodes) {
+    double start = 0;
+    for (const int earlier : node.after) start = std::max(start, ends[static_cast<std::size_t>(earlier)]);
+    ends.push_back(start + physical_bound(resources, node));
+    seconds = std::max(seconds, ends.back());
   }
   // Whole picoseconds below: times are rounded per flow.
   return Duration{static_cast<std::int64_t>(seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
@@ -76,65 +87,113 @@ void add_term(std::vector<Term>& terms, const Term& term, std::int64_t times) {
   terms.back().time = times * term.time;
 }
 
-/// The flow with the longest transfer names the row's bottleneck.
+/// From the node that ends last back to the one each waited for longest; of a chain all.
+std::vector<std::size_t> critical_path(const models::Program& program, const OperationTiming& timing) {
+  std::vector<std::size_t> path;
+  if (program.is_chain()) {
+    path.resize(program.nodes.size());
+    std::iota(path.begin(), path.end(), std::size_t{0});
+    return path;
+  }
+  const auto end_of = [&](std::size_t n) { return timing.nodes[n].end; };
+  std::vector<int> last_of_stream(program.streams.size(), -1);
+  std::vector<int> before(program.nodes.size(), -1);
+  std::size_t last = 0;
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    const auto& node = program.nodes[n];
+    const auto see = [&](int earlier) {
+      if (earlier >= 0 &&
+          (before[n] < 0 || end_of(static_cast<std::size_t>(earlier)) > end_of(static_cast<std::size_t>(before[n]))))
+        before[n] = earlier;
+    };
+    for (const int earlier : node.after) see(earlier);
+    if (node.stream >= 0) {
+      see(last_of_stream[static_cast<std::size_t>(node.stream)]);
+      last_of_stream[static_cast<std::size_t>(node.stream)] = static_cast<int>(n);
+    }
+    if (end_of(n) > end_of(last)) last = n;
+  }
+  for (auto n = static_cast<int>(last); n >= 0; n = before[static_cast<std::size_t>(n)])
+    path.push_back(static_cast<std::size_t>(n));
+  std::ranges::reverse(path);
+  return path;
+}
+
+/// The flow with the longest transfer, or the longest work, on the critical path names the row's bottleneck.
 struct RowBuilder {
   const Resources& resources;
   const OperationPlan& plan;
   const OperationTiming& timing;
   const ParameterSet& parameters;
   bool is_packet = false;
+  std::vector<std::size_t> path = critical_path(plan.program, timing);  ///< nodes whose times add up to the total
 
   [[nodiscard]] std::vector<Term> total_terms() const {
     std::vector<Term> terms;
     for (const auto& term : plan.before) add_term(terms, term, 1);
-    for (std::size_t r = 0; r < plan.program.nodes.size(); ++r) {
-      const auto& round = plan.program.nodes[r];
-      const auto& one = timing.nodes[r];
-      for (const auto& term : round.fixed) add_term(terms, term, one.repeat);
-      if (round.flows.empty()) continue;
-      const auto& flow = round.flows[one.critical_flow];
-      for (const auto& term : one.latency_terms.empty() ? flow.latency_terms : one.latency_terms)
-        add_term(terms, term, one.repeat);
-      if (one.transfer.ps <= 0) continue;
-      const auto limit = bottleneck_of(resources, flow);
-      const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
-      const auto* parameter = parameters.find(limit.parameter);
-      const std::string source = parameter == nullptr ? "topology" : parameter->source;
-      // Up to two picoseconds apart is rounding, not sharing.
-      const bool is_shared = one.transfer > alone + Duration{2};
-      add_term(terms,
-               {fmt::format("transfer over {}", limit.name), is_shared ? alone : one.transfer, limit.parameter, source},
-               one.repeat);
-      if (is_shared) {
-        const auto rest = one.transfer - alone;
-        add_term(terms,
-                 is_packet ? Term{"queues, pauses and packet headers", rest, "topology", "packet engine"}
-                           : Term{sharing_at(one, flow), rest, "max-min fair share", "fluid engine"},
-                 one.repeat);
-      }
+    for (const auto n : path) {
+      const auto& node = plan.program.nodes[n];
+      for (const auto& term : node.fixed) add_term(terms, term, node.repeat);
+      if (node.kind == models::NodeKind::compute) add_work(terms, node, timing.nodes[n]);
+      if (!node.flows.empty()) add_flow(terms, node, timing.nodes[n]);
     }
     return terms;
   }
 
+  void add_work(std::vector<Term>& terms, const models::Node& node, const NodeTiming& one) const {
+    const auto* parameter = parameters.find(node.work_parameter);
+    add_term(terms, {node.work_name, node.work, node.work_parameter, parameter == nullptr ? "" : parameter->source},
+             one.repeat);
+    if (one.slowed.ps > 0)
+      add_term(terms, {node.work_name + ", beside transfers", one.slowed, "slowdown by active flows", "executor"}, 1);
+  }
+
+  void add_flow(std::vector<Term>& terms, const models::Node& node, const NodeTiming& one) const {
+    const auto& flow = node.flows[one.critical_flow];
+    for (const auto& term : one.latency_terms.empty() ? flow.latency_terms : one.latency_terms)
+      add_term(terms, term, one.repeat);
+    if (one.transfer.ps <= 0) return;
+    const auto limit = bottleneck_of(resources, flow);
+    const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
+    const auto* parameter = parameters.find(limit.parameter);
+    const std::string source = parameter == nullptr ? "topology" : parameter->source;
+    const bool is_shared = one.transfer > alone + k_rounding;
+    add_term(terms,
+             {fmt::format("transfer over {}", limit.name), is_shared ? alone : one.transfer, limit.parameter, source},
+             one.repeat);
+    if (!is_shared) return;
+    const auto rest = one.transfer - alone;
+    add_term(terms,
+             is_packet ? Term{"queues, pauses and packet headers", rest, "topology", "packet engine"}
+                       : Term{sharing_at(one, flow), rest, "max-min fair share", "fluid engine"},
+             one.repeat);
+  }
+
   [[nodiscard]] Duration alone_time(const Flow& flow) const {
-    double rate = flow.rate_cap;
-    for (const auto& crossing : flow.crossings)
-      rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
-    return from_seconds(flow.bytes / rate);
+    return from_seconds(flow.bytes / rate_alone(resources, flow));
   }
 
   [[nodiscard]] std::string bottleneck() const {
     Duration longest{-1};
     std::string name;
-    for (std::size_t r = 0; r < plan.program.nodes.size(); ++r) {
-      if (plan.program.nodes[r].flows.empty()) continue;
-      const auto spent = timing.nodes[r].repeat * timing.nodes[r].transfer;
-      if (spent > longest) {
-        longest = spent;
-        name = held_by(timing.nodes[r], plan.program.nodes[r].flows[timing.nodes[r].critical_flow]);
-      }
+    for (const auto n : path) {
+      const auto& node = plan.program.nodes[n];
+      const auto& one = timing.nodes[n];
+      const bool is_work = node.kind == models::NodeKind::compute;
+      if (node.flows.empty() && !is_work) continue;
+      const auto spent = is_work ? one.repeat * one.work + one.slowed : one.repeat * one.transfer;
+      if (spent <= longest) continue;
+      longest = spent;
+      name = is_work ? node.work_name : held_by(one, node.flows[one.critical_flow]);
     }
     return name;
+  }
+
+  /// Of a step: its longest term, and when that is an exchange, what limits the longest of these.
+  [[nodiscard]] std::string longest_part(const std::vector<Term>& terms) const {
+    const auto longest = std::ranges::max_element(terms, {}, &Term::time);
+    if (longest == terms.end()) return bottleneck();
+    return longest->parameter == "topology" ? bottleneck() : longest->name;
   }
 
   /// Where the flow was held while others were active; what holds it alone when that is not known.
@@ -158,7 +217,7 @@ struct RowBuilder {
 
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
   void set_time(Row& row) const {
-    auto terms = total_terms();
+    auto terms = plan.watched_stream < 0 ? total_terms() : stream_terms(plan, timing, parameters);
     Duration total = timing.total;
     if (plan.operations > 1) {
       total = (total + Duration{plan.operations - 1}) / plan.operations;
@@ -185,15 +244,15 @@ struct RowBuilder {
   }
 };
 
-/// Completion of every flow of the first round, which is the only one of plans that ask for it.
+/// Completion of every flow of the first node, which is the only one of plans that ask for it.
 std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> workload_priority) {
   std::vector<FlowTime> out;
   if (!builder.plan.has_flow_times || builder.plan.program.nodes.empty()) return out;
-  const auto& round = builder.plan.program.nodes[0];
+  const auto& node = builder.plan.program.nodes[0];
   const auto settings = lossless_settings(builder.resources.topology(), builder.parameters);
   const bool has_lanes = has_lane_rule(builder.resources.topology(), settings);
-  for (std::size_t f = 0; f < round.flows.size(); ++f) {
-    const auto& flow = round.flows[f];
+  for (std::size_t f = 0; f < node.flows.size(); ++f) {
+    const auto& flow = node.flows[f];
     const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
     const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
     out.push_back({flow.name, priority, to_bytes(flow.bytes), flow.start, builder.timing.nodes[0].flow_ends[f],
@@ -210,8 +269,10 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
   builder.set_time(row);
+  Duration waited;
   for (auto& wait : planner.waits(row.time)) {
     row.time += wait.time;
+    waited += wait.time;
     row.terms.push_back(std::move(wait));
   }
   row.label = plan.label;
@@ -222,8 +283,9 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.algorithm = plan.algorithm;
   row.protocol = plan.protocol;
   row.channels = plan.channels;
-  row.bottleneck = builder.bottleneck();
-  row.physical_bound = physical_bound(resources, plan);
+  row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
+  row.physical_bound =
+      plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
   const auto outside = extrapolation(row, planner.num_ranks(), planner.num_hosts(), parameters);
   const auto band = interval(row, parameters, outside);
   row.is_extrapolated = outside.is_outside;
@@ -233,6 +295,8 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
     row.low_time = std::clamp(plan.low, std::min(row.physical_bound, row.time), row.time);
     row.high_time = std::max(plan.high, row.time);
   }
+  if (auto figures = planner.figures(row, waited); !figures.empty()) row.figures = std::move(figures);
+  if (plan.watched_stream >= 0) row.timeline = timeline(plan, timing);
   row.flows = flow_times(builder, workload.transport.priority);
   return row;
 }

@@ -2,7 +2,7 @@
 // Timings of an engine to a row whose terms add up to its time.
 #pragma once
 
-#include "engine/fluid.hpp"
+#include "engine/job.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/result.hpp"
 

@@ -15,6 +15,7 @@
 #include "engine/row.hpp"
 #include "fabricast/lossless.hpp"
 #include "fabricast/models/planner.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast {
 
@@ -24,7 +25,13 @@ using models::OperationPlan;
 using models::Planner;
 using models::Resources;
 
+/// What rows are asked for by: message sizes; numbers of GPUs of training steps, 0 = all of the topology.
 std::vector<Bytes> sizes_of(const Workload& workload) {
+  if (workload.training) {
+    std::vector<Bytes> counts;
+    for (const int gpus : workload.training->gpu_counts) counts.push_back(Bytes{gpus});
+    return counts.empty() ? std::vector{Bytes{0}} : counts;
+  }
   return workload.sizes.empty() ? default_sizes(workload.benchmark) : workload.sizes;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON results: base units, the unit in the key (docs/FORMATS.md).
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "report/fabric_tables.hpp"
@@ -93,6 +95,33 @@ std::string json(const Document& document) {
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+/// One track per stream of a step; returns the number of the next track.
+int add_timeline(const Row& row, int process, int thread, Json& events) {
+  std::map<std::string, int> tracks;
+  for (const auto& span : row.timeline) {
+    const auto [track, is_new] = tracks.try_emplace(span.stream, thread);
+    if (is_new) {
+      events.push_back({{"name", "thread_name"},
+                        {"ph", "M"},
+                        {"pid", process},
+                        {"tid", thread++},
+                        {"args", {{"name", row.label + ", " + span.stream}}}});
+    }
+    events.push_back({{"name", span.name},
+                      {"cat", "step"},
+                      {"ph", "X"},
+                      {"ts", span.start.us()},
+                      {"dur", span.time.us()},
+                      {"pid", process},
+                      {"tid", track->second}});
+  }
+  return thread;
+}
+
+}  // namespace
+
 std::string trace(const Document& document) {
   Json events = Json::array();
   int process = 1;  // viewers take process and thread 0 for an idle processor
@@ -105,6 +134,11 @@ std::string trace(const Document& document) {
                         {"pid", process},
                         {"tid", thread},
                         {"args", {{"name", to_string(row.size)}}}});
+      if (!row.timeline.empty()) {
+        events.erase(events.size() - 1);
+        thread = add_timeline(row, process, thread, events);
+        continue;
+      }
       double at = 0;
       for (const auto& term : row.terms) {
         if (term.time.ps > 0) {

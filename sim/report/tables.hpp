@@ -21,6 +21,7 @@ std::string unfinished_line(const Row& row);
 std::string extrapolation_note(const WorkloadPrediction& workload);
 /// A list: version, engine, seed, input files and settings.
 std::string provenance_html(const Provenance& provenance);
+std::string training_table(const WorkloadPrediction& workload);
 std::string sharing_table(const WorkloadPrediction& workload);
 /// The row's label, or its size when it has none.
 std::string row_name(const Row& row);

@@ -265,6 +265,8 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
       return sharing_table(workload);
     case BenchmarkFamily::traffic:
       return traffic_table(workload);
+    case BenchmarkFamily::training:
+      return training_table(workload);
   }
   return "";
 }

@@ -65,6 +65,8 @@ constexpr std::array k_benchmarks{
     Entry{remote_gpu, "remote_gpu", F::sharing, false, false, k_1_mib, k_1_gib},
     Entry{vgpu_migration, "vgpu_migration", F::sharing, false, false, k_1_gib, k_32_gib},
     Entry{traffic, "traffic", F::traffic, false, false, {2'000'000}, {2'000'000}},
+    // Rows are numbers of GPUs: workload.gpus.
+    Entry{training, "training", F::training, true, false, {1}, {1}},
 };
 
 const Entry& entry_of(Benchmark benchmark) {

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-KINDS = ["topology", "scenario", "device", "parameters", "calibration"]
+KINDS = ["topology", "scenario", "device", "parameters", "calibration", "network"]
 
 
 def keys_of(node, path: str, out: dict) -> None:

@@ -12,6 +12,7 @@
 #include "fabricast/setting_hints.hpp"
 #include "fabricast/simulate.hpp"
 #include "fabricast/topology.hpp"
+#include "fabricast/training.hpp"
 #include "fabricast/units.hpp"
 #include "fabricast/validation.hpp"
 #include "fabricast/virtualization.hpp"

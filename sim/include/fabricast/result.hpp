@@ -27,6 +27,14 @@ struct Figure {
   double value = 0;
 };
 
+/// What one stream of a step did, for timelines.
+struct Span {
+  std::string stream;
+  std::string name;
+  Duration start;  ///< after the step began
+  Duration time;
+};
+
 struct Row {
   Bytes size;     ///< message size as the benchmark prints it
   Duration time;  ///< one operation: collective, half round trip, or the mean time per message of a bandwidth test
@@ -41,8 +49,9 @@ struct Row {
   Duration physical_bound;       ///< bytes over the narrowest link plus path latency: no prediction is below it
   bool is_extrapolated = false;  ///< outside the range the parameters were fitted on
   std::vector<Term> terms;
-  std::string label;            ///< what the row is about when that is not a size: a VM's name
-  std::vector<Figure> figures;  ///< same keys in every row of a workload
+  std::string label;                           ///< what the row is about when that is not a size: a VM's name
+  std::vector<Figure> figures;                 ///< same keys in every row of a workload
+  std::vector<Span> timeline;                  ///< training: every stream's work, by start
   std::vector<FlowTime> flows;                 ///< traffic: completion of every flow
   std::shared_ptr<const FabricReport> fabric;  ///< packet engine only
 };

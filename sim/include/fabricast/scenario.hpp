@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "fabricast/units.hpp"
 
 namespace fabricast {
+
+struct TrainingSpec;  // training.hpp
 
 /// The benchmark programs whose tables Fabricast forecasts. Names in YAML are the programs' own.
 enum class Benchmark {
@@ -56,6 +59,8 @@ enum class Benchmark {
   vgpu_migration,
   // flows between hosts, for network engineers
   traffic,
+  // steps of a network on many GPUs
+  training,
 };
 
 std::string_view to_string(Benchmark benchmark);
@@ -65,8 +70,8 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name);
 
 /// Which program family a benchmark belongs to; it fixes columns, default sizes and units of the output.
 /// `system`: benchmarks of one host or of its sockets; printed in a plain table of size, time and rate. `traffic`: a
-/// table of completion times.
-enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing, traffic };
+/// table of completion times. `training`: a table of steps, one row per number of GPUs.
+enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing, traffic, training };
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
@@ -157,6 +162,7 @@ struct Workload {
   std::optional<MigrationSettings> migration;        ///< vgpu_migration
   TrafficSpec traffic;                               ///< of the `traffic` benchmark
   TransportSpec transport;
+  std::shared_ptr<const TrainingSpec> training;  ///< of the `training` benchmark
   SourceLocation location;
 };
 

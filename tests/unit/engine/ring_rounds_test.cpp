@@ -2,6 +2,7 @@
 // Rings whose repeats wait for neighbours only: the recurrence against closed forms and against the ring as tasks.
 #include "engine/ring_rounds.hpp"
 
+#include "engine/fluid.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 

@@ -222,17 +222,17 @@ TEST_CASE(
   std::vector<Duration> edge;
   for (const auto* place : {"n0", "n0", "n0", "x", "n1", "n1", "n1", "x"})
     edge.push_back(place[0] == 'x' ? 3_us : 1_us);
-  std::vector<engine::Task> tasks;
+  models::OperationPlan expanded;
   for (int step = 0; step < 4 * n; ++step) {
     for (int rank = 0; rank < n; ++rank) {
-      engine::Task task;
-      task.flow.latency = edge[static_cast<std::size_t>(rank)];
-      if (step > 0) task.after = {(step - 1) * n + (rank + n - 1) % n};
-      tasks.push_back(task);
+      models::Node node;
+      node.flows.resize(1);
+      node.flows[0].latency = edge[static_cast<std::size_t>(rank)];
+      if (step > 0) node.after = {(step - 1) * n + (rank + n - 1) % n};
+      expanded.program.nodes.push_back(node);
     }
   }
-  Duration last;
-  for (const auto end : engine::run_tasks(resources, tasks)) last = std::max(last, end);
+  const auto last = engine::run(resources, {{&expanded, {}}})[0].total;
   // Mean edge (6 x 1 + 2 x 3) / 8 = 1.5 us; a barrier per round would give 3 us.
   CHECK(last.us() / (4 * n) == doctest::Approx(1.5));
   // The plan charges every flow the same mean.

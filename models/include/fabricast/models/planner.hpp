@@ -49,6 +49,8 @@ class Planner {
   /// What an operation that takes `time` when its devices are its own waits for others on them: time slices of a GPU,
   /// virtual CPUs.
   [[nodiscard]] virtual std::vector<Term> waits(Duration /*time*/) const { return {}; }
+  /// Columns that follow from the finished row; `waited`: of its time, what waits() added. Empty = those of the plan.
+  [[nodiscard]] virtual std::vector<Figure> figures(const Row& /*row*/, Duration /*waited*/) const { return {}; }
   /// Multiplies algorithm bandwidth to nccl-tests' bus bandwidth; 1 for other benchmarks.
   [[nodiscard]] virtual double bus_factor() const { return 1; }
 };

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/communicator.hpp"
+#include "fabricast/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
+#include "nccl/planner.hpp"
+#include "paths/transport.hpp"
+
+namespace fabricast::models::training {
+
+namespace {
+
+/// Reads and writes of GPU memory per byte of the result: a ring's all-reduce receives, adds, sends and stores.
+double memory_passes(Benchmark operation) { return operation == Benchmark::all_reduce_perf ? 4 : 2; }
+
+Duration flow_time(const Resources& resources, const Flow& flow) {
+  double rate = flow.rate_cap;
+  for (const auto& crossing : flow.crossings)
+    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
+  return flow.latency + (flow.bytes > 0 ? from_seconds(flow.bytes / rate) : Duration{});
+}
+
+}  // namespace
+
+Communicator::Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus)
+    : context_(std::make_shared<const PlanContext>(context)),
+      workload_(workload),
+      size_(static_cast<int>(gpus.size())) {
+  workload_.training = nullptr;
+  workload_.algorithm = workload_.protocol = "auto";
+  workload_.gpus = std::nullopt;
+  workload_.devices.clear();
+  for (const auto gpu : gpus) workload_.devices.push_back(context.topology.device(gpu).name);
+  memory_bandwidth_ = device_value(context, gpus.front(), "memory_bandwidth");
+}
+
+Result<Communicator> Communicator::make(const PlanContext& context, const Workload& workload,
+                                        const std::vector<DeviceId>& gpus) {
+  Communicator out(context, workload, gpus);
+  out.workload_.benchmark = Benchmark::all_reduce_perf;
+  auto planner = nccl::make_collective_planner(context, out.workload_);
+  if (!planner) return tl::unexpected(planner.error());
+  out.planners_.emplace(Benchmark::all_reduce_perf, std::move(*planner));
+  return out;
+}
+
+const Planner& Communicator::planner(Benchmark operation) const {
+  const auto known = planners_.find(operation);
+  if (known != planners_.end()) return *known->second;
+  auto workload = workload_;
+  workload.benchmark = operation;
+  auto planner = nccl::make_collective_planner(*context_, workload);
+  // The group's all-reduce was planned: what it needs, others need too.
+  FABRICAST_ASSERT(planner.has_value(), "no plan for {}", to_string(operation));
+  return *planners_.emplace(operation, std::move(*planner)).first->second;
+}
+
+const OperationPlan& Communicator::plan(Benchmark operation, Bytes size) const {
+  const auto [it, is_new] = plans_.try_emplace({operation, size.value});
+  if (is_new) it->second = planner(operation).plan(size);
+  return it->second;
+}
+
+Duration Communicator::time_alone(Benchmark operation, Bytes size) const {
+  const auto& operation_plan = plan(operation, size);
+  auto time = sum(operation_plan.before);
+  for (const auto& node : operation_plan.program.nodes) {
+    Duration slowest;
+    for (const auto& flow : node.flows) slowest = std::max(slowest, flow_time(context_->resources, flow));
+    time += node.repeat * (sum(node.fixed) + slowest);
+  }
+  return time;
+}
+
+double Communicator::slowdown(Benchmark operation, Bytes size) const {
+  const double seconds = time_alone(operation, size).seconds();
+  if (seconds <= 0 || size.value <= 0) return 0;
+  const double moved = memory_passes(operation) * static_cast<double>(size.value) / seconds;
+  return context_->parameters.number("training.exchange_slowdown") * std::min(1.0, moved / memory_bandwidth_);
+}
+
+int Communicator::append(Program& program, Benchmark operation, Bytes size, const std::vector<int>& after, int stream,
+                         const std::string& name, int slowed) const {
+  const auto& operation_plan = plan(operation, size);
+  Node start;
+  start.kind = NodeKind::delay;
+  start.label = name;
+  start.after = after;
+  start.stream = stream;
+  start.fixed = operation_plan.before;
+  program.nodes.push_back(std::move(start));
+  const auto first = program.nodes.size();
+  const int last = program.append(operation_plan.program, {static_cast<int>(first) - 1}, stream);
+  for (auto n = first; n < program.nodes.size(); ++n) {
+    auto& node = program.nodes[n];
+    node.label = name;
+    if (slowed >= 0 && !node.flows.empty()) node.slows = {{slowed, slowdown(operation, size)}};
+  }
+  return last;
+}
+
+}  // namespace fabricast::models::training

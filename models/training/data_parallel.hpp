@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data-parallel step of one GPU as a program; all replicas do the same at the same time, so one compute stream and
+// one NCCL stream stand for all of them.
+//
+//   DDP      buffers of batch norms broadcast | forward | backward up to a bucket's last gradient | copy into the
+//   bucket |
+//            ... ; all-reduces one after another on the NCCL stream, each after its bucket; copy out | optimiser
+//   Horovod  the same with fusion buffers that the coordinator finds at each cycle, after a negotiation
+//   FSDP     per block all-gather before forward and backward, reduce-scatter after backward; FSDP2's order
+//
+// Sources: docs/MODELS.md, "Training".
+#pragma once
+
+#include "fabricast/models/plan.hpp"
+#include "fabricast/training.hpp"
+#include "training/communicator.hpp"
+#include "training/work.hpp"
+
+namespace fabricast::models::training {
+
+/// Parameters of what surrounds the exchange on one kind of GPU.
+struct SideCosts {
+  const ParameterSet& parameters;
+  double memory_bandwidth = 1;
+
+  /// `passes` x `bytes` through the GPU's memory.
+  [[nodiscard]] Duration copies(double passes, Bytes bytes) const;
+};
+
+/// `group` null: one GPU, no exchange.
+Program data_parallel_program(const SideCosts& costs, const ParallelSpec& parallel, const StepWork& work,
+                              const Communicator* group);
+
+}  // namespace fabricast::models::training

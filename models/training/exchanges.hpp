@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives inside the layers of a split transformer, as times of one block and micro-batch.
+//
+//   tensor      2 all-reduces of b s h e forward, 2 backward; by sequence 2 all-gathers + 2 reduce-scatters forward,
+//   and
+//               2 all-gathers more backward (inputs gathered again)
+//   context     c - 1 sends of keys and values forward, twice as many bytes backward, hidden behind attention
+//   expert      dispatch and combine, forward and backward: b s k h e each
+//
+// e: bytes per activation, b s: tokens of the GPU. [Megatron-LM; training-steps, section 3]
+#pragma once
+
+#include <vector>
+
+#include "training/transformer.hpp"
+
+namespace fabricast::models::training {
+
+class BlockExchanges {
+ public:
+  BlockExchanges(const ParameterSet& parameters, const TrainingSpec& spec, const SplitGroups& groups);
+
+  /// Terms of `blocks` blocks; zero ones are left out.
+  [[nodiscard]] std::vector<Term> forward(int blocks, const BlockWork& block) const;
+  [[nodiscard]] std::vector<Term> backward(int blocks, const BlockWork& block) const;
+  /// One all-reduce of a layer's activations.
+  [[nodiscard]] Bytes activations() const;
+  /// What a stage sends to the next.
+  [[nodiscard]] Bytes boundary() const;
+
+ private:
+  [[nodiscard]] Duration tensor(bool is_backward) const;
+  [[nodiscard]] Duration context(bool is_backward, const BlockWork& block) const;
+  [[nodiscard]] Duration expert() const;
+  [[nodiscard]] std::vector<Term> terms(int blocks, bool is_backward, const BlockWork& block) const;
+
+  const ParameterSet& parameters_;
+  const TrainingSpec& spec_;
+  const SplitGroups& groups_;
+  double tokens_ = 1;
+};
+
+}  // namespace fabricast::models::training

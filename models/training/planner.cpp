@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "fabricast/training.hpp"
+#include "nccl/ranks.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
+#include "training/communicator.hpp"
+#include "training/data_parallel.hpp"
+#include "training/roofline.hpp"
+#include "training/terms.hpp"
+#include "training/transformer.hpp"
+
+namespace fabricast::models::training {
+
+namespace {
+
+/// One row: its GPUs and how they talk.
+struct Size {
+  std::vector<DeviceId> gpus;
+  std::optional<Communicator> group;  ///< of plain data parallelism
+  std::optional<SplitGroups> split;   ///< of a split model
+};
+
+/// Data parallelism alone, gradient by gradient: DDP's buckets and Horovod's buffers.
+bool is_plain(const TrainingSpec& spec) {
+  const auto& p = spec.parallel;
+  const bool is_whole = p.tensor == 1 && p.pipeline == 1 && p.context == 1 && p.expert == 1;
+  return spec.part == TrainingPart::step && is_whole && p.recompute == Recomputation::none &&
+         (p.data == DataParallelism::ddp || p.data == DataParallelism::horovod);
+}
+
+class TrainingPlanner : public Planner {
+ public:
+  TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes)
+      : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
+    gpu_ = largest().gpus.front();
+    if (is_plain(spec_))
+      work_ = spec_.profile
+                  ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
+                  : work_of_network(context_, gpu_, *spec_.network, spec_.precision, spec_.batch_per_gpu, is_eager());
+  }
+
+  [[nodiscard]] OperationPlan plan(Bytes count) const override {
+    const int gpus = count.value > 0 ? static_cast<int>(count.value) : num_ranks();
+    const auto& size = sizes_.at(gpus);
+    OperationPlan plan;
+    plan.size = gradients(size);
+    plan.label = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
+    plan.algorithm = std::string(to_string(spec_.parallel.data));
+    plan.watched_stream = 0;
+    const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
+    plan.program = size.split
+                       ? split(costs, *size.split)
+                       : data_parallel_program(costs, spec_.parallel, work_, size.group ? &*size.group : nullptr);
+    plan.before = host_terms();
+    return plan;
+  }
+
+  [[nodiscard]] std::vector<Figure> figures(const Row& row, Duration wait) const override {
+    Duration compute;
+    Duration launch;
+    Duration bubble;
+    Duration host;
+    const auto before = host_terms();
+    for (const auto& term : row.terms) {
+      if (term.name == k_forward || term.name == k_backward || term.name == k_optimizer)
+        compute += term.time;
+      else if (term.name == k_launch)
+        launch += term.time;
+      else if (term.name == k_bubble)
+        bubble += term.time;
+      else if (std::ranges::find(before, term.name, &Term::name) != before.end())
+        host += term.time;
+    }
+    const auto exposed = row.time - compute - launch - bubble - host - wait;
+    const int gpus = gpus_of(row);
+    const auto& p = spec_.parallel;
+    const double replicas = static_cast<double>(gpus) / (p.tensor * p.pipeline * p.context);
+    const double samples = spec_.batch_per_gpu * p.micro_batches * replicas / row.time.seconds();
+    const double rate =
+        spec_.network && spec_.network->tokens > 0 ? samples * static_cast<double>(spec_.network->tokens) : samples;
+    return {{"gpus", static_cast<double>(gpus)},
+            {"step_time_ps", static_cast<double>(row.time.ps)},
+            {"compute_time_ps", static_cast<double>(compute.ps)},
+            {"exposed_exchange_time_ps", static_cast<double>(exposed.ps)},
+            {"bubble_time_ps", static_cast<double>(bubble.ps)},
+            {"launch_time_ps", static_cast<double>(launch.ps)},
+            {"wait_time_ps", static_cast<double>((host + wait).ps)},
+            {"throughput_per_s", rate},
+            {"throughput_per_gpu_per_s", rate / gpus},
+            {"scaling_efficiency_share", (compute + launch + host + wait).seconds() / row.time.seconds()}};
+  }
+
+  [[nodiscard]] std::vector<Term> waits(Duration time) const override {
+    auto out = slice_waits(context_, workload_, gpu_, time);
+    for (auto& term : scheduler_waits(context_, workload_, gpu_, time + sum(out))) out.push_back(std::move(term));
+    return out;
+  }
+
+  [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }
+  [[nodiscard]] int num_hosts() const override {
+    std::set<int> hosts;
+    for (const auto gpu : largest().gpus) hosts.insert(context_.topology.host_of(gpu));
+    return static_cast<int>(hosts.size());
+  }
+  [[nodiscard]] std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const auto gpu : largest().gpus) {
+      if (names.size() == 16) {
+        names.emplace_back("...");
+        break;
+      }
+      names.push_back(context_.topology.device(gpu).name);
+    }
+    return names;
+  }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override;
+  [[nodiscard]] std::vector<std::string> assumptions() const override;
+
+ private:
+  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups) const {
+    const Roofline roofline(context_, gpu_, spec_.precision, is_eager());
+    if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
+    const auto work = transformer_work(roofline, spec_, groups.layout);
+    if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
+    return split_program(costs, roofline, spec_, groups, work);
+  }
+
+  /// PyTorch's own forms of data parallelism launch kernel after kernel unless the step is a graph; models that are
+  /// split run in frameworks of fused kernels.
+  [[nodiscard]] bool is_eager() const {
+    const bool is_pytorch = is_plain(spec_) || spec_.parallel.data == DataParallelism::fsdp;
+    return is_pytorch && spec_.part == TrainingPart::step && workload_.launch != LaunchMode::graph;
+  }
+
+  /// Bytes of gradients that one GPU exchanges in a step; of a layer, of activations.
+  [[nodiscard]] Bytes gradients(const Size& size) const {
+    if (size.gpus.size() == 1) return {};
+    if (!size.split) return work_.gradient_bytes;
+    const auto& p = spec_.parallel;
+    const auto bytes = static_cast<double>(spec_.network->parameters()) * element_bytes(p.exchange);
+    return to_bytes(bytes / (p.tensor * p.pipeline * p.expert));
+  }
+
+  /// Of all communicators, one whose planner speaks for the step.
+  [[nodiscard]] const Communicator* speaker() const {
+    const auto& size = largest();
+    if (size.group) return &*size.group;
+    if (!size.split) return nullptr;
+    if (size.split->data.front()) return &*size.split->data.front();
+    return size.split->tensor ? &*size.split->tensor : nullptr;
+  }
+
+  [[nodiscard]] const Size& largest() const { return sizes_.rbegin()->second; }
+
+  [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
+
+  /// What the VM, neighbours and busy cores add to the compute of the step.
+  [[nodiscard]] std::vector<Term> host_terms() const {
+    const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
+    // A profile was measured in the VM that the scenario describes.
+    const bool is_included = spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough;
+    auto terms = is_included ? std::vector<Term>{} : virtual_compute_terms(context_, gpu_, compute);
+    for (auto& term : neighbour_compute_terms(context_, compute)) terms.push_back(std::move(term));
+    for (auto& term : core_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
+    if (work_.launch.ps > 0) {
+      const auto& one = context_.parameters.at("training.operator_time");
+      terms.push_back({k_launch, spec_.parallel.micro_batches * work_.launch, one.name, one.source});
+    }
+    return terms;
+  }
+
+  PlanContext context_;
+  Workload workload_;
+  const TrainingSpec& spec_;
+  std::map<int, Size> sizes_;
+  DeviceId gpu_;
+  StepWork work_;
+};
+
+std::vector<GivenUsed> TrainingPlanner::settings() const {
+  auto settings = virtual_settings(context_, largest().gpus);
+  const auto& parallel = spec_.parallel;
+  settings.push_back({"compute",
+                      spec_.profile ? fmt::format("profile of {}", spec_.profile->model) : spec_.network->name,
+                      spec_.profile ? "measured times of one GPU" : std::string("roofline"),
+                      fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
+  if (parallel.data == DataParallelism::ddp)
+    settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
+                        parallel.bucket ? to_string(*parallel.bucket) : "1 MiB first, then 25 MiB",
+                        parallel.bucket ? "also the first" : "PyTorch's defaults"});
+  return settings;
+}
+
+std::vector<std::string> TrainingPlanner::assumptions() const {
+  std::vector<std::string> out = spec_.notes;
+  out.emplace_back("every replica computes at the same pace; input data are there in time");
+  if (largest().split && largest().split->layout.tensor > 1)
+    out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
+  if (const auto* group = speaker()) {
+    for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
+  }
+  return out;
+}
+
+Diagnostic fault_of(const Workload& workload, std::string message, std::string fix) {
+  auto fault = make_error(std::move(message), std::move(fix));
+  fault.location = workload.location;
+  return fault;
+}
+
+/// Combinations that nothing computes.
+Diagnostics parallel_faults(const Workload& workload) {
+  Diagnostics faults;
+  const auto& spec = *workload.training;
+  const auto& p = spec.parallel;
+  const auto add = [&](std::string message, std::string fix) { faults.push_back(fault_of(workload, message, fix)); };
+  if (!is_plain(spec) && (!spec.network || !spec.network->transformer))
+    add(fmt::format("`data: {}`, recomputation and splits need a network given by the dimensions of a transformer",
+                    to_string(p.data)),
+        "write `data: ddp`, or name such a network");
+  if (p.data == DataParallelism::fsdp && p.pipeline > 1)
+    add("`data: fsdp` beside pipeline stages", "write `data: zero1`, which shards the optimiser");
+  if (p.data == DataParallelism::horovod && !is_plain(spec))
+    add("Horovod splits no model", "write `data: ddp` or `data: zero1`");
+  if (p.bucket && !is_plain(spec))
+    add("`bucket` of a split model: its gradients go as Megatron-LM cuts them", "leave `bucket` out");
+  if (spec.part == TrainingPart::layer && (p.pipeline > 1 || p.context > 1 || p.micro_batches > 1))
+    add("one layer has no pipeline, context or micro-batches", "leave these keys out, or write `part: step`");
+  return faults;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
+  if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
+  std::map<int, Size> sizes;
+  auto counts = workload.training->gpu_counts;
+  if (counts.empty()) counts = {static_cast<int>(context.topology.devices(DeviceKind::gpu).size())};
+  for (const int count : counts) {
+    auto asked = workload;
+    asked.gpus = count;
+    auto gpus = nccl::choose_ranks(context, asked);
+    if (!gpus) return tl::unexpected(gpus.error());
+    Size size{std::move(*gpus), std::nullopt, std::nullopt};
+    if (!is_plain(*workload.training)) {
+      auto groups = make_groups(context, workload, size.gpus);
+      if (!groups) return tl::unexpected(groups.error());
+      size.split = std::move(*groups);
+    } else if (count > 1) {
+      auto group = Communicator::make(context, workload, size.gpus);
+      if (!group) return tl::unexpected(group.error());
+      size.group = std::move(*group);
+    }
+    sizes.emplace(count, std::move(size));
+  }
+  if (sizes.empty() || sizes.begin()->second.gpus.empty())
+    return tl::unexpected(Diagnostics{fault_of(workload, "training needs GPUs", "add GPUs to the topology")});
+  return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
+}
+
+}  // namespace fabricast::models::training

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/roofline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "nccl/steps.hpp"
+#include "paths/transport.hpp"
+
+namespace fabricast::models::training {
+
+namespace {
+
+constexpr double k_tera = 1e12;
+constexpr double k_first_tensor_cores = 70;  ///< compute capability: fp16
+constexpr double k_first_tf32 = 80;
+constexpr double k_first_fp8 = 89;
+
+/// FLOP/s, as the chip computes the precision.
+double peak_of(const PlanContext& context, DeviceId gpu, Precision precision) {
+  const double capability = device_value(context, gpu, "compute_capability");
+  const double single = device_value_or(context, gpu, "fp32_tflops", 1);
+  const double half = device_value_or(context, gpu, "fp16_tflops", single);
+  const double tensor = device_value_or(context, gpu, "tensor_tflops", half);
+  switch (precision) {
+    case Precision::fp32:
+      return single * k_tera;
+    case Precision::tf32:
+      return (capability >= k_first_tf32 ? tensor / 2 : single) * k_tera;
+    case Precision::fp16:
+      return (capability >= k_first_tensor_cores ? tensor : half) * k_tera;
+    case Precision::bf16:
+      return (capability >= k_first_tf32 ? tensor : single) * k_tera;
+    case Precision::fp8:
+      return (capability >= k_first_fp8 ? 2 * tensor : tensor) * k_tera;
+  }
+  return single * k_tera;
+}
+
+bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
+
+}  // namespace
+
+Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
+    : parameters_(context.parameters),
+      architecture_(nccl::architecture_of(static_cast<int>(device_value(context, gpu, "compute_capability")))),
+      precision_(precision),
+      is_eager_(is_eager),
+      peak_(peak_of(context, gpu, precision)),
+      memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")) {}
+
+const Parameter& Roofline::parameter(const std::string& name) const {
+  const auto p = to_string(precision_);
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& base) {
+    names.push_back(fmt::format("{}.{}.{}", base, architecture_, p));
+    names.push_back(fmt::format("{}.{}", base, p));
+    names.push_back(fmt::format("{}.{}", base, architecture_));
+    names.push_back(base);
+  };
+  if (is_eager_) add(fmt::format("training.eager_{}", name.substr(name.find('.') + 1)));
+  add(name);
+  return parameters_.first_of(names);
+}
+
+const Parameter& Roofline::efficiency(LayerKind kind) const {
+  if (kind == LayerKind::embedding) return parameter("training.memory_efficiency");
+  return parameter(fmt::format("training.{}_efficiency", to_string(kind)));
+}
+
+Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
+                        double weight_passes) const {
+  const bool is_split =
+      layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention || layer.name == "activation";
+  const double split = is_split ? share.tensor : share.sequence;
+  double weights = 0;
+  for (const auto elements : layer.tensors) weights += static_cast<double>(elements);
+  weights /= split * (layer.experts > 1 ? share.expert : 1);
+  const double bytes = (moved * share.samples / split + weights * weight_passes) * element_bytes(precision_);
+  double efficiency_used = efficiency(layer.kind).value;
+  if (layer.kind == LayerKind::attention && layer.rows > 0)
+    efficiency_used *= layer.rows / (layer.rows + parameter("training.attention_half_length").value);
+  const double compute = flop > 0 ? flop * share.samples / split / (peak_ * efficiency_used) : 0;
+  const double memory = bytes / (memory_bandwidth_ * parameter("training.memory_efficiency").value);
+  return from_seconds(parameter("training.kernel_floor").value + std::max(compute, memory));
+}
+
+Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) const {
+  return pass(layer, share, layer.forward_flop, layer.forward_moved, 1);
+}
+
+/// Gradients of inputs and weights are kernels of their own.
+Duration Roofline::backward(const NetworkLayer& layer, const LayerShare& share) const {
+  const auto time = pass(layer, share, layer.backward_flop, layer.backward_moved, 2);
+  const bool has_two = layer.kind == LayerKind::gemm || layer.kind == LayerKind::convolution;
+  return has_two ? time + from_seconds(parameter("training.kernel_floor").value) : time;
+}
+
+Duration Roofline::optimizer(double parameters, double tensors) const {
+  const double bytes = parameters * parameter("training.optimizer_passes").value * 4;
+  return from_seconds(bytes / (memory_bandwidth_ * parameter("training.optimizer_efficiency").value) +
+                      tensors * parameter("training.optimizer_tensor_time").value);
+}
+
+Duration Roofline::launches(double operators) const {
+  return from_seconds(operators * parameter("training.operator_time").value);
+}
+
+StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
+                         int batch_per_gpu, bool is_eager) {
+  const Roofline roofline(context, gpu, precision, is_eager);
+  const LayerShare share{.samples = static_cast<double>(batch_per_gpu)};
+  StepWork work;
+  double operators = 0;
+  std::map<LayerKind, double> by_kind;
+  for (const auto& layer : network.layers) {
+    const auto time = roofline.forward(layer, share);
+    work.forward += time;
+    by_kind[layer.kind] += time.seconds();
+    operators += layer.operators;
+    work.buffers += layer.buffers;
+    if (layer.buffers > 0) work.buffer_bytes += Bytes{8 * layer.tensors.front() + 8};
+  }
+  for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
+    work.backward += roofline.backward(*layer, share);
+    auto tensors = layer->tensors;
+    if (bias_first(precision) && layer->buffers == 0 && layer->kind != LayerKind::memory)
+      std::reverse(tensors.begin(), tensors.end());
+    for (const auto elements : tensors) {
+      work.tensors.push_back({layer->name, Bytes{4 * elements}, work.backward});
+      work.gradient_bytes += Bytes{4 * elements};
+    }
+  }
+  const auto limit = is_eager ? roofline.launches(operators) : Duration{};
+  work.launch = std::max(Duration{}, limit - work.forward) + std::max(Duration{}, 2 * limit - work.backward);
+  if (2 * limit > work.backward) {
+    for (auto& tensor : work.tensors)
+      tensor.ready = from_seconds(tensor.ready.seconds() * (2 * limit).seconds() / work.backward.seconds());
+  }
+  work.optimizer = roofline.optimizer(static_cast<double>(network.parameters()), network.num_tensors());
+  const auto most = std::ranges::max_element(by_kind, {}, [](const auto& one) { return one.second; });
+  const auto& efficiency = roofline.efficiency(most == by_kind.end() ? LayerKind::memory : most->first);
+  work.compute_parameter = efficiency.name;
+  work.compute_source = efficiency.source;
+  return work;
+}
+
+}  // namespace fabricast::models::training

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time of a layer on one GPU:
+//
+//   time = kernel floor + max(FLOP / (peak of the precision x efficiency of the kind), bytes / (bandwidth x
+//   efficiency))
+//
+// and of a whole pass at least operators x host time per operator (eager frameworks launch one kernel after another).
+// Matrix products: with a floor of 3.8 us and 0.8 of the peak this is within 10 % of published shares for square
+// weights of 1024 to 8192 and 128 to 8192 rows on H100 and H200. Attention reaches its efficiency with the sequence:
+// s / (s + half). Efficiencies may be given per GPU architecture and precision: `training.gemm_efficiency.ampere`,
+// `.fp8`, `.hopper.fp8`.
+#pragma once
+
+#include <string>
+
+#include "fabricast/models/planner.hpp"
+#include "fabricast/training.hpp"
+#include "training/work.hpp"
+
+namespace fabricast::models::training {
+
+/// How a GPU takes part in a layer: shares of what it would do alone.
+struct LayerShare {
+  double samples = 1;   ///< per GPU and micro-batch, sequences cut by context parallelism count as parts
+  double tensor = 1;    ///< GPUs that share matrices and heads
+  double sequence = 1;  ///< GPUs that share norms and additions
+  double expert = 1;    ///< GPUs that share the experts
+};
+
+class Roofline {
+ public:
+  /// `is_eager`: a framework that launches kernel after kernel and casts weights and activations by itself (PyTorch
+  /// with autocast); else fused kernels or a graph.
+  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager);
+
+  [[nodiscard]] Duration forward(const NetworkLayer& layer, const LayerShare& share) const;
+  [[nodiscard]] Duration backward(const NetworkLayer& layer, const LayerShare& share) const;
+  /// One step of the optimiser over `parameters` in `tensors` tensors.
+  [[nodiscard]] Duration optimizer(double parameters, double tensors) const;
+  /// Host time of a pass forward over layers with so many operators.
+  [[nodiscard]] Duration launches(double operators) const;
+  [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
+  [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"); }
+  [[nodiscard]] const ParameterSet& parameters() const { return parameters_; }
+  /// FLOP/s of the precision.
+  [[nodiscard]] double peak() const { return peak_; }
+  /// The parameter that most of the network's time rests on.
+  [[nodiscard]] const Parameter& efficiency(LayerKind kind) const;
+
+ private:
+  [[nodiscard]] Duration pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
+                              double weight_passes) const;
+  [[nodiscard]] const Parameter& parameter(const std::string& name) const;
+
+  const ParameterSet& parameters_;
+  std::string architecture_;
+  Precision precision_;
+  bool is_eager_;
+  double peak_ = 1;
+  double memory_bandwidth_ = 1;
+};
+
+/// Forward, backward and gradients of a whole network on one GPU; gradients are ready in the reverse order of layers,
+/// in a layer the weight before the bias where autocast casts it, else after.
+StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
+                         int batch_per_gpu, bool is_eager);
+
+}  // namespace fabricast::models::training

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/assert.hpp"
+#include "training/exchanges.hpp"
+#include "training/pipeline_order.hpp"
+#include "training/terms.hpp"
+#include "training/transformer.hpp"
+
+namespace fabricast::models::training {
+
+namespace {
+
+constexpr double k_bucket_parameters = 40e6;  ///< Megatron-LM: max(40e6, 1e6 x replicas)
+constexpr double k_bucket_per_replica = 1e6;
+constexpr int k_parameter_bytes = 2;  ///< gathered in bf16
+
+/// Builds the program: every stage's tasks in its order, a task as soon as what it waits for is in the list.
+class SplitStep {
+ public:
+  SplitStep(const SideCosts& costs, const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups,
+            const TransformerWork& work)
+      : costs_(costs),
+        roofline_(roofline),
+        spec_(spec),
+        groups_(groups),
+        work_(work),
+        layout_(groups.layout),
+        exchanges_(costs.parameters, spec, groups),
+        interleave_(spec.parallel.interleave) {
+    program_.num_devices = layout_.pipeline;
+    for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} compute", s), s});
+    for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} NCCL", s), -1});
+    last_.assign(static_cast<std::size_t>(layout_.pipeline), -1);
+    exchanged_.resize(static_cast<std::size_t>(layout_.pipeline));
+  }
+
+  Program make() {
+    std::vector<std::vector<PipelineTask>> queues;
+    std::vector<std::size_t> next(static_cast<std::size_t>(layout_.pipeline), 0);
+    for (int s = 0; s < layout_.pipeline; ++s)
+      queues.push_back(pipeline_order(s, layout_.pipeline, spec_.parallel.micro_batches, interleave_));
+    for (bool is_moving = true; is_moving;) {
+      is_moving = false;
+      for (int s = 0; s < layout_.pipeline; ++s) {
+        auto& at = next[static_cast<std::size_t>(s)];
+        const auto& queue = queues[static_cast<std::size_t>(s)];
+        while (at < queue.size() && is_ready(s, queue[at])) {
+          add_task(s, queue[at++]);
+          is_moving = true;
+        }
+      }
+    }
+    for (int s = 0; s < layout_.pipeline; ++s) {
+      FABRICAST_ASSERT(next[static_cast<std::size_t>(s)] == queues[static_cast<std::size_t>(s)].size(),
+                       "stage {} waits for ever", s);
+      add_optimizer(s);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  using Key = std::tuple<int, int, bool>;  ///< virtual stage, micro-batch, backward
+
+  [[nodiscard]] int virtual_stages() const { return layout_.pipeline * interleave_; }
+  [[nodiscard]] int virtual_stage(int stage, const PipelineTask& task) const {
+    return task.chunk * layout_.pipeline + stage;
+  }
+
+  /// What the task takes over: from the virtual stage before, or behind it going back; the last one's own forward.
+  [[nodiscard]] std::optional<Key> source_of(int stage, const PipelineTask& task) const {
+    const int place = virtual_stage(stage, task);
+    if (!task.is_backward) return place == 0 ? std::nullopt : std::optional(Key{place - 1, task.batch, false});
+    if (place + 1 == virtual_stages()) return Key{place, task.batch, false};
+    return Key{place + 1, task.batch, true};
+  }
+
+  [[nodiscard]] bool is_ready(int stage, const PipelineTask& task) const {
+    const auto source = source_of(stage, task);
+    return !source || done_.contains(*source);
+  }
+
+  [[nodiscard]] int blocks_of(int place) const {
+    const auto upto = [&](int i) {
+      return static_cast<int>(std::int64_t{spec_.network->transformer->layers} * i / virtual_stages());
+    };
+    return upto(place + 1) - upto(place);
+  }
+
+  int push(Node node) {
+    program_.nodes.push_back(std::move(node));
+    return static_cast<int>(program_.nodes.size()) - 1;
+  }
+
+  int compute(int stage, const char* name, Duration work, std::vector<Term> exchanges, std::vector<int> after) {
+    Node node;
+    node.kind = NodeKind::compute;
+    node.label = node.work_name = name;
+    node.work_parameter = work_.compute_parameter;
+    node.work = work;
+    node.fixed = std::move(exchanges);
+    node.stream = stage;
+    node.after = std::move(after);
+    auto& last = last_[static_cast<std::size_t>(stage)];
+    if (last >= 0) node.after.push_back(last);
+    return last = push(std::move(node));
+  }
+
+  /// What a virtual stage hands to another; nothing between chunks of one GPU.
+  int send(const Key& from, int to_stage) {
+    const int node = done_.at(from);
+    const int stage = std::get<0>(from) % layout_.pipeline;
+    if (stage == to_stage) return node;
+    const bool is_next = (stage + 1) % layout_.pipeline == to_stage;
+    const auto& pair = groups_.send[static_cast<std::size_t>(is_next ? stage : to_stage)];
+    // Without interleaving a stage computes nothing while it sends.
+    const int stream = interleave_ > 1 ? -1 : stage;
+    const int sent = pair->append(program_, Benchmark::sendrecv_perf, exchanges_.boundary(), {node}, stream,
+                                  "exposed sends between stages", -1);
+    if (interleave_ == 1) last_[static_cast<std::size_t>(stage)] = sent;
+    return sent;
+  }
+
+  void add_task(int stage, const PipelineTask& task) {
+    const int place = virtual_stage(stage, task);
+    std::vector<int> after;
+    if (const auto source = source_of(stage, task))
+      after = {sent_.contains(*source) ? sent_.at(*source) : done_.at(*source)};
+    const int blocks = blocks_of(place);
+    const bool is_exchanged =
+        groups_.data[static_cast<std::size_t>(stage)].has_value() &&
+        (task.is_backward ? task.batch + 1 == spec_.parallel.micro_batches : task.batch == 0 && is_sharded());
+    const int step = is_exchanged ? blocks_per_bucket() : std::max(1, blocks);
+    for (int first = 0; first < std::max(1, blocks); first += step)
+      add_piece(stage, task, {first, std::min(step, blocks - first), blocks}, is_exchanged, after);
+    const Key key{place, task.batch, task.is_backward};
+    done_[key] = last_[static_cast<std::size_t>(stage)];
+    const int to = task.is_backward ? place - 1 : place + 1;
+    if (to >= 0 && to < virtual_stages()) sent_[key] = send(key, to % layout_.pipeline);
+  }
+
+  struct Piece {
+    int first, blocks, of;
+  };
+
+  /// Some blocks of a chunk, with the embedding before the first and the head behind the last.
+  void add_piece(int stage, const PipelineTask& task, const Piece& piece, bool is_exchanged, std::vector<int>& after) {
+    const int place = virtual_stage(stage, task);
+    const bool is_begin = task.is_backward ? piece.first + piece.blocks >= piece.of : piece.first == 0;
+    const bool is_end = task.is_backward ? piece.first == 0 : piece.first + piece.blocks >= piece.of;
+    const auto part = [&](const BlockWork& work) { return task.is_backward ? work.backward : work.forward; };
+    auto time = piece.blocks * part(work_.block);
+    double parameters = piece.blocks * work_.block_parameters;
+    if (place == 0 && is_begin) {
+      time += part(work_.first);
+      parameters += work_.first_parameters;
+    }
+    if (place + 1 == virtual_stages() && is_end) {
+      time += part(work_.last);
+      parameters += work_.last_parameters;
+    }
+    if (is_exchanged && !task.is_backward) after.push_back(gather(stage, parameters));
+    auto exposed = task.is_backward ? exchanges_.backward(piece.blocks, work_.block)
+                                    : exchanges_.forward(piece.blocks, work_.block);
+    const int node = compute(stage, task.is_backward ? k_backward : k_forward, time, std::move(exposed), after);
+    after.clear();
+    if (is_exchanged && task.is_backward) reduce(stage, parameters, node);
+  }
+
+  [[nodiscard]] bool is_sharded() const { return spec_.parallel.data == DataParallelism::zero1; }
+  [[nodiscard]] const Communicator& replicas(int stage) const { return *groups_.data[static_cast<std::size_t>(stage)]; }
+
+  [[nodiscard]] int blocks_per_bucket() const {
+    const double least = std::max(k_bucket_parameters, k_bucket_per_replica * replicas(0).size());
+    return std::max(1, static_cast<int>(std::ceil(least / std::max(1.0, work_.block_parameters))));
+  }
+
+  int gather(int stage, double parameters) {
+    return replicas(stage).append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_parameter_bytes), {},
+                                  layout_.pipeline + stage, "exposed all-gather of parameters", stage);
+  }
+
+  void reduce(int stage, double parameters, int after) {
+    const auto size = to_bytes(parameters * element_bytes(spec_.parallel.exchange));
+    const auto operation = is_sharded() ? Benchmark::reduce_scatter_perf : Benchmark::all_reduce_perf;
+    exchanged_[static_cast<std::size_t>(stage)] = {replicas(stage).append(
+        program_, operation, size, {after}, layout_.pipeline + stage, "exposed exchange of gradients", stage)};
+  }
+
+  void add_optimizer(int stage) {
+    double parameters = 0;
+    int blocks = 0;
+    for (int chunk = 0; chunk < interleave_; ++chunk) blocks += blocks_of(chunk * layout_.pipeline + stage);
+    parameters += blocks * work_.block_parameters;
+    if (stage == 0) parameters += work_.first_parameters;
+    if (stage + 1 == layout_.pipeline) parameters += work_.last_parameters;
+    const double shards = is_sharded() ? static_cast<double>(layout_.data) * layout_.context : 1;
+    compute(stage, k_optimizer, roofline_.optimizer(parameters / shards, blocks * work_.block_tensors), {},
+            exchanged_[static_cast<std::size_t>(stage)]);
+  }
+
+  const SideCosts& costs_;
+  const Roofline& roofline_;
+  const TrainingSpec& spec_;
+  const SplitGroups& groups_;
+  const TransformerWork& work_;
+  Layout layout_;
+  BlockExchanges exchanges_;
+  int interleave_;
+  Program program_;
+  std::vector<int> last_;                    ///< [stage] last node of its compute stream
+  std::vector<std::vector<int>> exchanged_;  ///< [stage] last node of its gradients' exchange
+  std::map<Key, int> done_, sent_;
+};
+
+}  // namespace
+
+Program split_program(const SideCosts& costs, const Roofline& roofline, const TrainingSpec& spec,
+                      const SplitGroups& groups, const TransformerWork& work) {
+  return SplitStep(costs, roofline, spec, groups, work).make();
+}
+
+}  // namespace fabricast::models::training

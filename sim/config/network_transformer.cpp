@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transformers by their dimensions: s tokens, hidden h, a heads of d (g for keys and values), feed-forward f,
+// vocabulary V, k of E experts per token. FLOP forward per sequence, backward twice that (attention 2.5 times: flash
+// kernels compute the scores again):
+//
+//   projections 2 s h d (a + 2 g) and 2 s a d h;  scores and context 4 s^2 a d, half of it when causal
+//   feed-forward 4 s h f, gated 6 s h f, k times with experts, and 2 s h E for their choice;  logits 2 s h V
+#include <fmt/format.h>
+
+#include "config/network.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+class TransformerWriter {
+ public:
+  TransformerWriter(const Node& node, Network& network) : node_(node), network_(network) {}
+
+  void write(Diagnostics& faults) {
+    if (!read(faults)) return;
+    embeddings();
+    for (int block = 0; block < shape_.layers; ++block) {
+      block_ = block;
+      attention();
+      feed_forward();
+    }
+    block_ = -1;
+    is_last_ = true;
+    head();
+    network_.transformer = shape_;
+    network_.tokens = tokens_;
+    network_.sample = "sequence";
+  }
+
+ private:
+  [[nodiscard]] std::int64_t number(const char* key, std::int64_t otherwise) const {
+    const auto* found = node_.find(key);
+    return found == nullptr ? otherwise : as_integer(*found);
+  }
+  [[nodiscard]] bool flag(const char* key, bool otherwise) const {
+    const auto* found = node_.find(key);
+    return found == nullptr ? otherwise : as_flag(*found);
+  }
+
+  bool read(Diagnostics& faults) {
+    form_ = node_.find("form")->scalar;
+    tokens_ = number("sequence", 0);
+    shape_.layers = static_cast<int>(number("layers", 1));
+    shape_.hidden = number("hidden", 1);
+    shape_.heads = number("heads", 1);
+    shape_.kv_heads = number("kv_heads", shape_.heads);
+    shape_.ffn = number("ffn", 1);
+    shape_.vocabulary = number("vocabulary", 1);
+    shape_.experts = static_cast<int>(number("experts", 0));
+    shape_.experts_per_token = static_cast<int>(number("experts_per_token", shape_.experts > 0 ? 1 : 0));
+    shape_.head_size = number("head_size", shape_.hidden / shape_.heads);
+    shape_.is_gated = form_ == "llama";
+    shape_.is_causal = form_ != "bert";
+    has_biases_ = flag("biases", form_ != "llama");
+    is_tied_ = flag("tied", form_ == "bert");
+    if (node_.find("head_size") == nullptr && shape_.hidden % shape_.heads != 0)
+      faults.push_back(node_.find("heads")->error(
+          fmt::format("hidden {} is no multiple of {} heads", shape_.hidden, shape_.heads), "give `head_size`"));
+    if (shape_.heads % shape_.kv_heads != 0)
+      faults.push_back(
+          node_.find("kv_heads")
+              ->error(fmt::format("{} heads are no multiple of {} key heads", shape_.heads, shape_.kv_heads), ""));
+    if (shape_.experts_per_token > shape_.experts)
+      faults.push_back(
+          node_.error(fmt::format("a token meets {} of {} experts", shape_.experts_per_token, shape_.experts),
+                      "give `experts`, and at most as many per token"));
+    return !has_errors(faults);
+  }
+
+  NetworkLayer& push(NetworkLayer layer) {
+    layer.block = block_;
+    layer.is_last_stage = is_last_;
+    network_.layers.push_back(std::move(layer));
+    return network_.layers.back();
+  }
+
+  void embedding(const char* name, std::int64_t rows) {
+    const double out = static_cast<double>(tokens_ * shape_.hidden);
+    push({.name = name,
+          .kind = LayerKind::embedding,
+          .tensors = {rows * shape_.hidden},
+          .output = out,
+          .forward_moved = 2 * out,
+          .backward_moved = 2 * out});
+  }
+
+  void linear(const char* name, std::int64_t inner, std::int64_t columns, bool has_bias, double share = 1) {
+    const double rows = static_cast<double>(tokens_) * share;
+    const double flop = 2 * rows * static_cast<double>(inner) * static_cast<double>(columns);
+    NetworkLayer layer{.name = name, .kind = LayerKind::gemm, .tensors = {inner * columns}};
+    if (has_bias) layer.tensors.push_back(columns);
+    layer.forward_flop = flop;
+    layer.backward_flop = 2 * flop;
+    layer.output = rows * static_cast<double>(columns);
+    layer.forward_moved = rows * static_cast<double>(inner + columns);
+    layer.backward_moved = 2 * layer.forward_moved;
+    layer.rows = rows;
+    layer.inner = static_cast<double>(inner);
+    layer.columns = static_cast<double>(columns);
+    push(std::move(layer));
+  }
+
+  void norm(const char* name, std::int64_t width, std::int64_t count = 1) {
+    const double elements = static_cast<double>(tokens_ * width * count);
+    auto& layer = pass(name, elements, 2, 3);
+    layer.tensors = {width};
+    if (form_ != "llama" && has_biases_) layer.tensors.push_back(width);
+  }
+
+  NetworkLayer& pass(const char* name, double elements, double forward, double backward) {
+    return push(
+        {.name = name, .output = elements, .forward_moved = forward * elements, .backward_moved = backward * elements});
+  }
+
+  void embeddings() {
+    embedding("word embedding", shape_.vocabulary);
+    if (node_.find("segments") != nullptr) embedding("segment embedding", number("segments", 2));
+    if (node_.find("positions") != nullptr) embedding("position embedding", number("positions", 1));
+    if (form_ == "bert") norm("norm", shape_.hidden);
+  }
+
+  void attention() {
+    const auto width = shape_.heads * shape_.head_size;
+    const auto kv_width = shape_.kv_heads * shape_.head_size;
+    if (form_ != "bert") norm("norm", shape_.hidden);
+    if (form_ == "gpt") {
+      linear("qkv", shape_.hidden, width + 2 * kv_width, has_biases_);
+    } else {
+      linear("q", shape_.hidden, width, has_biases_);
+      linear("k", shape_.hidden, kv_width, has_biases_);
+      linear("v", shape_.hidden, kv_width, has_biases_);
+    }
+    if (flag("qk_norm", false)) {
+      norm("q norm", shape_.head_size, shape_.heads);
+      norm("k norm", shape_.head_size, shape_.kv_heads);
+    }
+    const double s = static_cast<double>(tokens_);
+    const double flop = 4 * s * s * static_cast<double>(width) * (shape_.is_causal ? 0.5 : 1);
+    const double moved = s * static_cast<double>(2 * width + 2 * kv_width);
+    push({.name = "attention",
+          .kind = LayerKind::attention,
+          .forward_flop = flop,
+          .backward_flop = 2.5 * flop,
+          .output = s * static_cast<double>(width),
+          .forward_moved = moved,
+          .backward_moved = 2 * moved,
+          .rows = s,
+          .inner = flag("shared_kv", false) ? 1.0 : 2.0,  // vectors cached per token and key head
+          .operators = 2});
+    linear("o", width, shape_.hidden, has_biases_);
+    pass("residual", s * static_cast<double>(shape_.hidden), 3, 1);
+    if (form_ == "bert") norm("norm", shape_.hidden);
+  }
+
+  void feed_forward() {
+    const double s = static_cast<double>(tokens_);
+    const double share = shape_.experts > 0 ? shape_.experts_per_token : 1;
+    if (form_ != "bert") norm("norm", shape_.hidden);
+    if (shape_.experts > 0) linear("router", shape_.hidden, shape_.experts, false);
+    const auto first = network_.layers.size();
+    if (shape_.is_gated) linear("gate", shape_.hidden, shape_.ffn, has_biases_, share);
+    linear("up", shape_.hidden, shape_.ffn, has_biases_, share);
+    pass("activation", s * share * static_cast<double>(shape_.ffn), shape_.is_gated ? 3 : 2, shape_.is_gated ? 5 : 3);
+    linear("down", shape_.ffn, shape_.hidden, has_biases_, share);
+    if (shape_.experts > 0) {
+      for (auto i = first; i < network_.layers.size(); ++i) share_by_experts(network_.layers[i]);
+    }
+    pass("residual", s * static_cast<double>(shape_.hidden), 3, 1);
+    if (form_ == "bert") norm("norm", shape_.hidden);
+  }
+
+  void share_by_experts(NetworkLayer& layer) const {
+    layer.experts = shape_.experts;
+    for (auto& elements : layer.tensors) elements *= shape_.experts;
+  }
+
+  void head() {
+    if (shape_.vocabulary <= 1) return;
+    if (form_ == "bert") linear("transform", shape_.hidden, shape_.hidden, true);
+    norm("norm", shape_.hidden);
+    linear("head", shape_.hidden, shape_.vocabulary, form_ == "bert");
+    auto& logits = network_.layers.back();
+    if (is_tied_) logits.tensors.erase(logits.tensors.begin());
+    pass("loss", static_cast<double>(tokens_ * shape_.vocabulary), 4, 2);
+  }
+
+  const Node& node_;
+  Network& network_;
+  TransformerShape shape_;
+  std::string form_;
+  std::int64_t tokens_ = 0;
+  bool has_biases_ = true;
+  bool is_tied_ = false;
+  int block_ = -1;
+  bool is_last_ = false;
+};
+
+}  // namespace
+
+void add_transformer(const Node& dimensions, Network& network, Diagnostics& faults) {
+  TransformerWriter(dimensions, network).write(faults);
+}
+
+}  // namespace fabricast::config

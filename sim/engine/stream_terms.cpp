@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/stream_terms.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace fabricast::engine {
+
+namespace {
+
+using models::Node;
+using models::NodeKind;
+
+constexpr const char* k_slowdown = "training.exchange_slowdown";
+
+class StreamReader {
+ public:
+  StreamReader(const models::OperationPlan& plan, const OperationTiming& timing, const ParameterSet& parameters)
+      : plan_(plan), timing_(timing), parameters_(parameters) {}
+
+  std::vector<Term> read() {
+    for (const auto& term : plan_.before) add(term, 1);
+    const auto& nodes = plan_.program.nodes;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      if (nodes[n].stream == plan_.watched_stream) read_node(n);
+    }
+    const auto whole = timing_.total - models::sum(plan_.before);
+    if (whole > done_) wait(last_of_all(), done_, whole);
+    return std::move(terms_);
+  }
+
+ private:
+  void add(const Term& term, std::int64_t times) {
+    if (term.time.ps == 0) return;
+    for (auto& known : terms_) {
+      if (known.name != term.name || known.parameter != term.parameter) continue;
+      known.time += times * term.time;
+      return;
+    }
+    terms_.push_back(term);
+    terms_.back().time = times * term.time;
+  }
+
+  [[nodiscard]] std::string source_of(const std::string& parameter) const {
+    const auto* found = parameters_.find(parameter);
+    return found == nullptr ? "" : found->source;
+  }
+
+  void read_node(std::size_t n) {
+    const auto& node = plan_.program.nodes[n];
+    const auto& one = timing_.nodes[n];
+    if (one.start > done_) wait(last_before(n), done_, one.start);
+    if (node.kind == NodeKind::flow) {
+      wait(static_cast<int>(n), one.start, one.end);
+    } else {
+      for (const auto& term : node.fixed) add(term, one.repeat);
+      add({node.work_name, node.work, node.work_parameter, source_of(node.work_parameter)}, one.repeat);
+      add({"compute beside exchanges", one.slowed, k_slowdown, source_of(k_slowdown)}, 1);
+    }
+    done_ = one.end;
+  }
+
+  /// Of the nodes it waits for and the one before it on its stream, the one that ended last; -1 = none.
+  [[nodiscard]] int last_before(std::size_t n) const {
+    const auto& node = plan_.program.nodes[n];
+    int last = -1;
+    for (const int earlier : node.after) {
+      if (last < 0 || end_of(earlier) > end_of(last)) last = earlier;
+    }
+    if (node.stream < 0 || node.stream == plan_.watched_stream) return last;
+    for (int earlier = static_cast<int>(n) - 1; earlier >= 0; --earlier) {
+      if (plan_.program.nodes[static_cast<std::size_t>(earlier)].stream != node.stream) continue;
+      return last < 0 || end_of(earlier) > end_of(last) ? earlier : last;
+    }
+    return last;
+  }
+  [[nodiscard]] int last_of_all() const {
+    int last = -1;
+    for (int n = 0; n < static_cast<int>(timing_.nodes.size()); ++n) {
+      if (last < 0 || end_of(n) > end_of(last)) last = n;
+    }
+    return last;
+  }
+  [[nodiscard]] Duration end_of(int node) const { return timing_.nodes[static_cast<std::size_t>(node)].end; }
+
+  /// The time from `from` to `to` in which `cause` was waited for, or what it waited for itself. Work of other devices
+  /// is a bubble; what flows is called by its label.
+  void wait(int cause, Duration from, Duration to) {
+    while (cause >= 0 && to > from) {
+      const auto& node = plan_.program.nodes[static_cast<std::size_t>(cause)];
+      const auto start = std::clamp(timing_.nodes[static_cast<std::size_t>(cause)].start, from, to);
+      const bool is_other = node.kind == NodeKind::compute;
+      add({is_other ? "pipeline bubble" : node.label, to - start, is_other ? "workload.parallel" : "topology",
+           is_other ? "the scenario" : "planned by NCCL's rules"},
+          1);
+      to = start;
+      cause = last_before(static_cast<std::size_t>(cause));
+    }
+    if (to > from) add({"waiting", to - from, "", ""}, 1);
+  }
+
+  const models::OperationPlan& plan_;
+  const OperationTiming& timing_;
+  const ParameterSet& parameters_;
+  std::vector<Term> terms_;
+  Duration done_;
+};
+
+}  // namespace
+
+std::vector<Term> stream_terms(const models::OperationPlan& plan, const OperationTiming& timing,
+                               const ParameterSet& parameters) {
+  return StreamReader(plan, timing, parameters).read();
+}
+
+std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTiming& timing) {
+  std::vector<Span> spans;
+  const auto before = models::sum(plan.before);
+  const auto& nodes = plan.program.nodes;
+  for (std::size_t n = 0; n < nodes.size() && spans.size() < k_longest_timeline; ++n) {
+    const auto& one = timing.nodes[n];
+    if (nodes[n].stream < 0 || one.end <= one.start || one.start.ps < 0) continue;
+    const auto& stream = plan.program.streams[static_cast<std::size_t>(nodes[n].stream)];
+    spans.push_back({stream.name, nodes[n].label, before + one.start, one.end - one.start});
+  }
+  std::ranges::stable_sort(spans, {}, &Span::start);
+  return spans;
+}
+
+Duration program_bound(const models::Resources& resources, const models::Program& program) {
+  std::map<int, double> carried;
+  std::vector<Duration> busy(program.streams.size());
+  for (const auto& node : program.nodes) {
+    const auto repeat = static_cast<double>(node.repeat);
+    if (node.stream >= 0) busy[static_cast<std::size_t>(node.stream)] += node.repeat * node.work;
+    for (const auto& flow : node.flows) {
+      for (const auto& crossing : flow.crossings) {
+        if (resources.is_link(crossing.resource))
+          carried[crossing.resource] += repeat * crossing.times * (flow.payload < 0 ? flow.bytes : flow.payload);
+      }
+    }
+  }
+  Duration bound = busy.empty() ? Duration{} : std::ranges::max(busy);
+  for (const auto& [link, bytes] : carried)
+    bound = std::max(bound, Duration{static_cast<std::int64_t>(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
+  return bound;
+}
+
+}  // namespace fabricast::engine

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step works on: a network as a list of layers with what each computes, keeps and moves, or a measured
+// profile of one GPU; and how the work is spread over GPUs. Plain values, as YAML and profile files said.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/units.hpp"
+
+namespace fabricast {
+
+enum class Precision { fp32, tf32, fp16, bf16, fp8 };
+std::string_view to_string(Precision precision);
+std::optional<Precision> precision_from_name(std::string_view name);
+/// Bytes of an activation or of a weight as kernels read it: 4, 4, 2, 2, 1.
+int element_bytes(Precision precision);
+
+/// What limits a layer: arithmetic of one shape or another, or memory.
+enum class LayerKind { convolution, gemm, attention, memory, embedding };
+std::string_view to_string(LayerKind kind);
+
+/// Everything is per sample: an image, or a sequence of `Network::tokens` tokens.
+struct NetworkLayer {
+  std::string name;
+  LayerKind kind = LayerKind::memory;
+  std::vector<std::int64_t> tensors;  ///< elements of each parameter tensor: weight, then bias
+  double forward_flop = 0;
+  double backward_flop = 0;
+  double output = 0;         ///< elements of the result
+  double forward_moved = 0;  ///< elements read and written, weights apart
+  double backward_moved = 0;
+  double rows = 0;                ///< rows of the matrix product
+  double inner = 0, columns = 0;  ///< of the product; inner of attention: vectors cached per token and key head
+  int operators = 1;              ///< the host launches forward; backward about twice as many
+  int buffers = 0;                ///< tensors without gradient that data parallelism broadcasts (batch norm)
+  int block = -1;                 ///< repeated block it belongs to; -1 = before the first or after the last
+  int experts = 1;                ///< that share the layer's parameters; a token meets `experts_per_token`
+  bool is_last_stage = false;     ///< after the blocks
+};
+
+/// Dimensions of a transformer, for model parallelism.
+struct TransformerShape {
+  int layers = 0;
+  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_size = 0, ffn = 0, vocabulary = 0;
+  int experts = 0;  ///< 0 = dense
+  int experts_per_token = 0;
+  bool is_gated = false;
+  bool is_causal = true;
+};
+
+struct Network {
+  std::string name;
+  std::string description;
+  std::string source;
+  std::string sample = "image";  ///< what `batch_per_gpu` counts
+  std::int64_t tokens = 0;       ///< of a sample; 0 = not a sequence
+  std::vector<NetworkLayer> layers;
+  std::optional<TransformerShape> transformer;
+
+  [[nodiscard]] std::int64_t parameters() const;
+  [[nodiscard]] int num_tensors() const;
+  [[nodiscard]] double forward_flop() const;
+};
+
+struct GradientTensor {
+  std::string name;
+  Bytes bytes;     ///< of its gradient
+  Duration ready;  ///< after backward began
+};
+
+/// One line `#PROFILE` of a measured profile and the tensors below it, in the order in which they become ready.
+struct TrainingProfile {
+  std::string model;
+  Precision precision = Precision::fp32;
+  int batch_per_gpu = 1;
+  Duration step;  ///< without an exchange; not the sum of its parts, which hooks lengthen
+  Duration forward;
+  Duration backward;
+  Duration optimizer;
+  std::int64_t parameters = 0;
+  std::vector<GradientTensor> tensors;
+};
+
+/// Every profile of a text in the form of training-profile.tsv; all faults with their lines.
+Result<std::vector<TrainingProfile>> parse_training_profiles(const std::string& file, const std::string& text);
+
+enum class DataParallelism { ddp, horovod, fsdp, zero1 };
+std::string_view to_string(DataParallelism kind);
+enum class Recomputation { none, selective, full };
+std::string_view to_string(Recomputation kind);
+
+struct ParallelSpec {
+  DataParallelism data = DataParallelism::ddp;
+  std::optional<Bytes> bucket;           ///< ddp: bucket_cap_mb; unset: 1 MiB for the first bucket, 25 MiB for others
+  Precision exchange = Precision::fp32;  ///< of gradients on the wire
+  std::optional<Bytes> fusion;           ///< horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB
+  std::optional<Duration> cycle;         ///< horovod: HOROVOD_CYCLE_TIME; default 1 ms
+  int tensor = 1;
+  bool sequence = false;  ///< tensor parallelism splits norms by sequence
+  int pipeline = 1;
+  int interleave = 1;  ///< virtual stages per GPU
+  int context = 1;
+  int expert = 1;
+  int micro_batches = 1;  ///< per step; more than one accumulate gradients
+  Recomputation recompute = Recomputation::none;
+};
+
+/// One transformer layer of a tensor-parallel model, alone: inference and training of large models.
+enum class TrainingPart { step, layer };
+
+struct TrainingSpec {
+  std::optional<Network> network;
+  std::optional<TrainingProfile> profile;
+  Precision precision = Precision::bf16;
+  int batch_per_gpu = 1;  ///< of one micro-batch
+  std::vector<int> gpu_counts;
+  ParallelSpec parallel;
+  TrainingPart part = TrainingPart::step;
+  int kv_length = 0;               ///< layer: tokens in the cache; 0 = prefill
+  std::vector<std::string> notes;  ///< what was assumed while reading
+};
+
+}  // namespace fabricast

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Laws of training steps over random networks, GPUs, hosts and splits; a failing seed is printed.
+#include <algorithm>
+
+#include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using test::Random;
+
+namespace {
+
+struct Case {
+  std::string network, precision, gpu, parallel, rate = "200 Gb/s";
+  int hosts = 2, batch = 8;
+
+  [[nodiscard]] std::string yaml(const std::string& gpus) const {
+    return "schema: fabricast/scenario/1\nname: law\ntopology:\n  schema: fabricast/topology/1\n  name: law\n"
+           "  hosts:\n    - {name: n, count: " +
+           std::to_string(hosts) + ", host: {processor: xeon-sapphirerapids, devices: [{name: gpu0, type: " + gpu +
+           ", below: socket0}, {name: gpu1, type: " + gpu +
+           ", below: socket0}, {name: hca0, type: connectx-7-ndr, below: socket0}]}}\n"
+           "  fabric: {single_switch: {switch: qm9700, rate: " +
+           rate + "}}\nworkload: {benchmark: training, network: " + network + ", precision: " + precision +
+           ", batch_per_gpu: " + std::to_string(batch) + ", gpus: " + gpus + ", parallel: " + parallel + "}\n";
+  }
+};
+
+Case random_case(std::uint64_t seed) {
+  Random random(seed);
+  Case out;
+  out.network = random.pick<std::string>({"vgg-16", "resnet-50", "bert-large", "gpt-345m", "mpt-1b", "densenet-121"});
+  out.precision = random.pick<std::string>({"fp32", "bf16", "fp16", "tf32"});
+  out.gpu = random.pick<std::string>({"h100-sxm", "a100-pcie-40", "v100-pcie-16"});
+  out.hosts = random.pick<int>({2, 4});
+  out.batch = random.pick<int>({1, 8, 32});
+  const bool is_transformer =
+      out.network.find('-') != std::string::npos &&
+      (out.network.starts_with("gpt") || out.network.starts_with("bert") || out.network.starts_with("mpt"));
+  out.parallel = is_transformer
+                     ? random.pick<std::string>({"{data: ddp}", "{data: fsdp}", "{data: zero1, micro_batches: 4}",
+                                                 "{data: zero1, tensor: 2}", "{pipeline: 2, micro_batches: 4}",
+                                                 "{pipeline: 2, interleave: 2, micro_batches: 4}", "{data: horovod}",
+                                                 "{context: 2}", "{tensor: 2, sequence: on, recompute: full}"})
+                     : random.pick<std::string>({"{data: ddp}", "{data: ddp, bucket: 1 MiB}", "{data: horovod}",
+                                                 "{data: ddp, exchange: bf16}", "{data: horovod, cycle: 5 ms}"});
+  return out;
+}
+
+std::vector<Row> rows_of(const Case& one, const std::string& gpus, const std::vector<Setting>& settings = {}) {
+  return test::run(test::scenario(one.yaml(gpus), settings)).workloads[0].rows;
+}
+
+double figure(const Row& row, const std::string& key) {
+  return std::ranges::find(row.figures, key, &Figure::key)->value;
+}
+
+}  // namespace
+
+TEST_CASE("a step is split into terms and parts that add up to it, within its bound and band") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto one = random_case(seed);
+    CAPTURE(one.yaml("4"));
+    const auto row = rows_of(one, "4").front();
+    Duration sum;
+    for (const auto& term : row.terms) {
+      sum += term.time;
+      CHECK(term.time.ps >= 0);
+    }
+    CHECK(sum == row.time);
+    double parts = 0;
+    for (const char* key :
+         {"compute_time_ps", "exposed_exchange_time_ps", "bubble_time_ps", "launch_time_ps", "wait_time_ps"}) {
+      CHECK(figure(row, key) >= 0);
+      parts += figure(row, key);
+    }
+    CHECK(parts == doctest::Approx(figure(row, "step_time_ps")).epsilon(1e-9));
+    CHECK(row.physical_bound <= row.time);
+    CHECK(row.low_time <= row.time);
+    CHECK(row.time <= row.high_time);
+  }
+}
+
+TEST_CASE("more bandwidth is never slower, and n GPUs never give more than n times one") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    auto one = random_case(seed);
+    CAPTURE(one.yaml("4"));
+    const auto slow = rows_of(one, "4").front();
+    one.rate = "400 Gb/s";
+    const auto fast = rows_of(one, "4").front();
+    CHECK(fast.time.seconds() <= slow.time.seconds() * (1 + 1e-9));
+    if (one.parallel.find(": 2") != std::string::npos) continue;
+    const auto rows = rows_of(one, "[1, 2, 4]");
+    for (const auto& row : rows)
+      CHECK(figure(row, "throughput_per_gpu_per_s") <= figure(rows.front(), "throughput_per_s") * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("a step that hides its exchange is never slower than one that hides nothing") {
+  // One bucket as large as the network leaves nothing to hide.
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    auto one = random_case(seed);
+    one.parallel = "{data: ddp, bucket: 100 GiB}";
+    CAPTURE(one.yaml("4"));
+    const auto serial = rows_of(one, "4").front();
+    one.parallel = "{data: ddp, bucket: 100 MiB}";
+    const auto overlapped = rows_of(one, "4", {}).front();
+    // Buckets cost a start each; what compute loses beside an exchange is less than what the exchange hides.
+    CHECK(overlapped.time.seconds() <= serial.time.seconds() * 1.02);
+  }
+}
+
+TEST_CASE("a pipeline of p stages and m micro-batches idles (p - 1) / (v m) of its ideal time") {
+  for (const int batches : {2, 4, 8}) {
+    for (const int interleave : {1, 2}) {
+      Case one{"gpt-345m", "bf16", "h100-sxm", "", "400 Gb/s", 2, 8};
+      one.parallel =
+          "{pipeline: 2, micro_batches: " + std::to_string(batches) + (interleave > 1 ? ", interleave: 2}" : "}");
+      const auto row = rows_of(one, "2", {{"software.nccl.version", "\"2.20\""}}).front();
+      CAPTURE(one.parallel);
+      // Stages are not equal (embedding, head), so the bubble is near the formula, not on it.
+      const double ideal = figure(row, "compute_time_ps");
+      const double bubble = figure(row, "bubble_time_ps") / ideal;
+      CHECK(bubble < 1.0 / (interleave * batches) + 0.35);
+      CHECK(bubble > 0);
+    }
+  }
+}
