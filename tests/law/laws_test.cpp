@@ -96,7 +96,7 @@ constexpr std::uint64_t k_seeds = 150;
 }  // namespace
 
 TEST_CASE("every time is at least the physical bound, and its terms add up to it exactly") {
-  for (std::uint64_t seed = 0; seed < k_seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(k_seeds); ++seed) {
     CAPTURE(seed);
     for (const auto& row : rows_of(random_cluster(seed).yaml())) {
       CAPTURE(row.size.value);
@@ -111,7 +111,7 @@ TEST_CASE("every time is at least the physical bound, and its terms add up to it
 }
 
 TEST_CASE("with packets, too, bound, fast edge, time and slow edge are in order") {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(30); ++seed) {
     CAPTURE(seed);
     const auto loaded = test::scenario(random_cluster(seed).yaml(), {{"workload.sizes", "[1 KiB, 256 KiB]"}});
     SimulateOptions options;
@@ -187,7 +187,7 @@ TEST_CASE("the fast edge of a band is never beyond the adapters of a host, for e
 }
 
 TEST_CASE("more bytes are never faster while algorithm, protocol and channels stay the same") {
-  for (std::uint64_t seed = 0; seed < k_seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(k_seeds); ++seed) {
     CAPTURE(seed);
     const auto rows = rows_of(random_cluster(seed).yaml());
     for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -201,7 +201,7 @@ TEST_CASE("more bytes are never faster while algorithm, protocol and channels st
 }
 
 TEST_CASE("renaming devices and hosts changes no time") {
-  for (std::uint64_t seed = 0; seed < k_seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(k_seeds); ++seed) {
     CAPTURE(seed);
     const auto plain = rows_of(random_cluster(seed).yaml());
     const auto renamed = rows_of(random_cluster(seed, "accelerator", "zebra").yaml());
@@ -211,7 +211,7 @@ TEST_CASE("renaming devices and hosts changes no time") {
 }
 
 TEST_CASE("listing switches before or after what hangs below them changes no time") {
-  for (std::uint64_t seed = 0; seed < k_seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(k_seeds); ++seed) {
     CAPTURE(seed);
     auto cluster = random_cluster(seed);
     const auto plain = rows_of(cluster.yaml());
@@ -223,7 +223,7 @@ TEST_CASE("listing switches before or after what hangs below them changes no tim
 }
 
 TEST_CASE("the same scenario gives the same prediction twice") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     CAPTURE(seed);
     const auto yaml = random_cluster(seed).yaml();
     const auto first = rows_of(yaml);
@@ -237,7 +237,7 @@ TEST_CASE("the same scenario gives the same prediction twice") {
 }
 
 TEST_CASE("the shortcuts of the engine give the times of full expansion") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
     const auto loaded = test::scenario(random_cluster(seed).yaml(), {{"workload.sizes", "[64 KiB, 4 MiB]"}});
     const auto fast = test::run(loaded);

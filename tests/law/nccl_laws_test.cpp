@@ -130,7 +130,7 @@ std::vector<Bytes> sizes_around_thresholds(const Cluster& cluster, const std::st
 }  // namespace
 
 TEST_CASE("NCCL: more bytes are never faster, around every size at which something changes") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     CAPTURE(seed);
     const auto cluster = random_cluster(seed);
     if (cluster.hosts * cluster.gpus == 1) continue;
@@ -179,7 +179,7 @@ void check_not_slower(const Cluster& before, const Cluster& after, const std::st
 }  // namespace
 
 TEST_CASE("NCCL: one faster HCA makes nothing slower; where GPUs crowd on it the result says so") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
     auto cluster = random_cluster(seed);
     if (cluster.hosts == 1) continue;
@@ -196,7 +196,7 @@ TEST_CASE("NCCL: one faster HCA makes nothing slower; where GPUs crowd on it the
 }
 
 TEST_CASE("NCCL: one HCA more makes nothing slower; where NCCL leaves others idle for it the result says so") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
     const auto cluster = random_cluster(seed);
     if (cluster.hosts == 1) continue;

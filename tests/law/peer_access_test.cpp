@@ -89,7 +89,7 @@ void check_never_faster(const std::vector<Row>& without, const std::vector<Row>&
 }  // namespace
 
 TEST_CASE("losing peer access inside a host is never faster") {
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(120); ++seed) {
     CAPTURE(seed);
     const auto one =
         random_case(seed, 1,
@@ -108,7 +108,7 @@ TEST_CASE("losing peer access inside a host is never faster") {
 }
 
 TEST_CASE("losing peer access is never faster with NCCL's rings of Simple of 4 MiB and more, channel by channel") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
     auto one =
         random_case(seed, 1,
@@ -135,7 +135,7 @@ TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer
     for (const auto* field : {"p2p_read", "p2p_write", "p2p_cross_read", "p2p_cross_write"})
       free_processors += "    " + processor + "." + field + "_bandwidth: {value: 1 TB/s, source: law}\n";
   }
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(120); ++seed) {
     CAPTURE(seed);
     auto one = random_case(seed, 2,
                            {"benchmark: osu_latency, buffers: device", "benchmark: osu_bw, buffers: device",

@@ -121,7 +121,7 @@ int fewest_links(const Topology& topology, DeviceId from, DeviceId to) {
 }  // namespace
 
 TEST_CASE("every route is a chain of cables from HCA to HCA that passes no switch twice") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
     Random random(seed);
     const int hosts = static_cast<int>(2 + random.next(30));
@@ -144,7 +144,7 @@ TEST_CASE("every route is a chain of cables from HCA to HCA that passes no switc
 }
 
 TEST_CASE("no way through a tangle of switches is shorter than the route, whatever cables an HCA has") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     CAPTURE(seed);
     Random random(seed);
     const auto loaded = test::topology(cluster(6, 1, random_tangle(random, 6).yaml(), "n", k_two_ports));
@@ -161,7 +161,7 @@ TEST_CASE("no way through a tangle of switches is shorter than the route, whatev
 }
 
 TEST_CASE("renaming switches and hosts changes no route, reordering them no length") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     CAPTURE(seed);
     Random random(seed);
     const auto tangle = random_tangle(random, 6);
