@@ -60,6 +60,16 @@ class LeaveOut(unittest.TestCase):
         self.assertIsNone(leave_out.parent_of("x.volta", {"x.volta": ("2", "abci-v100"), "x": ("3", "abci-v100")}, TAUGHT, "ABCI V100"))
         self.assertIsNone(leave_out.parent_of("connectx-6-hdr.latency", VALUES, TAUGHT, "ABCI A100"))
 
+    def test_a_device_falls_back_to_its_kin_and_a_stack_to_other_stacks(self):
+        found = leave_out.relatives(SOURCE, "QDR pair", ["connectx-3-qdr.latency"])
+        others = [VALUES[f"{name}.latency"][0] for name in leave_out.kin_of(SOURCE, "connectx-3-qdr")]
+        self.assertIn(found["connectx-3-qdr.latency"], others)
+        self.assertEqual({"xeon-emeraldrapids"}, set(leave_out.kin_of(SOURCE, "xeon-emeraldrapids-vm")))
+        self.assertNotIn("aries.latency", leave_out.relatives(SOURCE, "Piz Daint", []))
+        self.assertIn(leave_out.relatives(SOURCE, "Piz Daint", ["mpi.cray-mpich.overhead"])["mpi.cray-mpich.overhead"], [value for name, (value, _) in VALUES.items() if re.fullmatch(r"mpi\.[\w-]+\.overhead", name)])
+        self.assertEqual("25 GB/s", leave_out.scaled("12.5 GB/s", VALUES, "connectx-4-edr", "connectx-6-hdr"))
+        self.assertEqual("2 us", leave_out.scaled("2 us", VALUES, "connectx-4-edr", "connectx-6-hdr"))
+
     def test_an_entry_without_a_start_gets_its_parent_and_keeps_the_rest(self):
         text = leave_out.reduced(SOURCE, "shipped-nccl-ampere", "ABCI A100", {"nccl.channel_start.ampere": "2 us", "nccl.base_time.ring.ll.ampere": "9 us"}, ["a.yaml"])
         self.assertIn("  nccl.channel_start.ampere: {start: 2 us}\n", text)

@@ -61,6 +61,54 @@ def parent_of(name: str, values: dict, taught: dict, system: str, is_start: bool
     return None
 
 
+UNITS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 1e3, "MB": 1e6, "GB": 1e9, "MB/s": 1e6, "GB/s": 1e9, "Gb/s": 1e9 / 8}
+
+
+def amount(value: str) -> float:
+    number, _, unit = value.strip().partition(" ")
+    return float(number) * (UNITS[unit] if unit else 1)
+
+
+def kin_of(source: pathlib.Path, device: str) -> list:
+    """Devices of the same kind and of the same protocol or vendor; of a processor in a VM that processor."""
+    file = next((source / "models" / "catalogue").rglob(f"{device}.yaml"), None)
+    if file is None:
+        return []
+    if device.endswith("-vm"):
+        return [device.removesuffix("-vm")]
+    words = {path.stem: (re.search(r"attributes: \{(?:protocol|vendor): (\w+)", path.read_text()) or [None, path.stem])[1] for path in file.parent.glob("*.yaml")}
+    return [name for name, word in words.items() if word == words[device] and name != device]
+
+
+def scaled(value: str, values: dict, other: str, device: str) -> str:
+    """A rate in proportion to the port; everything else as it is."""
+    ports = [amount(values[f"{one}.rate"][0]) for one in (device, other) if f"{one}.rate" in values]
+    return f"{amount(value) * ports[0] / ports[1] / 1e9:.4g} GB/s" if len(ports) == 2 and value.endswith("B/s") else value
+
+
+def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
+    """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none."""
+    head, _, field = name.partition(".")
+    if head == "mpi":
+        stack, _, field = field.partition(".")
+        stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
+        names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
+    else:
+        names = [f"{device}.{field}" for device in kin_of(source, head)]
+    usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
+    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
+    return found[(len(found) - 1) // 2] if found else None
+
+
+def relatives(source: pathlib.Path, system: str, kept: list) -> dict:
+    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it."""
+    values, taught = shipped_values(source), teachers(source)
+    names = {*kept, *systems.READ_OFF.get(system, ())}
+    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) == {system}}
+    found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def parameters_file(name: str, values: dict) -> str:
     lines = [f'  {key}: {{value: {value}, source: "parent, for want of the system that taught it"}}\n' for key, value in sorted(values.items())]
     return f"schema: fabricast/parameters/1\nname: {name}\nparameters:" + ("\n" + "".join(lines) if lines else " {}\n")
