@@ -117,7 +117,7 @@ class Figures(unittest.TestCase):
         points = [compare.Point("l", "all_reduce_perf", hosts, 1.0, predicted, 0.9, 1.2) for hosts, predicted in ((1, 1.1), (2, 1.2), (4, 0.7))]
         self.assertEqual(["3", "20.0 %", "28 %", "+10.0 %", "100 %"], compare.figures(points))
         self.assertEqual(["NCCL in one host", "NCCL over hosts", "NCCL over hosts"], [compare.kind_of(p) for p in points])
-        self.assertEqual(["1", "2", "3-4", "5+"], [compare.hosts_bucket(n) for n in (1, 2, 3, 5)])
+        self.assertEqual(["1", "2", "3-4", "3-4", "5+"], [compare.hosts_bucket(n) for n in (1, 2, 3, 4, 5)])
 
 
 if __name__ == "__main__":
