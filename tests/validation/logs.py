@@ -9,12 +9,22 @@ import pathlib
 import subprocess
 
 
+def published(source: pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(os.environ.get("FABRICAST_MEASUREMENTS", source.parent / "shared" / "measurements"))
+
+
 def measurement_folders(source: pathlib.Path) -> list:
     folders = sorted((source / "calibration" / "data").glob("*/nccl-tests"))
-    outside = pathlib.Path(os.environ.get("FABRICAST_MEASUREMENTS", source.parent / "shared" / "measurements"))
+    outside = published(source)
     if (outside / "public").is_dir():
         folders.append(outside / "public")
     return folders
+
+
+def all_folders(source: pathlib.Path) -> list:
+    """With the second collection of published logs, which only scenarios/blind have."""
+    folders = measurement_folders(source)
+    return folders + [folder.parent / "public-2" for folder in folders if folder.name == "public" and (folder.parent / "public-2").is_dir()]
 
 
 def log_of(name: str, folders: list):

@@ -19,7 +19,7 @@ def main() -> int:
     validators = {kind: jsonschema.Draft7Validator(json.loads((source / name).read_text())) for kind, name in files.items()}
     failures = 0
     count = 0
-    for path in sorted([*source.glob("topologies/*.yaml"), *source.glob("scenarios/**/*.yaml"), *source.glob("models/catalogue/**/*.yaml"), *source.glob("models/params/*.yaml"), *source.glob("calibration/*.yaml")]):
+    for path in sorted([*source.glob("topologies/**/*.yaml"), *source.glob("scenarios/**/*.yaml"), *source.glob("models/catalogue/**/*.yaml"), *source.glob("models/params/*.yaml"), *source.glob("calibration/*.yaml")]):
         document = yaml.safe_load(path.read_text())
         kind = document["schema"].split("/")[1]
         for error in validators[kind].iter_errors(document):

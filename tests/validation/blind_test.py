@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What script/blind-table rests on, without any published log: every log has one system, leaving a system out leaves nothing of it in
+a fit or a start, every value it taught is refitted, replaced or counted, and tables cut from logs hold their rows. Argument: source folder."""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+import blind_logs
+import compare
+import leave_out
+import systems
+
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+VALUES, TAUGHT = leave_out.shipped_values(SOURCE), leave_out.teachers(SOURCE)
+
+
+def scenarios(folder: str) -> list:
+    return sorted(path.stem for path in (SOURCE / "scenarios" / folder).glob("*.yaml"))
+
+
+class Systems(unittest.TestCase):
+    def test_every_log_belongs_to_one_system(self):
+        for name in scenarios("blind") + scenarios("validation"):
+            self.assertTrue(systems.system_of(name))
+        with self.assertRaises(ValueError):
+            systems.system_of("no-such-log")
+
+    def test_no_blind_log_is_in_a_calibration(self):
+        fitted = {name for path in (SOURCE / "calibration").glob("*.yaml") for name, _ in leave_out.logs_of(path)}
+        self.assertEqual(set(), fitted & set(scenarios("blind")))
+        self.assertEqual(set(), set(scenarios("validation")) & set(scenarios("blind")))
+
+    def test_values_read_off_logs_exist(self):
+        for system, names in systems.READ_OFF.items():
+            for name in names:
+                self.assertIn(name, VALUES, system)
+
+    def test_sources_name_calibrations_that_exist(self):
+        self.assertEqual(set(), {calibration for _, calibration in VALUES.values()} - {""} - set(TAUGHT))
+        self.assertGreater(sum(calibration != "" for _, calibration in VALUES.values()), 200)
+
+
+class LeaveOut(unittest.TestCase):
+    def test_nothing_of_a_system_is_left_in_a_reduced_calibration(self):
+        for system in sorted(set().union(*TAUGHT.values())):
+            for calibration in sorted(name for name, known in TAUGHT.items() if system in known and len(known) > 1):
+                text = leave_out.reduced(SOURCE, calibration, system, {}, [])
+                left = {systems.system_of(name) for name in re.findall(r"([\w.-]+)\.txt", text) if name != "host-and-peer-copies"}
+                self.assertEqual(TAUGHT[calibration] - {system}, left)
+
+    def test_a_parent_was_not_taught_by_the_system_itself(self):
+        name = "nccl.hop_time.ring.ll.nvlink.ampere"
+        self.assertEqual(VALUES["nccl.hop_time.ring.ll.nvlink"][0], leave_out.parent_of(name, VALUES, TAUGHT, "ABCI A100"))
+        alone = {"x.ampere": ("1", "abci-a100"), "x.volta": ("2", "abci-v100"), "x": ("0 us", "")}
+        self.assertEqual("0 us", leave_out.parent_of("x.ampere", alone, TAUGHT, "ABCI A100"))
+        self.assertEqual("2", leave_out.parent_of("x.ampere", alone, TAUGHT, "ABCI A100", is_start=True))
+        self.assertIsNone(leave_out.parent_of("x.volta", {"x.volta": ("2", "abci-v100"), "x": ("3", "abci-v100")}, TAUGHT, "ABCI V100"))
+        self.assertIsNone(leave_out.parent_of("connectx-6-hdr.latency", VALUES, TAUGHT, "ABCI A100"))
+
+    def test_a_device_falls_back_to_its_kin_and_a_stack_to_other_stacks(self):
+        found = leave_out.relatives(SOURCE, "QDR pair", ["connectx-3-qdr.latency"])
+        others = [VALUES[f"{name}.latency"][0] for name in leave_out.kin_of(SOURCE, "connectx-3-qdr")]
+        self.assertIn(found["connectx-3-qdr.latency"], others)
+        self.assertEqual({"xeon-emeraldrapids"}, set(leave_out.kin_of(SOURCE, "xeon-emeraldrapids-vm")))
+        self.assertNotIn("aries.latency", leave_out.relatives(SOURCE, "Piz Daint", []))
+        self.assertIn(leave_out.relatives(SOURCE, "Piz Daint", ["mpi.cray-mpich.overhead"])["mpi.cray-mpich.overhead"], [value for name, (value, _) in VALUES.items() if re.fullmatch(r"mpi\.[\w-]+\.overhead", name)])
+        self.assertEqual("25 GB/s", leave_out.scaled("12.5 GB/s", VALUES, "connectx-4-edr", "connectx-6-hdr"))
+        self.assertEqual("2 us", leave_out.scaled("2 us", VALUES, "connectx-4-edr", "connectx-6-hdr"))
+
+    def test_an_entry_without_a_start_gets_its_parent_and_keeps_the_rest(self):
+        text = leave_out.reduced(SOURCE, "shipped-nccl-ampere", "ABCI A100", {"nccl.channel_start.ampere": "2 us", "nccl.base_time.ring.ll.ampere": "9 us"}, ["a.yaml"])
+        self.assertIn("  nccl.channel_start.ampere: {start: 2 us}\n", text)
+        self.assertIn("  nccl.base_time.ring.ll.ampere: {start: 6.6 us}\n", text)
+        self.assertTrue(text.endswith("parameters_before: [a.yaml]\n"))
+
+    def test_band_and_range_of_a_fit_are_taken_out(self):
+        text, moved = leave_out.fitted_lines('parameters:\n  model.fitted_hosts: {value: 1}\n  a.b: {value: 2, source: "fit \'x\' to 3 points"}\n  c: {value: 1, source: "table"}\n')
+        self.assertNotIn("model.", text)
+        self.assertEqual(["a.b"], moved)
+
+
+class Parts(unittest.TestCase):
+    def parts(self, name: str, body: str) -> list:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / f"{name}.txt"
+            path.write_text(f"# source: x\n{blind_logs.RAW}\n{body}")
+            return blind_logs.parts(path)
+
+    def test_tables_of_aiconfigurator_count_elements_and_milliseconds(self):
+        found = self.parts("aic-x", "framework,version,device,op_name,kernel_source,nccl_dtype,num_gpus,message_size,latency\n" + "T,2,D,all_gather,NCCL,half,4,512,0.01\nT,2,D,all_gather,NCCL,int8,4,1024,0.03\n")
+        self.assertEqual(["workload.benchmark=all_gather_perf", "workload.gpus=4"], found[0].settings)
+        self.assertEqual([1024], list(found[0].points))
+        self.assertAlmostEqual(2e-5, found[0].points[1024])
+
+    def test_lines_of_pico_that_are_not_modelled_are_left_out_and_all_gather_is_per_rank(self):
+        def line(collective, algorithm, nodes=4, gpu="no", note="null", mpi="OMPI"):
+            return f"t,0,{nodes},1,{collective},{mpi},{gpu},{note},{algorithm},int32,64,20,4000,0,0,0\n"
+        body = "header\n" + line("ALLGATHER", "ring_ompi") + line("ALLGATHER", "neighbor_ompi") + line("ALLREDUCE", "ring_over") + line("ALLREDUCE", "ring_ompi", gpu="yes")
+        body += line("ALLREDUCE", "ring_ompi", note="rail 4") + line("ALLREDUCE", "ring_ompi", mpi="customOMPI") + line("ALLREDUCE", "ring_ompi", nodes=2048) + line("GATHER", "default_ompi")
+        found = self.parts("pico-x", body)
+        self.assertEqual(1, len(found))
+        self.assertEqual({64: 4e-6}, found[0].points)
+        self.assertIn("workload.algorithm=ring", found[0].settings)
+
+    def test_runs_of_one_osu_table_become_their_median(self):
+        run = "# OSU MPI Allreduce Latency Test v5.8\n# Size\n4   {}\n8   5.0\n"
+        found = self.parts("v100-google-ce-4vm-x", run.format("1.0") + run.format("9.0") + run.format("2.0"))
+        self.assertEqual(1, len(found))
+        self.assertIn("\n4  2.0000\n8  5.0000\n", found[0].text)
+
+
+class Figures(unittest.TestCase):
+    def test_figures_of_points(self):
+        points = [compare.Point("l", "all_reduce_perf", hosts, 1.0, predicted, 0.9, 1.2) for hosts, predicted in ((1, 1.1), (2, 1.2), (4, 0.7))]
+        self.assertEqual(["3", "20.0 %", "28 %", "+10.0 %", "100 %"], compare.figures(points))
+        self.assertEqual(["NCCL in one host", "NCCL over hosts", "NCCL over hosts"], [compare.kind_of(p) for p in points])
+        self.assertEqual(["1", "2", "3-4", "3-4", "5+"], [compare.hosts_bucket(n) for n in (1, 2, 3, 4, 5)])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped values as they would be had one system never been measured.
+
+Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
+alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
+from explicit starts or parents. Values read off a log without a fit stay (systems.READ_OFF)."""
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import systems
+
+VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
+GENERATIONS = ("volta", "ampere", "hopper")
+# Values that a fit found are starts of a later one.
+ORDER = ("shipped-nccl-ampere", "shipped-nccl-network-ampere", "shipped-nccl-volta", "shipped-nccl-network-volta")
+
+
+def shipped_values(source: pathlib.Path) -> dict:
+    """Parameter to (value, calibration its source names or ""); devices' values are called DEVICE.FIELD."""
+    out = {}
+    for path in [*sorted((source / "models" / "params").glob("*.yaml")), *sorted((source / "models" / "catalogue").rglob("*.yaml"))]:
+        device = f"{path.stem}." if "catalogue" in path.parts else ""
+        for line in path.read_text().splitlines():
+            found = VALUE.match(line)
+            if found:
+                named = re.search(r"fit(?: of)? '?(?:calibration/)?([\w.-]+?)(?:\.yaml|'| to | beside)", found[3])
+                out[device + found[1]] = (found[2], named[1] if named else "")
+    return out
+
+
+def logs_of(calibration: pathlib.Path) -> list:
+    """Lines of a calibration's logs that published or own measurements are in, with the log's name."""
+    lines = calibration.read_text().splitlines()
+    return [(re.search(r"([\w.-]+)\.txt", line)[1], line) for line in lines if line.startswith("  - {file:") and ".txt" in line]
+
+
+def teachers(source: pathlib.Path) -> dict:
+    """Calibration to the systems it learnt from."""
+    out = {}
+    for path in (source / "calibration").glob("*.yaml"):
+        names = [name for name, _ in logs_of(path)]
+        out[path.stem] = {systems.system_of(name) for name in names if name != "host-and-peer-copies"}
+    return out
+
+
+def parent_of(name: str, values: dict, taught: dict, system: str, is_start: bool = False):
+    """The value this one falls back to: without its GPU generation, else another generation's; None where there is none.
+    A fit cannot start at 0."""
+    stem, _, last = name.rpartition(".")
+    if last not in GENERATIONS:
+        return None
+    candidates = [stem] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
+    off = systems.READ_OFF.get(system, ())
+    for candidate in candidates:
+        if is_start and candidate in values and float(values[candidate][0].split()[0]) == 0:
+            continue
+        if candidate in values and system not in taught.get(values[candidate][1], set()) and candidate not in off:
+            return values[candidate][0]
+    return None
+
+
+UNITS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 1e3, "MB": 1e6, "GB": 1e9, "MB/s": 1e6, "GB/s": 1e9, "Gb/s": 1e9 / 8}
+
+
+def amount(value: str) -> float:
+    number, _, unit = value.strip().partition(" ")
+    return float(number) * (UNITS[unit] if unit else 1)
+
+
+def kin_of(source: pathlib.Path, device: str) -> list:
+    """Devices of the same kind and of the same protocol or vendor; of a processor in a VM that processor."""
+    file = next((source / "models" / "catalogue").rglob(f"{device}.yaml"), None)
+    if file is None:
+        return []
+    if device.endswith("-vm"):
+        return [device.removesuffix("-vm")]
+    words = {path.stem: (re.search(r"attributes: \{(?:protocol|vendor): (\w+)", path.read_text()) or [None, path.stem])[1] for path in file.parent.glob("*.yaml")}
+    return [name for name, word in words.items() if word == words[device] and name != device]
+
+
+def scaled(value: str, values: dict, other: str, device: str) -> str:
+    """A rate in proportion to the port; everything else as it is."""
+    ports = [amount(values[f"{one}.rate"][0]) for one in (device, other) if f"{one}.rate" in values]
+    return f"{amount(value) * ports[0] / ports[1] / 1e9:.4g} GB/s" if len(ports) == 2 and value.endswith("B/s") else value
+
+
+def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
+    """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none."""
+    head, _, field = name.partition(".")
+    if head == "mpi":
+        stack, _, field = field.partition(".")
+        stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
+        names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
+    else:
+        names = [f"{device}.{field}" for device in kin_of(source, head)]
+    usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
+    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
+    return found[(len(found) - 1) // 2] if found else None
+
+
+def relatives(source: pathlib.Path, system: str, kept: list) -> dict:
+    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it."""
+    values, taught = shipped_values(source), teachers(source)
+    names = {*kept, *systems.READ_OFF.get(system, ())}
+    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) == {system}}
+    found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def parameters_file(name: str, values: dict) -> str:
+    lines = [f'  {key}: {{value: {value}, source: "parent, for want of the system that taught it"}}\n' for key, value in sorted(values.items())]
+    return f"schema: fabricast/parameters/1\nname: {name}\nparameters:" + ("\n" + "".join(lines) if lines else " {}\n")
+
+
+def reduced(source: pathlib.Path, calibration: str, system: str, starts: dict, before: list) -> str:
+    """The calibration without the system's logs; entries without a start of their own start at their parents."""
+    path = source / "calibration" / f"{calibration}.yaml"
+    dropped = {line for name, line in logs_of(path) if systems.system_of(name) == system}
+    out = []
+    for line in path.read_text().splitlines():
+        if line in dropped:
+            continue
+        entry = re.match(r"  ([\w.-]+): \{(.*)\}$", line)
+        if entry and "start:" not in entry[2] and entry[1] in starts:
+            rest = f", {entry[2]}" if entry[2] else ""
+            line = f"  {entry[1]}: {{start: {starts[entry[1]]}{rest}}}"
+        out.append(re.sub(r"(file|scenario): (?=data/|\.\./)", rf"\1: {source}/calibration/", line).replace("topology: ../", f"topology: {source}/"))
+    if before:
+        out.append(f"parameters_before: [{', '.join(map(str, before))}]")
+    return "\n".join(out) + "\n"
+
+
+def fitted_lines(text: str) -> tuple:
+    """A written parameter file without its band and range, which are of that fit, and the names the fit moved."""
+    lines = [line for line in text.splitlines() if not re.match(r"  model\.", line)]
+    return "\n".join(lines) + "\n", [re.match(r"  ([\w.-]+):", line)[1] for line in lines if "source: \"fit '" in line]
+
+
+def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
+    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest: they go."""
+    file, out = folder / f"{name}.yaml", folder / f"{name}.fitted.yaml"
+    while True:
+        file.write_text(text)
+        done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False)
+        absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr))
+        if not absent:
+            break
+        text = "".join(line for line in text.splitlines(keepends=True) if line.partition(":")[0].strip() not in absent)
+    if done.returncode != 0:
+        raise RuntimeError(f"{name}: exit {done.returncode}\n{done.stderr[:600]}")
+    return out.read_text()
+
+
+def fit_without(program: str, source: pathlib.Path, system: str) -> dict:
+    """Parameter files that make the shipped values forget a system, and which values were refitted, replaced or kept."""
+    values, taught = shipped_values(source), teachers(source)
+    learnt = {name: calibration for name, (_, calibration) in values.items() if system in taught.get(calibration, ())}
+    parents = {name: value for name in values for value in [parent_of(name, values, taught, system)] if value is not None}
+    starts = {name: value for name in values for value in [parent_of(name, values, taught, system, is_start=True)] if value is not None}
+    alone = {name for name, calibration in learnt.items() if taught[calibration] == {system}}
+    replaced = {name: parents[name] for name in learnt if name in parents}
+    kept = sorted(name for name in alone if name not in parents)
+    files = [("parents", parameters_file("parents", replaced))]
+    refitted = set()
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        before = [folder / "parents.yaml"]
+        before[0].write_text(files[0][1])
+        several = {calibration for calibration in learnt.values() if len(taught[calibration]) > 1}
+        for calibration in sorted(several, key=lambda one: (ORDER.index(one) if one in ORDER else len(ORDER), one)):
+            text, moved = fitted_lines(refit(program, folder, calibration, reduced(source, calibration, system, starts, before)))
+            files.append((calibration, text))
+            before.append(folder / f"{calibration}.before.yaml")
+            before[-1].write_text(text)
+            refitted.update(moved)
+    unmoved = sorted(name for name, calibration in learnt.items() if name not in alone and name not in refitted)
+    return {"files": files, "refitted": sorted(refitted), "parents": sorted(set(replaced) - refitted), "kept": kept + [name for name in unmoved if name not in parents]}

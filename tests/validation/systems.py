@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which published log belongs to which system (site, hosts and fabric), and what of a system is in the shipped values beside fits."""
+import re
+
+# System, names of its logs, its own calibrations (calibration/NAME.yaml).
+SYSTEMS = (
+    ("ABCI A100", r"a100-abci-", ("abci-a100", "mpi-abci-a100")),
+    ("ABCI V100", r"v100-abci-", ("abci-v100", "mpi-abci-v100")),
+    ("AWS p3dn", r"v100-aws-p3dn-|efa-aws-p3dn-", ("aws-p3dn", "mpi-aws-p3dn")),
+    ("AWS p4d", r"a100-aws-p4d-", ("aws-p4d",)),
+    ("Azure HBv3", r"hdr-azure-hbv3-", ("mpi-azure-hbv3",)),
+    ("Azure HDR loopback", r"hdr-azure-ib_write_bw-loopback", ("mpi-azure-hdr-loopback",)),
+    ("Azure NC24rs v3", r"v100-azure-nc24rsv3-", ("azure-nc24rs-v3",)),
+    ("Azure ND A100 v4", r"a100-azure-8gpu-", ("azure-nd-a100-v4",)),
+    ("Azure NDv2", r"v100-azure-2vm-|edr-azure-nd40-|v100-azure-(aks|ndv2)-", ("mpi-azure-ndv2",)),
+    ("A100 4 PCIe", r"a100-pcie-4gpu-1node", ("a100-pcie-gen3",)),
+    ("A100 PCIe pair, HDR across sockets", r"a100-pcie-2gpu-2node-hdr-", ("a100-pcie-hdr-sys-pair",)),
+    ("A100 host of a guide", r"a100-8gpu-1node-nvswitch-allreduce-32KiB", ("hgx-a100-guide",)),
+    ("A100 4-GPU host", r"a100-sxm4-4gpu-1node", ("hgx-a100-4gpu",)),
+    ("A100 pair of EESSI", r"a100-2gpu-1node-nv4-osu", ("mpi-hgx-a100-4gpu",)),
+    ("A100 80 GB host", r"a100-sxm4-80gb-8gpu-1node", ("hgx-a100-80gb",)),
+    ("ConnectX-4 pair", r"cx4-100g-", ("mpi-cx4-100g",)),
+    ("ConnectX-6 pair", r"hdr-cx6-", ("mpi-cx6-hdr",)),
+    ("DGX-1 of an issue", r"v100-sxm2-8gpu-1node", ("dgx-1-v100-pair",)),
+    ("gdrtest pair", r"gdrtest-", ("mpi-hgx-a100-4gpu",)),
+    ("Google A3 Mega", r"h100-gcp-a3mega-", ("google-a3-mega",)),
+    ("Google N1", r"tcp-google-n1v100-|v100-google-ce-", ("mpi-google-n1-v100",)),
+    ("H100 NDR", r"h100-16gpu-2node-ndr8-baremetal|h100-64gpu-8node-ndr8|h100-8gpu-1node-nvls", ("hgx-h100-ndr",)),
+    ("H100 XE9680", r"h100-hgx-16gpu-", ("hgx-h100-xe9680",)),
+    ("H200 VMs of ours", r"h200vm", ("h200-8gpu-vm",)),
+    ("Leonardo, inside a node", r"a100-leonardo-", ("leonardo",)),
+    ("Nimbix K80", r"fdr-nimbix-|k80-nimbix-", ("mpi-nimbix-k80",)),
+    ("OCI BM.GPU4.8, inside a host", r"a100-oci-bm-8gpu-1node", ("oci-bm-gpu4-8",)),
+    ("Piz Daint", r"p100-pizdaint-", ("mpi-pizdaint",)),
+    ("QDR pair", r"qdr40-cx3-", ("mpi-qdr-cx3",)),
+    ("V100 mlx5 pair", r"v100-mlx5-2node-", ("mpi-dgx-1-v100",)),
+    ("V100 behind a PCIe switch", r"v100-pcie-4gpu-1node", ("v100-pcie-switch-nccl2.4", "v100-pcie-switch-nccl2.8")),
+    ("V100 PCIe, 40 Gb/s RoCE", r"v100-pcie-2gpu-1node-shm|v100-pcie-4gpu-2node-roce40", ()),
+    # no calibration and no value, but a scenario or choice was made with these logs in view
+    ("A100 KVM", r"a100-16gpu-2vm-2xhdr", ()),
+    ("Azure NC96ads", r"a100-azure-nc96ads-", ()),
+    ("CoreWeave H100", r"h100-coreweave-", ()),
+    ("H100 PCIe", r"h100-pcie-2gpu", ()),
+    ("H100 class, 4 hosts", r"h100class-", ()),
+    ("H20 VMs", r"h20-4gpu-2vm", ()),
+    ("H200, 4 adapters", r"h200-16gpu-2node-cx7x4", ()),
+    # scenarios/blind: hosts or fabric that no fit has seen
+    ("Alps GH200", r"gh200-alps-", ()),
+    ("aiconfigurator A100", r"aic-a100", ()),
+    ("aiconfigurator B200", r"aic-b200", ()),
+    ("aiconfigurator GB200", r"aic-gb200", ()),
+    ("aiconfigurator H100", r"aic-h100_sxm-nccl", ()),
+    ("DGX-2", r"v100-dgx2-", ()),
+    ("H100 cluster01", r"h100-xxrjun-", ()),
+    ("H100 NDR, fault reported", r"h100-16gpu-2node-ndr8-lowperf", ()),
+    ("H100 RoCE VMs, fault reported", r"h100-24gpu-3vm-", ()),
+    ("Leonardo Booster", r"pico-leonardo-", ()),
+    ("LUMI-G", r"pico-lumi-", ()),
+    ("NDR200 pair, fault reported", r"ndr200-2node-", ()),
+    ("NIG V100", r"v100-sxm2-4gpu-2node-ib-alltoall", ()),
+    ("OCI A100, 2 hosts", r"a100-oci-bm-16gpu-|oci-a100-", ()),
+    ("Polaris, TCP", r"a100-polaris-.*-setup1-", ()),
+    ("Polaris, libfabric", r"a100-polaris-.*-setup[34]-", ()),
+    ("QDR pair, MTU 4096", r"qdr-mtu4096-", ()),
+    ("V100 without peer access", r"v100-sxm2-4gpu-1node-no-p2p", ()),
+)
+
+# Values read off a log of a system (no fit made them): leaving the system out does not take them away.
+READ_OFF = {
+    "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll"),
+    "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.payload_efficiency", "connectx-4-edr.store_and_forward", "connectx-4-edr.gpudirect_read_bandwidth", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.flow_bandwidth", "mpi.open-mpi-ofi.eager_limit"),
+    "AWS p4d": ("efa-100g-gdr.plugin_bandwidth",),
+    "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
+    "Azure ND A100 v4": ("cuda.launch_interval", "nccl.hop_time.tree.simple.nvlink.ampere"),
+    "Azure NDv2": ("virtualization.sr-iov.message_time",),
+    "A100 PCIe pair, HDR across sockets": ("nccl.hop_time.ring.ll.network_staged.ampere", "nccl.hop_time.ring.ll128.network_staged", "epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth"),
+    "A100 4-GPU host": ("cuda.launch_interval", "nccl.hop_time.tree.simple.nvlink.ampere"),
+    "A100 80 GB host": ("cuda.launch_interval", "nccl.hop_time.tree.simple.nvlink.ampere"),
+    "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
+    "ConnectX-4 pair": ("mpi.open-mpi-openib.staging_bandwidth", "mpi.open-mpi-openib.staging_gap", "mpi.tcp.flow_bandwidth"),
+    "ConnectX-6 pair": ("connectx-6-hdr.payload_efficiency",),
+    "gdrtest pair": ("epyc-milan.p2p_read_bandwidth", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth"),
+    "Google N1": ("ethernet-32g.connection_sustained_bandwidth", "ethernet-32g.latency", "mpi.tcp.flow_bandwidth"),
+    "H20 VMs": ("connectx-7-bond-2x200.payload_efficiency",),
+    "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128", "nccl.first_chunk.direct", "nccl.local_work.all_gather.ll", "nccl.local_work.all_gather.ll128", "nccl.local_work.all_gather.simple", "nccl.local_work.all_reduce.ll", "nccl.local_work.all_reduce.ll128", "nccl.local_work.all_reduce.simple"),
+    "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
+    "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
+    "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
+    "QDR pair": ("connectx-3-qdr.latency", "connectx-3-qdr.payload_efficiency"),
+    "V100 mlx5 pair": ("connectx-4-edr.gpudirect_read_bandwidth",),
+}
+
+
+def system_of(log: str) -> str:
+    """The system that a log belongs to, by the log's name without suffix."""
+    found = [name for name, pattern, _ in SYSTEMS if re.match(pattern, log)]
+    if len(found) != 1:
+        raise ValueError(f"{log}: {len(found)} systems ({', '.join(found)})")
+    return found[0]
+
+
+def own_calibrations(system: str) -> tuple:
+    return next(own for name, _, own in SYSTEMS if name == system)
