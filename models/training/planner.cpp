@@ -168,8 +168,9 @@ class TrainingPlanner : public Planner {
   [[nodiscard]] std::vector<Term> host_terms() const {
     const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
     // A profile was measured in the VM that the scenario describes.
-    const bool is_included = spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough;
-    auto terms = is_included ? std::vector<Term>{} : virtual_compute_terms(context_, gpu_, compute);
+    auto terms = virtual_compute_terms(context_, gpu_, compute);
+    if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
+      std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
     for (auto& term : neighbour_compute_terms(context_, compute)) terms.push_back(std::move(term));
     for (auto& term : core_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
     if (work_.launch.ps > 0) {

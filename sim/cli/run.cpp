@@ -40,8 +40,7 @@ int outcome(const Prediction& prediction) {
     }
   }
   if (drops > 0) say(fmt::format("fabricast: error: {} packets of lossless classes were dropped\n", drops));
-  if (unmeant > 0)
-    say(fmt::format("fabricast: error: {} packets were dropped in a priority without PFC\n", unmeant));
+  if (unmeant > 0) say(fmt::format("fabricast: error: {} packets were dropped in a priority without PFC\n", unmeant));
   if (!stopped.empty()) say(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped));
   if (was_interrupted()) return exit_interrupted;
   return drops + unmeant > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
@@ -88,6 +87,8 @@ int run(RunOptions options) {
   if (format == "text") {
     text = report::text(document);
     const auto is_asked = [&](const Row& row) {
+      // Rows of training are called "4 GPUs".
+      if (is_plain && row.label.starts_with(options.explain + " GPU")) return true;
       return is_label ? row.label == options.explain : explained && row.size == *explained;
     };
     bool is_found = options.explain.empty();

@@ -167,7 +167,8 @@ std::string pictures(const WorkloadPrediction& workload) {
   // One row of packets: its flows say more than a curve of one point.
   const bool is_traffic = family_of(workload.benchmark) == BenchmarkFamily::traffic && rows.size() == 1;
   const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-  const bool is_shared = family_of(workload.benchmark) == BenchmarkFamily::sharing;
+  const bool is_shared = family_of(workload.benchmark) == BenchmarkFamily::sharing ||
+                         family_of(workload.benchmark) == BenchmarkFamily::training;
   std::string out;
   // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
   if (rows.front()->label.empty() && !is_traffic) out += time_picture(rows);

@@ -224,7 +224,7 @@ std::string bottlenecks(const WorkloadPrediction& workload) {
   for_each_run(
       workload.rows, [](const Row& row) { return std::string_view(row.bottleneck); },
       [&](const Row& first, const Row& last) {
-        out += fmt::format("#   {} .. {}: {}\n", to_string(first.size), to_string(last.size),
+        out += fmt::format("#   {} .. {}: {}\n", row_name(first), row_name(last),
                            first.bottleneck.empty() ? "no transfer" : first.bottleneck);
       });
   return out;
