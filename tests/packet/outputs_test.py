@@ -63,6 +63,12 @@ class Outputs(unittest.TestCase):
         for port in self.fabric["ports"]:
             self.assertEqual(received[f"{port['port']} (priority {port['priority']})"], port["pauses_received"])
 
+    def test_frames_of_ports_add_up_and_every_pause_takes_one_at_least(self):
+        self.assertEqual(sum(port["pause_frames"] for port in self.fabric["ports"]), self.fabric["pause_frames"])
+        for port in self.fabric["ports"]:
+            self.assertGreaterEqual(port["pause_frames"], port["pauses_sent"], port["port"])
+        self.assertGreater(self.fabric["pause_frames"], self.fabric["pauses"])
+
     def test_flows_name_the_priority_they_used(self):
         self.assertEqual({flow["priority"] for flow in self.row["flows"]}, {3})
 
