@@ -101,7 +101,7 @@ void add_random_transport(Random& random, Case& out) {
   if (random.next(4) == 0) hca.packet_gap = 400_ns;
   if (random.next(4) == 0) hca.message_gap = 5_us;
   if (random.next(3) == 0) hca.receive_latency = 700_ns;
-  transport.dcqcn.enabled = random.next(2) == 0;
+  transport.congestion_control = random.next(2) == 0 ? "dcqcn" : "none";
   transport.ack_every = random.pick<std::uint32_t>({1, 4, 16, 16, 17});
   if (random.next(3) == 0) transport.window = {random.pick<std::int64_t>({50'000, 100'000, 400'000})};
 }
@@ -286,7 +286,7 @@ TEST_CASE("marks that do not depend on chance go in trains") {
   auto& config = given.cluster.config();
   config.classes[3].ecn = {true, 20_KiB, 20_KiB, 1};
   config.pfc.xoff = 64_KiB;
-  given.cluster.transport().dcqcn.enabled = false;
+  given.cluster.transport().congestion_control = "none";
   for (const std::size_t from : {1, 2})
     given.queue_pairs.push_back({given.cluster.hosts[from], given.cluster.hosts[0]});
   for (const std::uint32_t pair : {0U, 1U}) given.messages.push_back({QueuePairId{pair}, 16_MiB, Verb::write, {}, 0});
