@@ -89,6 +89,7 @@ class Maker {
     transport.cnp_class = settings_.cnp_priority;
     transport.window = input_.transport.window.value_or(Bytes{0});
     transport.out_of_order = input_.transport.routing != "ecmp";
+    transport.congestion_control = uses_dcqcn(settings_, input_.transport) ? "dcqcn" : "none";
     transport.dcqcn = dcqcn_config(type);
     config.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
     if (settings_.flow_control != FlowControl::pfc || is_simulator(settings_.preset)) config.pause_response = {};
@@ -98,7 +99,6 @@ class Maker {
   [[nodiscard]] packet::DcqcnConfig dcqcn_config(const std::string& type) const {
     packet::DcqcnConfig out;
     const auto made = dcqcn_settings(input_.topology, input_.parameters, type);
-    out.enabled = uses_dcqcn(settings_, input_.transport);
     out.cnp_interval = made.cnp_interval;
     out.alpha_interval = made.alpha_interval;
     out.decrease_interval = made.decrease_interval;

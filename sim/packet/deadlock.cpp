@@ -38,34 +38,18 @@ std::vector<PortClass> cycle_in(const std::map<std::uint32_t, std::vector<std::u
 }  // namespace
 
 // Egress queues of the peer with packets that came in from `port` in this class.
-std::vector<std::uint32_t> Simulation::Engine::waits_for(std::uint32_t port, int traffic_class) const {
+std::vector<std::uint32_t> Simulation::Engine::waits_for(const Port& port, int traffic_class) const {
   std::vector<std::uint32_t> out;
-  const std::uint32_t peer = ports[port].peer;
-  for (const auto sibling_id : network.nodes[ports[peer].node].ports) {
-    const std::uint32_t sibling = index(sibling_id);
+  const auto& peer = ports[port.peer];
+  const auto& memory = switches[peer.node];
+  for (const auto sibling : *memory.ports) {
     for (int lane = 0; lane < k_num_classes; ++lane) {
-      if (!ports[peer].has_credits && lane != traffic_class) continue;
-      if (holds_packets_of(sibling, lane, peer, traffic_class))
-        out.push_back(sibling * k_num_classes + static_cast<unsigned>(lane));
+      if (!peer.has_credits && lane != traffic_class) continue;
+      if (memory.holds_packets_of(ports[index(sibling)], lane, peer, traffic_class))
+        out.push_back(index(sibling) * k_num_classes + static_cast<unsigned>(lane));
     }
   }
   return out;
-}
-
-/// Whether a packet that came in by `ingress` in `in_class` waits in an egress queue.
-bool Simulation::Engine::holds_packets_of(std::uint32_t egress, int traffic_class, std::uint32_t ingress,
-                                          int in_class) const {
-  auto id = k_none;
-  if (ports[ingress].has_credits) {
-    const auto& memory = switches[ports[ingress].node];
-    const auto& lists = memory.inputs[traffic_class];
-    if (!lists.empty()) id = lists[std::size_t{ports[egress].local} * memory.num_ports + ports[ingress].local].head;
-    while (id != k_none && packets[id].ingress_class != in_class) id = packets[id].next;
-  } else if (!ports[egress].is_host) {
-    id = at(egress, traffic_class).queue.head;
-    while (id != k_none && packets[id].ingress != ingress) id = packets[id].next;
-  }
-  return id != k_none;
 }
 
 void Simulation::Engine::watch() {
@@ -91,10 +75,8 @@ void Simulation::Engine::find_deadlock(bool is_stalled) {
     const auto& state = ports[port];
     for (int number = 0; number < k_num_classes; ++number) {
       if (((state.queued | state.ready) >> number & 1) == 0) continue;
-      const bool is_paused = (state.paused >> number & 1) != 0;
-      const bool is_starved = state.has_credits && count(port, number).starved_since != k_never;
-      if ((is_paused || is_starved) && !ports[state.peer].is_host)
-        stuck[port * k_num_classes + static_cast<unsigned>(number)] = waits_for(port, number);
+      if ((state.is_paused(number) || state.is_starved(number)) && !ports[state.peer].is_host)
+        stuck[port * k_num_classes + static_cast<unsigned>(number)] = waits_for(state, number);
     }
   }
   for (bool has_changed = true; has_changed;) {

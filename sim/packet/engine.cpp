@@ -1,94 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Set-up of the engine's tables and its event loop.
 #include "packet/engine.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-
-#include "packet/headroom.hpp"
 
 namespace fabricast::packet {
 
-Simulation::Engine::Engine(const Network& given, Options wanted) : network(given), options(std::move(wanted)) {
-  FABRICAST_ASSERT(network.ports.size() * k_num_classes < (1U << 28), "{} ports are too many", network.ports.size());
-  const std::size_t num_ports = network.ports.size();
-  direct_link.flow_control = FlowControl::none;
-  for (auto& traffic_class : direct_link.classes) traffic_class.lossless = true;
-  ports.resize(num_ports);
-  switches.resize(network.nodes.size());
-  link_configs.resize(num_ports);
-  adaptive_grade = k_adaptive_grade_frames * largest_frame(network).value;
-  receive_queues.resize(num_ports);
-  for (std::uint32_t port = 0; port < num_ports; ++port) set_up_port(port);
-  set_up_buffers();
+Simulation::Engine::Engine(const Network& given, Options wanted) : Core(given, std::move(wanted)) {
   sampled_bytes.resize(options.sampled_queues.size());
   if (options.shortcuts) trains.enable();
-}
-
-void Simulation::Engine::set_up_port(std::uint32_t port) {
-  const auto& given = network.ports[port];
-  auto& state = ports[port];
-  state.node = index(given.node);
-  state.peer = index(given.peer);
-  state.delay = given.delay.ps;
-  state.ps_per_byte = 1e12 / given.rate.bytes_per_s;
-  const auto& node = network.nodes[state.node];
-  const auto& other = network.nodes[index(network.ports[state.peer].node)];
-  state.is_host = node.kind == NodeKind::host;
-  const auto& ruling = state.is_host ? other : node;
-  link_configs[port] = ruling.kind == NodeKind::host ? &direct_link : &network.switch_configs[ruling.config];
-  const auto& config = *link_configs[port];
-  for (unsigned number = 0; number < k_num_classes; ++number)
-    if (config.classes[number].lossless && config.flow_control != FlowControl::none)
-      state.lossless = static_cast<std::uint8_t>(state.lossless | 1U << number);
-  state.has_credits = config.flow_control == FlowControl::credits;
-  state.alpha = config.pfc.alpha;
-  if (config.pfc.alpha_reference_rate.bytes_per_s > 0) {
-    const double doublings = std::log2(given.rate.bytes_per_s / config.pfc.alpha_reference_rate.bytes_per_s);
-    state.alpha = std::min(1.0, config.pfc.alpha * std::exp2(std::max(0.0, std::floor(doublings + 1e-9))));
-  }
-  state.cuts_through = !state.is_host && config.cut_through;
-}
-
-void Simulation::Engine::set_up_buffers() {
-  for (std::uint32_t node = 0; node < network.nodes.size(); ++node) {
-    if (network.nodes[node].kind == NodeKind::host) continue;
-    auto& state = switches[node];
-    state.config = &network.switch_configs[network.nodes[node].config];
-    state.num_ports = static_cast<std::uint32_t>(network.nodes[node].ports.size());
-    state.pool = state.config->buffer.value;
-  }
-  for (const auto& node : network.nodes)
-    for (std::uint32_t local = 0; local < node.ports.size(); ++local) ports[index(node.ports[local])].local = local;
-  for (std::uint32_t port = 0; port < ports.size(); ++port) {
-    if (ports[port].is_host) continue;
-    const std::int64_t per_class = headroom_of(network, PortId{port}).value + config_of(port).reserved.value;
-    switches[ports[port].node].pool -= std::popcount(ports[port].lossless) * per_class;
-  }
-  for (auto& state : switches) {
-    if (state.config == nullptr) continue;
-    if (state.config->pool) state.pool = std::min(state.pool, state.config->pool->value);
-    state.pool = std::max<std::int64_t>(state.pool, 0);
-  }
-}
-
-// Makes the tables of a class when the first queue pair uses it.
-void Simulation::Engine::use_class(int traffic_class) {
-  if (is_used(traffic_class)) return;
-  const auto number = static_cast<std::size_t>(traffic_class);
-  classes[number].resize(ports.size());
-  counters[number].resize(ports.size());
-  if (std::ranges::any_of(ports, [](const PortState& port) { return port.has_credits; }))
-    credits[number].resize(ports.size());
-  for (std::uint32_t port = 0; port < ports.size(); ++port) {
-    if ((ports[port].lossless >> traffic_class & 1) == 0) continue;
-    at(port, traffic_class).headroom = headroom_of(network, PortId{port}).value;
-    if (!ports[port].has_credits) continue;
-    auto& lane = lane_of(port, traffic_class);
-    lane.limit = static_cast<std::uint32_t>(config_of(port).credits.lane_buffer.value / k_credit_block);
-    lane.granted = lane.limit;
-  }
 }
 
 // Sampling and the search for deadlocks end with the last message and begin again with the next one.
@@ -113,7 +33,7 @@ bool Simulation::Engine::moves_clock(Event event) const {
   if (event.kind() != EventKind::port_ready)
     return event.kind() <= EventKind::input_free || event.kind() == EventKind::message_done ||
            event.kind() == EventKind::timer;
-  return has_to_send(event.id());
+  return ports[event.id()].has_to_send();
 }
 
 StopReason Simulation::Engine::run(Time until) {
@@ -159,7 +79,7 @@ void Simulation::Engine::fetch_ahead() const {
   if (next.kind() == EventKind::packet_arrival) {
     packet = ports[next.id()].wire.head;
   } else if (next.kind() == EventKind::port_ready && ports[next.id()].queued != 0) {
-    packet = at(next.id(), std::countr_zero(ports[next.id()].queued)).queue.head;
+    packet = ports[next.id()].at(std::countr_zero(ports[next.id()].queued)).queue.head;
   }
   if (packet != k_none) __builtin_prefetch(&packets[packet]);
 }
@@ -167,24 +87,24 @@ void Simulation::Engine::fetch_ahead() const {
 void Simulation::Engine::handle(Event event) {
   switch (event.kind()) {
     case EventKind::packet_arrival:
-      on_packet_arrival(event.id());
+      ports[event.id()].on_packet_arrival();
       return;
     case EventKind::port_ready:
       if (ports[event.id()].wake_at != event.time) return;
       ports[event.id()].wake_at = k_never;
-      if (is_anything_under_way() || has_to_send(event.id())) kick(event.id());
+      if (is_anything_under_way() || ports[event.id()].has_to_send()) ports[event.id()].kick();
       return;
     case EventKind::pause_arrival:
-      on_pause_arrival(event.id());
+      ports[event.id()].on_pause_arrival();
       return;
     case EventKind::receive_done:
-      on_receive_done(event.id());
+      hca_of(event.id()).on_receive_done();
       return;
     case EventKind::input_free:
-      on_input_free(event.id());
+      switches[ports[event.id()].node].on_input_free(ports[event.id()]);
       return;
     case EventKind::pace:
-      on_pace(event.id());
+      hca_of(queue_pairs[event.id()].source).on_pace(event.id());
       return;
     case EventKind::credit_due:
     case EventKind::pause_expiry:
@@ -200,28 +120,28 @@ void Simulation::Engine::handle(Event event) {
 }
 
 void Simulation::Engine::handle_rare(Event event) {
-  const std::uint32_t port = event.id() / k_num_classes;
+  const auto port = [&]() -> Port& { return ports[event.id() / k_num_classes]; };
   const int traffic_class = static_cast<int>(event.id() % k_num_classes);
   const auto kind = event.kind();
   if (kind == EventKind::sample || kind == EventKind::watch || kind == EventKind::pause_refresh) --idle_events;
   switch (kind) {
     case EventKind::credit_due:
-      send_credit(port, traffic_class);
+      port().send_credit(traffic_class);
       return;
     case EventKind::pause_expiry:
-      on_pause_expiry(port, traffic_class);
+      port().on_pause_expiry(traffic_class);
       return;
     case EventKind::pause_refresh:
-      on_pause_refresh(port, traffic_class);
+      port().on_pause_refresh(traffic_class);
       return;
     case EventKind::message_done:
-      on_message_done(event.id());
+      hca_of(queue_pairs[messages[event.id()].queue_pair].destination).on_message_done(event.id());
       return;
     case EventKind::timer:
       on_timer(event.id());
       return;
     case EventKind::timeout:
-      on_timeout(event.id());
+      hca_of(queue_pairs[event.id()].source).on_timeout(event.id());
       return;
     case EventKind::sample:
       take_sample();
@@ -248,16 +168,16 @@ void Simulation::Engine::take_sample() {
   for (std::size_t i = 0; i < options.sampled_queues.size() && queue_samples.size() < options.max_samples; ++i) {
     const auto& where = options.sampled_queues[i];
     if (!is_used(where.traffic_class)) continue;
-    const auto sent = at(index(where.port), where.traffic_class).sent_bytes;
-    const auto& queue = at(index(where.port), where.traffic_class);
-    queue_samples.push_back({Duration{now}, where, Bytes{queue.queue_bytes}, rate(sent - sampled_bytes[i])});
-    sampled_bytes[i] = sent;
+    const auto& queue = ports[index(where.port)].at(where.traffic_class);
+    queue_samples.push_back(
+        {Duration{now}, where, Bytes{queue.queue_bytes}, rate(queue.sent_bytes - sampled_bytes[i])});
+    sampled_bytes[i] = queue.sent_bytes;
   }
   for (std::uint32_t id = 0; options.sample_flows && id < queue_pairs.size(); ++id) {
     if (flow_samples.size() >= options.max_samples) break;
     auto& state = queue_pairs[id];
     flow_samples.push_back(
-        {Duration{now}, QueuePairId{id}, rate(state.delivered - state.sampled), Bandwidth{state.machine.rate}});
+        {Duration{now}, QueuePairId{id}, rate(state.delivered - state.sampled), Bandwidth{state.control->rate()}});
     state.sampled = state.delivered;
   }
   is_sampling = events.size() > idle_events;

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "base/assert.hpp"
+#include "packet/congestion.hpp"
 #include "packet/headroom.hpp"
 #include "packet/time_range.hpp"
 
@@ -82,10 +83,15 @@ void check_hca_config(const HcaConfig& config, Diagnostics& out) {
   };
   const auto& transport = config.transport;
   if (transport.mtu.value < 1) error("the MTU is not positive", "256 B to 4096 B");
+  const auto controls = congestion_control_names();
+  if (std::ranges::find(controls, transport.congestion_control) == controls.end())
+    error(fmt::format("there is no congestion control '{}'", transport.congestion_control),
+          fmt::format("one of: {}", fmt::join(controls, ", ")));
   const auto& dcqcn = transport.dcqcn;
-  if (dcqcn.enabled && (dcqcn.alpha_interval.ps < 1 || dcqcn.decrease_interval.ps < 1 || dcqcn.increase_timer.ps < 1))
+  const bool has_dcqcn = transport.congestion_control == "dcqcn";
+  if (has_dcqcn && (dcqcn.alpha_interval.ps < 1 || dcqcn.decrease_interval.ps < 1 || dcqcn.increase_timer.ps < 1))
     error("a timer of DCQCN is not positive", "alpha_interval, decrease_interval and increase_timer are at least 1 ps");
-  if (dcqcn.enabled && !(dcqcn.minimum >= k_least_rate))
+  if (has_dcqcn && !(dcqcn.minimum >= k_least_rate))
     error("the minimum rate of DCQCN is below 1 kB/s", "give a rate from 1 kB/s on");
   check_steps(
       {dcqcn.cnp_interval, dcqcn.alpha_interval, dcqcn.decrease_interval, dcqcn.increase_timer, transport.timeout,

@@ -36,7 +36,7 @@ struct Node {
 };
 
 /// One end of a link. Both ends of a link have the same rate and delay.
-struct Port {
+struct LinkEnd {
   NodeId node{};
   PortId peer{};
   Bandwidth rate;  ///< data rate after line coding
@@ -72,7 +72,7 @@ struct Network {
   std::vector<SwitchConfig> switch_configs;
   std::vector<HcaConfig> hca_configs;
   std::vector<Node> nodes;
-  std::vector<Port> ports;
+  std::vector<LinkEnd> ports;
   Routing routing;
 
   NodeId add_switch(std::string name, std::uint32_t config = 0);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "packet/engine.hpp"
+#include "packet/core.hpp"
 
 namespace fabricast::packet {
 
@@ -15,167 +15,139 @@ std::uint8_t without(std::uint8_t mask, int bit) { return static_cast<std::uint8
 
 }  // namespace
 
-// The egress queue with the most bytes that came in by `port`: `egress`, where the packet that tripped the threshold
-// goes, when that is at least half as long as the longest, else by the first packets of each queue.
-std::uint32_t Simulation::Engine::congested_egress(std::uint32_t port, int traffic_class, std::uint32_t egress) const {
-  constexpr int k_packets_looked_at = 32;
-  const auto& siblings = network.nodes[ports[port].node].ports;
-  const std::int64_t enough = 2 * at(egress, traffic_class).queue_bytes;
-  const auto is_longer = [&](PortId id) { return at(index(id), traffic_class).queue_bytes > enough; };
-  if (std::ranges::none_of(siblings, is_longer)) return egress;
-  std::int64_t most = 0;
-  for (const auto sibling : siblings) {
-    std::int64_t bytes = 0;
-    int looked_at = 0;
-    for (auto id = at(index(sibling), traffic_class).queue.head; id != k_none && looked_at < k_packets_looked_at;
-         id = packets[id].next, ++looked_at)
-      if (packets[id].ingress == port) bytes += packets[id].frame;
-    if (bytes <= most) continue;
-    most = bytes;
-    egress = index(sibling);
-  }
-  return egress;
-}
-
 // `egress`: the port that the packet which tripped the threshold wants to leave by; none at a host.
-void Simulation::Engine::decide_xoff(std::uint32_t port, int traffic_class, std::uint32_t egress) {
-  auto& state = ports[port];
-  auto& entry = at(port, traffic_class);
-  state.xoff = with(state.xoff, traffic_class);
+void Port::decide_xoff(int traffic_class, std::uint32_t egress) {
+  auto& entry = at(traffic_class);
+  xoff = with(xoff, traffic_class);
   entry.at_xoff = entry.ingress;
-  if (egress != k_none) egress = congested_egress(port, traffic_class, egress);
-  entry.cause = egress == k_none ? port : egress;
-  const bool is_relayed = egress != k_none && (ports[egress].paused >> traffic_class & 1) != 0;
-  entry.cause_root = is_relayed ? at(egress, traffic_class).root : entry.cause;
-  ++count(port, traffic_class).pauses_sent;
-  tell_pause_state(port, traffic_class);
-  const auto& pfc = config_of(port).pfc;
-  if (pfc.pause_quanta == 0 || (state.refreshing >> traffic_class & 1) != 0) return;
-  state.refreshing = with(state.refreshing, traffic_class);
-  const Time interval = pfc.refresh_interval.ps > 0 ? pfc.refresh_interval.ps : pause_time(port) / 2;
-  ++idle_events;
-  events.push(now + interval, EventKind::pause_refresh, port * k_num_classes + static_cast<unsigned>(traffic_class));
+  if (egress != k_none) egress = core->switches[node].congested_egress(*this, traffic_class, egress);
+  entry.cause = egress == k_none ? port_id : egress;
+  const bool is_relayed = egress != k_none && core->ports[egress].is_paused(traffic_class);
+  entry.cause_root = is_relayed ? core->ports[egress].at(traffic_class).root : entry.cause;
+  ++count(traffic_class).pauses_sent;
+  tell_pause_state(traffic_class);
+  if (config().pfc.pause_quanta > 0 && (refreshing >> traffic_class & 1) == 0) plan_refresh(traffic_class);
 }
 
-void Simulation::Engine::decide_xon(std::uint32_t port, int traffic_class) {
-  ports[port].xoff = without(ports[port].xoff, traffic_class);
-  tell_pause_state(port, traffic_class);
+void Port::plan_refresh(int traffic_class) {
+  refreshing = with(refreshing, traffic_class);
+  const auto& pfc = config().pfc;
+  const Time interval = pfc.refresh_interval.ps > 0 ? pfc.refresh_interval.ps : pause_time() / 2;
+  ++core->idle_events;
+  core->events.push(core->now + interval, EventKind::pause_refresh, event_id(traffic_class));
 }
 
-void Simulation::Engine::tell_pause_state(std::uint32_t port, int traffic_class) {
-  auto& state = ports[port];
-  state.pause_due = with(state.pause_due, traffic_class);
-  if (!config_of(port).pfc.is_pause_out_of_band) {
-    kick(port);
+void Port::decide_xon(int traffic_class) {
+  xoff = without(xoff, traffic_class);
+  tell_pause_state(traffic_class);
+}
+
+void Port::tell_pause_state(int traffic_class) {
+  pause_due = with(pause_due, traffic_class);
+  if (!config().pfc.is_pause_out_of_band) {
+    kick();
     return;
   }
-  const std::uint32_t id = make_pause_frame(port);
-  auto& wire = ports[state.peer].pause_wire;
-  packets[id].time = now + state.delay + pause_response_of(state.peer);
-  if (wire.head == k_none) events.push(packets[id].time, EventKind::pause_arrival, state.peer);
-  append(wire, id);
+  const std::uint32_t id = make_pause_frame();
+  auto& line = core->ports[peer].pause_wire;
+  core->packets[id].time = core->now + delay + core->ports[peer].pause_response();
+  if (line.head == k_none) core->events.push(core->packets[id].time, EventKind::pause_arrival, peer);
+  core->packets.append(line, id);
 }
 
-std::uint32_t Simulation::Engine::make_pause_frame(std::uint32_t port) {
-  auto& state = ports[port];
-  const std::uint32_t id = take_packet();
-  auto& packet = packets[id];
+std::uint32_t Port::make_pause_frame() {
+  const std::uint32_t id = core->packets.take();
+  auto& packet = core->packets[id];
   packet.kind = PacketKind::pause;
-  packet.queue_pair = state.pause_due;
-  packet.number = state.pause_due & state.xoff;
-  for (unsigned rest = state.pause_due; rest != 0; rest &= rest - 1) ++count(port, std::countr_zero(rest)).pause_frames;
-  state.pause_due = 0;
+  packet.queue_pair = pause_due;
+  packet.number = pause_due & xoff;
+  for (unsigned rest = pause_due; rest != 0; rest &= rest - 1) ++count(std::countr_zero(rest)).pause_frames;
+  pause_due = 0;
   return id;
 }
 
-Time Simulation::Engine::pause_response_of(std::uint32_t port) const {
-  return ports[port].is_host ? hca_of(port).pause_response.ps : config_of(port).pfc.pause_response.ps;
+Time Port::pause_response() const { return is_host ? hca_config().pause_response.ps : config().pfc.pause_response.ps; }
+
+// What the quanta of a PAUSE frame mean on this link.
+Time Port::pause_time() const { return wire_time(config().pfc.pause_quanta * 64); }
+
+// Whether the timers of PAUSE frames run on over many pauses, each begun and ended by XOFF and XON. They bound a train
+// then, and disturb when they act.
+bool Port::has_slow_pause_timers() const {
+  constexpr Time slow = 20'000'000;
+  return pause_time() > slow;
 }
 
-/// What the quanta of a PAUSE frame mean on this link.
-Time Simulation::Engine::pause_time(std::uint32_t port) const {
-  return wire_time(ports[port], config_of(port).pfc.pause_quanta * 64);
-}
-
-void Simulation::Engine::on_pause_arrival(std::uint32_t port) {
-  auto& wire = ports[port].pause_wire;
-  const std::uint32_t id = take_first(wire);
-  if (wire.head != k_none) events.push(packets[wire.head].time, EventKind::pause_arrival, port);
-  const Packet packet = packets[id];
-  give_back(id);
+void Port::on_pause_arrival() {
+  const std::uint32_t id = core->packets.take_first(pause_wire);
+  if (pause_wire.head != k_none)
+    core->events.push(core->packets[pause_wire.head].time, EventKind::pause_arrival, port_id);
+  const Packet packet = core->packets[id];
+  core->packets.give_back(id);
   if (packet.kind == PacketKind::credit) {
-    on_credit_arrival(port, packet);
+    on_credit_arrival(packet);
     return;
   }
   for (unsigned rest = packet.queue_pair; rest != 0; rest &= rest - 1) {
     const int number = std::countr_zero(rest);
     if ((packet.number >> number & 1) != 0) {
-      pause_class(port, number);
+      pause_class(number);
     } else {
-      resume_class(port, number);
+      resume_class(number);
     }
   }
 }
 
-void Simulation::Engine::pause_class(std::uint32_t port, int traffic_class) {
-  auto& state = ports[port];
-  auto& entry = at(port, traffic_class);
-  if ((state.paused >> traffic_class & 1) == 0) {
-    state.paused = with(state.paused, traffic_class);
-    entry.paused_since = now;
-    const auto& peer = at(state.peer, traffic_class);
-    entry.root = peer.cause_root;
-    auto& seldom = count(port, traffic_class);
+void Port::pause_class(int traffic_class) {
+  auto& entry = at(traffic_class);
+  if (!is_paused(traffic_class)) {
+    paused = with(paused, traffic_class);
+    entry.paused_since = core->now;
+    const auto& other = core->ports[peer].at(traffic_class);
+    entry.root = other.cause_root;
+    auto& seldom = count(traffic_class);
     ++seldom.pauses_received;
-    seldom.first_paused = std::min(seldom.first_paused, now);
-    count_pause_cause(port, traffic_class, peer.cause, peer.cause_root);
+    seldom.first_paused = std::min(seldom.first_paused, core->now);
+    core->count_pause_cause(*this, traffic_class, other.cause, other.cause_root);
   }
-  if (config_of(port).pfc.pause_quanta == 0) return;
-  count(port, traffic_class).paused_until = now + pause_time(port);
-  if ((state.expiring >> traffic_class & 1) != 0) return;
-  state.expiring = with(state.expiring, traffic_class);
-  events.push(now + pause_time(port), EventKind::pause_expiry,
-              port * k_num_classes + static_cast<unsigned>(traffic_class));
+  if (config().pfc.pause_quanta == 0) return;
+  count(traffic_class).paused_until = core->now + pause_time();
+  if ((expiring >> traffic_class & 1) != 0) return;
+  expiring = with(expiring, traffic_class);
+  core->events.push(core->now + pause_time(), EventKind::pause_expiry, event_id(traffic_class));
 }
 
-void Simulation::Engine::resume_class(std::uint32_t port, int traffic_class) {
-  auto& state = ports[port];
-  if ((state.paused >> traffic_class & 1) == 0) return;
-  state.paused = without(state.paused, traffic_class);
-  auto& entry = at(port, traffic_class);
-  auto& seldom = count(port, traffic_class);
-  seldom.paused += now - entry.paused_since;
-  seldom.last_paused = now;
-  record_pause(port, traffic_class, entry.root, entry.paused_since);
+void Port::resume_class(int traffic_class) {
+  if (!is_paused(traffic_class)) return;
+  paused = without(paused, traffic_class);
+  auto& entry = at(traffic_class);
+  auto& seldom = count(traffic_class);
+  seldom.paused += core->now - entry.paused_since;
+  seldom.last_paused = core->now;
+  core->record_pause(*this, traffic_class, entry.root, entry.paused_since);
   entry.paused_since = k_never;
-  if (((state.queued | state.ready) >> traffic_class & 1) != 0) kick(port);
+  if (((queued | ready) >> traffic_class & 1) != 0) kick();
 }
 
-void Simulation::Engine::on_pause_expiry(std::uint32_t port, int traffic_class) {
-  auto& state = ports[port];
-  state.expiring = without(state.expiring, traffic_class);
-  if ((state.paused >> traffic_class & 1) == 0) return;
-  const Time until = count(port, traffic_class).paused_until;
-  if (now >= until) {
-    if (has_slow_pause_timers(port)) trains.disturb();
-    resume_class(port, traffic_class);
+void Port::on_pause_expiry(int traffic_class) {
+  expiring = without(expiring, traffic_class);
+  if (!is_paused(traffic_class)) return;
+  const Time until = count(traffic_class).paused_until;
+  if (core->now >= until) {
+    if (has_slow_pause_timers()) core->trains.disturb();
+    resume_class(traffic_class);
     return;
   }
-  state.expiring = with(state.expiring, traffic_class);
-  events.push(until, EventKind::pause_expiry, port * k_num_classes + static_cast<unsigned>(traffic_class));
+  expiring = with(expiring, traffic_class);
+  core->events.push(until, EventKind::pause_expiry, event_id(traffic_class));
 }
 
-void Simulation::Engine::on_pause_refresh(std::uint32_t port, int traffic_class) {
-  auto& state = ports[port];
-  state.refreshing = without(state.refreshing, traffic_class);
-  if ((state.xoff >> traffic_class & 1) == 0) return;
-  state.refreshing = with(state.refreshing, traffic_class);
-  if (has_slow_pause_timers(port)) trains.disturb();
-  tell_pause_state(port, traffic_class);
-  const auto& pfc = config_of(port).pfc;
-  const Time interval = pfc.refresh_interval.ps > 0 ? pfc.refresh_interval.ps : pause_time(port) / 2;
-  ++idle_events;
-  events.push(now + interval, EventKind::pause_refresh, port * k_num_classes + static_cast<unsigned>(traffic_class));
+void Port::on_pause_refresh(int traffic_class) {
+  refreshing = without(refreshing, traffic_class);
+  if (!is_xoff(traffic_class)) return;
+  if (has_slow_pause_timers()) core->trains.disturb();
+  tell_pause_state(traffic_class);
+  plan_refresh(traffic_class);
 }
 
 }  // namespace fabricast::packet

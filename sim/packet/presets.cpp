@@ -63,7 +63,6 @@ SwitchConfig infiniband_switch() {
 // ConnectX-4 and later [DOC-2790; the DOCA page; time and byte reset, AI and HAI are R].
 DcqcnConfig connectx_dcqcn() {
   DcqcnConfig dcqcn;
-  dcqcn.enabled = true;
   dcqcn.cnp_interval = 4_us;
   dcqcn.alpha_interval = 1_us;
   dcqcn.decrease_interval = 4_us;
@@ -81,7 +80,6 @@ DcqcnConfig connectx_dcqcn() {
 // HPCC ns-3, config and rdma-hw.cc: every mark is echoed, one recovery step, no byte counter.
 DcqcnConfig hpcc_dcqcn() {
   DcqcnConfig dcqcn;
-  dcqcn.enabled = true;
   dcqcn.cnp_interval = {};
   dcqcn.alpha_interval = 1_us;
   dcqcn.decrease_interval = 4_us;
@@ -110,6 +108,7 @@ std::vector<std::string> switch_preset_names() { return {"htsim-like", "hpcc-ns3
 std::optional<TransportConfig> transport_preset(std::string_view name) {
   TransportConfig transport;
   if (name == "rocev2") {
+    transport.congestion_control = "dcqcn";
     transport.dcqcn = connectx_dcqcn();
   } else if (name == "infiniband") {
     // LRH 8, BTH 12, ICRC 4, VCRC 2, and 4 B of packet delimiters on the wire.
@@ -131,6 +130,7 @@ std::optional<TransportConfig> transport_preset(std::string_view name) {
     transport.ack = 60_B;
     transport.ack_every = 1;
     transport.ack_class = 6;
+    transport.congestion_control = "dcqcn";
     transport.dcqcn = hpcc_dcqcn();
   } else {
     return std::nullopt;

@@ -2,96 +2,93 @@
 // A packet at its host: the receive buffer of a slow host, packet order, acknowledgements, CNPs, completions.
 #include <algorithm>
 
-#include "packet/engine.hpp"
+#include "packet/core.hpp"
 
 namespace fabricast::packet {
 
-void Simulation::Engine::arrive_at_host(std::uint32_t port, std::uint32_t id) {
-  auto& packet = packets[id];
+void Hca::arrive(std::uint32_t id) {
+  auto& here = port();
+  auto& packet = core->packets[id];
   packet.counted = packet.frame;
-  auto& queue = receive_queues[port];
-  const bool is_lossless = (ports[port].lossless >> packet.traffic_class & 1) != 0;
-  if (!passes_stages(port, packet) || (queue.head == k_none && (packet.time = end_of_receipt(port, packet)) <= now)) {
-    if (ports[port].has_credits && is_lossless) {
-      receive_credited(port, id);
-      release_credited(port, packet.traffic_class, packet.frame);
+  const bool has_credits = here.has_credits && here.is_lossless(packet.traffic_class);
+  if (!passes_stages(packet) || (receiving.head == k_none && (packet.time = end_of_receipt(packet)) <= core->now)) {
+    if (has_credits) {
+      here.receive_credited(id);
+      here.release_credited(packet.traffic_class, packet.frame);
     }
-    process(port, id);
+    process(id);
     return;
   }
-  if (ports[port].has_credits && is_lossless) {
-    receive_credited(port, id);
-  } else if (!take_receive_buffer(port, packet)) {
-    drop(port, id);
+  if (has_credits) {
+    here.receive_credited(id);
+  } else if (!take_receive_buffer(packet)) {
+    here.drop(id);
     return;
   }
-  if (queue.head == k_none) events.push(packets[id].time, EventKind::receive_done, port);
-  append(queue, id);
+  if (receiving.head == k_none) core->events.push(core->packets[id].time, EventKind::receive_done, port_id);
+  core->packets.append(receiving, id);
 }
 
 // Whether the packet has to wait for its host. What answers data does not, but by the rate of the whole port.
-bool Simulation::Engine::passes_stages(std::uint32_t port, const Packet& packet) const {
-  const bool is_lossless = (ports[port].lossless >> packet.traffic_class & 1) != 0;
-  if (is_lossless && hca_of(port).receive_rate.bytes_per_s > 0) return true;
-  return packet.kind == PacketKind::data && host_paths[messages[packet.message].path].receiving > 0;
+bool Hca::passes_stages(const Packet& packet) const {
+  if (config->receive_rate.bytes_per_s > 0 && port().is_lossless(packet.traffic_class)) return true;
+  return packet.kind == PacketKind::data && core->stages.paths[core->messages[packet.message].path].receiving > 0;
 }
 
 // When the packet, first in its port's queue, is in memory.
-Time Simulation::Engine::end_of_receipt(std::uint32_t port, const Packet& packet) {
-  Time end = now;
-  const double rate = hca_of(port).receive_rate.bytes_per_s;
-  if (rate > 0 && (ports[port].lossless >> packet.traffic_class & 1) != 0)
-    end += static_cast<Time>(packet.frame * 1e12 / rate);
+Time Hca::end_of_receipt(const Packet& packet) {
+  Time end = core->now;
+  const double rate = config->receive_rate.bytes_per_s;
+  if (rate > 0 && port().is_lossless(packet.traffic_class)) end += static_cast<Time>(packet.frame * 1e12 / rate);
   if (packet.kind != PacketKind::data) return end;
-  const auto& path = host_paths[messages[packet.message].path];
-  const auto payload = packet.frame - transport_of(queue_pairs[packet.queue_pair].source).header.value;
-  return std::max(end,
-                  pass_stages(path.first + path.sending, path.receiving, static_cast<double>(payload), k_long_ago));
+  const auto& path = core->stages.paths[core->messages[packet.message].path];
+  const auto payload = packet.frame - core->transport_of(core->queue_pairs[packet.queue_pair].source).header.value;
+  return std::max(end, core->stages.pass(path.first + path.sending, path.receiving, static_cast<double>(payload),
+                                         k_long_ago, core->now));
 }
 
 // Ethernet: false when the buffer is full. The peer is told to stop in time when the class is lossless.
-bool Simulation::Engine::take_receive_buffer(std::uint32_t port, const Packet& packet) {
+bool Hca::take_receive_buffer(const Packet& packet) {
   const int number = packet.traffic_class;
-  const std::int64_t buffer = hca_of(port).receive_buffer.value;
-  auto& entry = at(port, number);
+  const std::int64_t buffer = config->receive_buffer.value;
+  auto& entry = port().at(number);
   if (entry.ingress + packet.frame > buffer) return false;
   entry.ingress += packet.frame;
   entry.max_ingress = std::max(entry.max_ingress, entry.ingress);
-  const bool is_lossless = (ports[port].lossless >> number & 1) != 0;
-  const bool is_told = (ports[port].xoff >> number & 1) != 0;
-  if (is_lossless && !is_told && entry.ingress >= buffer - entry.headroom) decide_xoff(port, number, k_none);
+  const bool has_to_tell = port().is_lossless(number) && !port().is_xoff(number);
+  if (has_to_tell && entry.ingress >= buffer - entry.headroom) port().decide_xoff(number, k_none);
   return true;
 }
 
-void Simulation::Engine::on_receive_done(std::uint32_t port) {
-  auto& queue = receive_queues[port];
-  const std::uint32_t id = take_first(queue);
-  if (queue.head != k_none) {
-    packets[queue.head].time = end_of_receipt(port, packets[queue.head]);
-    events.push(packets[queue.head].time, EventKind::receive_done, port);
+void Hca::on_receive_done() {
+  auto& here = port();
+  const std::uint32_t id = core->packets.take_first(receiving);
+  if (receiving.head != k_none) {
+    auto& next = core->packets[receiving.head];
+    next.time = end_of_receipt(next);
+    core->events.push(next.time, EventKind::receive_done, port_id);
   }
-  const int number = packets[id].traffic_class;
-  const std::uint32_t frame = packets[id].frame;
-  const bool is_lossless = (ports[port].lossless >> number & 1) != 0;
-  if (ports[port].has_credits && is_lossless) {
-    release_credited(port, number, frame);
+  const int number = core->packets[id].traffic_class;
+  const std::uint32_t frame = core->packets[id].frame;
+  if (here.has_credits && here.is_lossless(number)) {
+    here.release_credited(number, frame);
   } else {
-    auto& entry = at(port, number);
+    auto& entry = here.at(number);
     entry.ingress -= frame;
-    const std::int64_t limit = hca_of(port).receive_buffer.value - entry.headroom;
-    const std::int64_t resume = std::max<std::int64_t>(0, limit - config_of(port).pfc.xon_offset.value);
-    if ((ports[port].xoff >> number & 1) != 0 && entry.ingress <= resume) decide_xon(port, number);
+    const std::int64_t limit = config->receive_buffer.value - entry.headroom;
+    const std::int64_t resume = std::max<std::int64_t>(0, limit - here.config().pfc.xon_offset.value);
+    if (here.is_xoff(number) && entry.ingress <= resume) here.decide_xon(number);
   }
-  process(port, id);
+  process(id);
 }
 
-void Simulation::Engine::process(std::uint32_t port, std::uint32_t id) {
-  const Packet packet = packets[id];
-  give_back(id);
+void Hca::process(std::uint32_t id) {
+  const Packet packet = core->packets[id];
+  core->packets.give_back(id);
   switch (packet.kind) {
     case PacketKind::data:
     case PacketKind::read_request:
-      on_data(port, packet);
+      on_data(packet);
       return;
     case PacketKind::ack:
       on_ack(packet.queue_pair, packet.number);
@@ -102,10 +99,10 @@ void Simulation::Engine::process(std::uint32_t port, std::uint32_t id) {
       update_readiness(packet.queue_pair);
       return;
     case PacketKind::cnp: {
-      trains.disturb();
-      auto& state = queue_pairs[packet.queue_pair];
+      core->trains.disturb();
+      auto& state = core->queue_pairs[packet.queue_pair];
       ++state.cnps;
-      state.machine.on_cnp(transport_of(port).dcqcn, now);
+      react(state, [&](CongestionControl& control) { control.on_cnp(core->now); });
       return;
     }
     case PacketKind::pause:
@@ -114,167 +111,160 @@ void Simulation::Engine::process(std::uint32_t port, std::uint32_t id) {
   }
 }
 
-void Simulation::Engine::on_data(std::uint32_t port, const Packet& packet) {
-  ++delivered_packets;
-  auto& state = queue_pairs[packet.queue_pair];
+void Hca::on_data(const Packet& packet) {
+  ++core->delivered_packets;
+  auto& state = core->queue_pairs[packet.queue_pair];
   if (packet.is_marked) {
     ++state.marked;
-    notify_congestion(port, packet.queue_pair);
+    if (state.control->on_mark(core->now)) {
+      core->trains.disturb();
+      answer(packet.queue_pair, PacketKind::cnp);
+    }
   }
-  if (transport_of(port).out_of_order) {
-    accept_out_of_order(port, packet);
+  if (transport().out_of_order) {
+    accept_out_of_order(packet);
   } else if (packet.number == state.expected) {
-    accept(port, packet);
+    accept(packet);
   } else if (packet.number < state.expected) {
-    answer(port, packet.queue_pair, PacketKind::ack);
+    answer(packet.queue_pair, PacketKind::ack);
   } else if (!state.has_sent_nak) {
     state.has_sent_nak = true;
-    answer(port, packet.queue_pair, PacketKind::nak);
+    answer(packet.queue_pair, PacketKind::nak);
   }
 }
 
-void Simulation::Engine::count_payload(QueuePairState& state, const Packet& packet) {
-  state.last_delivered = now;
+void Hca::count_payload(QueuePairState& state, const Packet& packet) {
+  state.last_delivered = core->now;
   if (packet.kind != PacketKind::data) return;
-  const std::int64_t bytes = packet.frame - transport_of(state.source).header.value;
+  const std::int64_t bytes = packet.frame - core->transport_of(state.source).header.value;
   state.delivered += bytes;
-  delivered_bytes += bytes;
+  core->delivered_bytes += bytes;
 }
 
 // The next packet in order.
-void Simulation::Engine::accept(std::uint32_t port, const Packet& packet) {
-  auto& state = queue_pairs[packet.queue_pair];
+void Hca::accept(const Packet& packet) {
+  auto& state = core->queue_pairs[packet.queue_pair];
   ++state.expected;
   ++state.packets;
-  ++accepted_packets;
+  ++core->accepted_packets;
   state.has_sent_nak = false;
   count_payload(state, packet);
-  if (packet.is_last) finish_message(port, packet.message);
+  if (packet.is_last) finish_message(packet.message);
   // The data of a READ answer its request.
-  if (packet.asks_ack && packet.kind == PacketKind::data) answer(port, packet.queue_pair, PacketKind::ack);
+  if (packet.asks_ack && packet.kind == PacketKind::data) answer(packet.queue_pair, PacketKind::ack);
 }
 
-// Marks packet `number` as arrived and moves `expected` past all that are here; false when it was here before.
-bool Simulation::Engine::note_arrival(QueuePairState& state, std::uint32_t number) {
-  if (number == state.expected && state.arrived.empty()) {
-    ++state.expected;
+bool QueuePairState::note_arrival(std::uint32_t number) {
+  if (number == expected && arrived.empty()) {
+    ++expected;
     return true;
   }
-  const std::uint32_t distance = number - state.expected;
-  if (state.arrived.size() <= distance / 64) state.arrived.resize(distance / 64 + 1);
-  auto& word = state.arrived[distance / 64];
+  const std::uint32_t distance = number - expected;
+  if (arrived.size() <= distance / 64) arrived.resize(distance / 64 + 1);
+  auto& word = arrived[distance / 64];
   if ((word >> distance % 64 & 1) != 0) return false;
   word |= std::uint64_t{1} << distance % 64;
-  while (!state.arrived.empty() && (state.arrived.front() & 1) != 0) {
-    ++state.expected;
+  while (!arrived.empty() && (arrived.front() & 1) != 0) {
+    ++expected;
     std::uint64_t carry = 0;
-    for (auto bits = state.arrived.rbegin(); bits != state.arrived.rend(); ++bits) {
+    for (auto bits = arrived.rbegin(); bits != arrived.rend(); ++bits) {
       const std::uint64_t low = *bits & 1;
       *bits = *bits >> 1 | carry << 63;
       carry = low;
     }
-    while (!state.arrived.empty() && state.arrived.back() == 0) state.arrived.pop_back();
+    while (!arrived.empty() && arrived.back() == 0) arrived.pop_back();
   }
   return true;
 }
 
 // Any new packet; a message is done when all its packets are here.
-void Simulation::Engine::accept_out_of_order(std::uint32_t port, const Packet& packet) {
-  auto& state = queue_pairs[packet.queue_pair];
+void Hca::accept_out_of_order(const Packet& packet) {
+  auto& state = core->queue_pairs[packet.queue_pair];
   const std::uint32_t before = state.expected;
-  if (packet.number < before || !note_arrival(state, packet.number)) {
-    answer(port, packet.queue_pair, PacketKind::ack);
+  if (packet.number < before || !state.note_arrival(packet.number)) {
+    answer(packet.queue_pair, PacketKind::ack);
     return;
   }
   ++state.packets;
-  ++accepted_packets;
+  ++core->accepted_packets;
   count_payload(state, packet);
   const bool is_ack_due = state.expected / state.ack_every != before / state.ack_every || packet.asks_ack ||
                           (state.arrived.empty() && state.expected == state.end_packet);
-  auto& message = messages[packet.message];
+  auto& message = core->messages[packet.message];
   ++message.received;
-  if (message.received == message.packets) finish_message(port, packet.message);
-  if (is_ack_due) answer(port, packet.queue_pair, PacketKind::ack);
+  if (message.received == message.packets) finish_message(packet.message);
+  if (is_ack_due) answer(packet.queue_pair, PacketKind::ack);
 }
 
-void Simulation::Engine::finish_message(std::uint32_t port, std::uint32_t number) {
-  trains.disturb();
-  const auto& message = messages[number];
+void Hca::finish_message(std::uint32_t number) {
+  core->trains.disturb();
+  const auto& message = core->messages[number];
   const std::uint32_t owner = message.queue_pair;
-  if (message.verb == Verb::read && !queue_pairs[owner].is_response) {
+  if (message.verb == Verb::read && !core->queue_pairs[owner].is_response) {
     start_read_response(owner, number);
     return;
   }
-  const Time latency = hca_of(port).receive_latency.ps;
+  const Time latency = config->receive_latency.ps;
   if (latency == 0) {
     on_message_done(number);
   } else {
-    events.push(now + latency, EventKind::message_done, number);
+    core->events.push(core->now + latency, EventKind::message_done, number);
   }
 }
 
 // A READ request arrived: its data go back on a queue pair of their own.
-void Simulation::Engine::start_read_response(std::uint32_t owner, std::uint32_t number) {
-  const Message data{QueuePairId{queue_pairs[owner].response}, Bytes{messages[number].bytes}, Verb::read, {}, 0,
-                     HostPathId{messages[number].path}};
-  const std::uint32_t carrier = queue_pairs[owner].response;
+void Hca::start_read_response(std::uint32_t owner, std::uint32_t number) {
+  const std::uint32_t carrier = core->queue_pairs[owner].response;
+  const auto& request = core->messages[number];
+  const Message data{QueuePairId{carrier}, Bytes{request.bytes}, Verb::read, {}, 0, HostPathId{request.path}};
   const std::uint32_t made = append_message(carrier, data);
-  messages[made].parent = number;
+  core->messages[made].parent = number;
   update_readiness(carrier);
 }
 
 // Puts an ACK, NAK or CNP about `queue_pair` into the host's own egress queue.
-void Simulation::Engine::answer(std::uint32_t port, std::uint32_t queue_pair, PacketKind kind) {
-  const auto& state = queue_pairs[queue_pair];
-  const auto& transport = transport_of(port);
-  const std::uint32_t id = take_packet();
-  auto& packet = packets[id];
+void Hca::answer(std::uint32_t queue_pair, PacketKind kind) {
+  const auto& state = core->queue_pairs[queue_pair];
+  const std::uint32_t id = core->packets.take();
+  auto& packet = core->packets[id];
+  const bool is_cnp = kind == PacketKind::cnp;
   packet.kind = kind;
   packet.queue_pair = queue_pair;
   packet.number = state.expected;
-  packet.frame = static_cast<std::uint32_t>((kind == PacketKind::cnp ? transport.cnp : transport.ack).value);
-  packet.gap = static_cast<std::uint8_t>(transport.wire_gap.value);
+  packet.frame = static_cast<std::uint32_t>((is_cnp ? transport().cnp : transport().ack).value);
+  packet.gap = static_cast<std::uint8_t>(transport().wire_gap.value);
   packet.route = state.reverse_route;
-  packet.traffic_class = kind == PacketKind::cnp ? static_cast<std::uint8_t>(transport.cnp_class) : state.ack_class;
-  enqueue(port, id);
-  kick(port);
-}
-
-// At most one CNP per interval and queue pair.
-void Simulation::Engine::notify_congestion(std::uint32_t port, std::uint32_t queue_pair) {
-  const auto& dcqcn = transport_of(port).dcqcn;
-  auto& state = queue_pairs[queue_pair];
-  if (!dcqcn.enabled || now - state.last_cnp < dcqcn.cnp_interval.ps) return;
-  state.last_cnp = now;
-  trains.disturb();
-  answer(port, queue_pair, PacketKind::cnp);
+  packet.traffic_class = is_cnp ? static_cast<std::uint8_t>(transport().cnp_class) : state.ack_class;
+  port().enqueue(id);
+  port().kick();
 }
 
 // The data are in memory: tells the caller, and for a READ the initiator knows too.
-void Simulation::Engine::on_message_done(std::uint32_t number) {
-  trains.disturb();
-  messages[number].delivered = now;
+void Hca::on_message_done(std::uint32_t number) {
+  core->trains.disturb();
+  auto& messages = core->messages;
+  messages[number].delivered = core->now;
   const std::uint32_t parent = messages[number].parent;
   const std::uint32_t known = parent == k_none ? number : parent;
-  messages[known].delivered = now;
-  if (on_delivered) on_delivered({MessageId{known}, messages[known].tag, Duration{now}});
+  messages[known].delivered = core->now;
+  if (core->on_delivered) core->on_delivered({MessageId{known}, messages[known].tag, Duration{core->now}});
   if (parent == k_none) return;
   const std::uint32_t owner = messages[parent].queue_pair;
-  --queue_pairs[owner].reads_outstanding;
+  --core->queue_pairs[owner].reads_outstanding;
   complete(parent);
   // In order, the data also say that everything before the READ arrived.
-  if (!transport_of(queue_pairs[owner].source).out_of_order) on_ack(owner, messages[parent].first_packet + 1);
+  if (!transport().out_of_order) on_ack(owner, messages[parent].first_packet + 1);
   update_readiness(owner);
 }
 
-void Simulation::Engine::complete(std::uint32_t number) {
-  trains.disturb();
-  auto& message = messages[number];
-  message.completed = now;
+void Hca::complete(std::uint32_t number) {
+  core->trains.disturb();
+  auto& message = core->messages[number];
+  message.completed = core->now;
   if (message.parent != k_none) return;
-  --unfinished_messages;
-  ++finished_messages;
-  if (on_completed) on_completed({MessageId{number}, message.tag, Duration{now}});
+  --core->unfinished_messages;
+  ++core->finished_messages;
+  if (core->on_completed) core->on_completed({MessageId{number}, message.tag, Duration{core->now}});
 }
 
 }  // namespace fabricast::packet

@@ -14,56 +14,19 @@ PortClass port_class(std::uint32_t port, std::uint32_t traffic_class) {
 
 }  // namespace
 
-void Simulation::Engine::count_pause_cause(std::uint32_t paused, int traffic_class, std::uint32_t because,
-                                           std::uint32_t root) {
-  const std::array<std::uint32_t, 4> cause{root, paused, because, static_cast<std::uint32_t>(traffic_class)};
-  ++pause_causes[cause];
-  trains.note_pause(cause);
-}
-
-void Simulation::Engine::record_pause(std::uint32_t port, int traffic_class, std::uint32_t root, Time since) {
-  if (!options.record_pauses || pause_intervals.size() >= options.max_samples) return;
-  const auto where = port_class(port, static_cast<std::uint32_t>(traffic_class));
-  pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
-}
-
 // Pauses and waits for credits that have not ended.
 std::vector<PauseInterval> Simulation::Engine::open_pauses() const {
   std::vector<PauseInterval> out;
   for (int number = 0; number < k_num_classes; ++number) {
     if (!is_used(number)) continue;
-    for (std::uint32_t port = 0; port < ports.size(); ++port) {
-      const auto& entry = at(port, number);
-      const Time since = std::min(entry.paused_since, count(port, number).starved_since);
+    for (const auto& port : ports) {
+      const auto& entry = port.at(number);
+      const Time since = std::min(entry.paused_since, port.count(number).starved_since);
       if (since >= now || entry.root == k_none) continue;
-      out.push_back(
-          {port_class(port, static_cast<std::uint32_t>(number)), PortId{entry.root}, Duration{since}, Duration{now}});
+      out.push_back({port_class(port.port_id, static_cast<std::uint32_t>(number)), PortId{entry.root}, Duration{since},
+                     Duration{now}});
     }
   }
-  return out;
-}
-
-PortStatistics Simulation::Engine::statistics_of(std::uint32_t port, int traffic_class) const {
-  PortStatistics out;
-  out.is_lossless = (ports[port].lossless >> traffic_class & 1) != 0;
-  if (!is_used(traffic_class)) return out;
-  const auto& entry = at(port, traffic_class);
-  const auto& seldom = count(port, traffic_class);
-  out.sent_packets = entry.sent_packets;
-  out.sent = {static_cast<std::int64_t>(entry.sent_bytes)};
-  out.max_queue = {entry.max_queue};
-  out.marked_packets = seldom.marked;
-  out.pauses_received = seldom.pauses_received;
-  out.paused = {seldom.paused + (entry.paused_since < now ? now - entry.paused_since : 0)};
-  out.starved = {seldom.starved + (seldom.starved_since < now ? now - seldom.starved_since : 0)};
-  out.pauses_sent = seldom.pauses_sent;
-  out.pause_frames = seldom.pause_frames;
-  out.max_ingress = {entry.max_ingress};
-  out.max_overshoot = {seldom.max_overshoot};
-  out.max_headroom = {seldom.max_headroom};
-  out.headroom = {entry.headroom};
-  out.dropped_packets = seldom.dropped;
-  out.dropped = {seldom.dropped_bytes};
   return out;
 }
 
@@ -116,13 +79,13 @@ std::vector<Victim> Simulation::Engine::victims() const {
       const auto port = path[hop];
       const int lane = hop == 0 ? state.traffic_class
                                 : lane_on_hop(state.route + static_cast<std::uint32_t>(hop) - 1, state.traffic_class);
-      const auto& seldom = count(port, lane);
-      const auto statistics = statistics_of(port, lane);
+      const auto& seldom = ports[port].count(lane);
+      const auto statistics = ports[port].statistics(lane);
       const Time paused = (statistics.paused + statistics.starved).ps;
       const bool is_over = state.oldest == k_none;
-      const bool overlaps =
-          seldom.first_paused < (is_over ? state.last_delivered : now) &&
-          (seldom.last_paused > state.first_sent || seldom.starved_since < now || at(port, lane).paused_since < now);
+      const bool overlaps = seldom.first_paused < (is_over ? state.last_delivered : now) &&
+                            (seldom.last_paused > state.first_sent || seldom.starved_since < now ||
+                             ports[port].at(lane).paused_since < now);
       const auto roots = roots_of.find({port, static_cast<std::uint32_t>(lane)});
       if (!overlaps || roots == roots_of.end() || paused <= victim.paused.ps) continue;
       const auto main_root =
@@ -151,7 +114,7 @@ Results Simulation::Engine::results() const {
   out.ports.resize(ports.size());
   for (std::uint32_t port = 0; port < ports.size(); ++port)
     for (int number = 0; number < k_num_classes; ++number)
-      out.ports[port][static_cast<std::size_t>(number)] = statistics_of(port, number);
+      out.ports[port][static_cast<std::size_t>(number)] = ports[port].statistics(number);
   for (const auto& memory : switches) out.max_switch_buffer.push_back(Bytes{memory.max_used});
   for (std::uint32_t id = 0; id < messages.size(); ++id) {
     const auto& message = messages[id];
@@ -162,7 +125,7 @@ Results Simulation::Engine::results() const {
   }
   for (const auto& state : queue_pairs)
     out.queue_pairs.push_back({Bytes{state.delivered}, state.packets, state.retransmitted, state.marked, state.cnps,
-                               Bandwidth{state.machine.rate}});
+                               Bandwidth{state.control->rate()}});
   out.pause_tree = pause_tree();
   out.victims = victims();
   out.queue_samples = queue_samples;

@@ -69,25 +69,26 @@ void Simulation::Engine::set_lanes(std::uint32_t first_hop, const std::vector<st
   }
 }
 
-std::uint32_t Simulation::Engine::next_port(std::uint32_t node, Packet& packet) {
-  if (packet.route != k_none) return hops[packet.route++];
-  return choose_port(node, packet);
+std::uint32_t Switch::next_port(Packet& packet) const {
+  if (packet.route != k_none) return core->hops[packet.route++];
+  return choose_port(packet);
 }
 
 // A queue pair takes its choices in turn, from a first one that differs from switch to switch. The packets that one
 // switch sees of it have all taken the same choice before, so its turn moves on once per `stride` packets: over
 // (choices x choices behind x ...) packets every path is used once.
-std::uint32_t Simulation::Engine::choose_port(std::uint32_t node, Packet& packet) {
-  const std::uint32_t last_hop = ports[queue_pairs[packet.queue_pair].destination].peer;
-  if (ports[last_hop].node == node) return last_hop;
-  const auto& choices = network.routing.candidates(NodeId{node}, NodeId{ports[last_hop].node}, PortId{packet.ingress});
-  FABRICAST_ASSERT(!choices.empty(), "no route from {}", network.nodes[node].name);
+std::uint32_t Switch::choose_port(Packet& packet) const {
+  const std::uint32_t last_hop = core->ports[core->queue_pairs[packet.queue_pair].destination].peer;
+  const std::uint32_t goal = core->ports[last_hop].node;
+  if (goal == node) return last_hop;
+  const auto& choices = core->network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{packet.ingress});
+  FABRICAST_ASSERT(!choices.empty(), "no route from {}", core->network.nodes[node].name);
   const auto number = static_cast<std::uint32_t>(choices.size());
-  const std::uint64_t first = mix(mix(options.seed + 0x9e3779b97f4a7c15ULL * (packet.queue_pair + 1)) + node);
+  const std::uint64_t first = mix(mix(core->options.seed + 0x9e3779b97f4a7c15ULL * (packet.queue_pair + 1)) + node);
   const auto turn = static_cast<std::uint32_t>((packet.number / packet.stride + first % number) % number);
   packet.stride = stride_behind(packet.stride, number);
   std::uint32_t best = index(choices[turn]);
-  if (options.routing == RoutingMode::spray) return best;
+  if (core->options.routing == RoutingMode::spray) return best;
   for (std::uint32_t i = 1; i < number; ++i) {
     const std::uint32_t port = index(choices[(turn + i) % number]);
     if (is_less_loaded(port, best, packet.traffic_class)) best = port;
@@ -96,11 +97,11 @@ std::uint32_t Simulation::Engine::choose_port(std::uint32_t node, Packet& packet
 }
 
 // Ports that PAUSE or missing credits have stopped come last, then queues count in grades.
-bool Simulation::Engine::is_less_loaded(std::uint32_t port, std::uint32_t than, int traffic_class) const {
-  const auto load = [&](std::uint32_t one) {
-    const bool is_starved = ports[one].has_credits && count(one, traffic_class).starved_since != k_never;
-    const bool is_stopped = (ports[one].paused >> traffic_class & 1) != 0 || is_starved;
-    return std::pair{is_stopped, at(one, traffic_class).queue_bytes / adaptive_grade};
+bool Switch::is_less_loaded(std::uint32_t port, std::uint32_t than, int traffic_class) const {
+  const auto load = [&](std::uint32_t id) {
+    const auto& one = core->ports[id];
+    const bool is_stopped = one.is_paused(traffic_class) || one.is_starved(traffic_class);
+    return std::pair{is_stopped, one.at(traffic_class).queue_bytes / core->adaptive_grade};
   };
   return load(port) < load(than);
 }

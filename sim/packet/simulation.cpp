@@ -26,7 +26,8 @@ QueuePairId Simulation::Engine::add_queue_pair(const QueuePair& given) {
     state.window = static_cast<std::uint32_t>(transport.window.value / transport.mtu.value);
     state.ack_every = std::clamp(state.window / 2, 1U, state.ack_every);
   }
-  state.machine.start(network.ports[state.source].rate.bytes_per_s);
+  state.control =
+      make_congestion_control(transport, transport_of(state.destination), network.ports[state.source].rate.bytes_per_s);
   const int cnp_class = transport_of(state.destination).cnp_class;
   for (const int used : {int{state.traffic_class}, int{state.ack_class}, transport.cnp_class, cnp_class})
     use_class(used);
@@ -58,15 +59,24 @@ MessageId Simulation::Engine::post(const Message& message) {
     data.packet_bytes = owner.packet_bytes;
     data.ack_every = k_none;  // the requester's own count of the data stands for acknowledgements
     data.is_response = true;
-    data.machine.start(network.ports[data.source].rate.bytes_per_s);
+    data.control = make_congestion_control(transport_of(data.source), transport_of(data.destination),
+                                           network.ports[data.source].rate.bytes_per_s);
     queue_pairs[id].response = static_cast<std::uint32_t>(queue_pairs.size());
     queue_pairs.push_back(std::move(data));
   }
-  const std::uint32_t number = append_message(id, message);
+  auto& sender = hca_of(queue_pairs[id].source);
+  const std::uint32_t number = sender.append_message(id, message);
   ++unfinished_messages;
-  update_readiness(id);
+  sender.update_readiness(id);
   start_watching();
   return MessageId{number};
+}
+
+HostPathId Simulation::Engine::add_host_path(const HostPath& path) {
+  trains.disturb();
+  std::int64_t most = 0;
+  for (const auto& hca : network.hca_configs) most = std::max(most, hca.transport.mtu.value);
+  return stages.add_path(path, most);
 }
 
 Simulation::Simulation(const Network& network, Options options)
@@ -79,8 +89,9 @@ QueuePairId Simulation::add_queue_pair(const QueuePair& queue_pair) { return eng
 MessageId Simulation::post(const Message& message) { return engine_->post(message); }
 StageId Simulation::add_stage(Bandwidth rate) { return engine_->add_stage(rate); }
 Duration Simulation::pass(HostPathId path, double bytes) {
-  const auto& entry = engine_->host_paths[static_cast<std::uint32_t>(path)];
-  return Duration{engine_->pass_stages(entry.first, entry.sending, bytes, engine_->now)};
+  auto& stages = engine_->stages;
+  const auto& entry = stages.paths[static_cast<std::uint32_t>(path)];
+  return Duration{stages.pass(entry.first, entry.sending, bytes, engine_->now, engine_->now)};
 }
 HostPathId Simulation::add_host_path(const HostPath& path) { return engine_->add_host_path(path); }
 

@@ -54,6 +54,9 @@ class StateWalk {
     }
   }
 
+  /// The same for an identifier, whose "none" is -1.
+  void same_id(std::uint32_t identifier) { same(identifier + std::uint32_t{1}); }
+
   void due(Time& time) {
     const bool is_ahead = time > now_ && time != k_never;
     same(is_ahead ? static_cast<std::uint64_t>(time - now_) : time == k_never ? std::uint64_t{k_never} : 0);

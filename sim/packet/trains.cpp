@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for periods, how many of them may be left out, and the leap. See packet/trains.hpp; what a state is:
-// relative_state.cpp.
+// The search for periods, how many of them may be left out, and the leap. See packet/trains.hpp. The state is what the
+// walks of all parts name: it is seen from the clock and from the packet numbers of each queue pair. Not walked: what
+// only a disturbance changes (messages, routes, idle queue pairs, drops, CNPs), and events and ticks that bound a train
+// instead (timers, samples, starts of messages).
 #include "packet/trains.hpp"
 
 #include <algorithm>
@@ -25,6 +27,9 @@ constexpr std::uint32_t k_patience = 2;
 constexpr std::uint32_t k_most_halvings = 4;
 /// Words that one event left out pays.
 constexpr std::int64_t k_words_per_event_saved = 4;
+/// What a look at one queue pair or event costs besides its words, in words: cache lines.
+constexpr std::int64_t k_price_of_pair = 4;
+constexpr std::int64_t k_price_of_event = 4;
 
 }  // namespace
 
@@ -68,7 +73,7 @@ void Simulation::Engine::settle_allowance() {
 std::uint64_t Simulation::Engine::key_of_state() const {
   const auto& state = queue_pairs[trains.watched];
   const std::uint64_t phase = state.ack_every == k_none ? 0 : state.next_packet % state.ack_every;
-  const std::uint64_t flight = unacknowledged(state);
+  const std::uint64_t flight = state.unacknowledged();
   return mix(flight << 32 | (state.next_packet - state.expected)) + mix(phase << 32 | state.sending);
 }
 
@@ -113,13 +118,7 @@ Time Simulation::Engine::first_disturbance(Time until) const {
     if (!is_of_state(event)) first = std::min(first, event.time);
   });
   for (const auto& state : queue_pairs) {
-    if (is_idle(state)) continue;
-    const auto& machine = state.machine;
-    if (may_not_notify(state))
-      first = std::min(first, state.last_cnp + transport_of(state.destination).dcqcn.cnp_interval.ps);
-    if (!machine.is_active) continue;
-    if (may_increase(machine)) first = std::min(first, machine.increase_tick);
-    if (machine.saw_cnp_for_decrease) first = std::min(first, machine.decrease_tick);
+    if (!state.is_idle()) first = std::min(first, state.control->next_change(now));
   }
   return first;
 }
@@ -137,14 +136,12 @@ std::int64_t Simulation::Engine::periods_of_messages() const {
   return trains.steps.empty() ? 0 : most;
 }
 
-/// Periods in which no byte counter of DCQCN takes a step.
+/// Periods in which no byte counter of congestion control takes a step.
 std::int64_t Simulation::Engine::periods_of_byte_counters() const {
   std::int64_t most = INT64_MAX;
   for (const auto& step : trains.steps) {
     if (step.counted_bytes <= 0) continue;
-    const auto& state = queue_pairs[step.number];
-    const std::int64_t left = transport_of(state.source).dcqcn.byte_counter.value - 1 - state.machine.bytes;
-    most = std::min(most, left / step.counted_bytes);
+    most = std::min(most, queue_pairs[step.number].control->periods_until_step(step.counted_bytes));
   }
   return most;
 }
@@ -194,6 +191,51 @@ void Simulation::Engine::leave_out(std::int64_t periods) {
   events.assign(trains.events, now);
   ++trains.num_trains;
   trains.packets += delivered_packets - before;
+}
+
+void Simulation::Engine::walk_state(StateWalk& walk) {
+  walk.same(options.record_pauses ? pause_intervals.size() : 0);
+  walk.counter(packet_hops);
+  walk.counter(delivered_packets);
+  walk.counter(accepted_packets);
+  walk.counter(delivered_bytes);
+  trains.steps.clear();
+  for (std::uint32_t id = 0; id < queue_pairs.size() && !walk.is_over(); ++id) {
+    walk.look_at(k_price_of_pair);
+    if (!queue_pairs[id].is_idle()) hca_of(queue_pairs[id].source).walk_pair(walk, id);
+  }
+  walk.same(0);
+  for (std::uint32_t node = 0; node < switches.size() && !walk.is_over(); ++node) switches[node].walk(walk);
+  stages.walk(walk);
+  for (std::uint32_t port = 0; port < ports.size() && !walk.is_over(); ++port) {
+    ports[port].walk(walk);
+    if (ports[port].is_host) hca_of(port).walk(walk);
+  }
+  walk_events(walk);
+}
+
+/// Whether an event repeats with the state, and does not bound it.
+bool Simulation::Engine::is_of_state(Event event) const {
+  const auto kind = event.kind();
+  if (kind == EventKind::pause_expiry || kind == EventKind::pause_refresh)
+    return !ports[event.id() / k_num_classes].has_slow_pause_timers();
+  if (kind != EventKind::pace) return kind < EventKind::message_done;
+  const auto sending = queue_pairs[event.id()].sending;
+  return sending == k_none || messages[sending].start <= now;
+}
+
+void Simulation::Engine::walk_events(StateWalk& walk) {
+  if (walk.is_over()) return;
+  trains.events.clear();
+  events.for_each([&](const Event& event) {
+    if (is_of_state(event)) trains.events.push_back(event);
+  });
+  std::sort(trains.events.begin(), trains.events.end());
+  walk.look_at(static_cast<std::int64_t>(trains.events.size()) * k_price_of_event);
+  for (auto& event : trains.events) {
+    walk.same(event.code);
+    walk.due(event.time);
+  }
 }
 
 }  // namespace fabricast::packet

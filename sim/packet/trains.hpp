@@ -23,7 +23,7 @@ namespace fabricast::packet {
 struct PeriodStep {
   std::uint32_t number = 0;        ///< of the queue pair
   std::uint32_t steps = 0;         ///< packets
-  std::int64_t counted_bytes = 0;  ///< by the byte counter of DCQCN
+  std::int64_t counted_bytes = 0;  ///< by the byte counter of congestion control
 };
 
 struct Trains {

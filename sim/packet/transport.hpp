@@ -19,7 +19,6 @@
 namespace fabricast::packet {
 
 struct DcqcnConfig {
-  bool enabled = false;
   Duration cnp_interval{50'000'000};  ///< per queue pair at the receiver
   Duration alpha_interval{55'000'000};
   Duration decrease_interval{4'000'000};  ///< rate_reduce_monitor_period
@@ -48,7 +47,8 @@ struct TransportConfig {
   std::uint32_t max_reads = 16;      ///< READ requests outstanding per queue pair
   Duration timeout{67'108'864'000};  ///< go-back-N without acknowledgement for this long (4.096 us x 2^14); 0 = never
   bool out_of_order = false;         ///< receiver places packets as they come (spraying, adaptive routing)
-  DcqcnConfig dcqcn;
+  std::string congestion_control = "none";  ///< a name of congestion_control_names(), packet/congestion.hpp
+  DcqcnConfig dcqcn;                        ///< when it is "dcqcn"
 };
 
 /// The scheduling, losslessness and flow control of a host's port are those of the switch at the other end of its link.

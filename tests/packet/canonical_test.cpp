@@ -16,7 +16,7 @@ using namespace fabricast::packet::testing;
 namespace {
 
 Cluster without_dcqcn(Cluster cluster) {
-  cluster.transport().dcqcn.enabled = false;
+  cluster.transport().congestion_control = "none";
   return cluster;
 }
 

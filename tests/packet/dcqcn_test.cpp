@@ -36,6 +36,81 @@ std::uint64_t pauses(const Results& results) {
 
 }  // namespace
 
+TEST_CASE("a congestion control that there is not is refused with those there are") {
+  auto cluster = star(2, "htsim-like", "htsim-like");
+  CHECK(congestion_control_names() == std::vector<std::string_view>{"none", "dcqcn"});
+  for (const auto name : congestion_control_names()) {
+    cluster.transport().congestion_control = name;
+    CHECK(validate(cluster.network).empty());
+  }
+  cluster.transport().congestion_control = "cubic";
+  const auto faults = validate(cluster.network);
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].message.find("there is no congestion control 'cubic'") != std::string::npos);
+  REQUIRE(faults[0].notes.size() == 1);
+  CHECK(faults[0].notes[0].text == "one of: none, dcqcn");
+}
+
+TEST_CASE("without congestion control marks do nothing; with DCQCN they slow their senders down") {
+  for (const bool has_dcqcn : {false, true}) {
+    auto cluster = star(3, "hpcc-ns3-like", "hpcc-ns3-like");
+    cluster.transport().congestion_control = has_dcqcn ? "dcqcn" : "none";
+    Simulation simulation(cluster.network);
+    for (std::size_t i = 1; i < 3; ++i) greedy(simulation, cluster.hosts[i], cluster.hosts[0]);
+    simulation.run(2_ms);
+    for (const auto& one : simulation.results().queue_pairs) {
+      CHECK(one.marked > 0);
+      CHECK((one.cnps > 0) == has_dcqcn);
+      CHECK((one.rate < 100_Gbps) == has_dcqcn);
+    }
+  }
+}
+
+TEST_CASE("DCQCN cuts, recovers and notifies at the ticks of its timers") {
+  TransportConfig transport;
+  transport.congestion_control = "dcqcn";
+  transport.dcqcn.g = 0.25;
+  transport.dcqcn.byte_counter = {1000};
+  const auto control = make_congestion_control(transport, transport, 100);
+  const Time alpha = transport.dcqcn.alpha_interval.ps;        // 55 us
+  const Time decrease = transport.dcqcn.decrease_interval.ps;  // 4 us
+  CHECK_FALSE(control->is_pacing());
+  control->on_ack(0, 1);
+  CHECK(control->rate() == 100);
+  control->on_cnp(0);
+  CHECK(control->is_pacing());
+  CHECK(control->rate() == 100);  // until the next tick of the decrease timer
+  control->pace(decrease - 1, 0);
+  CHECK(control->rate() == 100);
+  control->pace(decrease, 0);
+  CHECK(control->rate() == 5e6);  // 100 (1 - 1/2), but never below the minimum
+  CHECK(control->next_change(decrease) == k_never);
+
+  transport.dcqcn.minimum = {1};
+  const auto free = make_congestion_control(transport, transport, 100);
+  free->on_cnp(0);
+  CHECK(free->next_change(0) == decrease);
+  free->pace(decrease, 0);
+  CHECK(free->rate() == 50);
+  CHECK(free->is_below_line());
+  CHECK(free->next_change(decrease) == decrease + alpha);  // the increase timer, as long as alpha's
+  free->pace(decrease, 999);
+  CHECK(free->rate() == 50);
+  CHECK(free->periods_until_step(1) == 0);
+  free->pace(decrease, 1);
+  CHECK(free->rate() == 75);  // half way to the target, 100
+  CHECK(free->periods_until_step(333) == 3);
+  free->on_cnp(alpha);
+  free->pace(alpha + decrease - 1, 0);
+  CHECK(free->rate() == 75 * (1 - (0.75 * 1 + 0.25) / 2));  // alpha of the first CNP's interval
+
+  CHECK(control->on_mark(0));
+  CHECK(control->phase(transport.dcqcn.cnp_interval.ps - 1) == 3);
+  CHECK_FALSE(control->on_mark(transport.dcqcn.cnp_interval.ps - 1));
+  CHECK(control->phase(transport.dcqcn.cnp_interval.ps) == 2);
+  CHECK(control->on_mark(transport.dcqcn.cnp_interval.ps));
+}
+
 TEST_CASE("two DCQCN flows that start together dip, recover and share the link without a pause") {
   // Bins of 1 ms in the published run: 16.2, 96.4, 41.6, 87.9, 75.4 Gb/s; when the marks of the first microseconds fall
   // otherwise, the second dip is missing. Steady state 48.4 and 47.8; at most 454 KB per port.

@@ -57,7 +57,7 @@ TEST_CASE("a ring of lossless switches deadlocks and the report names the cycle"
       CAPTURE(preset.switch_name);
       CAPTURE(size);
       auto base = Cluster(preset.switch_name, preset.transport_name);
-      base.transport().dcqcn.enabled = false;
+      base.transport().congestion_control = "none";
       const auto given = ring(base, size);
       Simulation simulation(given.cluster.network);
       send_clockwise(simulation, given);
@@ -135,7 +135,7 @@ TEST_CASE("pauses around a circle of switches are no deadlock while one of them 
   for (const auto& preset : {k_htsim, k_spectrum, k_infiniband}) {
     CAPTURE(preset.switch_name);
     auto base = Cluster(preset.switch_name, preset.transport_name);
-    base.transport().dcqcn.enabled = false;
+    base.transport().congestion_control = "none";
     const auto given = ring(base, 5);
     Options options;
     options.deadlock_interval = 5_us;  // looks in the middle of every pause
@@ -329,7 +329,7 @@ TEST_CASE("faults of a network are told, all of them") {
 TEST_CASE("a shared pool is never more than what headroom and reserved space leave of the memory") {
   const auto largest_use = [](Bytes pool) {
     auto cluster = star(3, "spectrum", "rocev2");
-    cluster.transport().dcqcn.enabled = false;
+    cluster.transport().congestion_control = "none";
     cluster.config().buffer = 1_MiB;
     cluster.config().pool = pool;
     Simulation simulation(cluster.network);

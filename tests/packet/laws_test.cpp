@@ -72,7 +72,7 @@ Case random_case(std::uint64_t seed) {
   config.credits.input_speedup = static_cast<std::uint32_t>(1 + random.next(3));
   config.credits.has_virtual_output_queues = random.next(2) == 0;
   if (random.next(3) == 0) out.cluster.hca().receive_rate = 4_GBps;
-  out.cluster.transport().dcqcn.enabled = random.next(2) == 0;
+  out.cluster.transport().congestion_control = random.next(2) == 0 ? "dcqcn" : "none";
   out.cluster.transport().ack_every = static_cast<std::uint32_t>(1 + random.next(20));
   if (random.next(3) == 0) out.cluster.transport().window = {100'000};
   out.options.routing =

@@ -190,7 +190,7 @@ TEST_CASE("adaptive routing fills links as fast as they are, spraying waits for 
       CAPTURE(static_cast<int>(mode));
       auto cluster = with_whole_buffers(Cluster(preset.switch_name, preset.transport_name));
       cluster.delay = 25_ns;
-      cluster.transport().dcqcn.enabled = false;
+      cluster.transport().congestion_control = "none";
       cluster.config().pfc.xoff = 64_KiB;
       const auto leaf0 = cluster.add_switch();
       const auto leaf1 = cluster.add_switch();

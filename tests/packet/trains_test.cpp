@@ -101,7 +101,7 @@ void add_random_transport(Random& random, Case& out) {
   if (random.next(4) == 0) hca.packet_gap = 400_ns;
   if (random.next(4) == 0) hca.message_gap = 5_us;
   if (random.next(3) == 0) hca.receive_latency = 700_ns;
-  transport.dcqcn.enabled = random.next(2) == 0;
+  transport.congestion_control = random.next(2) == 0 ? "dcqcn" : "none";
   transport.ack_every = random.pick<std::uint32_t>({1, 4, 16, 16, 17});
   if (random.next(3) == 0) transport.window = {random.pick<std::int64_t>({50'000, 100'000, 400'000})};
 }

@@ -220,7 +220,7 @@ TEST_CASE(
 
 TEST_CASE("strict classes go first and weights share the rest") {
   auto cluster = star(7, "spectrum", "rocev2");
-  cluster.transport().dcqcn.enabled = false;
+  cluster.transport().congestion_control = "none";
   cluster.config().lossy_limit = {1 << 30};
   cluster.config().buffer = {std::int64_t{1} << 30};
   cluster.config().classes[3].ecn.enabled = false;
@@ -268,7 +268,7 @@ TEST_CASE("a pause of one class leaves the others alone") {
   for (const int other_class : {3, 2}) {
     CAPTURE(other_class);
     auto cluster = star(6, "spectrum", "rocev2");
-    cluster.transport().dcqcn.enabled = false;
+    cluster.transport().congestion_control = "none";
     cluster.config().classes[2] = cluster.config().classes[3];
     Simulation simulation(cluster.network);
     for (std::size_t i = 1; i < 5; ++i) greedy(simulation, cluster.hosts[i], cluster.hosts[0], 3);
