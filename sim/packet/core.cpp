@@ -26,10 +26,12 @@ Core::Core(const Network& given, Options wanted) : network(given), options(std::
   for (std::uint32_t port = 0; port < num_ports; ++port) ports[port].set_up(*this, port);
   for (std::uint32_t node = 0; node < network.nodes.size(); ++node) {
     const auto& one = network.nodes[node];
-    std::uint32_t local = one.kind == NodeKind::host ? static_cast<std::uint32_t>(hcas.size()) : 0;
-    for (const auto port : one.ports) {
-      ports[index(port)].local = local++;
-      if (one.kind == NodeKind::host) hcas.push_back({this, index(port), {}, &network.hca_configs[one.config]});
+    for (std::uint32_t local = 0; local < one.ports.size(); ++local) {
+      auto& port = ports[index(one.ports[local])];
+      port.local = local;
+      if (one.kind != NodeKind::host) continue;
+      port.owner = static_cast<std::uint32_t>(hcas.size());
+      hcas.push_back({this, port.port_id(), {}, &network.hca_configs[one.config]});
     }
     switches[node].set_up(*this, node);
   }
@@ -47,14 +49,14 @@ void Core::use_class(int traffic_class) {
 }
 
 void Core::count_pause_cause(const Port& paused, int traffic_class, std::uint32_t because, std::uint32_t root) {
-  const std::array<std::uint32_t, 4> cause{root, paused.port_id, because, static_cast<std::uint32_t>(traffic_class)};
+  const std::array<std::uint32_t, 4> cause{root, paused.port_id(), because, static_cast<std::uint32_t>(traffic_class)};
   ++pause_causes[cause];
   trains.note_pause(cause);
 }
 
 void Core::record_pause(const Port& port, int traffic_class, std::uint32_t root, Time since) {
   if (!options.record_pauses || pause_intervals.size() >= options.max_samples) return;
-  const PortClass where{PortId{port.port_id}, static_cast<std::uint8_t>(traffic_class)};
+  const PortClass where{PortId{port.port_id()}, static_cast<std::uint8_t>(traffic_class)};
   pause_intervals.push_back({where, PortId{root}, Duration{since}, Duration{now}});
 }
 

@@ -40,7 +40,7 @@ struct Core {
   PacketTable packets;
   std::vector<Port> ports;
   std::vector<Switch> switches;  ///< [node]; without a config at hosts
-  std::vector<Hca> hcas;         ///< those of a host's ports stand at Port::local
+  std::vector<Hca> hcas;         ///< one per port of a host
   // By class, then port; empty for classes that no queue pair uses, so that they cost nothing.
   std::array<std::vector<ClassState>, k_num_classes> classes;
   std::array<std::vector<ClassCounters>, k_num_classes> counters;
@@ -68,8 +68,8 @@ struct Core {
   [[nodiscard]] bool is_used(int traffic_class) const {
     return !classes[static_cast<std::size_t>(traffic_class)].empty();
   }
-  Hca& hca_of(std::uint32_t host_port) { return hcas[ports[host_port].local]; }
-  [[nodiscard]] const Hca& hca_of(std::uint32_t host_port) const { return hcas[ports[host_port].local]; }
+  Hca& hca_of(std::uint32_t host_port) { return hcas[ports[host_port].owner]; }
+  [[nodiscard]] const Hca& hca_of(std::uint32_t host_port) const { return hcas[ports[host_port].owner]; }
   [[nodiscard]] const TransportConfig& transport_of(std::uint32_t host_port) const {
     return hca_of(host_port).config->transport;
   }
@@ -86,20 +86,21 @@ struct Core {
   void walk_packet(StateWalk& walk, Packet& packet, const CreditBase* base);
 };
 
+inline std::uint32_t Port::port_id() const { return static_cast<std::uint32_t>(this - core->ports.data()); }
 inline ClassState& Port::at(int traffic_class) const {
-  return core->classes[static_cast<std::size_t>(traffic_class)][port_id];
+  return core->classes[static_cast<std::size_t>(traffic_class)][port_id()];
 }
 inline ClassCounters& Port::count(int traffic_class) const {
-  return core->counters[static_cast<std::size_t>(traffic_class)][port_id];
+  return core->counters[static_cast<std::size_t>(traffic_class)][port_id()];
 }
 inline LaneCredits& Port::lane_of(int traffic_class) const {
-  return core->credits[static_cast<std::size_t>(traffic_class)][port_id];
+  return core->credits[static_cast<std::size_t>(traffic_class)][port_id()];
 }
 inline bool Port::is_starved(int traffic_class) const {
   return has_credits && count(traffic_class).starved_since != k_never;
 }
-inline const SwitchConfig& Port::config() const { return *core->link_configs[port_id]; }
-inline const HcaConfig& Port::hca_config() const { return *core->hcas[local].config; }
+inline const SwitchConfig& Port::config() const { return *core->link_configs[port_id()]; }
+inline const HcaConfig& Port::hca_config() const { return *core->hcas[owner].config; }
 inline Port& Hca::port() const { return core->ports[port_id]; }
 template <class What>
 inline void Hca::react(QueuePairState& state, What what) {

@@ -36,7 +36,7 @@ void Port::begin_starvation(int traffic_class) {
   const auto& other = core->ports[peer];
   const auto [because, lane] = other.is_host
                                    ? std::pair{other.at(traffic_class).ingress > 0 ? peer : k_none, traffic_class}
-                                   : core->switches[other.node].blocking_egress(other, traffic_class);
+                                   : core->switches[other.owner].blocking_egress(other, traffic_class);
   root = because;
   if (because == k_none) return;
   const auto& blamed = core->ports[because];
@@ -62,13 +62,13 @@ void Port::receive_credited(std::uint32_t id) {
   entry.ingress += packet.counted;
   entry.max_ingress = std::max(entry.max_ingress, entry.ingress);
   if (is_lossless(packet.traffic_class)) lane_of(packet.traffic_class).received += blocks_of(packet.frame);
-  if (!is_host) core->switches[node].count(packet.counted);
+  if (!is_host) core->switches[owner].count(packet.counted);
 }
 
 void Port::release_credited(int traffic_class, std::uint32_t bytes) {
   const std::uint32_t counted = blocks_of(bytes) * k_credit_block;
   at(traffic_class).ingress -= counted;
-  if (!is_host) core->switches[node].used -= counted;
+  if (!is_host) core->switches[owner].used -= counted;
   if (is_lossless(traffic_class)) consider_credit_update(traffic_class);
 }
 

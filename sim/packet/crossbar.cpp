@@ -21,7 +21,7 @@ std::uint32_t Switch::packets_between(const Port& port, int in_lane, const Port&
   int looked_at = 0;
   for (auto id = port.lane_of(in_lane).behind.head; id != k_none && looked_at < k_packets_looked_at;
        id = packets[id].next, ++looked_at)
-    if (packets[id].egress == egress.port_id && packets[id].traffic_class == lane) ++found;
+    if (packets[id].egress == egress.port_id() && packets[id].traffic_class == lane) ++found;
   return found;
 }
 
@@ -45,7 +45,7 @@ std::pair<std::uint32_t, int> Switch::blocking_egress(const Port& port, int in_l
       }
       if (std::pair{rivals, packets_here} <= most) continue;
       most = {rivals, packets_here};
-      blocking = {sibling.port_id, lane};
+      blocking = {sibling.port_id(), lane};
     }
   }
   return blocking;
@@ -60,7 +60,7 @@ bool Switch::holds_packets_of(const Port& egress, int traffic_class, const Port&
     while (id != k_none && packets[id].ingress_class != in_class) id = packets[id].next;
   } else {
     id = egress.at(traffic_class).queue.head;
-    while (id != k_none && packets[id].ingress != ingress.port_id) id = packets[id].next;
+    while (id != k_none && packets[id].ingress != ingress.port_id()) id = packets[id].next;
   }
   return id != k_none;
 }
@@ -128,7 +128,7 @@ bool Switch::may_serve(Port& egress, int traffic_class, const Port& port, std::u
     earliest = std::min(earliest, packet.time);
     return false;
   }
-  const std::uint32_t others = port.in_service - (port.port_id == egress.serving ? 1 : 0);
+  const std::uint32_t others = port.in_service - (port.port_id() == egress.serving ? 1 : 0);
   if (others >= config->credits.input_speedup) return false;
   return egress.has_credit(traffic_class, packet.frame);
 }
@@ -155,10 +155,10 @@ void Switch::send_arbitrated(Port& egress, int traffic_class) {
     --core->ports[egress.serving].in_service;
     egress.served = egress.serving;
   }
-  egress.serving = ingress.port_id;
+  egress.serving = ingress.port_id();
   ++ingress.in_service;
   egress.transmit(id);
-  core->events.push(egress.free_at, EventKind::input_free, egress.port_id);
+  core->events.push(egress.free_at, EventKind::input_free, egress.port_id());
   ingress.release_credited(in_lane, frame);
   if (config->credits.has_virtual_output_queues) return;
   auto& lane = ingress.lane_of(in_lane);

@@ -41,7 +41,7 @@ std::vector<PortClass> cycle_in(const std::map<std::uint32_t, std::vector<std::u
 std::vector<std::uint32_t> Simulation::Engine::waits_for(const Port& port, int traffic_class) const {
   std::vector<std::uint32_t> out;
   const auto& peer = ports[port.peer];
-  const auto& memory = switches[peer.node];
+  const auto& memory = switches[peer.owner];
   for (const auto sibling : *memory.ports) {
     for (int lane = 0; lane < k_num_classes; ++lane) {
       if (!peer.has_credits && lane != traffic_class) continue;

@@ -12,7 +12,7 @@ namespace fabricast::packet {
 void Port::wake(Time time) {
   if (wake_at <= time) return;
   wake_at = time;
-  core->events.push(time, EventKind::port_ready, port_id);
+  core->events.push(time, EventKind::port_ready, port_id());
 }
 
 void Port::kick() {
@@ -36,11 +36,11 @@ void Port::send_next() {
     }
     const int chosen = choose_class(eligible);
     if (!is_host && has_credits) {
-      core->switches[node].send_arbitrated(*this, chosen);
+      core->switches[owner].send_arbitrated(*this, chosen);
     } else if (at(chosen).queue.head != k_none) {
       send_queued(chosen);
     } else {
-      core->hcas[local].send_next(chosen);
+      core->hcas[owner].send_next(chosen);
     }
   }
   const bool has_more = ((queued | ready) & ~paused) != 0 || pause_due != 0 || has_control;
@@ -53,7 +53,7 @@ unsigned Port::ready_classes(Time& earliest) {
   for (unsigned rest = (queued | ready) & ~paused & 0xffU; rest != 0; rest &= rest - 1) {
     const int number = std::countr_zero(rest);
     if (!is_host && has_credits) {
-      if (core->switches[node].arbitrate(*this, number, earliest) != k_none) eligible |= 1U << number;
+      if (core->switches[owner].arbitrate(*this, number, earliest) != k_none) eligible |= 1U << number;
       continue;
     }
     const std::uint32_t head = at(number).queue.head;
@@ -62,7 +62,7 @@ unsigned Port::ready_classes(Time& earliest) {
       continue;
     }
     if (has_credits) {
-      const std::uint32_t frame = head != k_none ? core->packets[head].frame : core->hcas[local].next_frame(number);
+      const std::uint32_t frame = head != k_none ? core->packets[head].frame : core->hcas[owner].next_frame(number);
       if (!has_credit(number, frame)) continue;
     }
     eligible |= 1U << number;
@@ -117,7 +117,7 @@ void Port::send_queued(int traffic_class) {
   const std::uint32_t ingress = packet.ingress;
   const std::uint32_t counted = packet.counted;
   transmit(id);
-  if (!is_host) core->switches[node].release(core->ports[ingress], traffic_class, counted);
+  if (!is_host) core->switches[owner].release(core->ports[ingress], traffic_class, counted);
 }
 
 void Port::mark_congestion(Packet& packet, std::int64_t queue_bytes) {
@@ -128,7 +128,7 @@ void Port::mark_congestion(Packet& packet, std::int64_t queue_bytes) {
     const double share = static_cast<double>(queue_bytes - ecn.min.value) /
                          static_cast<double>(ecn.max.value - ecn.min.value) * ecn.max_probability;
     core->trains.disturb();  // the number counts packets
-    if (uniform(core->options.seed, port_id * 8ULL + packet.traffic_class, sent) >= share) return;
+    if (uniform(core->options.seed, port_id() * 8ULL + packet.traffic_class, sent) >= share) return;
   }
   packet.is_marked = true;
   ++count(packet.traffic_class).marked;

@@ -101,7 +101,7 @@ void Simulation::Engine::handle(Event event) {
       hca_of(event.id()).on_receive_done();
       return;
     case EventKind::input_free:
-      switches[ports[event.id()].node].on_input_free(ports[event.id()]);
+      switches[ports[event.id()].owner].on_input_free(ports[event.id()]);
       return;
     case EventKind::pace:
       hca_of(queue_pairs[event.id()].source).on_pace(event.id());

@@ -20,8 +20,8 @@ void Port::decide_xoff(int traffic_class, std::uint32_t egress) {
   auto& entry = at(traffic_class);
   xoff = with(xoff, traffic_class);
   entry.at_xoff = entry.ingress;
-  if (egress != k_none) egress = core->switches[node].congested_egress(*this, traffic_class, egress);
-  entry.cause = egress == k_none ? port_id : egress;
+  if (egress != k_none) egress = core->switches[owner].congested_egress(*this, traffic_class, egress);
+  entry.cause = egress == k_none ? port_id() : egress;
   const bool is_relayed = egress != k_none && core->ports[egress].is_paused(traffic_class);
   entry.cause_root = is_relayed ? core->ports[egress].at(traffic_class).root : entry.cause;
   ++count(traffic_class).pauses_sent;
@@ -81,7 +81,7 @@ bool Port::has_slow_pause_timers() const {
 void Port::on_pause_arrival() {
   const std::uint32_t id = core->packets.take_first(pause_wire);
   if (pause_wire.head != k_none)
-    core->events.push(core->packets[pause_wire.head].time, EventKind::pause_arrival, port_id);
+    core->events.push(core->packets[pause_wire.head].time, EventKind::pause_arrival, port_id());
   const Packet packet = core->packets[id];
   core->packets.give_back(id);
   if (packet.kind == PacketKind::credit) {

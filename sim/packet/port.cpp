@@ -24,15 +24,14 @@ bool has_list(const PacketList& list) { return list.head != k_none; }
 
 void Port::set_up(Core& core_of_all, std::uint32_t number) {
   core = &core_of_all;
-  port_id = number;
   const auto& network = core->network;
   const auto& given = network.ports[number];
-  node = index(given.node);
+  owner = index(given.node);
   peer = index(given.peer);
   delay = given.delay.ps;
   ps_per_byte = 1e12 / given.rate.bytes_per_s;
-  is_host = network.nodes[node].kind == NodeKind::host;
-  const auto& ruling = is_host ? network.node_of(given.peer) : network.nodes[node];
+  is_host = network.nodes[owner].kind == NodeKind::host;
+  const auto& ruling = is_host ? network.node_of(given.peer) : network.nodes[owner];
   core->link_configs[number] =
       ruling.kind == NodeKind::host ? &core->direct_link : &network.switch_configs[ruling.config];
   for (unsigned one = 0; one < k_num_classes; ++one)
@@ -51,7 +50,7 @@ void Port::set_up(Core& core_of_all, std::uint32_t number) {
 // When the first queue pair uses the class.
 void Port::use_class(int traffic_class) {
   if (!is_lossless(traffic_class)) return;
-  at(traffic_class).headroom = headroom_of(core->network, PortId{port_id}).value;
+  at(traffic_class).headroom = headroom_of(core->network, PortId{port_id()}).value;
   if (!has_credits) return;
   auto& lane = lane_of(traffic_class);
   lane.limit = static_cast<std::uint32_t>(config().credits.lane_buffer.value / k_credit_block);
@@ -60,11 +59,11 @@ void Port::use_class(int traffic_class) {
 
 void Port::on_packet_arrival() {
   const std::uint32_t packet = core->packets.take_first(wire);
-  if (has_list(wire)) core->events.push(core->packets[packet].next_time, EventKind::packet_arrival, port_id);
+  if (has_list(wire)) core->events.push(core->packets[packet].next_time, EventKind::packet_arrival, port_id());
   if (is_host) {
-    core->hcas[local].arrive(packet);
+    core->hcas[owner].arrive(packet);
   } else {
-    core->switches[node].arrive(*this, packet);
+    core->switches[owner].arrive(*this, packet);
   }
 }
 

@@ -81,8 +81,8 @@ struct alignas(64) Port {
   Time wake_at = k_never;  ///< earliest pending port_ready event
   Time delay = 0;
   double ps_per_byte = 0;
-  PacketList wire;  ///< packets on their way to this port
-  std::uint32_t node = 0;
+  PacketList wire;          ///< packets on their way to this port
+  std::uint32_t owner = 0;  ///< its switch or its HCA, by number
   std::uint32_t peer = 0;
   std::uint8_t paused = 0;     ///< egress classes stopped by PAUSE
   std::uint8_t queued = 0;     ///< egress classes with packets in queues
@@ -94,22 +94,22 @@ struct alignas(64) Port {
   bool cuts_through : 1 = false;  ///< packets that come in here leave before their end has arrived
   bool has_credits : 1 = false;   ///< the link works with credits
   bool has_control : 1 = false;   ///< `control` is not empty
+  std::uint8_t expiring = 0;      ///< egress classes with a pending pause_expiry event
+  Core* core = nullptr;
 
-  std::uint8_t expiring = 0;    ///< egress classes with a pending pause_expiry event
-  std::uint8_t refreshing = 0;  ///< ingress classes with a pending pause_refresh event
-  std::uint32_t port_id = 0;
   PacketList pause_wire;           ///< PAUSE and credit frames on their way to this port
   PacketList control;              ///< credit frames that this port will send next
   std::uint32_t in_service = 0;    ///< credits: packets of this input being sent
   std::uint32_t serving = k_none;  ///< credits, egress: input of the packet being sent
   std::uint32_t served = k_none;   ///< the input before, when the next packet began before its input_free event
-  std::uint32_t local = 0;         ///< position among the ports of its node
+  std::uint32_t local = 0;         ///< position among the ports of its switch
   double alpha = 0;                ///< PFC threshold of this port
   std::uint64_t schedule_tag = 0;  ///< of the class sent last, for weighted sharing
-  Core* core = nullptr;
+  std::uint8_t refreshing = 0;     ///< ingress classes with a pending pause_refresh event
 
   void set_up(Core& core_of_all, std::uint32_t number);
   void use_class(int traffic_class);
+  [[nodiscard]] inline std::uint32_t port_id() const;  ///< its place among all ports
   [[nodiscard]] bool is_lossless(int traffic_class) const { return (lossless >> traffic_class & 1) != 0; }
   [[nodiscard]] bool is_paused(int traffic_class) const { return (paused >> traffic_class & 1) != 0; }
   [[nodiscard]] bool is_xoff(int traffic_class) const { return (xoff >> traffic_class & 1) != 0; }
@@ -187,7 +187,7 @@ struct alignas(64) Port {
   void walk_seldom(StateWalk& walk, int traffic_class);
   void walk_lane(StateWalk& walk, int traffic_class, LaneBases& lanes);
   [[nodiscard]] std::uint32_t event_id(int traffic_class) const {
-    return port_id * k_num_classes + static_cast<unsigned>(traffic_class);
+    return port_id() * k_num_classes + static_cast<unsigned>(traffic_class);
   }
 };
 static_assert(sizeof(Port) == 128);

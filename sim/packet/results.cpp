@@ -23,8 +23,8 @@ std::vector<PauseInterval> Simulation::Engine::open_pauses() const {
       const auto& entry = port.at(number);
       const Time since = std::min(entry.paused_since, port.count(number).starved_since);
       if (since >= now || entry.root == k_none) continue;
-      out.push_back({port_class(port.port_id, static_cast<std::uint32_t>(number)), PortId{entry.root}, Duration{since},
-                     Duration{now}});
+      out.push_back({port_class(port.port_id(), static_cast<std::uint32_t>(number)), PortId{entry.root},
+                     Duration{since}, Duration{now}});
     }
   }
   return out;

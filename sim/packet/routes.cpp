@@ -39,9 +39,9 @@ std::uint32_t Simulation::Engine::add_route(std::uint32_t from, std::uint32_t to
   if (!given.empty()) return static_cast<std::uint32_t>(given.size());
   const std::uint32_t last_hop = ports[to].peer;
   if (ports[from].peer == to) return 0;
-  const std::uint32_t goal = ports[last_hop].node;
+  const std::uint32_t goal = ports[last_hop].owner;
   std::uint32_t arrival = ports[from].peer;
-  std::uint32_t node = ports[arrival].node;
+  std::uint32_t node = ports[arrival].owner;
   std::uint32_t length = 1;
   while (node != goal) {
     const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{arrival});
@@ -52,7 +52,7 @@ std::uint32_t Simulation::Engine::add_route(std::uint32_t from, std::uint32_t to
     const std::uint32_t port = index(choices[hash % choices.size()]);
     hops.push_back(port);
     arrival = ports[port].peer;
-    node = ports[arrival].node;
+    node = ports[arrival].owner;
     ++length;
   }
   hops.push_back(last_hop);
@@ -79,7 +79,7 @@ std::uint32_t Switch::next_port(Packet& packet) const {
 // (choices x choices behind x ...) packets every path is used once.
 std::uint32_t Switch::choose_port(Packet& packet) const {
   const std::uint32_t last_hop = core->ports[core->queue_pairs[packet.queue_pair].destination].peer;
-  const std::uint32_t goal = core->ports[last_hop].node;
+  const std::uint32_t goal = core->ports[last_hop].owner;
   if (goal == node) return last_hop;
   const auto& choices = core->network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{packet.ingress});
   FABRICAST_ASSERT(!choices.empty(), "no route from {}", core->network.nodes[node].name);
@@ -111,9 +111,9 @@ bool Switch::is_less_loaded(std::uint32_t port, std::uint32_t than, int traffic_
 std::uint64_t Simulation::Engine::spray_cycle(const QueuePairState& state) {
   constexpr std::uint64_t k_longest = 1U << 31;
   if (ports[state.source].peer == state.destination) return 1;
-  const std::uint32_t goal = ports[ports[state.destination].peer].node;
+  const std::uint32_t goal = ports[ports[state.destination].peer].owner;
   const std::uint32_t start = ports[state.source].peer;
-  const auto [known, is_new] = spray_cycles.try_emplace({ports[start].node, goal}, 1);
+  const auto [known, is_new] = spray_cycles.try_emplace({ports[start].owner, goal}, 1);
   if (!is_new) return known->second;
   auto& cycle = known->second;
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen{{start, 1}};  // {arrival, stride}
@@ -121,7 +121,7 @@ std::uint64_t Simulation::Engine::spray_cycle(const QueuePairState& state) {
   while (!open.empty() && cycle != 0) {
     const auto [arrival, stride] = open.back();
     open.pop_back();
-    const std::uint32_t node = ports[arrival].node;
+    const std::uint32_t node = ports[arrival].owner;
     if (node == goal) continue;
     const auto& choices = network.routing.candidates(NodeId{node}, NodeId{goal}, PortId{arrival});
     const auto number = static_cast<std::uint32_t>(choices.size());

@@ -139,7 +139,7 @@ std::uint32_t Switch::congested_egress(const Port& port, int traffic_class, std:
     int looked_at = 0;
     for (auto id = queue_of(sibling).queue.head; id != k_none && looked_at < k_packets_looked_at;
          id = core->packets[id].next, ++looked_at)
-      if (core->packets[id].ingress == port.port_id) bytes += core->packets[id].frame;
+      if (core->packets[id].ingress == port.port_id()) bytes += core->packets[id].frame;
     if (bytes <= most) continue;
     most = bytes;
     egress = index(sibling);

@@ -5,6 +5,9 @@
 //   packet_bench ring RANKS                   ring all-reduce of 64 MiB, 25 GB/s, 0.5 us links, one switch, DCQCN and
 //   PFC
 // Prints what was simulated. script/bench measures it.
+#define DOCTEST_CONFIG_IMPLEMENT  // what reads the catalogue for tests checks it
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
