@@ -71,6 +71,7 @@ constexpr std::array k_rules{
     Rule{"", ".alpha_onyx", N, declared(1e-4, 1024, "a factor above 0")},
     Rule{"", ".alpha_sonic", N, declared(1e-4, 1024, "a factor above 0")},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
+    Rule{"model.between_systems.", "", N, declared(0, 10, "a relative scatter")},
     // Numbers: switches and counts.
     Rule{"mpi.", ".gdrcopy", N, k_switch},
     Rule{"mpi.", ".hca_rotation", N, k_switch},
