@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "fabricast/scatter.hpp"
 #include "fit/errors.hpp"
 #include "fit/fault.hpp"
 #include "fit/fittable.hpp"
@@ -241,16 +242,20 @@ void Calibrator::set_range() {
   double high = 0;
   int ranks = 0;
   int hosts = 0;
+  std::set<std::string_view> kinds;
   for (const auto& point : result_.points) {
     const auto& experiment = data_.experiments()[point.experiment];
     low = std::min(low, static_cast<double>(experiment.sizes[point.row].value));
     high = std::max(high, static_cast<double>(experiment.sizes[point.row].value));
     ranks = std::max(ranks, experiment.num_ranks);
     hosts = std::max(hosts, experiment.num_hosts);
+    kinds.insert(between_systems_name(experiment.loaded.scenario.workloads.front().benchmark, experiment.num_hosts));
   }
-  const auto add = [&](const char* name, double value, Dimension dimension, const char* what) {
-    report_.fitted.set({name, value, dimension, value, value, Confidence::fitted, what, {}});
+  const auto add = [&](std::string_view name, double value, Dimension dimension, const char* what) {
+    report_.fitted.set({std::string(name), value, dimension, value, value, Confidence::fitted, what, {}});
   };
+  kinds.erase("");
+  for (const auto kind : kinds) add(kind, 0, Dimension::number, "this system is fitted");
   add("model.fitted_size_low", low, Dimension::bytes, "smallest size fitted");
   add("model.fitted_size_high", high, Dimension::bytes, "largest size fitted");
   add("model.fitted_ranks", ranks, Dimension::number, "largest number of ranks fitted");

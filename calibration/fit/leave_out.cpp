@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/ranges.hpp"
+#include "fabricast/scatter.hpp"
 
 namespace fabricast::fit {
 
@@ -67,6 +68,7 @@ std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
   // The parameters' own share of the band only.
   for (const auto* name : {"model.relative_error", "model.extrapolation_error"})
     parameters.set({name, 0, Dimension::number, 0, 0, Confidence::fitted, "", {}});
+  parameters = without_scatter(std::move(parameters));
   auto table = table_with_band(data_, e, x, parameters);
   // A step without some points may end where nothing can be forecast: then it is not made.
   if (!table && x != result_.x) return forecasts(e, result_.x);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fabricast/scatter.hpp"
+
 namespace fabricast {
 
 namespace {
@@ -38,7 +40,25 @@ bool explains(const SettingEffect& effect) {
          effect.inside_after >= effect.inside_before + k_least_inside;
 }
 
+/// The first workload at `sizes`, under the band of a known system.
+std::optional<WorkloadPrediction> forecast_of(LoadedScenario& loaded, const std::vector<Bytes>& sizes,
+                                              const SimulateOptions& options) {
+  loaded.scenario.workloads.front().sizes = sizes;
+  auto prediction = simulate(loaded.topology, loaded.scenario, without_scatter(loaded.parameters), options);
+  if (!prediction || prediction->workloads.front().rows.empty()) return std::nullopt;
+  return std::move(prediction->workloads.front());
+}
+
 }  // namespace
+
+std::optional<WorkloadPrediction> forecast_as_known(const std::string& scenario_file,
+                                                    const std::vector<std::string>& parameter_files,
+                                                    const std::vector<Setting>& settings,
+                                                    const std::vector<Bytes>& sizes, const SimulateOptions& options) {
+  auto loaded = load_scenario(scenario_file, parameter_files, settings);
+  if (!loaded) return std::nullopt;
+  return forecast_of(*loaded, sizes, options);
+}
 
 std::vector<ChangedForecast> forecast_changes(const std::string& scenario_file,
                                               const std::vector<std::string>& parameter_files,
@@ -53,10 +73,7 @@ std::vector<ChangedForecast> forecast_changes(const std::string& scenario_file,
     changed.insert(changed.end(), change.settings.begin(), change.settings.end());
     auto loaded = load_scenario(scenario_file, parameter_files, changed);
     if (!loaded) continue;
-    loaded->scenario.workloads.front().sizes = sizes;
-    auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, options);
-    if (!prediction || prediction->workloads.front().rows.empty()) continue;
-    out.push_back({change.name, std::move(prediction->workloads.front())});
+    if (auto prediction = forecast_of(*loaded, sizes, options)) out.push_back({change.name, std::move(*prediction)});
   }
   return out;
 }

@@ -85,6 +85,7 @@ constexpr std::array k_rules{
     Rule{"training.eager_", "", N, k_efficiency},
     Rule{"training.memory_efficiency", "", N, k_efficiency},
     Rule{"model.", "_error", N, declared(0, 10, "a relative error")},
+    Rule{"model.between_systems.", "", N, declared(0, 10, "a relative scatter")},
     // Numbers: switches and counts.
     Rule{"mpi.", ".gdrcopy", N, k_switch},
     Rule{"mpi.", ".hca_rotation", N, k_switch},

@@ -62,7 +62,7 @@ Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const 
   return {count > 0 || sizes > 0 || is_foreign, count + k_size_weight * sizes};
 }
 
-Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside) {
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
   const double time = row.time.seconds();
   double below = 0;
   double above = 0;
@@ -84,8 +84,9 @@ Interval interval(const Row& row, const ParameterSet& parameters, const Extrapol
   const auto* further = parameters.find("model.extrapolation_error");
   const double own = time * std::hypot(model == nullptr ? 0 : model->value,
                                        further == nullptr ? 0 : further->value * outside.doublings);
-  below = std::sqrt(below + own * own);
-  above = std::sqrt(above + own * own);
+  // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
+  below = std::hypot(std::sqrt(below), own, time * between / (1 + between));
+  above = std::hypot(std::sqrt(above), own, time * between);
   return {from_seconds(std::max(0.0, time - below)), from_seconds(time + above)};
 }
 

@@ -2,7 +2,8 @@
 // The 80 % band of a predicted time: every term varies with its parameter's interval, independently; what the model
 // itself leaves out is one more relative error, `model.relative_error`. With fitted parameters a forecast outside the
 // range they were fitted on (`model.fitted_*`) is an extrapolation and gets a wider band: `model.extrapolation_error`
-// per doubling of ranks or hosts beyond the largest fitted, a quarter of it per doubling of the size.
+// per doubling of ranks or hosts beyond the largest fitted, a quarter of it per doubling of the size. A system that no
+// calibration knows adds the scatter between systems, `model.between_systems.*`: a factor 1 + b either way.
 #pragma once
 
 #include "fabricast/parameters.hpp"
@@ -22,6 +23,8 @@ struct Extrapolation {
 };
 Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters);
 
-Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {});
+/// `between`: scatter between systems (fabricast/scatter.hpp), 0 where the system is known.
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {},
+                  double between = 0);
 
 }  // namespace fabricast::engine

@@ -12,6 +12,7 @@
 #include "engine/interval.hpp"
 #include "engine/stream_terms.hpp"
 #include "fabricast/lossless.hpp"
+#include "fabricast/scatter.hpp"
 
 namespace fabricast::engine {
 
@@ -287,7 +288,8 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.physical_bound =
       plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
   const auto outside = extrapolation(row, planner.num_ranks(), planner.num_hosts(), parameters);
-  const auto band = interval(row, parameters, outside);
+  const double between = between_systems(workload.benchmark, planner.num_hosts(), parameters);
+  const auto band = interval(row, parameters, outside, between);
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;

@@ -4,6 +4,7 @@
 // number of HCAs, MTU ...), and those that bring the forecast clearly nearer are named, nearest first.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,17 @@ struct ChangedForecast {
   WorkloadPrediction prediction;
 };
 
-/// Forecasts `sizes` of the scenario file under every change; changes that cannot be forecast are left out.
+/// The scenario's first workload at `sizes` as of a system that somebody calibrated: its band has no scatter between
+/// systems, so that an error that a setting would explain is not taken for scatter. Nothing where it cannot be
+/// forecast.
+std::optional<WorkloadPrediction> forecast_as_known(const std::string& scenario_file,
+                                                    const std::vector<std::string>& parameter_files,
+                                                    const std::vector<Setting>& settings,
+                                                    const std::vector<Bytes>& sizes,
+                                                    const SimulateOptions& options = {});
+
+/// Forecasts `sizes` of the scenario file under every change, with the same band; changes that cannot be forecast are
+/// left out.
 std::vector<ChangedForecast> forecast_changes(const std::string& scenario_file,
                                               const std::vector<std::string>& parameter_files,
                                               const std::vector<Setting>& settings, const std::vector<Bytes>& sizes,

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "fabricast/scatter.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 using engine::extrapolation;
@@ -92,6 +94,38 @@ TEST_CASE("terms are independent, the model's own error comes on top, terms with
   CHECK(interval(row, parameters).low.us() == doctest::Approx(100 - std::hypot(13, 84)));
   parameters.set(parameter("model.relative_error", 3, Confidence::medium, Dimension::number));
   CHECK(interval(row, parameters).low.ps == 0);  // never below nothing
+}
+
+TEST_CASE("systems nobody calibrated differ by a factor either way, on top of the other errors") {
+  ParameterSet parameters;
+  parameters.set(parameter("a", 1, Confidence::low));  // 30 % of 100 us
+  const auto row = row_of("a");
+  const auto band = interval(row, parameters, {}, 0.5);
+  CHECK(row.time.us() - band.low.us() == doctest::Approx(std::hypot(30, 100 - 100 / 1.5)));
+  CHECK(band.high.us() - row.time.us() == doctest::Approx(std::hypot(30, 50)));
+  CHECK(interval(row, ParameterSet{}, {}, 4).low.us() == doctest::Approx(20));
+  CHECK(interval(row, ParameterSet{}, {}, 4).high.us() == doctest::Approx(500));
+}
+
+TEST_CASE("the scatter belongs to the kind of forecast; a calibration of that kind takes it away") {
+  ParameterSet parameters;
+  const auto number = [&](const char* name, double value) {
+    parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
+  };
+  CHECK(between_systems(Benchmark::all_reduce_perf, 1, parameters) == 0);  // nothing declared
+  number("model.between_systems.nccl_host", 0.1);
+  number("model.between_systems.nccl_network", 0.2);
+  number("model.between_systems.mpi", 0.3);
+  CHECK(between_systems(Benchmark::alltoall_perf, 1, parameters) == 0.1);
+  CHECK(between_systems(Benchmark::alltoall_perf, 2, parameters) == 0.2);
+  CHECK(between_systems(Benchmark::osu_latency, 1, parameters) == 0.3);
+  CHECK(between_systems(Benchmark::ib_write_bw, 2, parameters) == 0.3);
+  for (const auto benchmark : {Benchmark::host_copies, Benchmark::gpu_sharing, Benchmark::traffic})
+    CHECK(between_systems(benchmark, 2, parameters) == 0);
+  for (const auto benchmark : {Benchmark::sendrecv_perf, Benchmark::osu_bcast})
+    CHECK(between_systems(benchmark, 4, without_scatter(parameters)) == 0);
+  number("model.between_systems.mpi", 0);
+  CHECK(between_systems(Benchmark::osu_bcast, 4, parameters) == 0);
 }
 
 TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by a quarter") {

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "fabricast/calibration.hpp"
+#include "fabricast/scatter.hpp"
 #include "fabricast/simulate.hpp"
 #include "fit/band.hpp"
 #include "fit/dataset.hpp"
@@ -345,4 +346,22 @@ TEST_CASE("a forecast for more ranks than were fitted says so and has a wider ba
   };
   CHECK(relative_width(4, true) > 1.01 * relative_width(8, false));
   CHECK(relative_width(2, true) > 1.01 * relative_width(4, true));
+}
+
+TEST_CASE("a calibration takes the scatter between systems away for the kind of its logs only") {
+  const auto report = fit_planted(9, 0.02);  // NCCL in one host
+  CHECK(report.fitted.at("model.between_systems.nccl_host").value == 0);
+  CHECK(report.fitted.find("model.between_systems.nccl_network") == nullptr);
+  CHECK(report.fitted.find("model.between_systems.mpi") == nullptr);
+  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
+  const auto loaded = load_scenario_text("x.yaml", fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\n"
+                                                               "workload: {}\n",
+                                                               topology.string(), workload(2, 0)));
+  REQUIRE(loaded.has_value());
+  CHECK(between_systems(Benchmark::all_reduce_perf, 1, loaded->parameters) > 0.1);
+  auto calibrated = loaded->parameters;
+  calibrated.merge(report.fitted);
+  CHECK(between_systems(Benchmark::all_reduce_perf, 1, calibrated) == 0);
+  CHECK(between_systems(Benchmark::all_reduce_perf, 2, calibrated) > 0.1);
+  CHECK(between_systems(Benchmark::osu_latency, 2, calibrated) > 0.1);
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far systems of one kind differ where nobody has calibrated them. Each kind of forecast has a parameter, the
+// factor that holds 80 % of the points of systems left out of every fit; a calibration sets those of its logs to 0.
+#pragma once
+
+#include <string_view>
+
+#include "fabricast/parameters.hpp"
+#include "fabricast/scenario.hpp"
+
+namespace fabricast {
+
+/// `model.between_systems.<kind>` of a forecast: nccl_host, nccl_network or mpi; empty where there is no such scatter.
+std::string_view between_systems_name(Benchmark benchmark, int num_hosts);
+
+/// The scatter that a forecast's band has, 0 or more: a time may be 1 + b times as long, or 1 / (1 + b).
+double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters);
+
+/// The same parameters for a system that is known: no scatter between systems.
+ParameterSet without_scatter(ParameterSet parameters);
+
+}  // namespace fabricast

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/scatter.hpp"
+
+namespace fabricast {
+
+namespace {
+
+constexpr std::string_view k_nccl_host = "model.between_systems.nccl_host";
+constexpr std::string_view k_nccl_network = "model.between_systems.nccl_network";
+constexpr std::string_view k_mpi = "model.between_systems.mpi";
+
+}  // namespace
+
+std::string_view between_systems_name(Benchmark benchmark, int num_hosts) {
+  switch (family_of(benchmark)) {
+    case BenchmarkFamily::osu:
+    case BenchmarkFamily::perftest:
+      return k_mpi;
+    case BenchmarkFamily::nccl_tests:
+      return num_hosts > 1 ? k_nccl_network : k_nccl_host;
+    case BenchmarkFamily::system:
+    case BenchmarkFamily::sharing:
+    case BenchmarkFamily::traffic:
+      return {};
+  }
+  return {};
+}
+
+double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters) {
+  const auto name = between_systems_name(benchmark, num_hosts);
+  const auto* parameter = name.empty() ? nullptr : parameters.find(std::string(name));
+  return parameter == nullptr ? 0 : parameter->value;
+}
+
+ParameterSet without_scatter(ParameterSet parameters) {
+  for (const auto name : {k_nccl_host, k_nccl_network, k_mpi})
+    parameters.set({std::string(name), 0, Dimension::number, 0, 0, Confidence::fitted, "a known system", {}});
+  return parameters;
+}
+
+}  // namespace fabricast
