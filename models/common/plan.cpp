@@ -65,11 +65,12 @@ int Resources::extra(Limit limit, DeviceId device, double capacity, const std::s
   const auto [it, is_new] = numbers_.try_emplace({limit, device.value, part}, number);
   if (is_new) {
     extras_.push_back({limit, device, capacity, parameter, part});
-  } else {
-    const auto& known = extras_[static_cast<std::size_t>(it->second - topology_->num_links())];
-    FABRICAST_ASSERT(std::abs(known.capacity - capacity) <= k_same_capacity * capacity,
-                     "{} {}: {} B/s by '{}', but {} B/s by '{}'", to_string(limit), topology_->device(device).name,
-                     known.capacity, known.parameter, capacity, parameter);
+    return number;
+  }
+  auto& known = extras_[static_cast<std::size_t>(it->second - topology_->num_links())];
+  if (capacity < known.capacity * (1 - k_same_capacity)) {
+    known.capacity = capacity;
+    known.parameter = parameter;
   }
   return it->second;
 }

@@ -68,14 +68,14 @@ class PatternMaker::PairCounter {
     for (int part = 0; part < parts_; ++part) {
       const int turn = static_cast<int>((offset - 1) % k_turns) * parts_ + part;
       const auto [source, target] = ends(from, to, turn);
+      if (!is_merged(from) && count_known(from, to, source, target)) continue;
       Route route;
       if (uses_tcp(context, source.hca) || uses_tcp(context, target.hca)) {
         route = route_between_hosts(context, source, target, from * places_.size() + to, maker_.buffers_);
       } else {
         route.kind = TransportKind::network;
         add_fabric(context, source.hca, target.hca, from * places_.size() + to, route, source.gpu, target.gpu);
-        ++sent_[{source.gpu, source.sender, source.hca}];
-        ++received_[{target.gpu, target.hca}];
+        keep_ends(from, to, source, target, route);
       }
       add(route, 1);
       if (is_merged(from) && part == 0) merge_whole(std::move(route), source, target);
@@ -85,15 +85,18 @@ class PatternMaker::PairCounter {
   void finish() {
     const auto& context = maker_.context_;
     std::map<int, std::pair<int, int>> uses;  // of a process: units it sends and receives
-    for (const auto& [end, times] : sent_) {
-      const auto [gpu, sender, hca] = end;
-      add(sender_segment(context, gpu, sender, hca, maker_.buffers_), times);
-      uses[sender.value].first += times;
+    for (const auto& [key, end] : in_order(sent_)) {
+      add(sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_), end.times);
+      add_known(end);
+      uses[end.sender.value].first += end.times;
     }
-    for (const auto& [end, times] : received_) {
-      add(receiver_segment(context, end.second, end.first, maker_.buffers_), times);
-      uses[end.first.value].second += times;
+    for (const auto& [key, end] : in_order(received_)) {
+      add(receiver_segment(context, end.hca, end.gpu, maker_.buffers_), end.times);
+      add_known(end);
+      uses[end.gpu.value].second += end.times;
     }
+    for (std::size_t link = 0; link < link_counts_.size(); ++link)
+      if (link_counts_[link] > 0) counter_.add(static_cast<int>(link), link_counts_[link]);
     int duplex = 0;
     for (const auto& [process, count] : uses)
       if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
@@ -107,6 +110,74 @@ class PatternMaker::PairCounter {
   /// Turns repeat: a multiple of every number of HCAs a GPU may have beside it up to 16.
   static constexpr std::size_t k_turns = 720720;
 
+  /// One end of connections: what leaves `gpu` by `sender` and `hca`, or comes in.
+  struct End {
+    DeviceId gpu, sender, hca;
+    int times = 0;
+    int known_times = 0;              ///< of them, with nothing counted but links between hosts
+    bool is_known = false;            ///< what follows is set
+    std::vector<Crossing> crossings;  ///< of the adapter, whatever the other end
+  };
+  using Ends = std::vector<std::vector<End>>;  ///< by rank; a rank has few
+
+  static std::map<std::tuple<DeviceId, DeviceId, DeviceId>, End> in_order(const Ends& ends) {
+    std::map<std::tuple<DeviceId, DeviceId, DeviceId>, End> out;
+    for (const auto& of_rank : ends)
+      for (const auto& end : of_rank)
+        if (end.times > 0) out.emplace(std::tuple(end.gpu, end.sender, end.hca), end);
+    return out;
+  }
+
+  static End& end_of(std::vector<End>& ends, DeviceId gpu, DeviceId sender, DeviceId hca) {
+    for (auto& end : ends)
+      if (end.sender == sender && end.hca == hca) return end;
+    ends.push_back({gpu, sender, hca});
+    return ends.back();
+  }
+
+  /// A connection whose ends have both been met: only the links between them are new. False when they have not.
+  bool count_known(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target) {
+    const auto& context = maker_.context_;
+    if (context.with_legs || physical_hosts_[places_[from].host] == physical_hosts_[places_[to].host]) return false;
+    auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
+    auto& in = end_of(received_[to], target.gpu, {}, target.hca);
+    if (!out.is_known || !in.is_known) return false;
+    const auto path =
+        context.topology.path_between_hcas(source.hca, target.hca, from * places_.size() + to + context.seed);
+    if (!path) return false;
+    for (const auto link : path->links) ++link_counts_[static_cast<std::size_t>(link.value)];
+    for (auto* end : {&out, &in}) {
+      ++end->times;
+      ++end->known_times;
+    }
+    return true;
+  }
+
+  /// Notes what `route` crosses at either end beside links between hosts.
+  void keep_ends(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target,
+                 const Route& route) {
+    auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
+    auto& in = end_of(received_[to], target.gpu, {}, target.hca);
+    ++out.times;
+    ++in.times;
+    const int here = physical_hosts_[places_[from].host];
+    if ((out.is_known && in.is_known) || here == physical_hosts_[places_[to].host]) return;
+    out.crossings.clear();
+    in.crossings.clear();
+    const auto& resources = maker_.context_.resources;
+    for (const auto& crossing : route.crossings) {
+      if (resources.is_link(crossing.resource)) continue;
+      const bool is_here = resources.topology().host_of(resources.device(crossing.resource)) == here;
+      (is_here ? out : in).crossings.push_back(crossing);
+    }
+    out.is_known = in.is_known = true;
+  }
+
+  void add_known(const End& end) {
+    for (const auto& crossing : end.crossings)
+      if (end.known_times > 0) counter_.add(crossing.resource, end.known_times * crossing.times);
+  }
+
   /// Rank 0 meets every kind of connection in all-to-all; in send-receive it has one peer and others cross other kinds.
   bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ == Collective::send_receive; }
 
@@ -118,6 +189,11 @@ class PatternMaker::PairCounter {
         by_gpu[gpus[g]] = {h, g, nvml_index(maker_.context_.topology, gpus[g])};
     }
     for (const auto rank : maker_.ranks_) places_.push_back(by_gpu.at(rank));
+    for (const auto& host : maker_.hosts_)
+      physical_hosts_.push_back(maker_.context_.topology.host_of(host.gpus.front()));
+    sent_.resize(places_.size());
+    received_.resize(places_.size());
+    link_counts_.resize(static_cast<std::size_t>(maker_.context_.topology.num_links()));
   }
 
   std::pair<NetworkEnd, NetworkEnd> ends(std::size_t from, std::size_t to, int turn) const {
@@ -145,11 +221,12 @@ class PatternMaker::PairCounter {
   const PatternMaker& maker_;
   Pattern& pattern_;
   CrossingCounter& counter_;
-  std::vector<HostNics> nics_;                                    ///< by host
-  std::vector<Place> places_;                                     ///< by rank
-  int parts_ = 1;                                                 ///< units of one pair
-  std::map<std::tuple<DeviceId, DeviceId, DeviceId>, int> sent_;  ///< by GPU, sender, HCA
-  std::map<std::pair<DeviceId, DeviceId>, int> received_;         ///< by GPU, HCA
+  std::vector<HostNics> nics_;  ///< by host
+  std::vector<Place> places_;   ///< by rank
+  int parts_ = 1;               ///< units of one pair
+  Ends sent_, received_;
+  std::vector<int> physical_hosts_;  ///< [host, or virtual machine]
+  std::vector<int> link_counts_;     ///< [link] of known connections
 };
 
 void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {

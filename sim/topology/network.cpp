@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t k_max_distances = 128U << 20U;  // entries kept before they are found anew: 256 MiB
+constexpr std::size_t k_max_steps = 2U << 20U;        // the same: 80 MiB
 
 /// splitmix64: spreads flow numbers evenly over equal-cost links, the same on every machine.
 std::uint64_t mixed(std::uint64_t x) {
@@ -53,18 +54,10 @@ class Network::Chooser {
   /// By destination: first among the next switches, then among the parallel cables to the one picked. The destination
   /// loses only the digit of the switch: the next tier picks by the rest, and the way down between the same two tiers
   /// picks among its parallel cables by the digit used on the way up.
-  Edge among(const Edges& next) {
-    if (!by_destination_) return next[below(next.size())];
-    if (next.size() == 1) return next.front();
-    std::vector<int> neighbours;
-    for (const auto& edge : next) {
-      if (std::find(neighbours.begin(), neighbours.end(), edge.to) == neighbours.end()) neighbours.push_back(edge.to);
-    }
-    const int neighbour = neighbours[below(neighbours.size())];
-    Edges parallel;
-    for (const auto& edge : next) {
-      if (edge.to == neighbour) parallel.push_back(edge);
-    }
+  Edge among(const Step& next) {
+    if (!by_destination_) return next.all[below(next.all.size())];
+    if (next.all.size() == 1) return next.all.front();
+    const auto& parallel = next.by_neighbour[below(next.by_neighbour.size())];
     return parallel[destination_ % parallel.size()];
   }
 
@@ -95,6 +88,7 @@ Network::Network(NetworkPlan plan)
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   graph_ = std::make_unique<SwitchGraph>();
   graph_->graph = {boost::edges_are_sorted, pairs.begin(), pairs.end(), static_cast<std::size_t>(plan_.num_switches)};
+  steps_.resize(static_cast<std::size_t>(plan_.num_switches));
   label_parts();
   number_by_port();
   collect_global_cables();
@@ -254,17 +248,45 @@ Network::Edges Network::next_edges(int at, int to, bool has_descended) const {
   return next_by_distance(at, to);
 }
 
+Network::Step Network::step_of(Edges edges) {
+  Step step;
+  step.all = std::move(edges);
+  for (const auto& edge : step.all) {
+    const auto known =
+        std::ranges::find_if(step.by_neighbour, [&](const Edges& one) { return one.front().to == edge.to; });
+    if (known == step.by_neighbour.end()) {
+      step.by_neighbour.push_back({edge});
+    } else {
+      known->push_back(edge);
+    }
+  }
+  return step;
+}
+
+const Network::Step& Network::next_step(int at, int to, bool has_descended) const {
+  const auto key =
+      (static_cast<std::uint64_t>(at) << 33) | (static_cast<std::uint64_t>(to) << 1) | (has_descended ? 1U : 0U);
+  const auto known = known_steps_.find(key);
+  if (known != known_steps_.end()) return *known->second;
+  if (known_steps_.size() >= k_max_steps) known_steps_.clear();
+  auto edges = next_edges(at, to, has_descended);
+  auto& own = steps_[static_cast<std::size_t>(at - plan_.num_hcas)];
+  auto same = std::ranges::find(own, edges, &Step::all);
+  if (same == own.end()) same = own.insert(own.end(), step_of(std::move(edges)));
+  return *known_steps_.emplace(key, &*same).first->second;
+}
+
 std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (from == to) return {};
   Chooser chooser(plan_.is_routed_by_destination, from, to, port_number_[static_cast<std::size_t>(to)], flow);
-  if (const auto direct = direct_edges(from, to); !direct.empty()) return {{chooser.among(direct).link}};
+  if (const auto direct = direct_edges(from, to); !direct.empty()) return {{chooser.among(step_of(direct)).link}};
   const auto ends = nearest_ends(from, to);
   if (ends.empty()) return {};
   const auto& end = ends.size() == 1 ? ends.front() : ends[chooser.below(ends.size())];
   std::vector<LinkId> links{{end.out.link}};
   bool has_descended = false;
   for (int at = end.out.to; at != end.in.to;) {
-    const auto edge = chooser.among(next_edges(at, end.in.to, has_descended));
+    const auto edge = chooser.among(next_step(at, end.in.to, has_descended));
     links.push_back({edge.link});
     if (plan_.routing == Routing::up_down) has_descended = is_down(at, edge.to);
     at = edge.to;

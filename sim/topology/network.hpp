@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,12 +52,18 @@ class Network {
   struct Edge {
     int to = 0;
     int link = 0;
+    friend bool operator==(const Edge&, const Edge&) = default;
   };
   using Edges = std::vector<Edge>;
   /// A way out of the sending HCA and a way into the receiving one.
   struct Ends {
     Edge out;  ///< to the first switch
     Edge in;   ///< `to` is the last switch, `link` leads from it to the HCA
+  };
+  /// Ways on from a switch, and the same by the switch they lead to (in the order of the first cable to each).
+  struct Step {
+    Edges all;
+    std::vector<Edges> by_neighbour;
   };
   class Chooser;
 
@@ -69,6 +77,9 @@ class Network {
   [[nodiscard]] Edges direct_edges(int from, int to) const;
   [[nodiscard]] std::vector<Ends> nearest_ends(int from, int to) const;
   [[nodiscard]] Edges next_edges(int at, int to, bool has_descended) const;
+  [[nodiscard]] static Step step_of(Edges edges);
+  /// The same, kept while it is asked for.
+  [[nodiscard]] const Step& next_step(int at, int to, bool has_descended) const;
   [[nodiscard]] Edges next_on_torus(int at, int to) const;
   [[nodiscard]] Edges next_on_dragonfly(int at, int to) const;
   [[nodiscard]] Edges next_by_distance(int at, int to) const;
@@ -101,6 +112,8 @@ class Network {
   /// [switch without the HCAs] -> hops to a target; up-down: while a packet may go up, then once more when it has gone
   /// down.
   mutable std::map<int, std::vector<std::uint16_t>> distances_;
+  mutable std::vector<std::deque<Step>> steps_;  ///< [switch without the HCAs] -> different ones
+  mutable std::unordered_map<std::uint64_t, const Step*> known_steps_;
   /// up-down: place of each switch between the tops and the edge; a link to a higher place goes down.
   std::vector<std::int64_t> order_;
 };

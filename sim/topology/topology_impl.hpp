@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fabricast/topology.hpp"
@@ -30,9 +31,9 @@ struct Topology::Impl {
   int num_host_links = 0;
   std::vector<Device> switches;
   std::vector<Link> network_links;
-  std::vector<DeviceId> hcas;               ///< network node -> device
-  std::map<std::int32_t, int> node_of_hca;  ///< device -> network node
-  bool is_infiniband = false;               ///< every switch
+  std::vector<DeviceId> hcas;                         ///< network node -> device
+  std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  bool is_infiniband = false;                         ///< every switch
   std::unique_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 

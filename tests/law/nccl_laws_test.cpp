@@ -178,6 +178,35 @@ void check_not_slower(const Cluster& before, const Cluster& after, const std::st
 
 }  // namespace
 
+// Transfers listed one by one say what every connection crosses by itself; without the list, ends met before are
+// counted in bulk.
+TEST_CASE("NCCL: all-to-all crosses the same whether or not its transfers are listed") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    auto cluster = random_cluster(seed);
+    cluster.hosts = 3 + static_cast<int>(seed % 4);
+    if (seed % 3 > 0) cluster.fabric = "fat_tree: {switch: qm9700, tiers: 2}";
+    const auto loaded = test::scenario(cluster.yaml("{benchmark: alltoall_perf}"));
+    std::vector<models::Flow> flows;
+    std::vector<std::string> names;
+    for (const bool with_legs : {true, false}) {
+      models::Resources resources(loaded.topology);
+      models::PlanContext context{loaded.topology, loaded.scenario.software, loaded.parameters, resources};
+      context.runs_alone = false;
+      context.with_legs = with_legs;
+      const auto planner = models::make_planner(context, loaded.scenario.workloads[0]);
+      REQUIRE(planner);
+      flows.push_back((*planner)->plan(1_MiB).program.nodes[0].flows[0]);
+      names.emplace_back();
+      for (const auto& crossing : flows.back().crossings) names.back() += resources.name(crossing.resource) + "; ";
+    }
+    CHECK(flows[0].crossings == flows[1].crossings);
+    CHECK(names[0] == names[1]);
+    CHECK(flows[0].latency == flows[1].latency);
+    CHECK(flows[0].bytes == flows[1].bytes);
+  }
+}
+
 TEST_CASE("NCCL: one faster HCA makes nothing slower; where GPUs crowd on it the result says so") {
   for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);

@@ -39,6 +39,20 @@ Flow flow(std::vector<models::Crossing> crossings, double cap_gb_per_s = 0) {
 
 }  // namespace
 
+TEST_CASE("a limit has the least capacity that anybody asks for, and its parameter, in any order") {
+  for (const bool is_low_first : {false, true}) {
+    Bench bench;
+    const auto ask = [&](double rate, const char* parameter) {
+      return bench.resources.extra(models::Limit::dram, DeviceId{1}, rate, parameter);
+    };
+    const int first = is_low_first ? ask(3e9, "low") : ask(8e9, "high");
+    CHECK((is_low_first ? ask(8e9, "high") : ask(3e9, "low")) == first);
+    CHECK(bench.resources.capacity(first) == 3e9);
+    CHECK(bench.resources.parameter(first) == "low");
+    CHECK(bench.resources.extra(models::Limit::dram, DeviceId{1}, 8e9, "part", 1) != first);
+  }
+}
+
 TEST_CASE("shares are max-min: what one flow cannot use is left to the others") {
   Bench bench;
   const int a = bench.resource(0, 12);

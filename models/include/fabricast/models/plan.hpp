@@ -74,9 +74,9 @@ class Resources {
   explicit Resources(const Topology& topology) : topology_(&topology) {}
 
   static int of(LinkId link) { return link.value; }
-  /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new. Whoever asks again must
-  /// ask for the same capacity: a limit has one owner that knows all that lowers it. `part`: one of several on the
-  /// device, e.g. the virtual functions of an adapter.
+  /// Number of the extra resource `limit` of `device`, made with `capacity` bytes/s when new. Its capacity is the least
+  /// that anybody asks for, with the parameter that says so: what lowers a limit composes, in any order. `part`: one of
+  /// several on the device, e.g. the virtual functions of an adapter.
   int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part = 0);
   /// Bytes/s; of network links between switches, and of cables slower than their HCA, what packet headers leave.
   [[nodiscard]] double capacity(int resource) const;
