@@ -12,7 +12,8 @@ void add_schema(CLI::App& app, int& exit_code) {
   command->footer("Examples:\n  fabricast schema topology > topology.schema.json\n  fabricast schema scenario");
   command->add_option("KIND", *kind, "topology, scenario, parameters, device, calibration or network")
       ->required()
-      ->check(CLI::IsMember({"topology", "scenario", "parameters", "device", "calibration", "network"}).description(""));
+      ->check(
+          CLI::IsMember({"topology", "scenario", "parameters", "device", "calibration", "network"}).description(""));
   command->callback([kind, &exit_code] { write_output("-", json_schema(*kind), exit_code); });
 }
 
