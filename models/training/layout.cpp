@@ -76,7 +76,7 @@ Result<Layout> layout_of(const Workload& workload, int gpus) {
                  fmt::format("{} micro-batches are no multiple of {} stages, which interleaving needs",
                              spec.micro_batches, out.pipeline),
                  "change parallel.micro_batches"));
-  if (out.expert > 1 && (!shape || shape->experts % out.expert != 0))
+  if (out.expert > 1 && (!shape || shape->experts == 0 || shape->experts % out.expert != 0))
     return tl::unexpected(fault_of(
         workload, fmt::format("{} experts cannot be shared by {} GPUs", shape ? shape->experts : 0, out.expert),
         "change parallel.expert"));

@@ -125,8 +125,8 @@ TEST_CASE("one run answers several numbers of GPUs") {
 TEST_CASE("a network without a profile computes as long as was measured, within a quarter") {
   // Launch-bound rows (DenseNet, BERT) are left out: what the host costs is not known well.
   struct Measured {
-    const char* network;
-    const char* precision;
+    std::string network;
+    std::string precision;
     int batch;
     double step_us;
   };
