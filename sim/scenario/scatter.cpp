@@ -21,6 +21,7 @@ std::string_view between_systems_name(Benchmark benchmark, int num_hosts) {
     case BenchmarkFamily::system:
     case BenchmarkFamily::sharing:
     case BenchmarkFamily::traffic:
+    case BenchmarkFamily::training:  // its terms have intervals of their own
       return {};
   }
   return {};

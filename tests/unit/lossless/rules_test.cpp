@@ -62,7 +62,8 @@ TEST_CASE(
 
 TEST_CASE("a port that pauses before ECN marks") {
   CHECK(says(pfc("alpha: 0.01"), "PFC pauses a lone port at"));
-  CHECK(says(pfc("xoff: 60 kB, xon: 48 kB"), "PFC pauses a lone port at 60000 B, before ECN marks anything at 150000 B"));
+  CHECK(
+      says(pfc("xoff: 60 kB, xon: 48 kB"), "PFC pauses a lone port at 60000 B, before ECN marks anything at 150000 B"));
 }
 
 TEST_CASE("credits that do not cover the round trip slow a lane down") {
