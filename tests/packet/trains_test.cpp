@@ -286,7 +286,7 @@ TEST_CASE("marks that do not depend on chance go in trains") {
   auto& config = given.cluster.config();
   config.classes[3].ecn = {true, 20_KiB, 20_KiB, 1};
   config.pfc.xoff = 64_KiB;
-  given.cluster.transport().dcqcn.enabled = false;
+  given.cluster.transport().congestion_control = "none";
   for (const std::size_t from : {1U, 2U})
     given.queue_pairs.push_back({given.cluster.hosts[from], given.cluster.hosts[0]});
   for (const std::uint32_t pair : {0U, 1U}) given.messages.push_back({QueuePairId{pair}, 16_MiB, Verb::write, {}, 0});
