@@ -143,8 +143,9 @@ bool is_over_sockets(const PlanContext& context) {
 /// modelled as sharing cores.
 void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
   const auto& neighbours = context.neighbours;
-  const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-  const bool is_step = workload.benchmark == Benchmark::gpu_step;
+  const bool is_training = workload.benchmark == Benchmark::training;
+  const bool is_nccl = is_training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+  const bool is_step = is_training || workload.benchmark == Benchmark::gpu_step;
   const bool is_own = family_of(workload.benchmark) == BenchmarkFamily::sharing;
   const auto add = [&](const char* key, bool is_given, bool is_read) {
     if (is_given && !is_read)
