@@ -67,6 +67,7 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
     case Benchmark::vgpu_migration:
       return 0;
     case Benchmark::gpu_step:
+    case Benchmark::training:
       return messages | k_groups | k_device_data | k_compute | k_slices;
     case Benchmark::host_copies:
       return k_host_data | (workload.direction == CopyDirection::to_peer ? k_device_data : 0);
