@@ -67,6 +67,7 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
     case Benchmark::vgpu_migration:
       return 0;
     case Benchmark::gpu_step:
+    case Benchmark::training:
       return messages | k_groups | k_device_data | k_compute | k_slices;
     case Benchmark::host_copies:
       return k_host_data | (workload.direction == CopyDirection::to_peer ? k_device_data : 0);
@@ -143,8 +144,9 @@ bool is_over_sockets(const PlanContext& context) {
 /// modelled as sharing cores.
 void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
   const auto& neighbours = context.neighbours;
-  const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-  const bool is_step = workload.benchmark == Benchmark::gpu_step;
+  const bool is_training = workload.benchmark == Benchmark::training;
+  const bool is_nccl = is_training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+  const bool is_step = is_training || workload.benchmark == Benchmark::gpu_step;
   const bool is_own = family_of(workload.benchmark) == BenchmarkFamily::sharing;
   const auto add = [&](const char* key, bool is_given, bool is_read) {
     if (is_given && !is_read)

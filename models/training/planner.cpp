@@ -23,6 +23,8 @@ namespace fabricast::models::training {
 
 namespace {
 
+constexpr Duration k_some_step{10'000'000'000};
+
 /// One row: its GPUs and how they talk.
 struct Size {
   std::vector<DeviceId> gpus;
@@ -252,6 +254,9 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
     asked.gpus = count;
     auto gpus = nccl::choose_ranks(context, asked);
     if (!gpus) return tl::unexpected(gpus.error());
+    // A profile or a scheduler that does not fit the GPU; how long a step computes does not matter to that.
+    if (const auto sharing = vgpu_sharing(context, gpus->front(), k_some_step); !sharing)
+      return tl::unexpected(sharing.error());
     Size size{std::move(*gpus), std::nullopt, std::nullopt};
     if (!is_plain(*workload.training)) {
       auto groups = make_groups(context, workload, size.gpus);
