@@ -18,7 +18,8 @@ Where a library's own rule makes a step the law holds on both sides of it:
 - MPI stripes staged messages over two adapters and GPUDirect RDMA over the nearest only: what becomes staged is compared below the rendezvous;
 - no library avoids a processor whose root complexes pass on peer requests more slowly than those to memory: what they limit (PEER_LIMIT) is not compared;
 - between GPUs of a host UCX copies short messages by gdrcopy and longer ones by CUDA IPC or through host memory: a collective's rows are compared with
-  those that go the same ways (WAYS).
+  those that go the same ways (WAYS);
+- eager messages of device buffers are staged by pageable copies, those of the rendezvous by pinned ones: between hosts too (WAYS: bounce buffers).
 
 Arguments: program, source folder, number of draws, first draw (0). A draw gives the same run again."""
 import json
@@ -36,7 +37,7 @@ LARGEST = 256 << 20
 LARGEST_PART = 16 << 20  # of a pair of ranks, before its channels double
 SHARED = re.compile(r"start of \d+ channels|slowest of \d+ channels")
 PEER_LIMIT = re.compile(r"\.(translated_peer|p2p_\w+)_bandwidth$")
-WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory")
+WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory", "copies through bounce buffers")
 PLUGIN_SWITCHES = {"efa-100g": "aws-srd", "efa-100g-gdr": "aws-srd", "aries": "aries-router", "gvnic-200g": "google-vpc", "ena-25g": "aws-vpc"}
 
 
