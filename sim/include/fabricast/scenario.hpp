@@ -162,7 +162,7 @@ struct Workload {
   std::optional<MigrationSettings> migration;        ///< vgpu_migration
   TrafficSpec traffic;                               ///< of the `traffic` benchmark
   TransportSpec transport;
-  std::shared_ptr<const TrainingSpec> training;      ///< of the `training` benchmark
+  std::shared_ptr<const TrainingSpec> training;  ///< of the `training` benchmark
   SourceLocation location;
 };
 

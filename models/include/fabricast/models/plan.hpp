@@ -36,7 +36,8 @@ struct OperationPlan {
   Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
   std::string label;            ///< as Row::label
   std::vector<Figure> figures;  ///< as Row::figures
-  /// Stream of the program whose time the terms split: what it does, is slowed by and waits for; -1 = the chain's nodes.
+  /// Stream of the program whose time the terms split: what it does, is slowed by and waits for; -1 = the chain's
+  /// nodes.
   int watched_stream = -1;
   bool has_flow_times = false;  ///< the completion time of every flow is a result of its own
 };
