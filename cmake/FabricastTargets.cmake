@@ -21,21 +21,6 @@ if(FABRICAST_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-set(fabricast_precompiled <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <string> <string_view>
-    <vector> <fmt/format.h> <fabricast/fabricast.hpp>)
-
-# `from` compiles the headers, every other target takes them over: their flags are the same.
-function(fabricast_precompile target from)
-  if(NOT FABRICAST_PRECOMPILE)
-    return()
-  endif()
-  if(target STREQUAL from)
-    target_precompile_headers(${target} PRIVATE ${fabricast_precompiled} ${ARGN})
-  else()
-    target_precompile_headers(${target} REUSE_FROM ${from})
-  endif()
-endfunction()
-
 function(fabricast_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(fabricast_${name} STATIC ${ARG_SOURCES})
@@ -45,5 +30,4 @@ function(fabricast_library name)
   target_include_directories(fabricast_${name} PRIVATE ${PROJECT_SOURCE_DIR}/sim ${PROJECT_SOURCE_DIR})
   target_link_libraries(fabricast_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:fabricast_warnings>)
   set_target_properties(fabricast_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  fabricast_precompile(fabricast_${name} fabricast_base)
 endfunction()
