@@ -25,8 +25,7 @@ class SplitStep {
  public:
   SplitStep(const SideCosts& costs, const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups,
             const TransformerWork& work)
-      : costs_(costs),
-        roofline_(roofline),
+      : roofline_(roofline),
         spec_(spec),
         groups_(groups),
         work_(work),
@@ -204,7 +203,6 @@ class SplitStep {
             exchanged_[static_cast<std::size_t>(stage)]);
   }
 
-  const SideCosts& costs_;
   const Roofline& roofline_;
   const TrainingSpec& spec_;
   const SplitGroups& groups_;
