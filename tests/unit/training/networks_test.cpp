@@ -58,8 +58,9 @@ TEST_CASE("large models have as many parameters as their reports say") {
       {"llama2-70b", 68.98e9}, {"mixtral-8x7b", 46.70e9},   {"qwen3-30b-a3b", 30.53e9},  {"qwen3-235b-a22b", 235.09e9},
       {"mpt-7b", 6.649e9},     {"bert-large", 335'174'458}, {"gpt-1.3b", 1'418'842'112},
   };
-  for (const auto& [name, parameters] : published) {
-    CAPTURE(name);
+  for (const auto& row : published) {
+    const auto& [name, parameters] = row;
+    CAPTURE(row.first);
     CHECK(static_cast<double>(network(name).parameters()) == doctest::Approx(parameters).epsilon(0.003));
   }
 }

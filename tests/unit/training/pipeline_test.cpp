@@ -64,10 +64,10 @@ TEST_CASE("every stage computes every micro-batch once forward and once backward
 }
 
 TEST_CASE("the bubble of a schedule is (p - 1) / (v m) of the ideal time") {
-  for (const auto& [stages, batches, interleave] :
-       {std::tuple{2, 4, 1}, {4, 8, 1}, {8, 16, 1}, {4, 8, 2}, {4, 16, 5}, {9, 63, 7}}) {
-    CAPTURE(stages);
-    CAPTURE(interleave);
+  for (const auto& row : {std::tuple{2, 4, 1}, {4, 8, 1}, {8, 16, 1}, {4, 8, 2}, {4, 16, 5}, {9, 63, 7}}) {
+    const auto& [stages, batches, interleave] = row;
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<2>(row));
     // A pass over a chunk takes 3, so the ideal is 3 m v and the bubble 3 (p - 1).
     CHECK(makespan(stages, batches, interleave) == 3 * batches * interleave + 3 * (stages - 1));
   }
