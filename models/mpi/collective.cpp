@@ -9,7 +9,9 @@
 #include <set>
 
 #include "mpi/cache.hpp"
+#include "mpi/decisions.hpp"
 #include "mpi/end_points.hpp"
+#include "mpi/rank_clocks.hpp"
 #include "mpi/schedule.hpp"
 #include "paths/guest.hpp"
 
@@ -29,10 +31,18 @@ std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, cons
   return std::nullopt;
 }
 
+/// In trees ranks return one after the other; everywhere else nearly together.
+bool ends_apart(const Collective& collective) {
+  return collective.benchmark == Benchmark::osu_bcast || collective.benchmark == Benchmark::osu_reduce ||
+         collective.algorithm == CollectiveAlgorithm::two_level ||
+         collective.algorithm == CollectiveAlgorithm::reduce_broadcast;
+}
+
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks)
       : transfers_(context, make_profile(context, workload)), workload_(workload), ranks_(std::move(ranks)) {
+    for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
@@ -42,18 +52,24 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     OperationPlan plan;
     plan.size = size;
-    const bool is_open_mpi = transfers_.profile().name.rfind("open-mpi", 0) == 0 || transfers_.profile().is_tcp;
-    const auto forced = algorithm_from_name(workload_.benchmark, workload_.algorithm);
-    const auto algorithm = forced.value_or(choose_algorithm(workload_.benchmark, num_ranks(), size, is_open_mpi));
-    plan.algorithm = std::string(to_string(algorithm));
+    const Collective asked{.benchmark = workload_.benchmark,
+                           .num_ranks = num_ranks(),
+                           .size = size,
+                           .root = workload_.root,
+                           .hosts = hosts_};
+    const auto collective = choose(library_of(transfers_.profile().name, transfers_.context().software.mpi_version),
+                                   asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
+    plan.algorithm = std::string(to_string(collective.algorithm));
     plan.before.push_back(
         parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
-    for (auto& round : make_schedule(workload_.benchmark, algorithm, num_ranks(), size, workload_.root)) {
-      auto node = to_node(round, plan);
+    RankClocks clocks(num_ranks());
+    for (auto& round : make_schedule(collective)) {
+      auto node = to_node(round, plan, clocks);
       if (is_reduction(workload_.benchmark)) add_memory_traffic(node, round, size);
       plan.program.then(std::move(node));
     }
+    if (ends_apart(collective)) plan.printed_share = clocks.mean_share();
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
@@ -123,36 +139,59 @@ class CollectivePlanner : public Planner {
     }
   }
 
-  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan) const {
+  /// Between two ranks of a pipeline two segments are under way: an eager one costs what posting and handling it
+  /// costs, of a rendezvous one half of its latency shows.
+  static void overlap_segments(Message& message, const std::string& gap) {
+    if (message.protocol.starts_with("rendezvous")) {
+      for (auto& term : message.terms) term.time = term.time / 2;
+    } else {
+      message.terms = {{"segments of the pipeline, posted and handled", 2 * message.gap, gap,
+                        "each message posted or received by the rank's core"}};
+    }
+  }
+
+  [[nodiscard]] MessageTimes times_of(const Message& message) const {
+    double whole = sum(message.terms).seconds();
+    if (message.flow.bytes > 0) whole += message.flow.bytes / rate_alone(transfers_.context().resources, message.flow);
+    const bool is_eager = message.protocol.starts_with("eager") || message.protocol == "shared memory";
+    return {is_eager ? std::min(whole, message.gap.seconds()) : whole, whole};
+  }
+
+  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan, RankClocks& clocks) const {
     Node node;
     node.repeat = scheduled.repeat;
-    if (scheduled.repeat > 1) node.order = RepeatOrder::blocking;
+    if (scheduled.order == RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
+    const auto gap_name = fmt::format("mpi.{}.message_gap", transfers_.profile().name);
     std::map<int, int> sent;
     std::set<int> receivers;
+    std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) receivers.insert(step.to);
     for (const auto& step : scheduled.steps) {
       auto message =
           transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
                              Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
+      if (scheduled.order == RoundOrder::pipeline) overlap_segments(message, gap_name);
+      times.push_back(times_of(message));
       // A rank posts its messages of a round one after the other and handles as many that arrive.
       if (const int earlier = sent[step.from]++; earlier > 0) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
-                                 fmt::format("mpi.{}.message_gap", transfers_.profile().name),
-                                 "each message posted or received by the rank's core"});
+                                 gap_name, "each message posted or received by the rank's core"});
       }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       node.flows.push_back(std::move(message.flow));
     }
-    if (scheduled.repeat > 1) share_latencies(node);
+    if (scheduled.order == RoundOrder::ring) share_latencies(node);
+    double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth");
-      node.fixed.push_back(
-          {"reduction on the host", from_seconds(scheduled.reduced_bytes / rate.value), rate.name, rate.source});
+      reducing = scheduled.reduced_bytes / rate.value;
+      node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
     }
+    clocks.pass(scheduled, times, reducing);
     return node;
   }
 
@@ -190,6 +229,7 @@ class CollectivePlanner : public Planner {
   Transfers transfers_;
   Workload workload_;
   std::vector<EndPoint> ranks_;
+  std::vector<int> hosts_;  ///< [rank]
   bool is_staged_ = false;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI collective algorithms as rounds of messages between ranks, and the rules by which MPICH and Open MPI pick one.
+// MPI collective algorithms as rounds of messages between ranks; schedules/ has one file per family, decisions.hpp the
+// rules by which libraries pick one.
 // Sources: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19, 2005;
-// Bruck et al., IEEE TPDS 8, 1997; Open MPI coll/tuned decision rules, MPICH coll selection defaults.
+// Bruck et al., IEEE TPDS 8, 1997; Open MPI coll/base, MPICH coll.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,27 @@
 
 namespace fabricast::models::mpi {
 
-enum class CollectiveAlgorithm {
+enum class CollectiveAlgorithm : std::uint8_t {
   recursive_doubling,
   ring,
   rabenseifner,
+  reduce_broadcast,  ///< all-reduce: a reduce, then a broadcast
+  reduce_scatter,    ///< reduce-scatter: a reduce, then the root hands out the blocks
   binomial,
-  scatter_allgather,
+  binary,
+  split_binary,  ///< both halves of the message down one half of a binary tree each, then exchanged
+  knomial,       ///< radix 4
+  chain,
+  linear,
+  scatter_allgather,  ///< binomial scatter, then a ring
+  scatter_doubling,   ///< binomial scatter, then recursive doubling
   bruck,
   pairwise,
-  linear,
-  dissemination
+  dissemination,
+  neighbor_exchange,
+  recursive_halving,
+  butterfly,
+  two_level  ///< inside hosts, between one rank of each host, inside hosts
 };
 
 std::string_view to_string(CollectiveAlgorithm algorithm);
@@ -36,18 +48,37 @@ struct Step {
   double bytes = 0;
 };
 
+/// How the repeats of a round follow each other.
+enum class RoundOrder : std::uint8_t {
+  barrier,   ///< all ranks together
+  ring,      ///< each rank waits for its neighbour
+  pipeline,  ///< two segments are under way between any two ranks
+};
+
 /// Messages that go at the same time; `repeat` rounds with the same messages follow each other.
 struct ScheduleRound {
   std::vector<Step> steps;
   std::int64_t repeat = 1;
   double reduced_bytes = 0;  ///< bytes every receiver combines with its own after the round
+  RoundOrder order = RoundOrder::barrier;
 };
 
-/// `size` is the message size as OSU prints it (per rank for all-gather and all-to-all). num_ranks >= 1.
-std::vector<ScheduleRound> make_schedule(Benchmark benchmark, CollectiveAlgorithm algorithm, int num_ranks, Bytes size,
-                                         int root);
+using Rounds = std::vector<ScheduleRound>;
 
-/// What the library picks by itself. `is_open_mpi`: Open MPI's rules, else MPICH's.
-CollectiveAlgorithm choose_algorithm(Benchmark benchmark, int num_ranks, Bytes size, bool is_open_mpi);
+/// One collective as it is to be scheduled. `size` is the message size as OSU prints it (per rank for all-gather and
+/// all-to-all, the total for reduce-scatter). num_ranks >= 1.
+struct Collective {
+  Benchmark benchmark = Benchmark::osu_allreduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  int num_ranks = 1;
+  Bytes size;
+  int root = 0;
+  Bytes segment;           ///< trees and chains pass the message in parts of this size; 0 = whole
+  std::vector<int> hosts;  ///< [rank] of two_level; empty = all ranks on one
+  CollectiveAlgorithm inside = CollectiveAlgorithm::binomial;             ///< of two_level, inside hosts
+  CollectiveAlgorithm between = CollectiveAlgorithm::recursive_doubling;  ///< of two_level, between hosts
+};
+
+Rounds make_schedule(const Collective& collective);
 
 }  // namespace fabricast::models::mpi

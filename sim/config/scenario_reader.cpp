@@ -65,6 +65,8 @@ class ScenarioReader {
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     flag(node, "gdrcopy", software.gdrcopy);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
+    if (const auto* version = node.find("mpi_version"))
+      read_version(*version, "a release of the MPI library", software.mpi_version);
     if (const auto* ucx = node.find("ucx")) read_version(*ucx, "a UCX version", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
       if (const auto* version = nccl->find("version")) read_version(*version, "an NCCL version", software.nccl_version);

@@ -222,6 +222,8 @@ SchemaPtr software() {
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
         "MPI profile; default open-mpi-ucx"},
+       {"mpi_version", text(),
+        "release of Open MPI, major.minor, whose rules pick algorithms: before 4.1, before 5.0, or later; default 4.1"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},

@@ -62,7 +62,8 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
     seconds = std::max(seconds, ends.back());
   }
   // Whole picoseconds below: times are rounded per flow.
-  return Duration{static_cast<std::int64_t>(seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
+  return Duration{static_cast<std::int64_t>(plan.printed_share * seconds / static_cast<double>(plan.operations) * 1e12 *
+                                            (1 - 1e-12))};
 }
 
 struct Bottleneck {
@@ -115,14 +116,26 @@ struct RowBuilder {
 
   [[nodiscard]] std::vector<Term> total_terms() const {
     std::vector<Term> terms;
-    for (const auto& term : plan.before) add_term(terms, term, 1);
     for (const auto n : path) {
       const auto& node = plan.program.nodes[n];
       for (const auto& term : node.fixed) add_term(terms, term, node.repeat);
       if (node.kind == models::NodeKind::compute) add_work(terms, node, timing.nodes[n]);
       if (!node.flows.empty()) add_flow(terms, node, timing.nodes[n]);
     }
-    return terms;
+    std::vector<Term> all;
+    for (const auto& term : plan.before) add_term(all, term, 1);
+    for (auto& term : terms) {
+      if (plan.printed_share < 1) term.time = from_seconds(plan.printed_share * term.time.seconds());
+      add_term(all, term, 1);
+    }
+    return all;
+  }
+
+  /// The time of the operation as the benchmark prints it.
+  [[nodiscard]] Duration printed_total() const {
+    const auto before = models::sum(plan.before);
+    if (plan.printed_share >= 1 || timing.total.is_past_range() || timing.total < before) return timing.total;
+    return before + from_seconds(plan.printed_share * (timing.total - before).seconds());
   }
 
   void add_work(std::vector<Term>& terms, const models::Node& node, const NodeTiming& one) const {
@@ -203,7 +216,7 @@ struct RowBuilder {
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
   void set_time(Row& row) const {
     auto terms = plan.watched_stream < 0 ? total_terms() : stream_terms(plan, timing, parameters);
-    Duration total = timing.total;
+    Duration total = printed_total();
     if (plan.operations > 1) {
       total = (total + Duration{plan.operations - 1}) / plan.operations;
       for (auto& term : terms) term.time = term.time / plan.operations;

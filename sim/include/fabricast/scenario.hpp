@@ -171,7 +171,8 @@ enum class NvlsSetting { automatic, on, off };
 
 /// Switches of the software stack. Unset optionals take the profile's or the library's default.
 struct Software {
-  std::string mpi;  ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
+  std::string mpi;          ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
+  std::string mpi_version;  ///< major.minor of Open MPI; empty = 4.1
   std::optional<Bytes> gpudirect_limit;  ///< largest message sent by GPUDirect RDMA
   std::optional<Bytes> eager_limit;
   std::optional<Bytes> device_eager_limit;  ///< default: eager_limit, else the profile's

@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI schedules move the right data: simulated symbolically, block by block, for every algorithm and odd rank counts.
+// MPI schedules move the right data: simulated symbolically for every algorithm, odd rank counts, roots and segments.
 #include "models/mpi/schedule.hpp"
 
 #include <doctest/doctest.h>
 
-#include <map>
+#include <algorithm>
+#include <set>
 #include <vector>
+
+#include "models/mpi/rank_clocks.hpp"
 
 using namespace fabricast;
 using namespace fabricast::models::mpi;
 
 namespace {
 
+using Algorithm = CollectiveAlgorithm;
+
 const std::vector<int> k_counts{2, 3, 4, 5, 7, 8, 12, 16, 33};
 
-double bytes_sent_by(const std::vector<ScheduleRound>& rounds, int rank) {
+Collective collective(Benchmark benchmark, Algorithm algorithm, int n, Bytes size, int root = 0) {
+  Collective out;
+  out.benchmark = benchmark;
+  out.algorithm = algorithm;
+  out.num_ranks = n;
+  out.size = size;
+  out.root = root;
+  // Two ranks of three on one host, in no order.
+  for (int r = 0; r < n; ++r) out.hosts.push_back(r * 7 % n / 3);
+  return out;
+}
+
+double bytes_sent_by(const Rounds& rounds, int rank) {
   double sum = 0;
   for (const auto& round : rounds) {
     for (const auto& step : round.steps) sum += step.from == rank ? step.bytes * static_cast<double>(round.repeat) : 0;
@@ -22,146 +39,170 @@ double bytes_sent_by(const std::vector<ScheduleRound>& rounds, int rank) {
   return sum;
 }
 
+double bytes_received_by(const Rounds& rounds, int rank) {
+  double sum = 0;
+  for (const auto& round : rounds) {
+    for (const auto& step : round.steps) sum += step.to == rank ? step.bytes * static_cast<double>(round.repeat) : 0;
+  }
+  return sum;
+}
+
+/// [rank] the ranks whose data it may hold after the rounds, each starting with its own.
+std::vector<std::set<int>> heard(const Rounds& rounds, int n) {
+  std::vector<std::set<int>> knows(static_cast<std::size_t>(n));
+  for (int r = 0; r < n; ++r) knows[static_cast<std::size_t>(r)].insert(r);
+  for (const auto& round : rounds) {
+    for (std::int64_t again = 0; again < std::min<std::int64_t>(round.repeat, n); ++again) {
+      auto next = knows;
+      for (const auto& step : round.steps) {
+        const auto& data = knows[static_cast<std::size_t>(step.from)];
+        next[static_cast<std::size_t>(step.to)].insert(data.begin(), data.end());
+      }
+      knows = std::move(next);
+    }
+  }
+  return knows;
+}
+
 }  // namespace
 
-TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message from every rank") {
+TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message from every rank, Rabenseifner too on a power of two") {
   for (const int n : k_counts) {
     CAPTURE(n);
-    const auto rounds = make_schedule(Benchmark::osu_allreduce, CollectiveAlgorithm::ring, n, Bytes{1 << 20}, 0);
-    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(rounds, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
+    const auto ring = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::ring, n, Bytes{1 << 20}));
+    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(ring, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
+    if ((n & (n - 1)) != 0) continue;
+    const auto halves = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::rabenseifner, n, Bytes{1 << 20}));
+    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(halves, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
   }
 }
 
-TEST_CASE("Rabenseifner sends as little as the ring when ranks are a power of two") {
-  for (const int n : {2, 4, 8, 64}) {
-    CAPTURE(n);
-    const auto rounds =
-        make_schedule(Benchmark::osu_allreduce, CollectiveAlgorithm::rabenseifner, n, Bytes{1 << 20}, 0);
-    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(rounds, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
-  }
-}
-
-TEST_CASE("after recursive doubling and Rabenseifner every rank has heard of every rank") {
+TEST_CASE("after every algorithm each rank that should has heard of every rank") {
   for (const int n : k_counts) {
-    for (const auto algorithm : {CollectiveAlgorithm::recursive_doubling, CollectiveAlgorithm::rabenseifner}) {
-      CAPTURE(n);
-      std::vector<std::vector<bool>> heard(static_cast<std::size_t>(n),
-                                           std::vector<bool>(static_cast<std::size_t>(n), false));
-      for (int r = 0; r < n; ++r) heard[static_cast<std::size_t>(r)][static_cast<std::size_t>(r)] = true;
-      for (const auto& round : make_schedule(Benchmark::osu_allreduce, algorithm, n, Bytes{1 << 20}, 0)) {
-        auto next = heard;
-        for (const auto& step : round.steps) {
-          for (int k = 0; k < n; ++k) {
-            if (heard[static_cast<std::size_t>(step.from)][static_cast<std::size_t>(k)])
-              next[static_cast<std::size_t>(step.to)][static_cast<std::size_t>(k)] = true;
+    for (const int root : {0, n / 2, n - 1}) {
+      for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_allgather, Benchmark::osu_reduce,
+                                   Benchmark::osu_barrier, Benchmark::osu_reduce_scatter, Benchmark::osu_alltoall}) {
+        for (const auto algorithm : algorithms_for(benchmark)) {
+          const auto name = std::string(to_string(algorithm));
+          CAPTURE(n);
+          CAPTURE(root);
+          CAPTURE(name);
+          const auto knows = heard(make_schedule(collective(benchmark, algorithm, n, Bytes{n * 64}, root)), n);
+          for (int r = 0; r < n; ++r) {
+            if (benchmark == Benchmark::osu_reduce && r != root) continue;
+            CHECK(knows[static_cast<std::size_t>(r)].size() == static_cast<std::size_t>(n));
           }
         }
-        heard = next;
-      }
-      for (const auto& row : heard) {
-        for (const bool known : row) CHECK(known);
       }
     }
   }
 }
 
-TEST_CASE("a binomial broadcast reaches everybody once from any root") {
+TEST_CASE("a broadcast reaches everybody from any root, sent only by those that have it, whole or in segments") {
   for (const int n : k_counts) {
-    for (const int root : {0, n - 1}) {
-      CAPTURE(n);
-      std::map<int, int> received;
-      std::vector<bool> has(static_cast<std::size_t>(n), false);
-      has[static_cast<std::size_t>(root)] = true;
-      for (const auto& round : make_schedule(Benchmark::osu_bcast, CollectiveAlgorithm::binomial, n, Bytes{64}, root)) {
-        auto next = has;
-        for (const auto& step : round.steps) {
-          CHECK(has[static_cast<std::size_t>(step.from)]);
-          ++received[step.to];
-          next[static_cast<std::size_t>(step.to)] = true;
+    for (const int root : {0, n / 2, n - 1}) {
+      for (const auto algorithm : algorithms_for(Benchmark::osu_bcast)) {
+        for (const std::int64_t segment : {0, 1000, 4096}) {
+          auto one = collective(Benchmark::osu_bcast, algorithm, n, Bytes{n * 1000}, root);
+          one.segment = Bytes{segment};
+          const auto name = std::string(to_string(algorithm));
+          CAPTURE(n);
+          CAPTURE(root);
+          CAPTURE(name);
+          CAPTURE(segment);
+          const auto rounds = make_schedule(one);
+          std::set<int> has{root};
+          for (const auto& round : rounds) {
+            auto next = has;
+            for (const auto& step : round.steps) {
+              const bool is_exchange = algorithm == Algorithm::scatter_allgather ||
+                                       algorithm == Algorithm::scatter_doubling || algorithm == Algorithm::split_binary;
+              if (!is_exchange) CHECK(has.contains(step.from));
+              next.insert(step.to);
+            }
+            has = std::move(next);
+          }
+          CHECK(has.size() == static_cast<std::size_t>(n));
+          for (int r = 0; r < n; ++r) {
+            const double others = r == root ? 0 : 1000.0 * (n - 1);
+            CHECK(bytes_received_by(rounds, r) >= doctest::Approx(others));
+          }
         }
-        has = next;
       }
-      CHECK(received.count(root) == 0);
-      CHECK(received.size() == static_cast<std::size_t>(n - 1));
-      for (const auto& [rank, times] : received) CHECK(times == 1);
     }
   }
 }
 
-TEST_CASE("scatter and all-gather broadcast moves every byte to every rank") {
+TEST_CASE("all-gathers bring every rank n-1 blocks, and reduce-scatters cost each at least as much") {
   for (const int n : k_counts) {
     CAPTURE(n);
-    double received_by_last = 0;
-    for (const auto& round :
-         make_schedule(Benchmark::osu_bcast, CollectiveAlgorithm::scatter_allgather, n, Bytes{n * 1000}, 0)) {
-      for (const auto& step : round.steps)
-        received_by_last += step.to == n - 1 ? step.bytes * static_cast<double>(round.repeat) : 0;
+    for (const auto algorithm : algorithms_for(Benchmark::osu_allgather)) {
+      const auto rounds = make_schedule(collective(Benchmark::osu_allgather, algorithm, n, Bytes{100}));
+      for (int r = 0; r < n; ++r) CHECK(bytes_received_by(rounds, r) == doctest::Approx(100.0 * (n - 1)));
     }
-    CHECK(received_by_last >= doctest::Approx(n * 1000.0));
+    for (const auto algorithm : algorithms_for(Benchmark::osu_reduce_scatter)) {
+      const auto rounds = make_schedule(collective(Benchmark::osu_reduce_scatter, algorithm, n, Bytes{n * 100}));
+      double all = 0;
+      for (int r = 0; r < n; ++r) all += bytes_received_by(rounds, r);
+      CHECK(all >= doctest::Approx(100.0 * n * (n - 1)));
+    }
   }
 }
 
-TEST_CASE("all-gathers send n-1 blocks, and Bruck and pairwise all-to-all reach every peer") {
+TEST_CASE("pairwise and linear all-to-all send a block to every peer, Bruck each block once per bit of its way") {
   for (const int n : k_counts) {
     CAPTURE(n);
-    for (const auto algorithm :
-         {CollectiveAlgorithm::ring, CollectiveAlgorithm::bruck, CollectiveAlgorithm::recursive_doubling}) {
-      const auto rounds = make_schedule(Benchmark::osu_allgather, algorithm, n, Bytes{100}, 0);
-      CHECK(bytes_sent_by(rounds, 0) == doctest::Approx(100.0 * (n - 1)));
-    }
-    std::map<int, double> peers;
-    for (const auto& round : make_schedule(Benchmark::osu_alltoall, CollectiveAlgorithm::pairwise, n, Bytes{100}, 0)) {
-      for (const auto& step : round.steps) {
-        if (step.from == 0) peers[step.to] += step.bytes;
+    for (const auto algorithm : {Algorithm::pairwise, Algorithm::linear}) {
+      std::set<int> peers;
+      for (const auto& round : make_schedule(collective(Benchmark::osu_alltoall, algorithm, n, Bytes{100}))) {
+        for (const auto& step : round.steps) {
+          CHECK(step.bytes == 100);
+          if (step.from == 0) CHECK(peers.insert(step.to).second);
+        }
       }
+      CHECK(peers.size() == static_cast<std::size_t>(n - 1));
     }
-    CHECK(peers.size() == static_cast<std::size_t>(n - 1));
-    // Bruck: distance d carries the blocks whose index has bit d, so all distances together reach every offset.
-    const auto bruck = make_schedule(Benchmark::osu_alltoall, CollectiveAlgorithm::bruck, n, Bytes{100}, 0);
     double blocks = 0;
     for (int b = 1; b < n; ++b) blocks += __builtin_popcount(static_cast<unsigned>(b));
+    const auto bruck = make_schedule(collective(Benchmark::osu_alltoall, Algorithm::bruck, n, Bytes{100}));
     CHECK(bytes_sent_by(bruck, 0) == doctest::Approx(100.0 * blocks));
   }
 }
 
-TEST_CASE("Open MPI changes all-reduce at 10,000 B and MPICH at 2,048 B") {
-  CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{9999}, true) == CollectiveAlgorithm::recursive_doubling);
-  CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{10000}, true) == CollectiveAlgorithm::ring);
-  CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{2048}, false) == CollectiveAlgorithm::recursive_doubling);
-  CHECK(choose_algorithm(Benchmark::osu_allreduce, 16, Bytes{2049}, false) == CollectiveAlgorithm::rabenseifner);
+TEST_CASE("between hosts, two levels send one message where a flat algorithm sends one per rank") {
+  const int n = 32;
+  auto one = collective(Benchmark::osu_allreduce, Algorithm::two_level, n, Bytes{4096});
+  one.hosts.clear();
+  for (int r = 0; r < n; ++r) one.hosts.push_back(r / 8);
+  const auto crossing = [&](const Rounds& rounds) {
+    std::size_t messages = 0;
+    for (const auto& round : rounds)
+      messages += static_cast<std::size_t>(
+          std::ranges::count_if(round.steps, [](const Step& step) { return step.from / 8 != step.to / 8; }));
+    return messages;
+  };
+  CHECK(crossing(make_schedule(one)) == 8);  // 4 hosts, 2 rounds of doubling
+  one.algorithm = Algorithm::recursive_doubling;
+  CHECK(crossing(make_schedule(one)) == 64);
+  // Segments of 64 KiB: all stages at work for all but the first.
+  one.algorithm = Algorithm::two_level;
+  one.size = Bytes{1 << 20};
+  one.segment = Bytes{64 << 10};
+  const auto rounds = make_schedule(one);
+  CHECK(std::ranges::any_of(rounds, [](const ScheduleRound& round) { return round.repeat == 15; }));
 }
 
-TEST_CASE("each decision rule switches at its size and number of ranks, and not one byte or rank beside it") {
-  using Algorithm = CollectiveAlgorithm;
-  const auto pick = [](Benchmark benchmark, int ranks, std::int64_t size, bool is_open_mpi) {
-    return choose_algorithm(benchmark, ranks, Bytes{size}, is_open_mpi);
-  };
-  // Open MPI 4.0, coll_tuned_decision_fixed.c.
-  CHECK(pick(Benchmark::osu_allreduce, 8, 9'999, true) == Algorithm::recursive_doubling);
-  CHECK(pick(Benchmark::osu_allreduce, 8, 10'000, true) == Algorithm::ring);
-  CHECK(pick(Benchmark::osu_allgather, 8, 6'249, true) == Algorithm::recursive_doubling);  // 49,992 B in all
-  CHECK(pick(Benchmark::osu_allgather, 8, 6'250, true) == Algorithm::ring);
-  CHECK(pick(Benchmark::osu_allgather, 7, 1'000, true) == Algorithm::bruck);
-  CHECK(pick(Benchmark::osu_bcast, 8, 370'727, true) == Algorithm::binomial);
-  CHECK(pick(Benchmark::osu_bcast, 8, 370'728, true) == Algorithm::scatter_allgather);
-  CHECK(pick(Benchmark::osu_alltoall, 13, 199, true) == Algorithm::bruck);
-  CHECK(pick(Benchmark::osu_alltoall, 12, 199, true) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 13, 200, true) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 13, 2'999, true) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 13, 3'000, true) == Algorithm::pairwise);
-  // MPICH 3.
-  CHECK(pick(Benchmark::osu_allreduce, 8, 2'048, false) == Algorithm::recursive_doubling);
-  CHECK(pick(Benchmark::osu_allreduce, 8, 2'049, false) == Algorithm::rabenseifner);
-  CHECK(pick(Benchmark::osu_bcast, 8, 12'287, false) == Algorithm::binomial);
-  CHECK(pick(Benchmark::osu_bcast, 8, 12'288, false) == Algorithm::scatter_allgather);
-  CHECK(pick(Benchmark::osu_bcast, 7, 1 << 20, false) == Algorithm::binomial);
-  CHECK(pick(Benchmark::osu_allgather, 8, 65'535, false) == Algorithm::recursive_doubling);
-  CHECK(pick(Benchmark::osu_allgather, 8, 65'536, false) == Algorithm::ring);  // 512 KiB in all
-  CHECK(pick(Benchmark::osu_allgather, 5, 16'383, false) == Algorithm::bruck);
-  CHECK(pick(Benchmark::osu_allgather, 5, 16'384, false) == Algorithm::ring);  // 80 KiB in all
-  CHECK(pick(Benchmark::osu_alltoall, 8, 256, false) == Algorithm::bruck);
-  CHECK(pick(Benchmark::osu_alltoall, 8, 257, false) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 7, 256, false) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 8, 32'768, false) == Algorithm::linear);
-  CHECK(pick(Benchmark::osu_alltoall, 8, 32'769, false) == Algorithm::pairwise);
+TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once is half of the last rank's time") {
+  for (const int n : {2, 8, 64}) {
+    const auto rounds = make_schedule(collective(Benchmark::osu_bcast, Algorithm::binomial, n, Bytes{8}));
+    RankClocks eager(n);
+    RankClocks rendezvous(n);
+    for (const auto& round : rounds) {
+      eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {0, 1}), 0);
+      rendezvous.pass(round, std::vector<MessageTimes>(round.steps.size(), {1, 1}), 0);
+    }
+    CHECK(eager.mean_share() == doctest::Approx(0.5));  // a rank waits for as many hops as its number has bits
+    CHECK(rendezvous.mean_share() == doctest::Approx(1));
+  }
+  CHECK(RankClocks(4).mean_share() == 1);
 }

@@ -25,11 +25,11 @@ struct OperationPlan {
   Bytes size;
   std::vector<Term> before;  ///< launch and set-up, in order
   Program program;
-  Duration floor;                     ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
-  double floor_jitter = 0;            ///< relative scatter of the floor: near it the longer of both counts more often
-  Term floor_term;                    ///< what the floor is; its `time` is ignored
-  std::int64_t operations = 1;        ///< the planned work is this many benchmark operations (a window of messages)
-  bool is_round_trip_halved = false;  ///< the plan is a full round trip, the benchmark prints half of it
+  Duration floor;               ///< the operation cannot repeat faster (host launch rate, message rate); 0 = none
+  double floor_jitter = 0;      ///< relative scatter of the floor: near it the longer of both counts more often
+  Term floor_term;              ///< what the floor is; its `time` is ignored
+  std::int64_t operations = 1;  ///< the planned work is this many benchmark operations (a window of messages)
+  double printed_share = 1;     ///< of the program's time, what the benchmark prints: the mean over ranks of a tree
   std::string algorithm;
   std::string protocol;
   int channels = 0;

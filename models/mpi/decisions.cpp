@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/decisions.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "base/assert.hpp"
+#include "mpi/schedules/families.hpp"
+
+namespace fabricast::models::mpi {
+
+namespace {
+
+using Algorithm = CollectiveAlgorithm;
+
+constexpr int k_any = std::numeric_limits<int>::max();
+constexpr std::int64_t k_float = 4;  ///< bytes of an element of OSU's reductions
+
+/// Below `ranks`: sizes and letters, "8R 4kD *B" = below 8 B R, else below 4 KiB D, else B.
+struct Rule {
+  int ranks;
+  std::string_view sizes;
+};
+
+/// Open MPI 4.1 to 5.0, commutative operations, nothing in segments.
+/// N reduce and broadcast, D doubling, R and S ring, B Rabenseifner.
+constexpr Rule k_all_reduce[] = {{4, "8R 4kD 8kR 16kD 64kR 256kS *B"},
+                                 {8, "16R 8kD *B"},
+                                 {16, "8kD *B"},
+                                 {32, "64S 4kD *B"},
+                                 {64, "128S *B"},
+                                 {128, "256kD *B"},
+                                 {256, "128kN 256kD *B"},
+                                 {512, "4kN *B"},
+                                 {2048, "2kN 16kD *B"},
+                                 {4096, "2kN 4kS 16kD *B"},
+                                 {k_any, "2kN 16kS 32kD *B"}};
+/// L linear, C and P chain, T split binary, Y binary, M binomial, K radix 4, G scatter and all-gather.
+constexpr Rule k_broadcast[] = {{4, "32P 256Y 512P 1kK 32kL 128kY 256kC 512kL 1MM *Y"},
+                                {8, "64Y 128M 2kY 8kM 1ML *C"},
+                                {16, "8K 64Y 4kK 16kY 32kM *L"},
+                                {32, "4kK 1MM *G"},
+                                {64, "2kM *K"},
+                                {128, "*K"},
+                                {256, "2M 16kY 32kL 64kY *K"},
+                                {1024, "16kK 32kT *K"},
+                                {2048, "512kK *G"},
+                                {4096, "256kK *G"},
+                                {k_any, "8kK 16kY 256kK *G"}};
+/// The same letters; O in-order binary, B Rabenseifner.
+constexpr Rule k_reduce[] = {{4, "8B 16Y 32P 256kL 512kP 1MC *P"},
+                             {8, "4kY 64kC 256kM 512kL 1MM *L"},
+                             {16, "8kY *M"},
+                             {32, "4kY *M"},
+                             {256, "*M"},
+                             {512, "8kM 16kO *M"},
+                             {2048, "*M"},
+                             {4096, "512M 1kO 8kM 16kO *M"},
+                             {k_any, "16M 32O 1kM 2kO 8kM 16kO *M"}};
+/// N reduce and scatter, H halving, R ring, F butterfly; sizes are totals.
+constexpr Rule k_reduce_scatter[] = {{4, "64kR 128kF *R"},
+                                     {8, "8N 256kH *R"},
+                                     {32, "256kH *R"},
+                                     {64, "64N 2kH 512kF *R"},
+                                     {128, "256N 512H 2kF 4kH *F"},
+                                     {256, "256N 512H *F"},
+                                     {512, "256N 1kH *F"},
+                                     {1024, "512N 2kH 8kF 16kH *F"},
+                                     {2048, "512N 4kH 16kF 32kH *F"},
+                                     {4096, "512N 4kH *F"},
+                                     {k_any, "1kN 8kH *F"}};
+/// L and S everything posted at once, W pairwise, B Bruck.
+constexpr Rule k_all_to_all[] = {{3, "32kW 256kS *W"},
+                                 {8, "8kS 16kL 64kS 512kL 1MW *L"},
+                                 {16, "256kS *L"},
+                                 {32, "4S 512B 8kS 32kL 256kS 512kL *S"},
+                                 {64, "512B 512kL *S"},
+                                 {128, "1kB 2kL 4kS 256kL *W"},
+                                 {256, "1kB 2kS 256kL *W"},
+                                 {512, "1kB 8kS 32kL *W"},
+                                 {1024, "512B 8kS 16kL 128kS 256kL *W"},
+                                 {k_any, "1kB *L"}};
+/// D doubling, B Bruck, R ring, E neighbours; sizes are blocks.
+constexpr Rule k_all_gather[] = {{32, "*D"},
+                                 {64, "1kD 64kE *R"},
+                                 {128, "512D 64kE *R"},
+                                 {256, "512D 128kE 512kR 1ME *R"},
+                                 {512, "32D 128B 1kD 128kE 512kR 1ME *R"},
+                                 {1024, "64D 256B 2kD *E"},
+                                 {k_any, "4kB *E"}};
+
+std::int64_t size_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  FABRICAST_ASSERT(error == std::errc{}, "'{}' is no size of a decision table", text);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  return unit == "k" ? value << 10 : unit == "M" ? value << 20 : value;
+}
+
+char letter(std::span<const Rule> rules, int ranks, std::int64_t size) {
+  const auto rule = std::ranges::find_if(rules, [&](const Rule& one) { return ranks < one.ranks; });
+  auto rest = (rule == rules.end() ? rules.back() : *rule).sizes;
+  while (true) {
+    const auto word = rest.substr(0, rest.find(' '));
+    const auto limit = word.substr(0, word.size() - 1);
+    if (limit == "*" || size < size_in(limit)) return word.back();
+    rest.remove_prefix(word.size() + 1);
+  }
+}
+
+Algorithm named(char letter, Benchmark benchmark) {
+  switch (letter) {
+    case 'N':
+      return benchmark == Benchmark::osu_reduce_scatter ? Algorithm::reduce_scatter : Algorithm::reduce_broadcast;
+    case 'D':
+      return Algorithm::recursive_doubling;
+    case 'R':
+      return Algorithm::ring;
+    case 'S':
+      return benchmark == Benchmark::osu_alltoall ? Algorithm::linear : Algorithm::ring;
+    case 'B':
+      return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ? Algorithm::rabenseifner
+                                                                                         : Algorithm::bruck;
+    case 'L':
+      return Algorithm::linear;
+    case 'C':
+    case 'P':
+      return Algorithm::chain;
+    case 'T':
+      return Algorithm::split_binary;
+    case 'Y':
+    case 'O':
+      return Algorithm::binary;
+    case 'M':
+      return Algorithm::binomial;
+    case 'K':
+      return Algorithm::knomial;
+    case 'G':
+      return Algorithm::scatter_doubling;
+    case 'H':
+      return Algorithm::recursive_halving;
+    case 'F':
+      return Algorithm::butterfly;
+    case 'W':
+      return Algorithm::pairwise;
+    case 'E':
+      return Algorithm::neighbor_exchange;
+    default:
+      break;
+  }
+  FABRICAST_ASSERT(false, "'{}' is no letter of a decision table", letter);
+  return Algorithm::ring;
+}
+
+bool is_power_of_two(int n) { return floor_power_of_two(n) == n; }
+
+/// What algorithms do that cannot work on so few elements or on such a number of ranks.
+Algorithm fallen_back(Algorithm algorithm, Benchmark benchmark, int n, std::int64_t size) {
+  const auto elements = size / k_float;
+  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::ring && elements < n)
+    return Algorithm::recursive_doubling;
+  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::rabenseifner && elements < floor_power_of_two(n))
+    return Algorithm::reduce_broadcast;
+  if (benchmark == Benchmark::osu_reduce && algorithm == Algorithm::rabenseifner && elements < floor_power_of_two(n))
+    return Algorithm::linear;
+  if (benchmark == Benchmark::osu_allgather && algorithm == Algorithm::recursive_doubling && !is_power_of_two(n))
+    return Algorithm::bruck;
+  if (algorithm == Algorithm::neighbor_exchange && n % 2 != 0) return Algorithm::ring;
+  if (algorithm == Algorithm::scatter_doubling && size < n) return Algorithm::linear;
+  if (algorithm == Algorithm::scatter_doubling && !is_power_of_two(n)) return Algorithm::scatter_allgather;
+  return algorithm;
+}
+
+Algorithm barrier_4_1(int n) {
+  if (n < 4) return Algorithm::recursive_doubling;
+  if (n < 8) return Algorithm::linear;
+  if (n < 64) return Algorithm::recursive_doubling;
+  if (n < 256) return Algorithm::dissemination;
+  if (n < 512) return Algorithm::binomial;
+  if (n < 1024) return Algorithm::dissemination;
+  return n < 4096 ? Algorithm::binomial : Algorithm::dissemination;
+}
+
+void choose_4_1(Collective& out) {
+  const int n = out.num_ranks;
+  const auto from = [&](std::span<const Rule> rules) {
+    out.algorithm =
+        fallen_back(named(letter(rules, n, out.size.value), out.benchmark), out.benchmark, n, out.size.value);
+  };
+  switch (out.benchmark) {
+    case Benchmark::osu_allreduce:
+      return from(k_all_reduce);
+    case Benchmark::osu_bcast:
+      return from(k_broadcast);
+    case Benchmark::osu_reduce:
+      return from(k_reduce);
+    case Benchmark::osu_reduce_scatter:
+      return from(k_reduce_scatter);
+    case Benchmark::osu_alltoall:
+      return from(k_all_to_all);
+    case Benchmark::osu_allgather:
+      return from(k_all_gather);
+    default:
+      out.algorithm = barrier_4_1(n);
+  }
+}
+
+/// 4.0: trees in segments, limits that are lines in ranks over size.
+void broadcast_4_0(Collective& out) {
+  const auto n = static_cast<double>(out.size.value);
+  const double p = out.num_ranks;
+  const auto set = [&](Algorithm algorithm, std::int64_t kib) {
+    out.algorithm = algorithm;
+    out.segment = Bytes{kib << 10};
+  };
+  if (n < 2048) return set(Algorithm::binomial, 0);
+  if (n < 370'728) return set(Algorithm::split_binary, 1);
+  if (p < 1.6134e-6 * n + 2.1102) return set(Algorithm::chain, 128);
+  if (p < 13) return set(Algorithm::split_binary, 8);
+  if (p < 2.3679e-6 * n + 1.1787) return set(Algorithm::chain, 64);
+  set(Algorithm::chain, p < 3.2118e-6 * n + 8.7936 ? 16 : 8);
+}
+
+void reduce_4_0(Collective& out) {
+  const auto n = static_cast<double>(out.size.value);
+  const double p = out.num_ranks;
+  const double kib = n / 1024;
+  const auto set = [&](Algorithm algorithm, std::int64_t segment_kib) {
+    out.algorithm = algorithm;
+    out.segment = Bytes{segment_kib << 10};
+  };
+  if (p < 8 && n < 512) return set(Algorithm::linear, 0);
+  if ((p < 8 && n < 20'480) || n < 2048) return set(Algorithm::binomial, 0);
+  if (p > 0.6016 * kib + 1.3496) return set(Algorithm::binomial, 1);
+  if (p > 0.0410 * kib + 9.7128) return set(Algorithm::chain, 1);
+  if (p > 0.0422 * kib + 1.1614) return set(Algorithm::binary, 32);
+  set(Algorithm::chain, p > 0.0033 * kib + 1.6761 ? 32 : 64);
+}
+
+void choose_4_0(Collective& out) {
+  const int n = out.num_ranks;
+  const std::int64_t size = out.size.value;
+  const std::int64_t total = (n * out.size).value;
+  switch (out.benchmark) {
+    case Benchmark::osu_allreduce:
+      out.algorithm = size < 10'000 || size / k_float <= n ? Algorithm::recursive_doubling : Algorithm::ring;
+      return;
+    case Benchmark::osu_bcast:
+      return broadcast_4_0(out);
+    case Benchmark::osu_reduce:
+      return reduce_4_0(out);
+    case Benchmark::osu_allgather:
+      out.algorithm = total < 50'000 ? fallen_back(Algorithm::recursive_doubling, out.benchmark, n, size)
+                                     : fallen_back(Algorithm::neighbor_exchange, out.benchmark, n, size);
+      return;
+    case Benchmark::osu_alltoall:
+      out.algorithm = size < 200 && n > 12    ? Algorithm::bruck
+                      : size < 3'000 && n > 2 ? Algorithm::linear
+                                              : Algorithm::pairwise;
+      return;
+    case Benchmark::osu_reduce_scatter: {
+      const bool is_small = size <= (12 << 10) || (size <= (256 << 10) && is_power_of_two(n)) ||
+                            n >= 0.0012 * static_cast<double>(size) + 8;
+      out.algorithm = is_small ? Algorithm::recursive_halving : Algorithm::ring;
+      return;
+    }
+    default:
+      out.algorithm = is_power_of_two(n) ? Algorithm::recursive_doubling : Algorithm::dissemination;
+  }
+}
+
+void choose_mpich(Collective& out) {
+  const int n = out.num_ranks;
+  const std::int64_t size = out.size.value;
+  const std::int64_t total = (n * out.size).value;
+  const bool is_small_vector = size / k_float < floor_power_of_two(n);
+  switch (out.benchmark) {
+    case Benchmark::osu_allreduce:
+      out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::recursive_doubling : Algorithm::rabenseifner;
+      return;
+    case Benchmark::osu_allgather:
+      if (total < 524'288 && is_power_of_two(n))
+        out.algorithm = Algorithm::recursive_doubling;
+      else
+        out.algorithm = total < 81'920 ? Algorithm::bruck : Algorithm::ring;
+      return;
+    case Benchmark::osu_reduce_scatter:
+      out.algorithm = size < 524'288 ? Algorithm::recursive_halving : Algorithm::pairwise;
+      return;
+    case Benchmark::osu_bcast:
+      if (size < 12'288 || n < 8)
+        out.algorithm = Algorithm::binomial;
+      else
+        out.algorithm =
+            size < 524'288 && is_power_of_two(n) ? Algorithm::scatter_doubling : Algorithm::scatter_allgather;
+      return;
+    case Benchmark::osu_reduce:
+      out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::binomial : Algorithm::rabenseifner;
+      return;
+    case Benchmark::osu_alltoall:
+      out.algorithm = size <= 256 && n >= 8 ? Algorithm::bruck
+                      : size <= 32'768      ? Algorithm::linear
+                                            : Algorithm::pairwise;
+      return;
+    default:
+      out.algorithm = Algorithm::dissemination;
+  }
+}
+
+void choose_flat(Library library, Collective& out) {
+  if (library == Library::open_mpi_4_0)
+    choose_4_0(out);
+  else if (library == Library::mpich)
+    choose_mpich(out);
+  else
+    choose_4_1(out);
+}
+
+constexpr Bytes k_han_segment{64 << 10};
+
+/// Broadcasts of at least this size are flat in MPICH, from 8 ranks on.
+constexpr std::int64_t k_mpich_flat_broadcast = 12'288;
+
+bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
+  if (library != Library::mpich && library != Library::open_mpi_5_0) return false;
+  if (num_hosts < 2 || num_hosts == one.num_ranks) return false;
+  switch (one.benchmark) {
+    case Benchmark::osu_allreduce:
+    case Benchmark::osu_reduce:
+    case Benchmark::osu_barrier:
+      return true;
+    case Benchmark::osu_bcast:
+      return library == Library::open_mpi_5_0 || one.num_ranks < 8 || one.size.value < k_mpich_flat_broadcast;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Library library_of(const std::string& profile, const std::string& release) {
+  if (!profile.starts_with("open-mpi") && profile != "tcp") return Library::mpich;
+  int major = 4;
+  int minor = 1;
+  if (!release.empty()) std::sscanf(release.c_str(), "%d.%d", &major, &minor);
+  if (major < 4 || (major == 4 && minor < 1)) return Library::open_mpi_4_0;
+  return major < 5 ? Library::open_mpi_4_1 : Library::open_mpi_5_0;
+}
+
+Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {
+  const int num_hosts = static_cast<int>(std::set<int>(out.hosts.begin(), out.hosts.end()).size());
+  if (forced && *forced != Algorithm::two_level) {
+    out.algorithm = *forced;
+    return out;
+  }
+  if (!forced && !treats_hosts_apart(library, out, num_hosts)) {
+    choose_flat(library, out);
+    return out;
+  }
+  auto between = out;
+  between.num_ranks = std::max(1, num_hosts);
+  choose_flat(library, between);
+  out.algorithm = Algorithm::two_level;
+  out.between = between.algorithm;
+  if (library == Library::open_mpi_5_0) out.segment = k_han_segment;
+  return out;
+}
+
+}  // namespace fabricast::models::mpi

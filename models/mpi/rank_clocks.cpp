@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/rank_clocks.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fabricast::models::mpi {
+
+void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes>& times, double reducing) {
+  const auto repeat = static_cast<double>(round.repeat);
+  auto next = now_;
+  auto sending = now_;
+  for (std::size_t s = 0; s < round.steps.size(); ++s) {
+    const auto from = static_cast<std::size_t>(round.steps[s].from);
+    const auto to = static_cast<std::size_t>(round.steps[s].to);
+    const double start = std::max(sending[from], now_[to]);
+    sending[from] += repeat * times[s].sender;
+    next[from] = std::max(next[from], sending[from]);
+    next[to] = std::max(next[to], start + repeat * (times[s].receiver + reducing));
+  }
+  now_ = std::move(next);
+}
+
+double RankClocks::mean_share() const {
+  const double last = *std::max_element(now_.begin(), now_.end());
+  return last > 0 ? std::accumulate(now_.begin(), now_.end(), 0.0) / static_cast<double>(now_.size()) / last : 1;
+}
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/schedules/families.hpp"
+
+namespace fabricast::models::mpi {
+
+Rounds pairwise(int n, double block, double reduced) {
+  Rounds rounds;
+  for (int k = 1; k < n; ++k) {
+    ScheduleRound round;
+    for (int r = 0; r < n; ++r) round.steps.push_back({r, (r + k) % n, block});
+    round.reduced_bytes = reduced;
+    rounds.push_back(std::move(round));
+  }
+  return rounds;
+}
+
+Rounds all_at_once(int n, double block) {
+  ScheduleRound round;
+  for (int r = 0; r < n; ++r) {
+    for (int k = 1; k < n; ++k) round.steps.push_back({r, (r + k) % n, block});
+  }
+  return {round};
+}
+
+}  // namespace fabricast::models::mpi

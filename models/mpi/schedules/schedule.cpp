@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/schedule.hpp"
+
+#include "base/assert.hpp"
+#include "mpi/schedules/families.hpp"
+
+namespace fabricast::models::mpi {
+
+namespace {
+
+using Algorithm = CollectiveAlgorithm;
+
+struct Named {
+  Algorithm algorithm;
+  std::string_view name;
+};
+
+constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling"},
+                             {Algorithm::ring, "ring"},
+                             {Algorithm::rabenseifner, "rabenseifner"},
+                             {Algorithm::reduce_broadcast, "reduce_broadcast"},
+                             {Algorithm::reduce_scatter, "reduce_scatter"},
+                             {Algorithm::binomial, "binomial"},
+                             {Algorithm::binary, "binary"},
+                             {Algorithm::split_binary, "split_binary"},
+                             {Algorithm::knomial, "knomial"},
+                             {Algorithm::chain, "chain"},
+                             {Algorithm::linear, "linear"},
+                             {Algorithm::scatter_allgather, "scatter_allgather"},
+                             {Algorithm::scatter_doubling, "scatter_doubling"},
+                             {Algorithm::bruck, "bruck"},
+                             {Algorithm::pairwise, "pairwise"},
+                             {Algorithm::dissemination, "dissemination"},
+                             {Algorithm::neighbor_exchange, "neighbor_exchange"},
+                             {Algorithm::recursive_halving, "recursive_halving"},
+                             {Algorithm::butterfly, "butterfly"},
+                             {Algorithm::two_level, "two_level"}};
+
+void append(Rounds& rounds, Rounds more) {
+  for (auto& round : more) rounds.push_back(std::move(round));
+}
+
+Rounds all_reduce(const Collective& one, double bytes) {
+  const int n = one.num_ranks;
+  if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, bytes);
+  if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes);
+  Rounds rounds;
+  if (one.algorithm == Algorithm::reduce_broadcast) {
+    rounds = binomial({n, bytes, 0, true, 0});
+    append(rounds, binomial({n, bytes, 0, false, 0}));
+    return rounds;
+  }
+  rounds = ring(n, bytes / n, bytes / n);
+  append(rounds, ring(n, bytes / n, 0));
+  return rounds;
+}
+
+Rounds all_gather(const Collective& one, double block) {
+  switch (one.algorithm) {
+    case Algorithm::recursive_doubling:
+      return all_gather_recursive_doubling(one.num_ranks, block);
+    case Algorithm::bruck:
+      return all_gather_bruck(one.num_ranks, block);
+    case Algorithm::neighbor_exchange:
+      return neighbor_exchange(one.num_ranks, block);
+    default:
+      return ring(one.num_ranks, block, 0);
+  }
+}
+
+Rounds reduce_scatter(const Collective& one, double bytes) {
+  const int n = one.num_ranks;
+  Rounds rounds;
+  switch (one.algorithm) {
+    case Algorithm::pairwise:
+      return pairwise(n, bytes / n, bytes / n);
+    case Algorithm::recursive_halving:
+      return recursive_halving(n, bytes);
+    case Algorithm::butterfly:
+      return butterfly(n, bytes);
+    case Algorithm::reduce_scatter:
+      rounds = binomial({n, bytes, 0, true, 0});
+      append(rounds, linear({n, bytes / n, 0, false, 0}));
+      return rounds;
+    default:
+      return ring(n, bytes / n, bytes / n);
+  }
+}
+
+/// Broadcast and reduce.
+Rounds rooted(const Collective& one, const Tree& tree) {
+  switch (one.algorithm) {
+    case Algorithm::binary:
+      return binary(tree);
+    case Algorithm::split_binary:
+      return split_binary(tree);
+    case Algorithm::knomial:
+      return knomial(tree, 4);
+    case Algorithm::chain:
+      return chain(tree);
+    case Algorithm::linear:
+      return linear(tree);
+    case Algorithm::rabenseifner:
+      return reduce_rabenseifner(tree.n, tree.bytes, tree.root);
+    case Algorithm::scatter_allgather:
+    case Algorithm::scatter_doubling: {
+      auto rounds = binomial_scatter(tree.n, tree.bytes, tree.root);
+      const double block = tree.bytes / tree.n;
+      append(rounds, one.algorithm == Algorithm::scatter_doubling ? all_gather_recursive_doubling(tree.n, block)
+                                                                  : ring(tree.n, block, 0));
+      return rounds;
+    }
+    default:
+      return binomial(tree);
+  }
+}
+
+Rounds barrier(const Collective& one) {
+  const int n = one.num_ranks;
+  if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, 0);
+  if (one.algorithm == Algorithm::dissemination) return dissemination(n);
+  const auto tree = [&](bool is_gather) {
+    const Tree all{n, 0, 0, is_gather, 0};
+    return one.algorithm == Algorithm::linear ? linear(all) : binomial(all);
+  };
+  auto rounds = tree(true);
+  append(rounds, tree(false));
+  return rounds;
+}
+
+}  // namespace
+
+std::string_view to_string(CollectiveAlgorithm algorithm) {
+  for (const auto& [known, name] : k_names) {
+    if (known == algorithm) return name;
+  }
+  return "";
+}
+
+std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
+  using enum CollectiveAlgorithm;
+  switch (benchmark) {
+    case Benchmark::osu_allreduce:
+      return {recursive_doubling, ring, rabenseifner, reduce_broadcast, two_level};
+    case Benchmark::osu_allgather:
+      return {recursive_doubling, bruck, ring, neighbor_exchange};
+    case Benchmark::osu_reduce_scatter:
+      return {ring, pairwise, recursive_halving, butterfly, reduce_scatter};
+    case Benchmark::osu_bcast:
+      return {binomial, binary, split_binary, knomial, chain, linear, scatter_allgather, scatter_doubling, two_level};
+    case Benchmark::osu_reduce:
+      return {binomial, binary, chain, linear, rabenseifner, two_level};
+    case Benchmark::osu_alltoall:
+      return {bruck, linear, pairwise};
+    case Benchmark::osu_barrier:
+      return {dissemination, recursive_doubling, linear, binomial, two_level};
+    default:
+      return {};
+  }
+}
+
+Rounds make_schedule(const Collective& one) {
+  const double bytes = static_cast<double>(one.size.value);
+  const int n = one.num_ranks;
+  if (n < 2) return {};
+  if (one.algorithm == Algorithm::two_level) return two_level(one);
+  switch (one.benchmark) {
+    case Benchmark::osu_allreduce:
+      return all_reduce(one, bytes);
+    case Benchmark::osu_allgather:
+      return all_gather(one, bytes);
+    case Benchmark::osu_reduce_scatter:
+      return reduce_scatter(one, bytes);
+    case Benchmark::osu_bcast:
+    case Benchmark::osu_reduce:
+      return rooted(
+          one, {n, bytes, one.root, one.benchmark == Benchmark::osu_reduce, static_cast<double>(one.segment.value)});
+    case Benchmark::osu_alltoall:
+      if (one.algorithm == Algorithm::bruck) return all_to_all_bruck(n, bytes);
+      return one.algorithm == Algorithm::linear ? all_at_once(n, bytes) : pairwise(n, bytes, 0);
+    case Benchmark::osu_barrier:
+      return barrier(one);
+    default:
+      break;
+  }
+  FABRICAST_ASSERT(false, "benchmark {} is no MPI collective", static_cast<int>(one.benchmark));
+  return {};
+}
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each release picks, at every size and number of ranks where it changes its mind.
+#include "models/mpi/decisions.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace fabricast;
+using namespace fabricast::models::mpi;
+
+namespace {
+
+using Algorithm = CollectiveAlgorithm;
+
+Collective pick(Library library, Benchmark benchmark, int ranks, std::int64_t size, int ranks_per_host = 1) {
+  Collective asked;
+  asked.benchmark = benchmark;
+  asked.num_ranks = ranks;
+  asked.size = Bytes{size};
+  for (int r = 0; r < ranks; ++r) asked.hosts.push_back(r / ranks_per_host);
+  return choose(library, asked);
+}
+
+Algorithm algorithm(Library library, Benchmark benchmark, int ranks, std::int64_t size) {
+  return pick(library, benchmark, ranks, size).algorithm;
+}
+
+}  // namespace
+
+TEST_CASE("Open MPI 4.0 changes where its rules say, and not one byte or rank beside it") {
+  const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
+    return algorithm(Library::open_mpi_4_0, benchmark, ranks, size);
+  };
+  CHECK(at(Benchmark::osu_allreduce, 8, 9'999) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 8, 10'000) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allreduce, 4000, 10'000) == Algorithm::recursive_doubling);  // fewer elements than ranks
+  CHECK(at(Benchmark::osu_allgather, 8, 6'249) == Algorithm::recursive_doubling);      // 49,992 B in all
+  CHECK(at(Benchmark::osu_allgather, 8, 6'250) == Algorithm::neighbor_exchange);
+  CHECK(at(Benchmark::osu_allgather, 7, 10'000) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allgather, 7, 1'000) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_bcast, 8, 2'047) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_bcast, 8, 2'048) == Algorithm::split_binary);
+  CHECK(at(Benchmark::osu_bcast, 12, 370'727) == Algorithm::split_binary);
+  CHECK(pick(Library::open_mpi_4_0, Benchmark::osu_bcast, 12, 370'727).segment.value == 1 << 10);
+  CHECK(pick(Library::open_mpi_4_0, Benchmark::osu_bcast, 12, 370'728).segment.value == 8 << 10);
+  CHECK(at(Benchmark::osu_bcast, 16, 370'728) == Algorithm::chain);
+  CHECK(pick(Library::open_mpi_4_0, Benchmark::osu_bcast, 16, 370'728).segment.value == 8 << 10);
+  CHECK(pick(Library::open_mpi_4_0, Benchmark::osu_bcast, 16, 8 << 20).segment.value == 64 << 10);
+  CHECK(at(Benchmark::osu_alltoall, 13, 199) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_alltoall, 12, 199) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 13, 200) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 13, 2'999) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 13, 3'000) == Algorithm::pairwise);
+  CHECK(at(Benchmark::osu_reduce, 7, 511) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_reduce, 8, 511) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_reduce, 7, 512) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, 256 << 10) == Algorithm::recursive_halving);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, (256 << 10) + 1) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_reduce_scatter, 7, 12 << 10) == Algorithm::recursive_halving);
+  CHECK(at(Benchmark::osu_reduce_scatter, 7, (12 << 10) + 1) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_barrier, 8, 0) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_barrier, 9, 0) == Algorithm::dissemination);
+}
+
+TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
+  const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
+    return algorithm(Library::open_mpi_4_1, benchmark, ranks, size);
+  };
+  CHECK(at(Benchmark::osu_allreduce, 3, 7) == Algorithm::recursive_doubling);  // ring of fewer elements than ranks
+  CHECK(at(Benchmark::osu_allreduce, 3, 4095) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 3, 4096) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allreduce, 3, 8192) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 3, 256 << 10) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_allreduce, 16, 4095) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 16, 4096) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_allreduce, 15, 8191) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 128, (128 << 10) - 1) == Algorithm::reduce_broadcast);
+  CHECK(at(Benchmark::osu_allreduce, 128, 128 << 10) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 32, 128) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_bcast, 16, 4095) == Algorithm::knomial);
+  CHECK(at(Benchmark::osu_bcast, 16, 4096) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_bcast, 16, 1 << 20) == Algorithm::scatter_doubling);
+  CHECK(at(Benchmark::osu_bcast, 17, 1 << 20) == Algorithm::scatter_allgather);  // no power of two
+  CHECK(at(Benchmark::osu_bcast, 600, 16 << 10) == Algorithm::split_binary);
+  CHECK(at(Benchmark::osu_reduce, 8, (8 << 10) - 1) == Algorithm::binary);
+  CHECK(at(Benchmark::osu_reduce, 8, 8 << 10) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, (256 << 10) - 1) == Algorithm::recursive_halving);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, 256 << 10) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_alltoall, 2, 1024) == Algorithm::pairwise);
+  CHECK(at(Benchmark::osu_alltoall, 64, 1023) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_alltoall, 64, 1024) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 64, 256 << 10) == Algorithm::pairwise);
+  CHECK(at(Benchmark::osu_allgather, 32, 1023) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allgather, 33, 1023) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_allgather, 32, 1024) == Algorithm::neighbor_exchange);
+  CHECK(at(Benchmark::osu_allgather, 33, 1024) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allgather, 32, 64 << 10) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_barrier, 4, 0) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_barrier, 64, 0) == Algorithm::dissemination);
+}
+
+TEST_CASE("MPICH changes where its defaults say") {
+  const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
+    return algorithm(Library::mpich, benchmark, ranks, size);
+  };
+  CHECK(at(Benchmark::osu_allreduce, 8, 2'048) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 8, 2'049) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_bcast, 8, 12'287) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_bcast, 8, 12'288) == Algorithm::scatter_doubling);
+  CHECK(at(Benchmark::osu_bcast, 8, 512 << 10) == Algorithm::scatter_allgather);
+  CHECK(at(Benchmark::osu_bcast, 7, 1 << 20) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_allgather, 8, 65'535) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allgather, 8, 65'536) == Algorithm::ring);  // 512 KiB in all
+  CHECK(at(Benchmark::osu_allgather, 5, 16'383) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_allgather, 5, 16'384) == Algorithm::ring);  // 80 KiB in all
+  CHECK(at(Benchmark::osu_alltoall, 8, 256) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_alltoall, 8, 257) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 7, 256) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 8, 32'768) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 8, 32'769) == Algorithm::pairwise);
+  CHECK(at(Benchmark::osu_reduce, 8, 2'048) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_reduce, 8, 2'049) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, (512 << 10) - 1) == Algorithm::recursive_halving);
+  CHECK(at(Benchmark::osu_reduce_scatter, 8, 512 << 10) == Algorithm::pairwise);
+}
+
+TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one, Open MPI 4 never") {
+  for (const auto benchmark :
+       {Benchmark::osu_allreduce, Benchmark::osu_reduce, Benchmark::osu_barrier, Benchmark::osu_bcast}) {
+    CHECK(pick(Library::mpich, benchmark, 16, 1024, 4).algorithm == Algorithm::two_level);
+    CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 4).algorithm == Algorithm::two_level);
+    CHECK(pick(Library::open_mpi_4_1, benchmark, 16, 1024, 4).algorithm != Algorithm::two_level);
+    CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 1).algorithm != Algorithm::two_level);
+    CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 16).algorithm != Algorithm::two_level);
+  }
+  CHECK(pick(Library::mpich, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
+  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_alltoall, 16, 1024, 4).algorithm != Algorithm::two_level);
+  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 1 << 20, 4).segment.value == 64 << 10);
+  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 4096, 4).between ==
+        algorithm(Library::open_mpi_4_1, Benchmark::osu_allreduce, 4, 4096));
+}
+
+TEST_CASE("a release names its library's rules; without one they are Open MPI 4.1's") {
+  CHECK(library_of("open-mpi-ucx", "") == Library::open_mpi_4_1);
+  CHECK(library_of("open-mpi-ucx", "4.0") == Library::open_mpi_4_0);
+  CHECK(library_of("open-mpi-openib", "3.1") == Library::open_mpi_4_0);
+  CHECK(library_of("tcp", "5.0") == Library::open_mpi_5_0);
+  CHECK(library_of("open-mpi-ofi", "4.1") == Library::open_mpi_4_1);
+  CHECK(library_of("cray-mpich", "8.1") == Library::mpich);
+  CHECK(library_of("mvapich2-gdr", "") == Library::mpich);
+}
