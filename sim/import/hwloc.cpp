@@ -154,7 +154,8 @@ class Reader {
                : pci_class == 0x0680    ? PciKind::nvswitch
                                         : PciKind::nic;
     if (std::string_view(node.attribute("subtype").value()) == "NVSwitch") one.kind = PciKind::nvswitch;
-    const bool is_wanted = is_bridge || one.kind == PciKind::nvswitch || pci_class >> 8 == 0x03 || pci_class >> 8 == 0x02 || pci_class == 0x0680;
+    const bool is_wanted = is_bridge || one.kind == PciKind::nvswitch || pci_class >> 8 == 0x03 ||
+                           pci_class >> 8 == 0x02 || pci_class == 0x0680;
     if (!is_wanted) return false;
     if (pci_class == 0x0207) one.is_infiniband = true;
     read_os_devices(node, one);

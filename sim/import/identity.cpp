@@ -32,6 +32,41 @@ constexpr std::array k_gpus{
     GpuEntry{0x26b9, "l40s", 4},
 };
 
+/// Words of a product's name, all of which it holds.
+struct GpuWords {
+  const char* first;
+  const char* second;
+  const char* name;
+};
+constexpr std::array k_gpu_words{
+    GpuWords{"A100 PCIe 80GB", "", "a100-pcie-80"},
+    GpuWords{"A100 PCIe 40GB", "", "a100-pcie-40"},
+    GpuWords{"A100 80GB PCIe", "", "a100-pcie-80"},
+    GpuWords{"A100-PCIE-40GB", "", "a100-pcie-40"},
+    GpuWords{"A100 SXM4 80GB", "", "a100-sxm4-80"},
+    GpuWords{"A100 SXM4 40GB", "", "a100-sxm4-40"},
+    GpuWords{"A100-SXM4-80GB", "", "a100-sxm4-80"},
+    GpuWords{"A100-SXM4-40GB", "", "a100-sxm4-40"},
+    GpuWords{"A800", "SXM4", "a800-sxm4-80"},
+    GpuWords{"H100 SXM5", "", "h100-sxm"},
+    GpuWords{"H100 80GB HBM3", "", "h100-sxm"},
+    GpuWords{"H100 PCIe", "", "h100-pcie"},
+    GpuWords{"H200", "", "h200-sxm"},
+    GpuWords{"H20", "", "h20-sxm"},
+    GpuWords{"V100", "SXM3", "v100-sxm3-32"},
+    GpuWords{"V100", "SXM2 32GB", "v100-sxm2-32"},
+    GpuWords{"V100", "SXM2", "v100-sxm2-16"},
+    GpuWords{"V100", "PCIe 32GB", "v100-pcie-32"},
+    GpuWords{"V100", "PCIe", "v100-pcie-16"},
+    GpuWords{"P100", "SXM2", "p100-sxm2"},
+    GpuWords{"P100", "PCIe", "p100-pcie-16"},
+    GpuWords{"L40S", "", "l40s"},
+    GpuWords{"A40", "", "a40"},
+    GpuWords{"A30", "", "a30"},
+    GpuWords{"A10]", "", "a10"},
+    GpuWords{"Tesla T4", "", "t4"},
+};
+
 struct CapabilityEntry {
   int capability;
   const char* sxm;
@@ -200,8 +235,15 @@ Identity gpu_identity(const PciDevice& device) {
   for (const auto& one : k_gpus) {
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
   }
+  for (const auto& one : k_gpu_words) {
+    if (!has(device.model, one.first) || !has(device.model, one.second)) continue;
+    const auto known = std::find_if(k_gpus.begin(), k_gpus.end(),
+                                    [&](const GpuEntry& e) { return std::string_view(e.name) == one.name; });
+    return {one.name, fmt::format("by its name '{}'", device.model), {known->generation, 16}};
+  }
   for (const auto& one : k_capabilities) {
-    if (device.compute_capability != one.capability) continue;
+    const bool is_nvidia = device.vendor == 0x10de || device.vendor == 0;
+    if (!is_nvidia || device.compute_capability != one.capability) continue;
     const bool is_sxm = !device.nvlinks.empty();
     const bool is_named = device.device != 0;
     return {is_sxm ? one.sxm : one.pcie,
@@ -280,7 +322,10 @@ Identity switch_identity(int devid, const std::string& description, double gbit_
             {}};
   }
   for (const auto& one : k_switches) {
-    if (devid == one.devid || has(description, one.word)) return {one.name, "", {}};
+    if (devid == one.devid) return {one.name, "", {}};
+  }
+  for (const auto& one : k_switches) {
+    if (has(description, one.word)) return {one.name, "", {}};
   }
   const auto* best = by_rate(k_switches, gbit_per_s > 0 ? gbit_per_s : 100);
   return {best->name,
@@ -308,6 +353,7 @@ Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
 std::vector<std::pair<std::string, PcieRate>> all_identities() {
   std::vector<std::pair<std::string, PcieRate>> out;
   for (const auto& one : k_gpus) out.emplace_back(one.name, PcieRate{one.generation, 16});
+  for (const auto& one : k_gpu_words) out.emplace_back(one.name, PcieRate{});
   for (const auto& one : k_capabilities) {
     out.emplace_back(one.sxm, PcieRate{one.generation, 16});
     out.emplace_back(one.pcie, PcieRate{one.generation, 16});

@@ -96,15 +96,19 @@ void merge_one(Machine& into, const Machine& other, Inventory& inventory) {
   if (other.distances) into.distances = other.distances;
   into.has_numa = into.has_numa || other.has_numa;
   int unknown = 0, common = 0;
+  const PciDevice* first = nullptr;
   for (auto& one : into.devices) {
     const auto* twin = find(other, one.address);
     if (twin != nullptr) merge_device(one, *twin, inventory.findings);
     if (is_endpoint(one)) (twin == nullptr ? unknown : common) += 1;
-    if (twin == nullptr && is_endpoint(one) && !other.devices.empty())
-      inventory.findings.push_back(contradiction(one.place,
-                                                 fmt::format("device {} is not in the other source", one.address),
-                                                 other.place, fmt::format("this {} does not list it", other.format)));
+    if (twin == nullptr && is_endpoint(one) && !other.devices.empty() && unknown == 1) first = &one;
   }
+  if (first != nullptr)
+    inventory.findings.push_back(
+        contradiction(first->place,
+                      fmt::format("device {}{} is not in the other source", first->address,
+                                  unknown > 1 ? fmt::format(" (and {} more)", unknown - 1) : ""),
+                      other.place, fmt::format("this {} does not list it", other.format)));
   if (common > 0) merge_redirects(into, other);
 }
 

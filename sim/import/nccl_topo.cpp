@@ -140,9 +140,12 @@ class Reader {
     const std::string_view speed = node.attribute("link_speed").value();
     one.slot = {generation_of_rate(decimal_of(speed)), attribute(node, "link_width", 0)};
     if (speed.empty()) return;
-    if (!is_known_to_nccl(speed))
+    if (!is_known_to_nccl(speed) && misread_.insert(std::string(speed)).second)
       out_.findings.push_back(source_.warning(
-          one.place, fmt::format("NCCL reads link_speed '{}' as PCIe 3: the text is not in its table", speed),
+          one.place,
+          fmt::format(
+              "NCCL reads link_speed '{}', here and wherever it stands, as PCIe 3: the text is not in its table",
+              speed),
           one.slot.generation > 0 ? fmt::format("write '{:.1f} GT/s PCIe' in a file that NCCL shall load "
                                                 "(NCCL_TOPO_FILE)",
                                                 decimal_of(speed))
@@ -195,6 +198,7 @@ class Reader {
 
   const Source& source_;
   Inventory& out_;
+  std::set<std::string> misread_;                          ///< texts that were reported
   std::vector<std::pair<std::string, Machine>> machines_;  // by host hash, in order
 };
 

@@ -12,9 +12,9 @@ namespace fabricast::import {
 namespace {
 
 bool is_device(std::string_view word) {
-  return (word.starts_with("GPU") && word.size() > 3 && word[3] >= '0' && word[3] <= '9') || word.starts_with("NIC") ||
-         word.starts_with("mlx") || word.starts_with("hfi") || word.starts_with("bnxt") || word.starts_with("irdma") ||
-         word.starts_with("roce") || word.starts_with("rdma");
+  return (word.starts_with("GPU") && word.size() > 3 && word[3] >= '0' && word[3] <= '9') ||
+         (word.starts_with("NIC") && word.size() > 3) || word.starts_with("mlx") || word.starts_with("hfi") ||
+         word.starts_with("bnxt") || word.starts_with("irdma") || word.starts_with("roce") || word.starts_with("rdma");
 }
 
 bool is_distance(std::string_view word) {

@@ -77,7 +77,9 @@ class TopologyWriter {
     }
     if (groups_.empty())
       return tl::unexpected(Diagnostics{
-          make_error("the sources name no host", "give a dump of a host with --host, or a fabric with adapters")});
+          make_error(inventory_.vms.empty() ? "the sources name no host"
+                                            : "virtual machines say what a host wears, no source says what the host is",
+                     "give a dump of a host with --host, or a fabric with adapters")});
     return head() + "hosts:\n" + groups_ + fabric_;
   }
 
@@ -135,7 +137,6 @@ class TopologyWriter {
     const auto type = switch_identity(0, "", rate, hosts_.front().is_infiniband);
     inventory_.assumed.push_back("no source shows the network: one switch without oversubscription");
     if (!type.assumed.empty()) inventory_.assumed.push_back(type.assumed);
-    fabric_ = fmt::format("fabric:\n  single_switch: {{switch: {}, leaf_ports: 1024}}\n", type.name);
     fabric_ = fmt::format("fabric:\n  single_switch: {{switch: {}}}\n", type.name);
   }
 
@@ -156,7 +157,7 @@ class TopologyWriter {
     if (!inventory_.placements.empty()) check_placement(inventory_.placements.front(), fabric, found, inventory_);
     Names names;
     std::map<std::string, std::string> ends;  // id of a node -> name of its end of a cable
-    for (const auto& host : found) write_fabric_host(fabric, host, names, ends);
+    write_fabric_hosts(fabric, found, names, ends);
     std::string switches;
     for (const auto& node : fabric.nodes) {
       if (!node.is_switch) continue;
@@ -173,8 +174,8 @@ class TopologyWriter {
     inventory_.unknown.push_back("lengths of cables (3 m each)");
   }
 
-  void write_fabric_host(const FabricSeen& fabric, const FabricHost& host, Names& names,
-                         std::map<std::string, std::string>& ends) {
+  /// The shape of a host of the fabric, with a finding where no source describes such a host.
+  std::size_t shape_of_host(const FabricSeen& fabric, const FabricHost& host) {
     std::vector<double> rates;
     for (const int node : host.nodes) {
       double rate = 0;
@@ -189,10 +190,64 @@ class TopologyWriter {
           fmt::format("'{}' has {} adapters here", host.name, rates.size()), inventory_.machines.front().place,
           fmt::format("the host described here has {}: hosts like this are written without GPUs",
                       hosts_.front().hcas.size())));
-    const auto name = names.take(host.name);
-    add_group(name, 1, shape, hosts_[shape]);
-    for (std::size_t i = 0; i < host.nodes.size(); ++i)
-      ends[fabric.nodes[static_cast<std::size_t>(host.nodes[i])].id] = name + "." + hosts_[shape].hcas[i];
+    return shape;
+  }
+
+  /// Hosts of one shape: one group where their names count from 0, or where there are so many that a list of them
+  /// would not load; else one group each.
+  void write_fabric_hosts(const FabricSeen& fabric, const std::vector<FabricHost>& found, Names& names,
+                          std::map<std::string, std::string>& ends) {
+    constexpr std::size_t k_most_alone = 200;
+    std::map<std::size_t, std::vector<const FabricHost*>> by_shape;
+    for (const auto& host : found) by_shape[shape_of_host(fabric, host)].push_back(&host);
+    for (auto& [shape, members] : by_shape) {
+      std::vector<std::string> called;
+      const auto prefix = counted_prefix(members);
+      const auto size = members.size();
+      if (!prefix.empty() || size > k_most_alone) {
+        const auto group = names.take(prefix.empty() ? "host" : prefix);
+        add_group(group, static_cast<int>(size), shape, hosts_[shape]);
+        for (std::size_t i = 0; i < size; ++i) {
+          called.push_back(group + std::to_string(i));
+          if (prefix.empty() && i < k_most_alone)
+            inventory_.assumed.push_back(fmt::format("{} stands for '{}'", called.back(), members[i]->name));
+        }
+        if (prefix.empty())
+          inventory_.assumed.push_back("so many hosts are numbered in the order of the fabric's list");
+      } else {
+        for (const auto* host : members) {
+          called.push_back(names.take(host->name));
+          add_group(called.back(), 1, shape, hosts_[shape]);
+        }
+      }
+      for (std::size_t h = 0; h < size; ++h) {
+        for (std::size_t i = 0; i < members[h]->nodes.size(); ++i)
+          ends[fabric.nodes[static_cast<std::size_t>(members[h]->nodes[i])].id] =
+              called[h] + "." + hosts_[shape].hcas[i];
+      }
+    }
+  }
+
+  /// "node" when the hosts are node0 to nodeN, which puts them in that order; else empty.
+  static std::string counted_prefix(std::vector<const FabricHost*>& members) {
+    const auto digits = [](const std::string& name) {
+      std::size_t begin = name.size();
+      while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+      return begin;
+    };
+    const auto prefix = members.front()->name.substr(0, digits(members.front()->name));
+    if (members.size() < 2 || prefix.empty()) return "";
+    std::vector<const FabricHost*> ordered(members.size(), nullptr);
+    for (const auto* host : members) {
+      const auto number = host->name.substr(std::min(digits(host->name), host->name.size()));
+      const auto value = number_of(number, 10);
+      const bool is_next = host->name.substr(0, digits(host->name)) == prefix && value &&
+                           static_cast<std::size_t>(*value) < ordered.size() && std::to_string(*value) == number;
+      if (!is_next || ordered[static_cast<std::size_t>(*value)] != nullptr) return "";
+      ordered[static_cast<std::size_t>(*value)] = host;
+    }
+    members = std::move(ordered);
+    return prefix;
   }
 
   /// Every cable once, parallel ones counted; a cable that only one end shows is a finding.
