@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/sources.hpp"
 
 namespace fabricast::cli {
 
@@ -21,7 +22,7 @@ namespace {
 
 struct ImportCommand : CommonOptions {
   std::vector<std::string> words;  ///< a format, or files
-  std::vector<std::string> hosts, fabrics, placements, vms;
+  SourceOptions sources;
   ImportOptions options;
 };
 
@@ -45,21 +46,10 @@ int import_command(ImportCommand command) {
     format = command.words[0];
     command.words.erase(command.words.begin());
   }
-  std::vector<ClusterSource> sources;
+  const auto sources = read_source_files(command.sources, command.words, format, exit_code);
   std::vector<std::string> paths;
-  const auto add = [&](const std::vector<std::string>& files, SourceRole role, const std::string& as) {
-    for (const auto& path : files) {
-      paths.push_back(path);
-      auto text = read_text(path, exit_code);
-      if (text) sources.push_back({path, std::move(*text), role, as});
-    }
-  };
-  add(command.hosts, SourceRole::host, "");
-  add(command.fabrics, SourceRole::fabric, "");
-  add(command.placements, SourceRole::placement, "");
-  add(command.vms, SourceRole::vms, "");
-  add(command.words, SourceRole::any, format);
-  if (paths.empty())
+  for (const auto& source : sources) paths.push_back(source.name);
+  if (exit_code == exit_ok && paths.empty())
     throw CLI::ValidationError("import", "no file to import: give --host, --fabric, --placement, --vms or FILE");
   if (exit_code != exit_ok) return exit_code;
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, paths);
@@ -76,6 +66,32 @@ int import_command(ImportCommand command) {
 
 }  // namespace
 
+void add_source_options(CLI::App& app, SourceOptions& options) {
+  const auto add = [&](const char* name, std::vector<std::string>& into, const char* what) {
+    app.add_option(name, into, what)->type_name("FILE")->allow_extra_args(false);
+  };
+  add("--host", options.hosts, "NCCL topology, hwloc XML, lspci, nvidia-smi topo -m (repeatable)");
+  add("--fabric", options.fabrics, "ibnetdiscover");
+  add("--placement", options.placements, "Slurm topology.conf or topology.yaml");
+  add("--vms", options.vms, "libvirt domain XML, govc JSON (repeatable)");
+}
+
+std::vector<ClusterSource> read_source_files(const SourceOptions& options, const std::vector<std::string>& any,
+                                             const std::string& format, int& exit_code) {
+  std::vector<ClusterSource> sources;
+  const auto add = [&](const std::vector<std::string>& files, SourceRole role, const std::string& as) {
+    for (const auto& path : files) {
+      if (auto text = read_text(path, exit_code)) sources.push_back({path, std::move(*text), role, as});
+    }
+  };
+  add(options.hosts, SourceRole::host, "");
+  add(options.fabrics, SourceRole::fabric, "");
+  add(options.placements, SourceRole::placement, "");
+  add(options.vms, SourceRole::vms, "");
+  add(any, SourceRole::any, format);
+  return sources;
+}
+
 void add_import(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ImportCommand>();
   auto* command = app.add_subcommand("import", "topology YAML from what a cluster prints");
@@ -89,13 +105,7 @@ void add_import(CLI::App& app, int& exit_code) {
       fmt::join(source_format_names(), ", ")));
   command->add_option("FILES", options->words, "files of any format; a format's name before them is taken as given")
       ->type_name("[FORMAT] FILE...");
-  const auto add = [&](const char* name, std::vector<std::string>& into, const char* what) {
-    command->add_option(name, into, what)->type_name("FILE")->allow_extra_args(false);
-  };
-  add("--host", options->hosts, "NCCL topology, hwloc XML, lspci, nvidia-smi topo -m (repeatable)");
-  add("--fabric", options->fabrics, "ibnetdiscover");
-  add("--placement", options->placements, "Slurm topology.conf or topology.yaml");
-  add("--vms", options->vms, "libvirt domain XML, govc JSON (repeatable)");
+  add_source_options(*command, options->sources);
   command->add_option("--name", options->options.name, "name of the cluster; default imported")
       ->check(not_empty())
       ->type_name("NAME");

@@ -116,7 +116,7 @@ Result<SourceFormat> detect_source(std::string_view text, const std::string& nam
                                                  "name one before the file: " + names)});
 }
 
-Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources, const ImportOptions& options) {
+Result<import::Inventory> import::read_sources(const std::vector<ClusterSource>& sources) {
   Inventory inventory;
   Diagnostics faults;
   for (const auto& source : sources) {
@@ -125,6 +125,13 @@ Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources
   }
   if (sources.empty()) faults.push_back(make_error("no source to import"));
   if (!faults.empty()) return tl::unexpected(std::move(faults));
+  return inventory;
+}
+
+Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources, const ImportOptions& options) {
+  auto read = import::read_sources(sources);
+  if (!read) return tl::unexpected(read.error());
+  auto& inventory = *read;
   import::merge_machines(inventory);
   import::check_guests(inventory);
   auto yaml = import::write_topology(inventory, options);

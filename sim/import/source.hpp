@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/import.hpp"
 #include "import/inventory.hpp"
 
 namespace fabricast::import {
@@ -90,6 +91,9 @@ Result<void> read_ibnetdiscover(const Source& source, Inventory& out);
 Result<void> read_slurm(const Source& source, Inventory& out);
 Result<void> read_libvirt(const Source& source, Inventory& out);
 Result<void> read_govc(const Source& source, Inventory& out);
+
+/// All sources, read but not merged.
+Result<Inventory> read_sources(const std::vector<ClusterSource>& sources);
 
 /// Bridges of a tree that shows every port, to switches: a bridge whose parent is the root port or a downstream port
 /// is the upstream port of a switch, every other bridge is a port. `is_root[i]`: device i hangs below the processor.

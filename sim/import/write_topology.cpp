@@ -256,6 +256,10 @@ class TopologyWriter {
     for (const auto& node : fabric.nodes) {
       for (const auto& [number, port] : node.ports) ports[{node.id, number}] = &port;
     }
+    std::set<std::string> switches;
+    for (const auto& node : fabric.nodes) {
+      if (node.is_switch) switches.insert(node.id);
+    }
     std::map<std::tuple<std::string, std::string, double>, int> cables;
     std::vector<std::tuple<std::string, std::string, double>> order;
     for (const auto& node : fabric.nodes) {
@@ -281,10 +285,10 @@ class TopologyWriter {
           inventory_.findings.push_back(
               contradiction(port.place, fmt::format("this end runs at {:g} Gb/s", port.gbit_per_s), back->second->place,
                             fmt::format("the other at {:g} Gb/s", back->second->gbit_per_s)));
-        const bool is_switch_first = node.is_switch && port.peer.starts_with("H-");
-        if (is_switch_first || (node.id > port.peer && !port.peer.starts_with("S-")) ||
-            (node.is_switch && port.peer.starts_with("S-") &&
-             std::pair(node.id, number) > std::pair(port.peer, port.peer_port)))
+        // Once per cable: from the adapter, or from the smaller end of two switches.
+        const bool is_peer_switch = switches.contains(port.peer);
+        if (node.is_switch && !is_peer_switch) continue;
+        if (node.is_switch == is_peer_switch && std::pair(node.id, number) > std::pair(port.peer, port.peer_port))
           continue;
         const auto key = std::tuple(here->second, there->second, port.gbit_per_s);
         if (++cables[key] == 1) order.push_back(key);

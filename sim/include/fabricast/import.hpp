@@ -56,4 +56,9 @@ struct ImportedCluster {
 /// an error with its place.
 Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources, const ImportOptions& options = {});
 
+/// The XML that NCCL loads inside a VM (NCCL_TOPO_FILE): the host's tree of a source, with the addresses that the
+/// devices have in the guest, from a libvirt domain and `map` ("0000:18:00.0=0000:0b:00.0"). In `yaml`.
+Result<ImportedCluster> guest_topology_xml(const std::vector<ClusterSource>& sources,
+                                           const std::vector<std::string>& map);
+
 }  // namespace fabricast
