@@ -5,7 +5,7 @@ set -euo pipefail
 
 fabricast_packages=(
   g++ cmake ninja-build pkg-config
-  libsimgrid-dev libboost-graph-dev libyaml-cpp-dev libeigen3-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev
+  libsimgrid-dev libboost-graph-dev libyaml-cpp-dev libeigen3-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev libpugixml-dev
 )
 if [[ ${FABRICAST_WITH_TESTS:-0} == 1 ]]; then
   fabricast_packages+=(doctest-dev librapidcheck-dev python3 python3-yaml python3-jsonschema clang-format-14 git)

@@ -10,10 +10,11 @@ import sys
 THIRD_PARTY = {
     "simgrid/": ["sim/engine/simgrid_clock.cpp"],
     "boost/": ["sim/topology"],
-    "yaml-cpp/": ["sim/config/tree.cpp"],
+    "yaml-cpp/": ["sim/config/tree.cpp", "sim/import/fabric.cpp"],
+    "pugixml": ["sim/import"],
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],
-    "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers"],
+    "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers", "sim/import"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast export FORMAT FILE -o FILE
+#include "fabricast/export.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/sources.hpp"
+#include "fabricast/exchange.hpp"
+#include "fabricast/scatter.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct ExportOptions : CommonOptions {
+  std::string export_format;
+  std::string file;
+  std::string host;
+  bool is_for_vm = false;
+  std::vector<std::string> map;
+  SourceOptions sources;
+};
+
+const std::vector<std::string> k_formats{"nccl-topo", "ibnetdiscover", "slurm",    "slurm-yaml",
+                                         "simgrid",   "dot",           "perfetto", "nccl-tuner"};
+
+/// The tuner plugin's names of collectives that it reads.
+std::string tuner_collective(Benchmark benchmark) {
+  static const std::map<Benchmark, const char*> names{{Benchmark::all_reduce_perf, "allreduce"},
+                                                      {Benchmark::all_gather_perf, "allgather"},
+                                                      {Benchmark::reduce_scatter_perf, "reducescatter"},
+                                                      {Benchmark::broadcast_perf, "broadcast"},
+                                                      {Benchmark::reduce_perf, "reduce"}};
+  const auto found = names.find(benchmark);
+  return found == names.end() ? "" : found->second;
+}
+
+/// All sizes of the first workload under a forced choice, as on a system that somebody measured; nothing when it cannot
+/// be forecast.
+std::vector<Row> forced_rows(LoadedScenario loaded, const std::string& algorithm, const std::string& protocol,
+                             int channels) {
+  auto& workload = loaded.scenario.workloads.front();
+  loaded.scenario.workloads.resize(1);
+  workload.algorithm = algorithm;
+  workload.protocol = protocol;
+  if (channels > 0) workload.channels = channels;
+  SimulateOptions options;
+  options.with_terms = false;
+  const auto prediction = simulate(loaded.topology, loaded.scenario, without_scatter(loaded.parameters), options);
+  return prediction && !prediction->workloads.empty() ? prediction->workloads.front().rows : std::vector<Row>{};
+}
+
+struct Candidate {
+  std::string algorithm, protocol;
+  int channels;
+  std::vector<Row> rows;
+};
+
+std::vector<Candidate> candidates_of(const LoadedScenario& loaded) {
+  std::vector<Candidate> out;
+  for (const auto* algorithm : {"ring", "tree", "nvls", "nvls_tree"}) {
+    for (const auto* protocol : {"ll", "ll128", "simple"}) {
+      for (const int channels : {-1, 2, 4, 8, 16, 32}) {
+        auto rows = forced_rows(loaded, algorithm, protocol, channels);
+        if (!rows.empty()) out.push_back({algorithm, protocol, channels, std::move(rows)});
+      }
+    }
+  }
+  return out;
+}
+
+/// The best choice of every size, where it beats NCCL's own by more than its band.
+std::vector<TunerChoice> choose(const std::vector<Row>& own, const std::vector<Candidate>& candidates) {
+  std::vector<TunerChoice> out;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const Candidate* best = nullptr;
+    for (const auto& one : candidates) {
+      if (one.rows.size() == own.size() && (best == nullptr || one.rows[i].time < best->rows[i].time)) best = &one;
+    }
+    TunerChoice choice{own[i].size, "", "", -1};
+    if (best != nullptr && best->rows[i].high_time < own[i].time) {
+      choice.algorithm = best->algorithm;
+      choice.protocol = best->protocol;
+      choice.channels = best->channels;
+    }
+    out.push_back(std::move(choice));
+  }
+  return out;
+}
+
+std::optional<std::string> tuner_file(const ExportOptions& options, int& exit_code) {
+  auto loaded = load_scenario(options.file, options.parameter_files, parse_settings(options.settings));
+  if (!loaded) {
+    print_faults(loaded.error());
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  const auto& workload = loaded->scenario.workloads.front();
+  const auto collective = tuner_collective(workload.benchmark);
+  if (collective.empty()) {
+    say(fmt::format(
+        "{}: error: the tuner plugin knows no {}, only allreduce, allgather, reducescatter, broadcast and reduce\n",
+        options.file, to_string(workload.benchmark)));
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  const auto own = forced_rows(*loaded, "auto", "auto", workload.channels.value_or(0));
+  if (own.empty()) {
+    say(fmt::format("{}: error: the scenario cannot be forecast\n", options.file));
+    exit_code = exit_input;
+    return std::nullopt;
+  }
+  const int per_host = std::max(1, workload.ranks_per_host.value_or(loaded->topology.count(DeviceKind::gpu, 0)));
+  const int all = static_cast<int>(loaded->topology.devices(DeviceKind::gpu).size());
+  const int ranks = !workload.devices.empty() ? static_cast<int>(workload.devices.size()) : workload.gpus.value_or(all);
+  const int hosts = (ranks + per_host - 1) / per_host;
+  const auto choices = choose(own, candidates_of(*loaded));
+  const auto changed =
+      std::count_if(choices.begin(), choices.end(), [](const TunerChoice& c) { return !c.algorithm.empty(); });
+  say(fmt::format("{} of {} sizes have a choice that beats NCCL's own by more than the forecast's band\n", changed,
+                  choices.size()));
+  return nccl_tuner_file(collective, choices, hosts, ranks,
+                         {fmt::format("forecast of {} on {}: {} ranks on {} hosts", to_string(workload.benchmark),
+                                      loaded->topology.name(), ranks, hosts),
+                          "only sizes where the choice beats NCCL's own by more than the forecast's band",
+                          "NCCL_TUNER_PLUGIN=libnccl-tuner-example.so NCCL_TUNER_CONFIG_FILE=this file"});
+}
+
+/// From a topology.
+Result<std::string> topology_file(const ExportOptions& options, int& exit_code) {
+  const auto loaded = load_topology(options.file, options.parameter_files, parse_settings(options.settings));
+  if (!loaded) return tl::unexpected(loaded.error());
+  protect_inputs({{"-o", options.output}}, loaded->inputs);
+  const auto& topology = loaded->topology;
+  if (options.export_format == "ibnetdiscover") return ib_net_file(topology);
+  if (options.export_format == "slurm") return slurm_topology(topology, false);
+  if (options.export_format == "slurm-yaml") return slurm_topology(topology, true);
+  if (options.export_format == "simgrid") return simgrid_platform(topology, loaded->parameters);
+  if (options.export_format == "dot") return topology_dot(topology, topology.num_hosts() > 16);
+  int host = 0;
+  if (!options.host.empty()) {
+    host = -1;
+    std::vector<std::string> names;
+    for (int h = 0; h < topology.num_hosts(); ++h) {
+      names.push_back(topology.host_name(h));
+      if (names.back() == options.host) host = h;
+    }
+    if (host < 0) {
+      const auto near = nearest_name(options.host, names);
+      return tl::unexpected(Diagnostics{make_error(fmt::format("'{}' has no host '{}'", topology.name(), options.host),
+                                                   near.empty() ? "" : fmt::format("did you mean '{}'?", near))});
+    }
+  }
+  exit_code = exit_ok;
+  return nccl_topology_xml(topology, host, loaded->parameters);
+}
+
+int export_command(ExportOptions options) {
+  int exit_code = exit_ok;
+  if (options.is_for_vm) {
+    if (options.export_format != "nccl-topo")
+      throw CLI::ValidationError("--vm", "only nccl-topo has a form for virtual machines");
+    const auto sources = read_source_files(
+        options.sources, options.file.empty() ? std::vector<std::string>{} : std::vector{options.file}, "", exit_code);
+    if (exit_code != exit_ok) return exit_code;
+    auto guest = guest_topology_xml(sources, options.map);
+    if (!guest) {
+      print_faults(guest.error());
+      return exit_input;
+    }
+    add_source_lines(guest->findings);
+    print_faults(guest->findings);
+    write_output(options.output, guest->yaml, exit_code);
+    return exit_code;
+  }
+  if (options.file.empty()) throw CLI::ValidationError("FILE", "is required");
+  refuse_overwriting(std::vector<OutputFile>{{"-o", options.output}}, std::vector{options.file});
+  if (options.export_format == "nccl-tuner") {
+    const auto text = tuner_file(options, exit_code);
+    if (text) write_output(options.output, *text, exit_code);
+    return exit_code;
+  }
+  if (options.export_format == "perfetto") {
+    const auto run = run_scenario(options.file, options, exit_code);
+    if (run)
+      write_output(options.output, report::trace({run->prediction, run->loaded.scenario, run->provenance}), exit_code);
+    return exit_code;
+  }
+  const auto text = topology_file(options, exit_code);
+  if (!text) {
+    print_faults(text.error());
+    return exit_input;
+  }
+  write_output(options.output, *text, exit_code);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ExportOptions>();
+  auto* command = app.add_subcommand("export", "a topology or a forecast in the formats of other tools");
+  command->footer(
+      "nccl-topo, ibnetdiscover (for ibsim), slurm, slurm-yaml, simgrid and dot are written from a topology; perfetto "
+      "(a trace) and\n"
+      "nccl-tuner (NCCL's example tuner plugin: the best choice per size, where it wins by more than the band) from a "
+      "scenario.\n"
+      "nccl-topo --vm: what NCCL loads inside a VM (NCCL_TOPO_FILE), from the host's dump and the machine's "
+      "devices.\n\nExamples:\n"
+      "  fabricast export ibnetdiscover topologies/dgx-a100-16.yaml -o net.txt\n"
+      "  fabricast export nccl-tuner scenarios/allreduce-hgx-h100-64.yaml -o nccl_tuner.conf\n"
+      "  fabricast export nccl-topo --vm --host nccl-topo.xml --vms virsh.xml -o guest.xml");
+  command->add_option("FORMAT", options->export_format, "what to write")
+      ->required()
+      ->check(CLI::IsMember(k_formats).description(""))
+      ->type_name(fmt::format("{}", fmt::join(k_formats, "|")));
+  command->add_option("FILE", options->file, "topology, or scenario")->type_name("FILE");
+  command->add_flag("--vm", options->is_for_vm, "nccl-topo for a virtual machine");
+  command->add_option("--map", options->map, "--vm: address of a device on the host and in the guest (repeatable)")
+      ->type_name("HOST=GUEST")
+      ->allow_extra_args(false);
+  command->add_option("--of", options->host, "nccl-topo: the host; default the first")->type_name("HOST");
+  add_source_options(*command, options->sources);
+  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->settings, "change one value first (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("-o,--output", options->output, "file to write, whole or not at all; - is standard output")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command->callback([options, &exit_code] { exit_code = export_command(*options); });
+}
+
+}  // namespace fabricast::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's topology XML [NVIDIA/nccl src/graph/xml.cc]: <cpu> per socket, <pci> per switch and device, <gpu> with its
+// NVLinks, <nic> with its ports. The text of link_speed is one that NCCL's table holds.
+#include <fmt/format.h>
+
+#include <array>
+#include <functional>
+#include <map>
+
+#include "fabricast/export.hpp"
+
+namespace fabricast {
+
+namespace {
+
+const char* speed_text(int generation) {
+  static constexpr std::array<const char*, 7> texts{
+      "", "2.5 GT/s PCIe", "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+  return texts[static_cast<std::size_t>(std::clamp(generation, 0, 6))];
+}
+
+/// CPUID as NCCL prints it.
+struct CpuNumbers {
+  const char* vendor;
+  int family, model;
+};
+CpuNumbers cpu_numbers(const std::string& processor) {
+  static const std::map<std::string, CpuNumbers> known{
+      {"xeon-sandybridge", {"GenuineIntel", 6, 45}},    {"xeon-ivybridge", {"GenuineIntel", 6, 62}},
+      {"xeon-haswell", {"GenuineIntel", 6, 63}},        {"xeon-broadwell", {"GenuineIntel", 6, 79}},
+      {"xeon-skylake", {"GenuineIntel", 6, 85}},        {"xeon-cascadelake", {"GenuineIntel", 6, 85}},
+      {"xeon-icelake", {"GenuineIntel", 6, 106}},       {"xeon-sapphirerapids", {"GenuineIntel", 6, 143}},
+      {"xeon-emeraldrapids", {"GenuineIntel", 6, 207}}, {"xeon-emeraldrapids-vm", {"GenuineIntel", 6, 207}},
+      {"epyc-naples", {"AuthenticAMD", 143, 1}},        {"epyc-rome", {"AuthenticAMD", 143, 49}},
+      {"epyc-rome-nps4", {"AuthenticAMD", 143, 49}},    {"epyc-milan", {"AuthenticAMD", 175, 1}},
+      {"epyc-genoa", {"AuthenticAMD", 175, 17}}};
+  const auto found = known.find(processor);
+  return found == known.end() ? CpuNumbers{"", 0, 0} : found->second;
+}
+
+/// PCI vendor and device numbers of the catalogue's types [pci.ids].
+std::string pci_numbers(const std::string& type, DeviceKind kind) {
+  static const std::map<std::string, const char*> gpus{
+      {"k20x", "1021"},         {"k40m", "1023"},         {"k80", "102d"},          {"p100-pcie-12", "15f7"},
+      {"p100-pcie-16", "15f8"}, {"p100-sxm2", "15f9"},    {"v100-sxm2-16", "1db1"}, {"v100-sxm2-32", "1db5"},
+      {"v100-sxm3-32", "1db8"}, {"v100-pcie-16", "1db4"}, {"v100-pcie-32", "1db6"}, {"t4", "1eb8"},
+      {"a100-sxm4-40", "20b0"}, {"a100-sxm4-80", "20b2"}, {"a100-sxm-64", "20b3"},  {"a100-pcie-40", "20f1"},
+      {"a100-pcie-80", "20b5"}, {"a800-sxm4-80", "20f3"}, {"a30", "20b7"},          {"a40", "2235"},
+      {"a10", "2236"},          {"h100-sxm", "2330"},     {"h100-pcie", "2331"},    {"h200-sxm", "2335"},
+      {"h20-sxm", "2329"},      {"h20-3e-sxm", "232c"},   {"l40s", "26b9"}};
+  static const std::vector<std::pair<std::string, const char*>> hcas{
+      {"connectx-3-pro", "1007"}, {"connectx-3", "1003"}, {"connect-ib", "1011"},
+      {"connectx-4-lx", "1015"},  {"connectx-4", "1013"}, {"connectx-5", "1017"},
+      {"connectx-6-dx", "101d"},  {"connectx-6", "101b"}, {"connectx-7", "1021"}};
+  if (kind == DeviceKind::gpu) {
+    const auto found = gpus.find(type);
+    return found == gpus.end() ? "vendor=\"0x10de\"" : fmt::format("vendor=\"0x10de\" device=\"0x{}\"", found->second);
+  }
+  for (const auto& [prefix, number] : hcas) {
+    if (type.starts_with(prefix)) return fmt::format("vendor=\"0x15b3\" device=\"0x{}\"", number);
+  }
+  return kind == DeviceKind::pcie_switch ? "vendor=\"0x1000\" device=\"0xc030\"" : "vendor=\"0x15b3\"";
+}
+
+class Writer {
+ public:
+  Writer(const Topology& topology, int host, const ParameterSet& parameters)
+      : topology_(topology), host_(host), spec_(topology.host_spec(host)), parameters_(parameters) {}
+
+  std::string write() {
+    for (const auto& device : spec_.devices) {
+      if (device.kind == DeviceKind::gpu || device.kind == DeviceKind::hca || device.kind == DeviceKind::pcie_switch)
+        addresses_[device.name] = fmt::format("0000:{:02x}:00.0", bus_++ % 256);
+    }
+    std::string out = "<system version=\"1\">\n";
+    for (int socket = 0; socket < spec_.num_sockets; ++socket) {
+      const auto cpu = cpu_numbers(spec_.processor);
+      out += fmt::format("  <cpu numaid=\"{}\" arch=\"x86_64\" vendor=\"{}\" familyid=\"{}\" modelid=\"{}\">\n", socket,
+                         cpu.vendor, cpu.family, cpu.model);
+      add_below(fmt::format("socket{}", socket), 4, out);
+      for (const auto& device : spec_.devices) {
+        if (device.kind == DeviceKind::root_complex && device.below == fmt::format("socket{}", socket))
+          add_below(device.name, 4, out);
+      }
+      out += "  </cpu>\n";
+    }
+    return out + "</system>\n";
+  }
+
+ private:
+  [[nodiscard]] double value(const std::string& type, const char* field, double otherwise) const {
+    const auto* found = parameters_.find(type + "." + field);
+    return found == nullptr ? otherwise : found->value;
+  }
+
+  void add_below(const std::string& parent, int indent, std::string& out) {
+    for (const auto& device : spec_.devices) {
+      if (device.below != parent || !addresses_.contains(device.name)) continue;
+      const std::string pad(static_cast<std::size_t>(indent), ' ');
+      const bool is_switch = device.kind == DeviceKind::pcie_switch;
+      const char* pci_class = is_switch ? "0x060400" : device.kind == DeviceKind::gpu ? "0x030200" : "0x020700";
+      int generation = device.pcie.generation, width = device.pcie.width;
+      if (generation == 0) generation = static_cast<int>(value(device.type, "pcie_generation", 4));
+      if (width == 0) width = static_cast<int>(value(device.type, "pcie_width", 16));
+      out += fmt::format("{}<pci busid=\"{}\" class=\"{}\" {} link_speed=\"{}\" link_width=\"{}\">\n", pad,
+                         addresses_[device.name], pci_class, pci_numbers(device.type, device.kind),
+                         speed_text(generation), width);
+      if (is_switch) add_below(device.name, indent + 2, out);
+      if (device.kind == DeviceKind::gpu) add_gpu(device, pad, out);
+      if (device.kind == DeviceKind::hca) add_nic(device, pad, out);
+      out += pad + "</pci>\n";
+    }
+  }
+
+  void add_gpu(const DeviceSpec& device, const std::string& pad, std::string& out) {
+    const int number = number_of(device.name, DeviceKind::gpu);
+    const int capability = static_cast<int>(value(device.type, "compute_capability", 80));
+    out += fmt::format("{}  <gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"1\">\n", pad, number, capability, number);
+    for (const auto& link : spec_.nvlinks) {
+      const bool is_mine =
+          link.from == device.name || link.to == device.name || link.from == "gpus" || link.to == "gpus";
+      if (!is_mine) continue;
+      const auto& other = link.from == device.name || link.from == "gpus" ? link.to : link.from;
+      const auto gpu = addresses_.find(other);
+      out += fmt::format("{}    <nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", pad,
+                         gpu == addresses_.end() ? "fffffff:ff:ff.0" : gpu->second, link.links,
+                         gpu == addresses_.end() ? "0x068000" : "0x030200");
+    }
+    out += pad + "  </gpu>\n";
+  }
+
+  void add_nic(const DeviceSpec& device, const std::string& pad, std::string& out) {
+    const int number = number_of(device.name, DeviceKind::hca);
+    const double rate = value(device.type, "rate", 0) * 8 / 1e6;
+    out += fmt::format(
+        "{0}  <nic>\n{0}    <net name=\"mlx5_{1}\" dev=\"{1}\" speed=\"{2:.0f}\" port=\"1\" latency=\"0.000000\" "
+        "guid=\"0x{1:x}\" maxconn=\"131072\" gdr=\"1\"/>\n{0}  </nic>\n",
+        pad, number, rate);
+  }
+
+  [[nodiscard]] int number_of(const std::string& name, DeviceKind kind) const {
+    int number = 0;
+    for (const auto& device : spec_.devices) {
+      if (device.kind != kind) continue;
+      if (device.name == name) return number;
+      ++number;
+    }
+    return number;
+  }
+
+  const Topology& topology_;
+  int host_;
+  const HostSpec& spec_;
+  const ParameterSet& parameters_;
+  std::map<std::string, std::string> addresses_;
+  int bus_ = 1;
+};
+
+}  // namespace
+
+std::string nccl_topology_xml(const Topology& topology, int host, const ParameterSet& parameters) {
+  return Writer(topology, host, parameters).write();
+}
+
+}  // namespace fabricast

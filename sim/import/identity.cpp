@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/identity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "import/source.hpp"
+
+namespace fabricast::import {
+
+namespace {
+
+struct GpuEntry {
+  int device;
+  const char* name;
+  int generation;
+};
+/// NVIDIA device numbers [pci.ids].
+constexpr std::array k_gpus{
+    GpuEntry{0x1021, "k20x", 2},         GpuEntry{0x1023, "k40m", 3},         GpuEntry{0x102d, "k80", 3},
+    GpuEntry{0x15f7, "p100-pcie-12", 3}, GpuEntry{0x15f8, "p100-pcie-16", 3}, GpuEntry{0x15f9, "p100-sxm2", 3},
+    GpuEntry{0x1db1, "v100-sxm2-16", 3}, GpuEntry{0x1db5, "v100-sxm2-32", 3}, GpuEntry{0x1db8, "v100-sxm3-32", 3},
+    GpuEntry{0x1db4, "v100-pcie-16", 3}, GpuEntry{0x1db6, "v100-pcie-32", 3}, GpuEntry{0x1eb8, "t4", 3},
+    GpuEntry{0x20b0, "a100-sxm4-40", 4}, GpuEntry{0x20b2, "a100-sxm4-80", 4}, GpuEntry{0x20b3, "a100-sxm-64", 4},
+    GpuEntry{0x20f1, "a100-pcie-40", 4}, GpuEntry{0x20b1, "a100-pcie-40", 4}, GpuEntry{0x20b5, "a100-pcie-80", 4},
+    GpuEntry{0x20f3, "a800-sxm4-80", 4}, GpuEntry{0x20b7, "a30", 4},          GpuEntry{0x2235, "a40", 4},
+    GpuEntry{0x2236, "a10", 4},          GpuEntry{0x2330, "h100-sxm", 5},     GpuEntry{0x2331, "h100-pcie", 5},
+    GpuEntry{0x2335, "h200-sxm", 5},     GpuEntry{0x2329, "h20-sxm", 5},      GpuEntry{0x232c, "h20-3e-sxm", 5},
+    GpuEntry{0x26b9, "l40s", 4},
+};
+
+/// Words of a product's name, all of which it holds.
+struct GpuWords {
+  const char* first;
+  const char* second;
+  const char* name;
+};
+constexpr std::array k_gpu_words{
+    GpuWords{"A100 PCIe 80GB", "", "a100-pcie-80"},
+    GpuWords{"A100 PCIe 40GB", "", "a100-pcie-40"},
+    GpuWords{"A100 80GB PCIe", "", "a100-pcie-80"},
+    GpuWords{"A100-PCIE-40GB", "", "a100-pcie-40"},
+    GpuWords{"A100 SXM4 80GB", "", "a100-sxm4-80"},
+    GpuWords{"A100 SXM4 40GB", "", "a100-sxm4-40"},
+    GpuWords{"A100-SXM4-80GB", "", "a100-sxm4-80"},
+    GpuWords{"A100-SXM4-40GB", "", "a100-sxm4-40"},
+    GpuWords{"A800", "SXM4", "a800-sxm4-80"},
+    GpuWords{"H100 SXM5", "", "h100-sxm"},
+    GpuWords{"H100 80GB HBM3", "", "h100-sxm"},
+    GpuWords{"H100 PCIe", "", "h100-pcie"},
+    GpuWords{"H200", "", "h200-sxm"},
+    GpuWords{"H20", "", "h20-sxm"},
+    GpuWords{"V100", "SXM3", "v100-sxm3-32"},
+    GpuWords{"V100", "SXM2 32GB", "v100-sxm2-32"},
+    GpuWords{"V100", "SXM2", "v100-sxm2-16"},
+    GpuWords{"V100", "PCIe 32GB", "v100-pcie-32"},
+    GpuWords{"V100", "PCIe", "v100-pcie-16"},
+    GpuWords{"P100", "SXM2", "p100-sxm2"},
+    GpuWords{"P100", "PCIe", "p100-pcie-16"},
+    GpuWords{"L40S", "", "l40s"},
+    GpuWords{"A40", "", "a40"},
+    GpuWords{"A30", "", "a30"},
+    GpuWords{"A10]", "", "a10"},
+    GpuWords{"Tesla T4", "", "t4"},
+};
+
+struct CapabilityEntry {
+  int capability;
+  const char* sxm;
+  const char* pcie;
+  int generation;
+};
+constexpr std::array k_capabilities{
+    CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", 3},
+    CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", 3},
+    CapabilityEntry{80, "a100-sxm4-80", "a100-pcie-80", 4},
+    CapabilityEntry{90, "h100-sxm", "h100-pcie", 5},
+};
+
+/// Families of adapters by device number [pci.ids, vendor 15b3].
+enum class Family {
+  connectx3,
+  connectx3_pro,
+  connect_ib,
+  connectx4,
+  connectx4_lx,
+  connectx5,
+  connectx6,
+  connectx6_dx,
+  connectx7
+};
+struct FamilyEntry {
+  int device;
+  Family family;
+  const char* assumed;
+};
+constexpr std::array k_families{
+    FamilyEntry{0x1003, Family::connectx3, ""},
+    FamilyEntry{0x1004, Family::connectx3, ""},
+    FamilyEntry{0x1007, Family::connectx3_pro, ""},
+    FamilyEntry{0x1011, Family::connect_ib, ""},
+    FamilyEntry{0x1013, Family::connectx4, ""},
+    FamilyEntry{0x1014, Family::connectx4, ""},
+    FamilyEntry{0x1015, Family::connectx4_lx, ""},
+    FamilyEntry{0x1016, Family::connectx4_lx, ""},
+    FamilyEntry{0x1017, Family::connectx5, ""},
+    FamilyEntry{0x1018, Family::connectx5, ""},
+    FamilyEntry{0x1019, Family::connectx5, ""},
+    FamilyEntry{0x101a, Family::connectx5, ""},
+    FamilyEntry{0x101b, Family::connectx6, ""},
+    FamilyEntry{0x101c, Family::connectx6, ""},
+    FamilyEntry{0x101d, Family::connectx6_dx, ""},
+    FamilyEntry{0x101e, Family::connectx6_dx, "a virtual function of ConnectX-6 Dx or newer"},
+    FamilyEntry{0x101f, Family::connectx6_dx, "ConnectX-6 Lx as ConnectX-6 Dx"},
+    FamilyEntry{0xa2d6, Family::connectx6_dx, "BlueField-2 as ConnectX-6 Dx"},
+    FamilyEntry{0x1021, Family::connectx7, ""},
+    FamilyEntry{0xa2dc, Family::connectx7, "BlueField-3 as ConnectX-7"},
+    FamilyEntry{0x1023, Family::connectx7, "ConnectX-8 as ConnectX-7"},
+};
+
+struct AdapterEntry {
+  Family family;
+  bool is_infiniband;
+  double gbit_per_s;
+  const char* name;
+  PcieRate card;
+};
+const std::array k_adapters{
+    AdapterEntry{Family::connectx3, true, 54.54, "connectx-3-fdr", {3, 8}},
+    AdapterEntry{Family::connectx3, true, 32, "connectx-3-qdr", {3, 8}},
+    AdapterEntry{Family::connectx3, false, 40, "connectx-3-pro-40g", {3, 8}},
+    AdapterEntry{Family::connectx3_pro, true, 54.54, "connectx-3-fdr", {3, 8}},
+    AdapterEntry{Family::connectx3_pro, false, 40, "connectx-3-pro-40g", {3, 8}},
+    AdapterEntry{Family::connect_ib, true, 54.54, "connect-ib", {3, 16}},
+    AdapterEntry{Family::connectx4, true, 100, "connectx-4-edr", {3, 16}},
+    AdapterEntry{Family::connectx4, false, 100, "connectx-4-100g", {3, 16}},
+    AdapterEntry{Family::connectx4_lx, false, 25, "connectx-4-lx-25g", {3, 8}},
+    AdapterEntry{Family::connectx5, true, 100, "connectx-5-edr", {3, 16}},
+    AdapterEntry{Family::connectx5, false, 100, "connectx-5-100g", {4, 16}},
+    AdapterEntry{Family::connectx6, true, 200, "connectx-6-hdr", {4, 16}},
+    AdapterEntry{Family::connectx6, true, 100, "connectx-6-hdr100", {4, 16}},
+    AdapterEntry{Family::connectx6, false, 200, "connectx-6-200g", {4, 16}},
+    AdapterEntry{Family::connectx6_dx, false, 100, "connectx-6-dx-100g", {4, 16}},
+    AdapterEntry{Family::connectx6_dx, false, 200, "connectx-6-dx-200g", {4, 16}},
+    AdapterEntry{Family::connectx7, true, 400, "connectx-7-ndr", {5, 16}},
+    AdapterEntry{Family::connectx7, true, 200, "connectx-7-ndr200", {5, 16}},
+    AdapterEntry{Family::connectx7, false, 400, "connectx-7-400g", {5, 16}},
+    AdapterEntry{Family::connectx7, false, 200, "connectx-7-200g", {5, 16}},
+};
+
+struct ProcessorEntry {
+  const char* vendor;
+  int family, model;
+  const char* name;
+  const char* assumed;
+};
+/// CPUID family and model.
+constexpr std::array k_processors{
+    ProcessorEntry{"GenuineIntel", 6, 45, "xeon-sandybridge", ""},
+    ProcessorEntry{"GenuineIntel", 6, 62, "xeon-ivybridge", ""},
+    ProcessorEntry{"GenuineIntel", 6, 63, "xeon-haswell", ""},
+    ProcessorEntry{"GenuineIntel", 6, 79, "xeon-broadwell", ""},
+    ProcessorEntry{"GenuineIntel", 6, 85, "xeon-skylake", ""},
+    ProcessorEntry{"GenuineIntel", 6, 106, "xeon-icelake", ""},
+    ProcessorEntry{"GenuineIntel", 6, 108, "xeon-icelake", ""},
+    ProcessorEntry{"GenuineIntel", 6, 143, "xeon-sapphirerapids", ""},
+    ProcessorEntry{"GenuineIntel", 6, 207, "xeon-emeraldrapids", ""},
+    ProcessorEntry{"GenuineIntel", 6, 173, "xeon-emeraldrapids", "Granite Rapids as Emerald Rapids"},
+    ProcessorEntry{"AuthenticAMD", 23, 1, "epyc-naples", ""},
+    ProcessorEntry{"AuthenticAMD", 23, 49, "epyc-rome", ""},
+    ProcessorEntry{"AuthenticAMD", 25, 1, "epyc-milan", ""},
+    ProcessorEntry{"AuthenticAMD", 25, 17, "epyc-genoa", ""},
+    ProcessorEntry{"AuthenticAMD", 25, 160, "epyc-genoa", "Bergamo as Genoa"},
+    ProcessorEntry{"AuthenticAMD", 26, 2, "epyc-genoa", "Turin as Genoa"},
+    ProcessorEntry{"AuthenticAMD", 26, 17, "epyc-genoa", "Turin as Genoa"},
+};
+
+struct WordEntry {
+  const char* word;
+  const char* name;
+};
+constexpr std::array k_processor_words{
+    WordEntry{"E5-26", "xeon-broadwell"},
+    WordEntry{"EPYC 7002", "epyc-rome"},
+    WordEntry{"EPYC 77", "epyc-rome"},
+    WordEntry{"EPYC 9", "epyc-genoa"},
+    WordEntry{"Platinum 81", "xeon-skylake"},
+    WordEntry{"Platinum 82", "xeon-cascadelake"},
+    WordEntry{"Platinum 83", "xeon-icelake"},
+    WordEntry{"Platinum 84", "xeon-sapphirerapids"},
+    WordEntry{"PLATINUM 85", "xeon-emeraldrapids"},
+    WordEntry{"Gold 61", "xeon-skylake"},
+    WordEntry{"Gold 62", "xeon-cascadelake"},
+    WordEntry{"Gold 63", "xeon-icelake"},
+};
+
+struct SwitchEntry {
+  int devid;
+  const char* word;
+  double gbit_per_s;
+  const char* name;
+};
+/// Device numbers of InfiniBand switch chips, words of their descriptions, rate of a port.
+constexpr std::array k_switches{
+    SwitchEntry{0xbd36, "IS5", 32, "is5035"},   SwitchEntry{0xc738, "SX60", 54.54, "sx6036"},
+    SwitchEntry{0xcb20, "SB7", 100, "sb7800"},  SwitchEntry{0xcf08, "SB78", 100, "sb7800"},
+    SwitchEntry{0xd2f0, "QM87", 200, "qm8700"}, SwitchEntry{0xd2f2, "QM97", 400, "qm9700"},
+};
+constexpr std::array k_ethernet_switches{
+    SwitchEntry{0, "", 10, "ethernet-10g-tor"}, SwitchEntry{0, "", 25, "ethernet-25g-tor"},
+    SwitchEntry{0, "", 40, "ethernet-40g-tor"}, SwitchEntry{0, "", 100, "sn2700"},
+    SwitchEntry{0, "", 200, "sn3700"},          SwitchEntry{0, "", 400, "ethernet-400g-leaf"},
+};
+
+/// The entry whose rate is nearest from above, else the fastest.
+template <typename Entries>
+const auto* by_rate(const Entries& entries, double gbit_per_s) {
+  const auto* best = &entries.front();
+  for (const auto& one : entries) {
+    const bool fits = one.gbit_per_s >= gbit_per_s * 0.97;
+    const bool best_fits = best->gbit_per_s >= gbit_per_s * 0.97;
+    if ((fits && (!best_fits || one.gbit_per_s < best->gbit_per_s)) ||
+        (!best_fits && one.gbit_per_s > best->gbit_per_s))
+      best = &one;
+  }
+  return best;
+}
+
+}  // namespace
+
+Identity gpu_identity(const PciDevice& device) {
+  for (const auto& one : k_gpus) {
+    if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
+  }
+  for (const auto& one : k_gpu_words) {
+    if (!has(device.model, one.first) || !has(device.model, one.second)) continue;
+    const auto known = std::find_if(k_gpus.begin(), k_gpus.end(),
+                                    [&](const GpuEntry& e) { return std::string_view(e.name) == one.name; });
+    return {one.name, fmt::format("by its name '{}'", device.model), {known->generation, 16}};
+  }
+  for (const auto& one : k_capabilities) {
+    const bool is_nvidia = device.vendor == 0x10de || device.vendor == 0;
+    if (!is_nvidia || device.compute_capability != one.capability) continue;
+    const bool is_sxm = !device.nvlinks.empty();
+    const bool is_named = device.device != 0;
+    return {is_sxm ? one.sxm : one.pcie,
+            is_named
+                ? fmt::format("PCI device {:04x}:{:04x} is not in the catalogue: {} has its compute capability {}.{}",
+                              device.vendor, device.device, is_sxm ? one.sxm : one.pcie, one.capability / 10,
+                              one.capability % 10)
+                : fmt::format("the dump names no PCI device: {} has the compute capability {}.{}",
+                              is_sxm ? one.sxm : one.pcie, one.capability / 10, one.capability % 10),
+            {one.generation, 16}};
+  }
+  return {};
+}
+
+Identity hca_identity(const PciDevice& device) {
+  double rate = 0;
+  for (const auto& port : device.ports) rate = std::max(rate, port.gbit_per_s);
+  if (device.vendor == 0x1d0f && device.device >> 4 == 0xefa) {
+    const bool has_gdr = device.device != 0xefa0;
+    return {has_gdr ? "efa-100g-gdr" : "efa-100g",
+            rate > 110 ? fmt::format("an EFA of {:g} Gb/s as one of 100", rate) : "",
+            {3, 16}};
+  }
+  if (device.vendor == 0x1d0f) return {"ena-25g", "an elastic adapter as one of 25 Gb/s", {3, 8}};
+  for (const auto& one : k_families) {
+    if (device.vendor != 0x15b3 || device.device != one.device) continue;
+    const bool is_infiniband = device.is_infiniband.value_or(true);
+    std::vector<AdapterEntry> candidates, others;
+    for (const auto& adapter : k_adapters) {
+      if (adapter.family == one.family)
+        (adapter.is_infiniband == is_infiniband ? candidates : others).push_back(adapter);
+    }
+    std::string assumed = one.assumed;
+    if (candidates.empty()) candidates = others;
+    if (rate == 0)
+      assumed += fmt::format("{}the source names no rate: the fastest of the family", assumed.empty() ? "" : "; ");
+    const auto* best = by_rate(candidates, rate > 0 ? rate : 1e6);
+    if (rate > 0 && std::abs(best->gbit_per_s / rate - 1) > 0.1)
+      assumed +=
+          fmt::format("{}{:g} Gb/s as an adapter of {:g} Gb/s", assumed.empty() ? "" : "; ", rate, best->gbit_per_s);
+    return {best->name, assumed, best->card};
+  }
+  if (rate > 0) {
+    auto found = adapter_of_rate(rate, device.is_infiniband.value_or(false));
+    found.assumed = fmt::format("PCI device {:04x}:{:04x} is not in the catalogue: an adapter of its rate",
+                                device.vendor, device.device);
+    return found;
+  }
+  return {};
+}
+
+Identity processor_identity(const ProcessorSeen& processor) {
+  for (const auto& one : k_processors) {
+    if (processor.vendor != one.vendor || processor.family != one.family || processor.model != one.model) continue;
+    if (std::string_view(one.name) == "xeon-skylake" && processor.stepping >= 5) return {"xeon-cascadelake", "", {}};
+    const bool is_open = std::string_view(one.name) == "xeon-skylake" && processor.stepping < 0;
+    return {one.name, is_open ? "CPUID model 85 is Skylake or Cascade Lake: Skylake" : one.assumed, {}};
+  }
+  for (const auto& one : k_processor_words) {
+    if (has(processor.name, one.word)) return {one.name, fmt::format("by its name '{}'", processor.name), {}};
+  }
+  return {};
+}
+
+Identity nvswitch_identity(const std::string& gpu, int compute_capability) {
+  const bool is_volta = compute_capability == 70 || gpu.starts_with("v100");
+  const bool is_ampere = compute_capability == 80 || gpu.starts_with("a100") || gpu.starts_with("a800");
+  return {is_volta ? "nvswitch-1" : is_ampere ? "nvswitch-2" : "nvswitch-3", "", {}};
+}
+
+Identity switch_identity(int devid, const std::string& description, double gbit_per_s, bool is_infiniband) {
+  if (!is_infiniband) {
+    const auto* best = by_rate(k_ethernet_switches, gbit_per_s);
+    return {best->name,
+            fmt::format("nothing names the switches: {} has ports of {:g} Gb/s", best->name, best->gbit_per_s),
+            {}};
+  }
+  for (const auto& one : k_switches) {
+    if (devid == one.devid) return {one.name, "", {}};
+  }
+  for (const auto& one : k_switches) {
+    if (has(description, one.word)) return {one.name, "", {}};
+  }
+  const auto* best = by_rate(k_switches, gbit_per_s > 0 ? gbit_per_s : 100);
+  return {best->name,
+          fmt::format("nothing names the switches: {} has ports of {:g} Gb/s", best->name, best->gbit_per_s),
+          {}};
+}
+
+Identity usual_processor(int pcie_generation) {
+  const char* name = pcie_generation >= 5   ? "xeon-sapphirerapids"
+                     : pcie_generation == 4 ? "epyc-milan"
+                                            : "xeon-skylake";
+  return {name, fmt::format("no source names the processor: {}, as hosts with PCIe {} had", name, pcie_generation), {}};
+}
+
+Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
+  std::vector<AdapterEntry> candidates;
+  for (const auto& one : k_adapters) {
+    if (one.is_infiniband == is_infiniband) candidates.push_back(one);
+  }
+  const auto* best = by_rate(candidates, gbit_per_s);
+  return {best->name, fmt::format("no source names the adapter: {} has {:g} Gb/s", best->name, best->gbit_per_s),
+          best->card};
+}
+
+std::vector<std::pair<std::string, PcieRate>> all_identities() {
+  std::vector<std::pair<std::string, PcieRate>> out;
+  for (const auto& one : k_gpus) out.emplace_back(one.name, PcieRate{one.generation, 16});
+  for (const auto& one : k_gpu_words) out.emplace_back(one.name, PcieRate{});
+  for (const auto& one : k_capabilities) {
+    out.emplace_back(one.sxm, PcieRate{one.generation, 16});
+    out.emplace_back(one.pcie, PcieRate{one.generation, 16});
+  }
+  for (const auto& one : k_adapters) out.emplace_back(one.name, one.card);
+  for (const auto& one : k_processors) out.emplace_back(one.name, PcieRate{});
+  for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
+  for (const auto& one : k_switches) out.emplace_back(one.name, PcieRate{});
+  for (const auto& one : k_ethernet_switches) out.emplace_back(one.name, PcieRate{});
+  for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "efa-100g", "efa-100g-gdr", "ena-25g"})
+    out.emplace_back(name, PcieRate{});
+  return out;
+}
+
+}  // namespace fabricast::import

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of the catalogue for what a source printed: PCI numbers of GPUs and adapters, CPUID of processors, device
+// numbers of InfiniBand switches. Sources: pciutils' pci.ids, CPUID tables of the vendors, the linked code of NCCL.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "import/inventory.hpp"
+
+namespace fabricast::import {
+
+/// A name of the catalogue, and what was assumed on the way to it (empty: nothing).
+struct Identity {
+  std::string name;  ///< empty = nothing of the catalogue is like it
+  std::string assumed;
+  PcieRate card;  ///< what the card can do
+};
+
+Identity gpu_identity(const PciDevice& device);
+Identity hca_identity(const PciDevice& device);
+Identity processor_identity(const ProcessorSeen& processor);
+/// NVSwitch generation by the GPU's compute capability.
+Identity nvswitch_identity(const std::string& gpu, int compute_capability);
+/// By device number, else by description and rate of its ports.
+Identity switch_identity(int devid, const std::string& description, double gbit_per_s, bool is_infiniband);
+/// The processor that hosts of a PCIe generation had, for fabrics without a host.
+Identity usual_processor(int pcie_generation);
+/// The adapter of a rate, for hosts that only the fabric shows.
+Identity adapter_of_rate(double gbit_per_s, bool is_infiniband);
+
+/// Every name in the tables, for a test against the catalogue.
+std::vector<std::pair<std::string, PcieRate>> all_identities();
+
+}  // namespace fabricast::import

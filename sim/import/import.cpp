@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "import/merge.hpp"
+#include "import/source.hpp"
+#include "import/write_topology.hpp"
+
+namespace fabricast {
+
+namespace {
+
+using import::Inventory;
+using import::Source;
+
+struct Format {
+  SourceFormat format;
+  const char* name;
+  SourceRole role;
+  Result<void> (*read)(const Source&, Inventory&);
+};
+
+constexpr std::array k_formats{
+    Format{SourceFormat::nccl_topo, "nccl-topo", SourceRole::host, import::read_nccl_topo},
+    Format{SourceFormat::hwloc, "hwloc", SourceRole::host, import::read_hwloc},
+    Format{SourceFormat::smi_topo, "smi-topo", SourceRole::host, import::read_smi_topo},
+    Format{SourceFormat::lspci, "lspci", SourceRole::host, import::read_lspci},
+    Format{SourceFormat::lspci_tree, "lspci-tree", SourceRole::host, import::read_lspci_tree},
+    Format{SourceFormat::ibnetdiscover, "ibnetdiscover", SourceRole::fabric, import::read_ibnetdiscover},
+    Format{SourceFormat::slurm, "slurm", SourceRole::placement, import::read_slurm},
+    Format{SourceFormat::libvirt, "libvirt", SourceRole::vms, import::read_libvirt},
+    Format{SourceFormat::govc, "govc", SourceRole::vms, import::read_govc},
+};
+
+const Format& format_of(SourceFormat format) {
+  return *std::find_if(k_formats.begin(), k_formats.end(), [&](const Format& f) { return f.format == format; });
+}
+
+/// Words that only one format has, in the first part of the text.
+std::optional<SourceFormat> looks_like(std::string_view text) {
+  const auto head = text.substr(0, std::size_t{1} << 16);
+  const auto begin = import::trimmed(head);
+  const auto holds = [&](std::string_view part) { return import::has(head, part); };
+  if (begin.starts_with("<")) {
+    if (holds("<system")) return SourceFormat::nccl_topo;
+    if (holds("<topology")) return SourceFormat::hwloc;
+    if (holds("<domain")) return SourceFormat::libvirt;
+    return std::nullopt;
+  }
+  if (begin.starts_with("{")) return SourceFormat::govc;
+  if (holds("switchguid=") || holds("caguid=") || holds("\"H-0") || holds("\"S-0")) return SourceFormat::ibnetdiscover;
+  if (holds("SwitchName=") || holds("BlockName=") || holds("switchname=") || holds("switches:") || holds("blocks:") ||
+      holds("block_sizes"))
+    return SourceFormat::slurm;
+  if (holds("GPU0") && (holds(" X ") || holds("PIX") || holds("SYS") || holds("NODE") || holds("PHB")))
+    return SourceFormat::smi_topo;
+  if (begin.starts_with("-[") || begin.starts_with("-+-[")) return SourceFormat::lspci_tree;
+  if (!import::pci_address(begin.substr(0, begin.find(' '))).empty()) return SourceFormat::lspci;
+  return std::nullopt;
+}
+
+/// The format asked for, else the one the text looks like, which must fit what the source was given as.
+Result<SourceFormat> format_asked(const ClusterSource& source) {
+  if (!source.format.empty()) {
+    for (const auto& one : k_formats) {
+      if (source.format == one.name) return one.format;
+    }
+    return tl::unexpected(Diagnostics{make_error(fmt::format("'{}' is no format of a source", source.format))});
+  }
+  return detect_source(source.text, source.name);
+}
+
+Result<void> read_source(const ClusterSource& given, Inventory& inventory) {
+  const Source source(given.name, given.text);
+  if (auto fault = source.limits()) return tl::unexpected(Diagnostics{*fault});
+  const auto format = format_asked(given);
+  if (!format) return tl::unexpected(format.error());
+  const auto& entry = format_of(*format);
+  const bool is_both = *format == SourceFormat::govc;  // hosts and machines
+  if (given.role != SourceRole::any && given.role != entry.role && !is_both) {
+    static constexpr std::array<const char*, 5> roles{"", "--host", "--fabric", "--placement", "--vms"};
+    return tl::unexpected(
+        Diagnostics{source.error(source.at(1),
+                                 fmt::format("this looks like {}, it was given with {}", entry.name,
+                                             roles[static_cast<std::size_t>(given.role)]),
+                                 fmt::format("give it with {}", roles[static_cast<std::size_t>(entry.role)]))});
+  }
+  inventory.sources.push_back(fmt::format("{}: {}", entry.name, given.name));
+  return entry.read(source, inventory);
+}
+
+}  // namespace
+
+std::string_view to_string(SourceFormat format) { return format_of(format).name; }
+
+const std::vector<std::string>& source_format_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const auto& one : k_formats) out.emplace_back(one.name);
+    return out;
+  }();
+  return names;
+}
+
+Result<SourceFormat> detect_source(std::string_view text, const std::string& name) {
+  const Source source(name, text);
+  if (auto fault = source.limits()) return tl::unexpected(Diagnostics{*fault});
+  if (const auto format = looks_like(text)) return *format;
+  std::string names;
+  for (const auto& one : source_format_names()) names += (names.empty() ? "" : ", ") + one;
+  return tl::unexpected(Diagnostics{source.error(source.at(1), "this looks like none of the formats that are imported",
+                                                 "name one before the file: " + names)});
+}
+
+Result<import::Inventory> import::read_sources(const std::vector<ClusterSource>& sources) {
+  Inventory inventory;
+  Diagnostics faults;
+  for (const auto& source : sources) {
+    if (auto read = read_source(source, inventory); !read)
+      faults.insert(faults.end(), read.error().begin(), read.error().end());
+  }
+  if (sources.empty()) faults.push_back(make_error("no source to import"));
+  if (!faults.empty()) return tl::unexpected(std::move(faults));
+  return inventory;
+}
+
+Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources, const ImportOptions& options) {
+  auto read = import::read_sources(sources);
+  if (!read) return tl::unexpected(read.error());
+  auto& inventory = *read;
+  import::merge_machines(inventory);
+  import::check_guests(inventory);
+  auto yaml = import::write_topology(inventory, options);
+  if (!yaml) return tl::unexpected(yaml.error());
+  return ImportedCluster{std::move(*yaml), std::move(inventory.findings)};
+}
+
+}  // namespace fabricast

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/write_topology.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/text.hpp"
+#include "import/identity.hpp"
+#include "import/merge.hpp"
+#include "import/source.hpp"
+
+namespace fabricast::import {
+
+namespace {
+
+/// Names that are taken once.
+class Names {
+ public:
+  std::string take(std::string wanted) {
+    if (wanted.empty()) wanted = "x";
+    if (wanted[0] == '-' || (wanted[0] >= '0' && wanted[0] <= '9')) wanted = "n" + wanted;
+    auto name = wanted;
+    for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}-{}", wanted, i);
+    return name;
+  }
+
+ private:
+  std::set<std::string> taken_;
+};
+
+/// "MF0;ibswitch254:MQM8700/U1" -> ibswitch254.
+std::string switch_name(const FabricNode& node) {
+  std::string_view text = node.description;
+  if (const auto semicolon = text.find(';'); semicolon != std::string_view::npos) {
+    text.remove_prefix(semicolon + 1);
+    const auto colon = text.find(':');
+    const auto rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+    auto name = std::string(text.substr(0, colon));
+    const auto slash = rest.find('/');
+    const bool is_director = slash != std::string_view::npos && rest.find('/', slash + 1) != std::string_view::npos;
+    if (is_director) name += "-" + std::string(rest.substr(slash + 1));
+    return clean_name(name);
+  }
+  const bool is_default = has(text, "Mellanox") || has(text, "Infiniscale") || text.empty();
+  return clean_name(is_default ? std::string_view(node.id) : text);
+}
+
+class TopologyWriter {
+ public:
+  TopologyWriter(Inventory& inventory, const ImportOptions& options) : inventory_(inventory), options_(options) {}
+
+  Result<std::string> write() {
+    for (auto& machine : inventory_.machines) {
+      if (machine.devices.empty() && machine.distances) {
+        auto built = machine_of_distances(machine, inventory_, options_);
+        if (!built) return tl::unexpected(built.error());
+        machine = std::move(*built);
+      }
+      auto host = write_host(machine, inventory_, options_);
+      if (!host) return tl::unexpected(host.error());
+      hosts_.push_back(std::move(*host));
+    }
+    virtualization_ = write_virtualization(inventory_);
+    if (!inventory_.fabrics.empty()) {
+      write_fabric(inventory_.fabrics.front());
+    } else if (!inventory_.placements.empty()) {
+      write_placement(inventory_.placements.front());
+    } else {
+      write_hosts_alone();
+    }
+    for (const auto& rest : {inventory_.fabrics.size(), inventory_.placements.size()}) {
+      if (rest > 1) inventory_.unknown.push_back("further fabrics and placements: the first of each is written");
+    }
+    if (groups_.empty())
+      return tl::unexpected(Diagnostics{
+          make_error(inventory_.vms.empty() ? "the sources name no host"
+                                            : "virtual machines say what a host wears, no source says what the host is",
+                     "give a dump of a host with --host, or a fabric with adapters")});
+    return head() + "hosts:\n" + groups_ + fabric_;
+  }
+
+ private:
+  std::string head() {
+    std::string out = "# yaml-language-server: $schema=topology.schema.json\n# Imported from\n";
+    const auto add = [&](const std::vector<std::string>& lines, const char* what) {
+      std::set<std::string> seen;
+      for (const auto& line : lines) {
+        if (!seen.insert(line).second) continue;
+        if (seen.size() > 200) {
+          out += fmt::format("# {}{} further\n", what, lines.size() - 200);
+          break;
+        }
+        out += fmt::format("# {}{}\n", what, printable(line));
+      }
+    };
+    add(inventory_.sources, "  ");
+    add(inventory_.assumed, "assumed: ");
+    add(inventory_.unknown, "unknown: ");
+    return out + fmt::format("schema: fabricast/topology/1\nname: {}\n", yaml_quoted(options_.name));
+  }
+
+  void add_group(const std::string& name, int count, std::size_t host, const WrittenHost& written) {
+    groups_ += fmt::format("  - name: {}\n", yaml_quoted(name));
+    if (count > 1) groups_ += fmt::format("    count: {}\n", count);
+    // Equal hosts are written once: an anchor, then aliases.
+    if (anchored_.insert(host).second) {
+      groups_ += fmt::format("    host: &host{}\n{}", host, written.yaml);
+    } else {
+      groups_ += fmt::format("    host: *host{}\n", host);
+    }
+    if (!virtualization_.empty()) groups_ += fmt::format("    virtualization: {}\n", virtualization_);
+  }
+
+  void write_hosts_alone() {
+    Names names;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      const auto& machine = inventory_.machines[i];
+      const auto name = names.take(machine.name.empty()
+                                       ? (hosts_.size() > 1 && options_.count == 0 ? fmt::format("node{}", i) : "node")
+                                       : clean_name(machine.name.substr(0, machine.name.find('.'))));
+      add_group(name, std::max(1, options_.count), i, hosts_[i]);
+    }
+    const bool is_one = hosts_.size() == 1 && options_.count <= 1;
+    const bool has_hcas =
+        std::any_of(hosts_.begin(), hosts_.end(), [](const WrittenHost& h) { return !h.hcas.empty(); });
+    if (is_one && has_hcas)
+      inventory_.unknown.push_back("the network: add --fabric, --placement, or `fabric:` by hand");
+    if (is_one || !has_hcas) return;
+    double rate = 0;
+    for (const auto& host : hosts_) {
+      for (const double r : host.rates) rate = std::max(rate, r);
+    }
+    const auto type = switch_identity(0, "", rate, hosts_.front().is_infiniband);
+    inventory_.assumed.push_back("no source shows the network: one switch without oversubscription");
+    if (!type.assumed.empty()) inventory_.assumed.push_back(type.assumed);
+    fabric_ = fmt::format("fabric:\n  single_switch: {{switch: {}}}\n", type.name);
+  }
+
+  /// The description of a host of the fabric: one that a source shows, else adapters alone. Returns its number.
+  std::size_t shape_of(const std::vector<double>& rates) {
+    if (!hosts_.empty() && hosts_.size() == inventory_.machines.size() + bare_.size()) {
+      for (std::size_t i = 0; i < inventory_.machines.size(); ++i) {
+        if (hosts_[i].hcas.size() == rates.size()) return i;
+      }
+    }
+    const auto [it, is_new] = bare_.try_emplace(rates, hosts_.size());
+    if (is_new) hosts_.push_back(write_bare_host(rates, true, inventory_, options_));
+    return it->second;
+  }
+
+  void write_fabric(const FabricSeen& fabric) {
+    const auto found = hosts_of(fabric, inventory_);
+    if (!inventory_.placements.empty()) check_placement(inventory_.placements.front(), fabric, found, inventory_);
+    Names names;
+    std::map<std::string, std::string> ends;  // id of a node -> name of its end of a cable
+    write_fabric_hosts(fabric, found, names, ends);
+    std::string switches;
+    for (const auto& node : fabric.nodes) {
+      if (!node.is_switch) continue;
+      double rate = 0;
+      for (const auto& [number, port] : node.ports) rate = std::max(rate, port.gbit_per_s);
+      const auto type = switch_identity(node.vendor_device, node.description, rate, true);
+      if (!type.assumed.empty() && assumed_.insert(type.assumed).second) inventory_.assumed.push_back(type.assumed);
+      const auto name = names.take(switch_name(node));
+      ends[node.id] = name;
+      switches += fmt::format("      - {{name: {}, type: {}}}  # {}\n", yaml_quoted(name), type.name,
+                              printable(node.description));
+    }
+    fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables_of(fabric, ends);
+    inventory_.unknown.push_back("lengths of cables (3 m each)");
+  }
+
+  /// The shape of a host of the fabric, with a finding where no source describes such a host.
+  std::size_t shape_of_host(const FabricSeen& fabric, const FabricHost& host) {
+    std::vector<double> rates;
+    for (const int node : host.nodes) {
+      double rate = 0;
+      for (const auto& [number, port] : fabric.nodes[static_cast<std::size_t>(node)].ports)
+        rate = std::max(rate, port.gbit_per_s);
+      rates.push_back(rate);
+    }
+    const auto shape = shape_of(rates);
+    if (!inventory_.machines.empty() && shape >= inventory_.machines.size() && warned_.insert(rates.size()).second)
+      inventory_.findings.push_back(contradiction(
+          fabric.nodes[static_cast<std::size_t>(host.nodes.front())].place,
+          fmt::format("'{}' has {} adapters here", host.name, rates.size()), inventory_.machines.front().place,
+          fmt::format("the host described here has {}: hosts like this are written without GPUs",
+                      hosts_.front().hcas.size())));
+    return shape;
+  }
+
+  /// Hosts of one shape: one group where their names count from 0, or where there are so many that a list of them
+  /// would not load; else one group each.
+  void write_fabric_hosts(const FabricSeen& fabric, const std::vector<FabricHost>& found, Names& names,
+                          std::map<std::string, std::string>& ends) {
+    constexpr std::size_t k_most_alone = 200;
+    std::map<std::size_t, std::vector<const FabricHost*>> by_shape;
+    for (const auto& host : found) by_shape[shape_of_host(fabric, host)].push_back(&host);
+    for (auto& [shape, members] : by_shape) {
+      std::vector<std::string> called;
+      const auto prefix = counted_prefix(members);
+      const auto size = members.size();
+      if (!prefix.empty() || size > k_most_alone) {
+        const auto group = names.take(prefix.empty() ? "host" : prefix);
+        add_group(group, static_cast<int>(size), shape, hosts_[shape]);
+        for (std::size_t i = 0; i < size; ++i) {
+          called.push_back(group + std::to_string(i));
+          if (prefix.empty() && i < k_most_alone)
+            inventory_.assumed.push_back(fmt::format("{} stands for '{}'", called.back(), members[i]->name));
+        }
+        if (prefix.empty())
+          inventory_.assumed.push_back("so many hosts are numbered in the order of the fabric's list");
+      } else {
+        for (const auto* host : members) {
+          called.push_back(names.take(host->name));
+          add_group(called.back(), 1, shape, hosts_[shape]);
+        }
+      }
+      for (std::size_t h = 0; h < size; ++h) {
+        for (std::size_t i = 0; i < members[h]->nodes.size(); ++i)
+          ends[fabric.nodes[static_cast<std::size_t>(members[h]->nodes[i])].id] =
+              called[h] + "." + hosts_[shape].hcas[i];
+      }
+    }
+  }
+
+  /// "node" when the hosts are node0 to nodeN, which puts them in that order; else empty.
+  static std::string counted_prefix(std::vector<const FabricHost*>& members) {
+    const auto digits = [](const std::string& name) {
+      std::size_t begin = name.size();
+      while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+      return begin;
+    };
+    const auto prefix = members.front()->name.substr(0, digits(members.front()->name));
+    if (members.size() < 2 || prefix.empty()) return "";
+    std::vector<const FabricHost*> ordered(members.size(), nullptr);
+    for (const auto* host : members) {
+      const auto number = host->name.substr(std::min(digits(host->name), host->name.size()));
+      const auto value = number_of(number, 10);
+      const bool is_next = host->name.substr(0, digits(host->name)) == prefix && value &&
+                           static_cast<std::size_t>(*value) < ordered.size() && std::to_string(*value) == number;
+      if (!is_next || ordered[static_cast<std::size_t>(*value)] != nullptr) return "";
+      ordered[static_cast<std::size_t>(*value)] = host;
+    }
+    members = std::move(ordered);
+    return prefix;
+  }
+
+  /// Every cable once, parallel ones counted; a cable that only one end shows is a finding.
+  std::string cables_of(const FabricSeen& fabric, const std::map<std::string, std::string>& ends) {
+    std::map<std::pair<std::string, int>, const FabricPort*> ports;
+    for (const auto& node : fabric.nodes) {
+      for (const auto& [number, port] : node.ports) ports[{node.id, number}] = &port;
+    }
+    std::set<std::string> switches;
+    for (const auto& node : fabric.nodes) {
+      if (node.is_switch) switches.insert(node.id);
+    }
+    std::map<std::tuple<std::string, std::string, double>, int> cables;
+    std::vector<std::tuple<std::string, std::string, double>> order;
+    for (const auto& node : fabric.nodes) {
+      const auto here = ends.find(node.id);
+      if (here == ends.end()) continue;
+      for (const auto& [number, port] : node.ports) {
+        const auto there = ends.find(port.peer);
+        const auto back = ports.find({port.peer, port.peer_port});
+        if (there == ends.end()) {
+          if (back == ports.end())
+            inventory_.findings.push_back(one_sided(node, number, port, "the output does not list the other end"));
+          continue;
+        }
+        const bool is_answered = back != ports.end() && back->second->peer == node.id;
+        if (!is_answered) {
+          auto found = one_sided(node, number, port, "the other end does not name this one: left out");
+          if (back != ports.end()) found.notes.push_back({"its port is here", back->second->place});
+          inventory_.findings.push_back(std::move(found));
+          continue;
+        }
+        if (back->second->gbit_per_s > 0 && port.gbit_per_s > 0 && back->second->gbit_per_s != port.gbit_per_s &&
+            node.id < port.peer)
+          inventory_.findings.push_back(
+              contradiction(port.place, fmt::format("this end runs at {:g} Gb/s", port.gbit_per_s), back->second->place,
+                            fmt::format("the other at {:g} Gb/s", back->second->gbit_per_s)));
+        // Once per cable: from the adapter, or from the smaller end of two switches.
+        const bool is_peer_switch = switches.contains(port.peer);
+        if (node.is_switch && !is_peer_switch) continue;
+        if (node.is_switch == is_peer_switch && std::pair(node.id, number) > std::pair(port.peer, port.peer_port))
+          continue;
+        const auto key = std::tuple(here->second, there->second, port.gbit_per_s);
+        if (++cables[key] == 1) order.push_back(key);
+      }
+    }
+    std::string out;
+    for (const auto& key : order) {
+      const auto& [from, to, rate] = key;
+      out += fmt::format("      - {{from: {}, to: {}", yaml_quoted(from), yaml_quoted(to));
+      if (cables[key] > 1) out += fmt::format(", count: {}", cables[key]);
+      if (rate > 0) out += fmt::format(", rate: {:g} Gb/s", rate);
+      out += "}\n";
+    }
+    return out;
+  }
+
+  static Diagnostic one_sided(const FabricNode& node, int number, const FabricPort& port, const char* why) {
+    Diagnostic found;
+    found.severity = Severity::warning;
+    found.location = port.place;
+    found.message = fmt::format("port {} of '{}' leads to '{}': {}", number, node.description, port.peer, why);
+    return found;
+  }
+
+  /// Leaves and hosts from the scheduler: no rates, no number of cables.
+  void write_placement(const PlacementSeen& placement) {
+    if (hosts_.empty()) hosts_.push_back(write_bare_host({100}, true, inventory_, options_));
+    const auto& shape = hosts_.front();
+    double rate = 0;
+    for (const double r : shape.rates) rate = std::max(rate, r);
+    const auto type = switch_identity(0, "", rate, shape.is_infiniband);
+    inventory_.assumed.push_back(
+        "the scheduler knows switches, not cables: every adapter has one to its leaf, and leaves have as many up as "
+        "down");
+    if (!type.assumed.empty()) inventory_.assumed.push_back(type.assumed);
+    Names names;
+    std::map<std::string, std::string> switch_names;
+    std::map<std::string, int> hosts_below;
+    std::string switches, cables;
+    for (const auto& one : placement.switches) {
+      switch_names[one.name] = names.take(clean_name(one.name));
+      switches += fmt::format("      - {{name: {}, type: {}}}\n", yaml_quoted(switch_names[one.name]), type.name);
+    }
+    for (const auto& leaf : placement.switches) {
+      for (const auto& host : leaf.hosts) {
+        const auto name = names.take(clean_name(host.substr(0, host.find('.'))));
+        add_group(name, 1, 0, shape);
+        ++hosts_below[leaf.name];
+        for (const auto& hca : shape.hcas)
+          cables += fmt::format("      - {{from: {}, to: {}}}\n", yaml_quoted(name + "." + hca),
+                                yaml_quoted(switch_names[leaf.name]));
+      }
+    }
+    // Switches above: as many cables as hosts' adapters below, shared out over the parents.
+    std::map<std::string, std::vector<std::string>> parents;
+    for (const auto& one : placement.switches) {
+      for (const auto& child : one.children) parents[child].push_back(one.name);
+    }
+    for (const auto& one : placement.switches) {
+      for (const auto& parent : parents[one.name]) {
+        const auto below = std::max(1, hosts_below[one.name] * static_cast<int>(shape.hcas.size()));
+        const auto count = std::max(1, below / static_cast<int>(parents[one.name].size()));
+        cables += fmt::format("      - {{from: {}, to: {}, count: {}}}\n", yaml_quoted(switch_names[one.name]),
+                              yaml_quoted(switch_names[parent]), count);
+      }
+    }
+    fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables;
+  }
+
+  Inventory& inventory_;
+  const ImportOptions& options_;
+  std::vector<WrittenHost> hosts_;  ///< those that sources show, then bare ones
+  std::map<std::vector<double>, std::size_t> bare_;
+  std::set<std::size_t> anchored_, warned_;
+  std::set<std::string> assumed_;
+  std::string virtualization_, groups_, fabric_;
+};
+
+}  // namespace
+
+Result<std::string> write_topology(Inventory& inventory, const ImportOptions& options) {
+  return TopologyWriter(inventory, options).write();
+}
+
+}  // namespace fabricast::import

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The merged description as topology YAML: hosts, fabric, virtual machines; assumptions and unknowns as comments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/import.hpp"
+#include "import/inventory.hpp"
+
+namespace fabricast::import {
+
+Result<std::string> write_topology(Inventory& inventory, const ImportOptions& options);
+
+/// A host in YAML: the body of `host:`, and what its adapters are called.
+struct WrittenHost {
+  std::string yaml;               ///< lines with an indent of 6
+  std::vector<std::string> hcas;  ///< names: hca0, hca1, in the order of their ports' names
+  std::vector<double> rates;      ///< Gb/s of each; 0 = not said
+  bool is_infiniband = true;
+  int num_gpus = 0;
+};
+Result<WrittenHost> write_host(const Machine& machine, Inventory& inventory, const ImportOptions& options);
+/// A host of which the fabric shows the adapters only.
+WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband, Inventory& inventory,
+                            const ImportOptions& options);
+/// The machine that a matrix of distances alone stands for.
+Result<Machine> machine_of_distances(const Machine& seen, Inventory& inventory, const ImportOptions& options);
+/// `virtualization: {...}`, or empty.
+std::string write_virtualization(Inventory& inventory);
+
+}  // namespace fabricast::import

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as what a cluster prints: read by every importer, the one it looks like first. What is accepted is YAML with
+// a head, of a size that the text accounts for.
+#include <cstdint>
+#include <string>
+
+#include "base/assert.hpp"
+#include "fabricast/import.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace fabricast;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  auto formats = source_format_names();
+  formats.insert(formats.begin(), "");
+  for (const auto& format : formats) {
+    ImportOptions options;
+    options.gpu = "a100-pcie-40";
+    const auto imported = import_cluster({{"fuzz", text, SourceRole::any, format}}, options);
+    if (!imported) {
+      FABRICAST_ASSERT(!render(imported.error()).empty(), "refused without a reason");
+      continue;
+    }
+    (void)render(imported->findings);
+    FABRICAST_ASSERT(imported->yaml.starts_with("# yaml-language-server"), "no head");
+    FABRICAST_ASSERT(imported->yaml.size() < (std::size_t{64} << 20), "{} bytes of YAML from {}", imported->yaml.size(),
+                     size);
+  }
+  return 0;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Captures of every format become topologies that load, with what they say and nothing else; sources of one cluster are
+// merged, and what contradicts is found.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+
+#include "fabricast/simulate.hpp"
+#include "import/identity.hpp"
+#include "import/source.hpp"
+#include "tests/unit/import/captures.hpp"
+
+using namespace fabricast;
+using namespace fabricast::test;
+
+namespace {
+
+std::string text_of(const Diagnostics& found) { return render(found); }
+
+int count_of(const LoadedTopology& loaded, DeviceKind kind) {
+  return static_cast<int>(loaded.topology.devices(kind).size());
+}
+
+/// Forecast of all sizes on a topology given as YAML or as a file.
+std::vector<Row> forecast(const std::string& topology, const std::string& workload, const std::string& software) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-run-{}.yaml", getpid());
+  std::string name = topology;
+  if (topology.find('\n') != std::string::npos) {
+    std::ofstream(path) << topology;
+    name = path.string();
+  }
+  auto loaded = load_scenario_text(
+      "s.yaml", fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: {}\n{}workload: {{{}}}\n", name, software,
+                            workload));
+  std::filesystem::remove(path);
+  REQUIRE_MESSAGE(loaded, (loaded ? "" : text_of(loaded.error())));
+  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters);
+  REQUIRE(prediction);
+  return prediction->workloads.front().rows;
+}
+
+}  // namespace
+
+TEST_CASE("every capture becomes a topology that loads") {
+  const std::map<std::string, std::size_t> formats{{"nccl", 5},  {"hwloc", 2}, {"smi", 4},   {"lspci", 6},
+                                                   {"ibnet", 5}, {"slurm", 5}, {"virsh", 5}, {"govc", 5}};
+  for (const auto& [format, least] : formats) {
+    const auto names = captures_of(format);
+    CHECK(names.size() >= least);
+    for (const auto& name : names) {
+      CAPTURE(name);
+      ImportOptions options;
+      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml";
+      if (names_no_gpu) options.gpu = "a100-pcie-40";
+      // What guests get says nothing of the host below.
+      std::vector<std::string> sources{name};
+      if (format == "virsh" || name == "smi-hgx-h100-wrong.txt" || name.starts_with("govc-vm") ||
+          name.starts_with("govc-gpu"))
+        sources.insert(sources.begin(), "nccl-hgx-h100.xml");
+      auto imported = import_files(sources, options);
+      REQUIRE_MESSAGE(imported, (imported ? "" : text_of(imported.error())));
+      const auto loaded = load_text(imported->yaml);
+      CHECK_MESSAGE(loaded, (loaded ? "" : text_of(loaded.error())));
+      CHECK(imported->yaml.find("# Imported from") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("the dump of the VM with eight H200 forecasts like the shipped topology") {
+  const std::string source = FABRICAST_SOURCE_DIR;
+  const auto imported = import_files({source + "/calibration/data/h200-8gpu-nvswitch-passthrough-vm/nccl-topo.xml"});
+  REQUIRE(imported);
+  for (const auto* workload :
+       {"benchmark: all_reduce_perf", "benchmark: alltoall_perf", "benchmark: all_gather_perf, gpus: 4"}) {
+    for (const auto* software : {"", "software: {nccl: {p2p: off}}\n"}) {
+      const auto ours = forecast(imported->yaml, workload, software);
+      const auto theirs = forecast(source + "/topologies/h200-8gpu-vm.yaml", workload, software);
+      REQUIRE(ours.size() == theirs.size());
+      for (std::size_t i = 0; i < ours.size(); ++i) CHECK(ours[i].time == theirs[i].time);
+    }
+  }
+}
+
+TEST_CASE("dumps of a machine of the catalogue forecast like the catalogue's host") {
+  const std::vector<std::pair<const char*, const char*>> pairs{{"nccl-hgx-h100.xml", "hgx-h100-8"},
+                                                               {"nccl-dgx-a100.xml", "dgx-a100"}};
+  for (const auto& [name, host] : pairs) {
+    CAPTURE(name);
+    const auto imported = import_files({name});
+    REQUIRE(imported);
+    const auto shipped =
+        fmt::format("schema: fabricast/topology/1\nname: x\nhosts:\n  - {{name: node, type: {}}}\n", host);
+    for (const auto* software : {"", "software: {nccl: {nvls: off}}\n"}) {
+      const auto ours = forecast(imported->yaml, "benchmark: all_reduce_perf", software);
+      const auto theirs = forecast(shipped, "benchmark: all_reduce_perf", software);
+      for (std::size_t i = 0; i < ours.size(); ++i) CHECK(ours[i].time == theirs[i].time);
+    }
+  }
+}
+
+TEST_CASE("hwloc XML of versions 2 and 3 says the same") {
+  const auto second = import_files({"hwloc-dgx-2-v2.xml"});
+  const auto third = import_files({"hwloc-dgx-2-v3.xml"});
+  REQUIRE(second);
+  REQUIRE(third);
+  const auto body = [](const std::string& yaml) { return yaml.substr(yaml.find("schema:")); };
+  CHECK(body(second->yaml) == body(third->yaml));
+  const auto loaded = load_text(third->yaml);
+  REQUIRE(loaded);
+  CHECK(count_of(*loaded, DeviceKind::gpu) == 16);
+  CHECK(count_of(*loaded, DeviceKind::hca) == 8);
+  CHECK(third->yaml.find("{from: gpu0, to: nvswitch0, links: 6}") != std::string::npos);
+  CHECK(third->yaml.find("sockets: 2") != std::string::npos);
+}
+
+TEST_CASE("names that sources turn into are those of the catalogue, and cards can do what the catalogue says") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  for (const auto& [name, card] : import::all_identities()) {
+    CAPTURE(name);
+    const bool is_there = std::any_of(catalogue->device_types.begin(), catalogue->device_types.end(),
+                                      [&, &wanted = name](const DeviceType& type) { return type.name == wanted; });
+    CHECK(is_there);
+    if (card.generation == 0) continue;
+    const auto* generation = catalogue->parameters.find(name + ".pcie_generation");
+    const auto* width = catalogue->parameters.find(name + ".pcie_width");
+    REQUIRE(generation != nullptr);
+    CHECK(static_cast<int>(generation->value) == card.generation);
+    CHECK(static_cast<int>(width->value) == card.width);
+  }
+}
+
+TEST_CASE("link texts that NCCL takes for generation 3 are found") {
+  const auto imported = import_files({"nccl-hgx-h100-short-speed.xml"});
+  REQUIRE(imported);
+  const auto found = text_of(imported->findings);
+  CHECK(found.find("'32.0 GT/s'") != std::string::npos);
+  CHECK(found.find("write '32.0 GT/s PCIe'") != std::string::npos);
+  CHECK(imported->yaml.find("pcie: gen5 x16") != std::string::npos);
+}
+
+TEST_CASE("access control, narrow links and address translation come from lspci") {
+  const auto imported = import_files({"lspci-acs-narrow.txt"});
+  REQUIRE(imported);
+  CHECK(imported->yaml.find("acs: redirect") != std::string::npos);
+  CHECK(imported->yaml.find("pcie: gen5 x16, trained: gen5 x8") != std::string::npos);
+  CHECK(text_of(imported->findings).find("trained at gen5 x8, it can do gen5 x16") != std::string::npos);
+  const auto clean = import_files({"lspci-clean.txt"});
+  REQUIRE(clean);
+  CHECK(clean->yaml.find("acs:") == std::string::npos);
+  CHECK(clean->findings.empty());
+}
+
+TEST_CASE("sources of one cluster are merged, and contradictions name both places") {
+  const auto all =
+      import_files({"nccl-hgx-h100.xml", "smi-hgx-h100.txt", "ibnetdiscover-ndr-8.txt", "virsh-switch.xml"});
+  REQUIRE(all);
+  CHECK_MESSAGE(all->findings.empty(), text_of(all->findings));
+  const auto loaded = load_text(all->yaml);
+  REQUIRE_MESSAGE(loaded, (loaded ? "" : text_of(loaded.error())));
+  CHECK(count_of(*loaded, DeviceKind::gpu) == 16);
+  CHECK(count_of(*loaded, DeviceKind::hca) == 16);
+  CHECK(all->yaml.find("guest_topology: shown") != std::string::npos);
+  CHECK(all->yaml.find("ats: off") != std::string::npos);
+
+  const auto wrong = import_files({"nccl-hgx-h100.xml", "smi-hgx-h100-wrong.txt", "lspci-acs-narrow.txt",
+                                   "ibnetdiscover-ndr-8.txt", "slurm-wrong.conf", "virsh-missing.xml"});
+  REQUIRE(wrong);
+  const auto found = text_of(wrong->findings);
+  CHECK(found.find("16 NVLinks here") != std::string::npos);
+  CHECK(found.find("on two processors here (SYS)") != std::string::npos);
+  CHECK(found.find("'vm4' gets 0000:f0:00.0") != std::string::npos);
+  CHECK(found.find("is not in the other source") != std::string::npos);
+  CHECK(found.find("the fabric shows no such host") != std::string::npos);
+  for (const auto& one : wrong->findings) {
+    CAPTURE(one.message);
+    REQUIRE(!one.notes.empty());
+    CHECK(!one.notes.front().location.file.empty());
+    CHECK(one.notes.front().location.file != one.location.file);
+  }
+}
+
+TEST_CASE("a fabric gives hosts, cables with their rates, and what only one end says") {
+  const auto imported = import_files({"ibnetdiscover-hdr.txt", "slurm-tree.conf"});
+  REQUIRE(imported);
+  CHECK_MESSAGE(imported->findings.empty(), text_of(imported->findings));
+  const auto loaded = load_text(imported->yaml);
+  REQUIRE(loaded);
+  CHECK(loaded->topology.num_hosts() == 4);
+  CHECK(count_of(*loaded, DeviceKind::network_switch) == 4);
+  CHECK(imported->yaml.find("{from: \"leaf0\", to: \"spine0\", count: 2, rate: 200 Gb/s}") != std::string::npos);
+  const auto slow = import_files({"ibnetdiscover-slow-cable.txt"});
+  REQUIRE(slow);
+  CHECK(text_of(slow->findings).find("this end runs at 200 Gb/s") != std::string::npos);
+}
+
+TEST_CASE("lists of hosts expand as Slurm writes them") {
+  using import::expand_hosts;
+  const auto expand = [](std::string_view list) { return expand_hosts(list).value_or(std::vector<std::string>{"?"}); };
+  CHECK(expand("n[01-03,7]") == std::vector<std::string>{"n01", "n02", "n03", "n7"});
+  CHECK(expand("a[1-2]b[3-4],c") == std::vector<std::string>{"a1b3", "a1b4", "a2b3", "a2b4", "c"});
+  CHECK(expand("n[08-11]").back() == "n11");
+  for (const auto* bad : {"n[1", "n[2-1]", "n[1-999999999]", "n[a-b]", "n]1["}) CHECK(!expand_hosts(bad));
+}
+
+TEST_CASE("fabrics of thousands of ports are read in less than a second") {
+  std::string text;
+  for (int s = 0; s < 100; ++s) {
+    text +=
+        fmt::format("devid=0xd2f2\nSwitch\t64 \"S-{:016x}\"\t\t# \"leaf{}\" base port 0 lid 1 lmc 0\n", 0x2000 + s, s);
+    for (int p = 1; p <= 32; ++p)
+      text += fmt::format("[{}]\t\"H-{:016x}\"[1]({:x}) \t\t# \"n{} mlx5_{}\" lid 2 4xNDR\n", p, 0x100000 + s * 64 + p,
+                          p, s * 4 + (p - 1) / 8, (p - 1) % 8);
+    for (int p = 1; p <= 32; ++p)
+      text += fmt::format("Ca\t1 \"H-{:016x}\"\t\t# \"n{} mlx5_{}\"\n[1]({:x}) \t\"S-{:016x}\"[{}]\t\t# lid 3 4xNDR\n",
+                          0x100000 + s * 64 + p, s * 4 + (p - 1) / 8, (p - 1) % 8, p, 0x2000 + s, p);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto imported = import_cluster({{"ib", text, SourceRole::fabric, ""}});
+  const auto took = std::chrono::steady_clock::now() - begin;
+  REQUIRE(imported);
+  CHECK(imported->yaml.find("count: 400") != std::string::npos);
+#ifdef NDEBUG
+  CHECK(took < std::chrono::seconds(1));
+#endif
+  CHECK(took < std::chrono::seconds(10));
+}
