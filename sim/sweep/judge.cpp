@@ -182,7 +182,7 @@ class Judge {
   [[nodiscard]] std::string dominance(std::size_t i, std::size_t better_index) const {
     const auto better = static_cast<std::size_t>(
         std::ranges::find(report_.designs, better_index, &DesignResult::index) - report_.designs.begin());
-    std::string out = fmt::format("design {} is better in every objective:", better_index);
+    std::string out = fmt::format("design {} is better in one objective and worse in none:", better_index);
     for (const auto& objective : plan().objectives)
       out += fmt::format(" {} {}", objective.metric.text,
                          metric_text(objective.metric, value(better, objective.metric), currency()));

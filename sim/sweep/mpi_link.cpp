@@ -20,6 +20,8 @@ namespace {
 using Calls = const FabricastMpiCalls*;
 
 constexpr auto k_pause = std::chrono::microseconds(200);  ///< of rank 0 between looks, so that it leaves its core free
+/// SimGrid has MPI functions of its own (SMPI): the plugin must find its library's before them.
+constexpr int k_binding = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 constexpr std::size_t k_head = sizeof(std::uint64_t);
 
 /// Number of ranks the launcher says it started; 0 without a launcher (Open MPI, MPICH and Slurm's PMI).
@@ -87,7 +89,7 @@ std::optional<MpiLink> MpiLink::connect(const std::string& folder, std::string& 
   if (launched_ranks() < 2) return std::nullopt;
   void* plugin = nullptr;
   for (const auto& path : {folder + "/../lib/libfabricast_mpi.so", folder + "/../lib/fabricast/libfabricast_mpi.so"}) {
-    if (plugin == nullptr) plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (plugin == nullptr) plugin = ::dlopen(path.c_str(), k_binding);
   }
   if (plugin == nullptr) {
     fault =
