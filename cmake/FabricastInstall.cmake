@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 add_library(fabricast INTERFACE)
 add_library(fabricast::fabricast ALIAS fabricast)
-set(fabricast_parts config fit engine models packet lossless topology virtualization scenario validate readers report base)
+set(fabricast_parts config sweep check fit engine models packet lossless topology virtualization scenario validate readers report base)
 list(TRANSFORM fabricast_parts PREPEND fabricast_ OUTPUT_VARIABLE fabricast_libraries)
 target_link_libraries(fabricast INTERFACE ${fabricast_libraries})
 

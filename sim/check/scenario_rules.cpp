@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "check/training_memory.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/models/virtualization.hpp"
 
@@ -20,6 +21,8 @@ class ScenarioRules {
       check_count(workload);
       check_memory(workload);
       check_sharing(workload);
+      const auto memory = check::training_memory(topology_, workload, parameters_);
+      found_.insert(found_.end(), memory.begin(), memory.end());
     }
     check_gpudirect();
     return std::move(found_);

@@ -85,6 +85,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   add_compare(app, exit_code);
   add_validate(app, exit_code);
   add_calibrate(app, exit_code);
+  add_sweep(app, exit_code);
   add_check(app, exit_code);
   add_show(app, exit_code);
   add_list(app, exit_code);

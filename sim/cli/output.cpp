@@ -41,6 +41,7 @@ const std::vector<Suffixes>& known_suffixes() {
   static const std::vector<Suffixes> all = {{"text", {"txt", "log", "text", "out"}},
                                             {"json", {"json"}},
                                             {"csv", {"csv"}},
+                                            {"jsonl", {"jsonl"}},
                                             {"html", {"html", "htm"}},
                                             {"svg", {"svg"}},
                                             {"dot", {"dot"}},

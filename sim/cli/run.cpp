@@ -9,6 +9,8 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "fabricast/exchange.hpp"
+#include "report/page.hpp"
 
 namespace fabricast::cli {
 
@@ -44,6 +46,12 @@ int outcome(const Prediction& prediction) {
   if (!stopped.empty()) say(fmt::format("fabricast: error: the fabric stopped: {}\n", stopped));
   if (was_interrupted()) return exit_interrupted;
   return drops + unmeant > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
+}
+
+/// The topology as a picture for the page.
+std::string drawing(const Topology& topology) {
+  return fmt::format("<h2>Topology</h2>\n<figure><div class=\"wide\">{}</div></figure>\n",
+                     report::part_of_page(topology_svg(topology)));
 }
 
 /// -o, --trace and the files of --fabric-csv.
@@ -83,7 +91,7 @@ int run(RunOptions options) {
   std::string text;
   if (format == "json") text = report::json(document);
   if (format == "csv") text = report::csv(document);
-  if (format == "html") text = report::html(document);
+  if (format == "html") text = report::html(document, drawing(result->loaded.topology));
   if (format == "text") {
     text = report::text(document);
     const auto is_asked = [&](const Row& row) {

@@ -6,31 +6,13 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
+#include "config/plan.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 
 namespace fabricast::config {
 
 namespace {
-
-/// The node in YAML's flow style; reading it gives an equal node.
-std::string flow_text(const Node& node) {
-  std::string out;
-  switch (node.kind) {
-    case Node::Kind::null:
-      return "~";
-    case Node::Kind::scalar:
-      return yaml_quoted(node.scalar);
-    case Node::Kind::sequence:
-      for (const auto& item : node.items) out += (out.empty() ? "" : ", ") + flow_text(item);
-      return "[" + out + "]";
-    case Node::Kind::mapping:
-      for (const auto& entry : node.entries)
-        out += (out.empty() ? "" : ", ") + yaml_quoted(entry.key.scalar) + ": " + flow_text(entry.value);
-      return "{" + out + "}";
-  }
-  return out;
-}
 
 /// `$NAME/rest`: the folder that the environment names; files of a folder that is not set are absent.
 std::string log_path(const std::string& folder, const std::string& file) {

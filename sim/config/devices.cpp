@@ -287,7 +287,9 @@ void check_against(const ParameterSet& known, const ParameterSet& added, Diagnos
   }
 }
 
-ParameterSet shipped_parameters(Diagnostics& faults) {
+namespace {
+
+ParameterSet parse_shipped_parameters(Diagnostics& faults) {
   ParameterSet set;
   for (const auto& file : embedded_files()) {
     if (file.path.rfind("params/", 0) != 0) continue;
@@ -296,6 +298,23 @@ ParameterSet shipped_parameters(Diagnostics& faults) {
     if (!has_errors(faults)) set.merge(read_parameters(document, faults));
   }
   return set;
+}
+
+}  // namespace
+
+ParameterSet shipped_parameters(Diagnostics& faults) {
+  struct Parsed {
+    Diagnostics faults;
+    ParameterSet set;
+  };
+  // The text is part of the program: a sweep reads it once, not once per design.
+  static const Parsed parsed = [] {
+    Parsed once;
+    once.set = parse_shipped_parameters(once.faults);
+    return once;
+  }();
+  faults.insert(faults.end(), parsed.faults.begin(), parsed.faults.end());
+  return parsed.set;
 }
 
 }  // namespace fabricast::config

@@ -13,10 +13,12 @@
 
 #include "base/sha256.hpp"
 #include "config/lossless_reader.hpp"
+#include "config/plan.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/settings.hpp"
 #include "config/virtualization.hpp"
+#include "fabricast/load_plan.hpp"
 
 namespace fabricast {
 
@@ -253,6 +255,30 @@ Result<Calibration> load_calibration(const std::string& path) {
   return calibration;
 }
 
+Result<CostModel> load_cost_model(const std::string& path) {
+  Loader loader;
+  const auto node = loader.parse(path);
+  if (!node || !loader.check(*node, "cost")) return tl::unexpected(loader.distinct());
+  auto cost = config::read_cost(*node, loader.faults);
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
+  return cost;
+}
+
+Result<SweepPlan> load_sweep_plan(const std::string& path) {
+  Loader loader;
+  const auto node = loader.parse(path);
+  if (!node || !loader.check(*node, "plan")) return tl::unexpected(loader.distinct());
+  std::string cost_file;
+  auto plan = config::read_plan(*node, folder_of(path), cost_file, loader.faults);
+  if (!cost_file.empty()) {
+    const auto prices = loader.parse(cost_file);
+    if (prices && loader.check(*prices, "cost")) plan.cost = config::read_cost(*prices, loader.faults);
+  }
+  if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
+  for (const auto& input : loader.inputs) plan.inputs.emplace_back(input.path, input.sha256);
+  return plan;
+}
+
 Result<ParameterSet> load_parameters(const std::string& path) {
   Loader loader;
   auto set = loader.parameters(path);
@@ -296,14 +322,14 @@ Result<std::string> file_kind(const std::string& path) {
   const auto node = loader.parse(path);
   if (!node) return tl::unexpected(loader.distinct());
   const auto* schema = node->find("schema");
-  for (const auto* kind : {"topology", "scenario", "parameters", "device", "calibration", "network"}) {
+  for (const auto* kind : {"topology", "scenario", "parameters", "device", "calibration", "network", "plan", "cost"}) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
   }
   const auto& where = schema == nullptr ? *node : *schema;
   loader.faults.push_back(
       where.error(schema == nullptr ? std::string("the file does not say what it is")
                                     : fmt::format("unknown schema '{}'", schema->scalar),
-                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device, calibration)"));
+                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device, calibration, plan, cost)"));
   return tl::unexpected(loader.distinct());
 }
 

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "config/lossless_schema.hpp"
 #include "config/network.hpp"
+#include "config/plan.hpp"
 #include "config/schema.hpp"
 #include "config/schema_parts.hpp"
 #include "config/sharing.hpp"
@@ -324,7 +325,8 @@ SchemaPtr calibration() {
 const Schema& schema_of(const std::string& file_kind) {
   static const std::map<std::string, SchemaPtr> all{{"topology", topology()},       {"scenario", scenario()},
                                                     {"device", device()},           {"parameters", parameters()},
-                                                    {"calibration", calibration()}, {"network", network_schema()}};
+                                                    {"calibration", calibration()}, {"network", network_schema()},
+                                                    {"plan", plan_schema()},        {"cost", cost_schema()}};
   const auto it = all.find(file_kind);
   FABRICAST_ASSERT(it != all.end(), "file kind '{}'", file_kind);
   return *it->second;

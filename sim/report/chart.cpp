@@ -113,8 +113,35 @@ double Chart::y(double value) const {
   return k_chart_top + (1 - std::clamp(share, 0.0, 1.0)) * k_plot_height;
 }
 
-void Chart::add_curve(const std::vector<Point>& points, const std::string& colour) {
-  curves_.push_back({points, colour});
+void Chart::add_curve(const std::vector<Point>& points, const std::string& colour, const std::string& label) {
+  curves_.push_back({points, colour, label});
+}
+
+Plot Chart::plot(const std::string& unit) const {
+  constexpr double k_no_bytes = 0.5;  // where a logarithmic axis shows 0 B
+  Plot out;
+  out.x = {"size", "bytes", 2, false};
+  out.y = {name_, unit, is_log_ ? 10 : 0, !is_log_};
+  for (std::size_t c = 0; c < curves_.size(); ++c) {
+    const auto& curve = curves_[c];
+    PlotSeries series;
+    series.label = curve.label.empty() ? name_ : curve.label;
+    // "var(--c3)" -> "--c3"
+    series.colour = curve.colour.substr(4, curve.colour.size() - 5);
+    const bool has_band = c < bands_.size() && bands_[c].first.size() == curve.points.size();
+    for (std::size_t i = 0; i < curve.points.size(); ++i) {
+      const auto& point = curve.points[i];
+      if (is_log_ && point.value <= 0) continue;
+      series.x.push_back(std::max(k_no_bytes, static_cast<double>(point.size.value)));
+      series.y.push_back(point.value);
+      series.notes.push_back(point.note);
+      if (!has_band) continue;
+      series.low.push_back(bands_[c].first[i].value);
+      series.high.push_back(bands_[c].second[i].value);
+    }
+    out.series.push_back(std::move(series));
+  }
+  return out;
 }
 
 void Chart::add_band(const std::vector<Point>& low, const std::vector<Point>& high) { bands_.emplace_back(low, high); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabricast/units.hpp"
+#include "report/plot.hpp"
 
 namespace fabricast::report {
 
@@ -49,9 +50,11 @@ class Chart {
     double value = 0;
     std::string note;  ///< shown on hover; no dot when empty
   };
-  void add_curve(const std::vector<Point>& points, const std::string& colour);
+  void add_curve(const std::vector<Point>& points, const std::string& colour, const std::string& label = {});
   void add_band(const std::vector<Point>& low, const std::vector<Point>& high);
   [[nodiscard]] std::string svg() const;
+  /// The same curves for a live plot; values are in `unit`.
+  [[nodiscard]] Plot plot(const std::string& unit) const;
 
   [[nodiscard]] double x(Bytes size) const;
   [[nodiscard]] double y(double value) const;
@@ -75,6 +78,7 @@ class Chart {
   struct Curve {
     std::vector<Point> points;
     std::string colour;
+    std::string label;
   };
   std::vector<Curve> curves_;
   std::vector<std::pair<std::vector<Point>, std::vector<Point>>> bands_;

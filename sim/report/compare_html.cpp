@@ -8,6 +8,7 @@
 #include "report/chart.hpp"
 #include "report/compare_tables.hpp"
 #include "report/page.hpp"
+#include "report/plot.hpp"
 #include "report/tables.hpp"
 
 namespace fabricast::report {
@@ -40,9 +41,10 @@ std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio
   for (std::size_t k = is_ratio ? 1 : 0; k < count; ++k) {
     const auto points = points_of(table, k, is_ratio);
     for (const auto& point : points) chart.include(point.size, is_ratio ? std::max(1.0, point.value) : point.value);
-    chart.add_curve(points, colour(k));
+    chart.add_curve(points, colour(k), std::string(1, letter(k)));
   }
-  return boxed(is_ratio ? "Time as a multiple of A's: below 1 is faster." : "Predicted time.", chart.svg());
+  return plotted(is_ratio ? "Time as a multiple of A's: below 1 is faster." : "Predicted time.", chart.svg(),
+                 chart.plot(is_ratio ? "number" : "us"));
 }
 
 std::string ratio_table(const ComparedTable& table, std::size_t count) {
@@ -141,7 +143,7 @@ std::string compare_html(std::span<const Compared> all) {
   out += setting_table(all) + "<h2>Provenance</h2>\n";
   for (std::size_t k = 0; k < all.size(); ++k)
     out += fmt::format("<p>{}</p>\n", letter(k)) + provenance_html(*all[k].provenance);
-  return page("what if", out);
+  return page("what if", out + embedded_json(compare_json(all)));
 }
 
 }  // namespace fabricast::report

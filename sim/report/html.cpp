@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One self-contained page: curves of time and bus bandwidth with the band, terms stacked by size, and the table. The
-// pictures are SVG written here; there is no script and nothing to fetch.
+// pictures are SVG written here, with live plots over them; nothing is fetched.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "report/chart.hpp"
 #include "report/fabric_tables.hpp"
 #include "report/page.hpp"
+#include "report/plot.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 
@@ -43,7 +44,7 @@ std::string time_picture(const Rows& rows) {
   }
   chart.add_band(low, high);
   chart.add_curve(curve, colour(0));
-  return boxed("Predicted time with its 80 % band.", chart.svg());
+  return plotted("Predicted time with its 80 % band.", chart.svg(), chart.plot("us"));
 }
 
 std::string rate_picture(const Rows& rows, bool is_bus) {
@@ -65,7 +66,7 @@ std::string rate_picture(const Rows& rows, bool is_bus) {
   }
   chart.add_band(low, high);
   chart.add_curve(curve, colour(0));
-  return boxed(is_bus ? "Bus bandwidth." : "Bandwidth.", chart.svg());
+  return plotted(is_bus ? "Bus bandwidth." : "Bandwidth.", chart.svg(), chart.plot("GB/s"));
 }
 
 /// Terms of one kind under one name: counts differ by size ("14 hops over nvlink").
@@ -173,7 +174,7 @@ std::string pictures(const WorkloadPrediction& workload) {
   // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
   if (rows.front()->label.empty() && !is_traffic) out += time_picture(rows);
   if (!is_shared && !is_traffic) out += rate_picture(rows, is_nccl);
-  out += term_picture(rows);
+  out += term_picture(rows) + timeline_picture(workload);
   if (!is_shared)
     out += fmt::format("<p>Largest message limited by <b>{}</b>.</p>\n", escaped(rows.back()->bottleneck));
   return out;
@@ -192,8 +193,10 @@ std::string provenance_html(const Provenance& provenance) {
   return fmt::format("<ul>\n{}</ul>\n", out);
 }
 
-std::string html(const Document& document) {
-  const auto& [prediction, scenario, provenance] = document;
+std::string html(const Document& document, const std::string& further) {
+  const auto& prediction = document.prediction;
+  const auto& scenario = document.scenario;
+  const auto& provenance = document.provenance;
   std::string out = fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} Topology {}.</p>\n", escaped(prediction.scenario),
                                 escaped(scenario.description.empty() ? "" : scenario.description + "."),
                                 escaped(prediction.topology));
@@ -210,7 +213,8 @@ std::string html(const Document& document) {
     for (const auto& assumption : workload.assumptions) out += fmt::format("<li>{}</li>\n", escaped(assumption));
     out += "</ul>\n";
   }
-  return page(prediction.scenario, out + "<h2>Provenance</h2>" + provenance_html(provenance));
+  return page(prediction.scenario, out + "<h2>Provenance</h2>" + provenance_html(provenance) +
+                                       further + embedded_json(json(document)));
 }
 
 }  // namespace fabricast::report

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "report/script.hpp"
+
 namespace fabricast::report {
 
 // Hues of equal weight, darker on white and lighter on black; every text keeps a contrast of 4.5 to 1 or more.
@@ -22,7 +24,8 @@ namespace {
 constexpr const char* k_page_style =
     "*{box-sizing:border-box}body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;"
     "color:var(--ink);background:var(--paper);overflow-wrap:anywhere}"
-    "h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.15rem;margin:1.8rem 0 .4rem}"
+    "h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.15rem;margin:1.8rem 0 .4rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}"
+    "details{margin:.4rem 0}summary{cursor:pointer;color:var(--soft)}"
     "p.sub{color:var(--soft);margin:.2rem 0 1rem}figure{margin:1rem 0}figcaption{color:var(--soft);margin:0 0 .3rem}"
     ".wide{overflow-x:auto}svg{display:block;width:100%;min-width:36rem;height:auto}"
     "pre{overflow-x:auto;overflow-wrap:normal;background:var(--panel);border:1px solid "
@@ -37,6 +40,11 @@ constexpr const char* k_page_style =
     "--c6:#4a5568;--c7:#00838f;--c8:#9b2c2c;--c9:#5a67d8}@page{margin:12mm}body{max-width:none;margin:0;padding:0;"
     "font-size:10pt}.wide,pre{overflow:visible}svg{min-width:0;max-height:11cm}figure{break-inside:avoid}"
     "h2{break-after:avoid}pre{font-size:5.2pt;padding:0;border:0}table{font-size:8pt}tr{break-inside:avoid}}";
+
+constexpr const char* k_live_style =
+    ".live .u-legend{font-size:13px;color:var(--ink)}.live .u-title{display:none}.live p.note{min-height:1.5em;"
+    "margin:.1rem 0;color:var(--soft);font-size:13px}.drawn .picture{display:none}\n"
+    "@media print{.drawn .picture{display:block}.live{display:none}}";
 
 }  // namespace
 
@@ -66,12 +74,20 @@ std::string escaped(const std::string& text) {
 std::string colour(std::size_t index) { return fmt::format("var(--c{})", index % k_num_colours); }
 
 std::string page(const std::string& title, const std::string& body) {
+  const bool is_live = body.find("class=\"plotted\"") != std::string::npos;
+  const auto style = is_live ? fmt::format("{}{}", plot_style(), k_live_style) : std::string();
+  const auto script = is_live ? fmt::format("<script>{}</script>\n", plot_script()) : std::string();
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\">\n<title>Fabricast: "
-      "{}</title>\n<style>{}\n{}</style></head><body>\n"
-      "{}</body></html>\n",
-      escaped(title), k_colour_style, k_page_style, body);
+      "{}</title>\n<style>{}\n{}\n{}</style></head><body>\n"
+      "{}{}</body></html>\n",
+      escaped(title), k_colour_style, k_page_style, style, body, script);
+}
+
+std::string part_of_page(const std::string& svg) {
+  const auto start = svg.find("<svg");
+  return start == std::string::npos ? "" : svg.substr(start);
 }
 
 std::string boxed(const std::string& caption, const std::string& content) {

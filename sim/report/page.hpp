@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every HTML page of ours shares: one file, no script, nothing to fetch; light and dark, desktop, phone and paper.
+// What every HTML page of ours shares: one file, nothing to fetch, readable without script; light and dark, desktop, phone and paper.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,11 @@ namespace fabricast::report {
 /// Text as HTML and SVG show it.
 std::string escaped(const std::string& text);
 
-/// A whole page around `body`.
+/// A whole page around `body`; with the script of live plots when it has any.
 std::string page(const std::string& title, const std::string& body);
+
+/// A stand-alone SVG file as an element of a page, which has its colours already.
+std::string part_of_page(const std::string& svg);
 
 /// A caption and a picture or table that scrolls sideways in its own box when the screen is narrow.
 std::string boxed(const std::string& caption, const std::string& content);

@@ -38,8 +38,9 @@ std::string text(const Document& document);
 std::string json(const Document& document);
 /// RFC 4180, one line per row and workload.
 std::string csv(const Document& document);
-/// One file without network access: table, curve with band, terms.
-std::string html(const Document& document);
+/// One file without network access: table, curve with band, terms, timeline of a step. `further`: HTML before the end,
+/// e.g. a picture of the topology, made by whoever can draw it.
+std::string html(const Document& document, const std::string& further = {});
 /// Chrome/Perfetto trace: the terms of every row, one track per workload and size; flows, queues and rates of the
 /// packet engine.
 std::string trace(const Document& document);

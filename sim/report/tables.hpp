@@ -21,6 +21,8 @@ std::string unfinished_line(const Row& row);
 std::string extrapolation_note(const WorkloadPrediction& workload);
 /// A list: version, engine, seed, input files and settings.
 std::string provenance_html(const Provenance& provenance);
+/// What every stream of the last row's step does, one track each; empty without a timeline.
+std::string timeline_picture(const WorkloadPrediction& workload);
 std::string training_table(const WorkloadPrediction& workload);
 std::string sharing_table(const WorkloadPrediction& workload);
 /// The row's label, or its size when it has none.

@@ -7,6 +7,7 @@
 
 #include "report/chart.hpp"
 #include "report/page.hpp"
+#include "report/plot.hpp"
 #include "report/report.hpp"
 
 namespace fabricast::report {
@@ -177,7 +178,8 @@ std::string validation_svg(const Validated& validated) {
 std::string validation_html(const Validated& validated) {
   return page(validated.scenario,
               fmt::format("<h1>Predicted against measured: {}</h1>\n{}<pre>{}</pre>\n", escaped(validated.scenario),
-                          boxed("", panels(validated.logs, "")), escaped(validation_text(validated))));
+                          boxed("", panels(validated.logs, "")), escaped(validation_text(validated))) +
+                  embedded_json(validation_json(validated)));
 }
 
 }  // namespace fabricast::report

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-KINDS = ["topology", "scenario", "device", "parameters", "calibration", "network"]
+KINDS = ["topology", "scenario", "device", "parameters", "calibration", "network", "plan", "cost"]
 
 
 def keys_of(node, path: str, out: dict) -> None:

@@ -190,7 +190,9 @@ TEST_CASE("the schema files for editors are those the readers' tables give") {
                                                        {"device", "models/device.schema.json"},
                                                        {"parameters", "models/parameters.schema.json"},
                                                        {"calibration", "calibration/calibration.schema.json"},
-                                                       {"network", "models/network.schema.json"}};
+                                                       {"network", "models/network.schema.json"},
+                                                       {"plan", "scenarios/plan.schema.json"},
+                                                       {"cost", "scenarios/cost.schema.json"}};
   for (const auto& row : files) {
     const auto& [kind, name] = row;
     CAPTURE(row.second);

@@ -15,7 +15,7 @@ except ImportError as missing:
 
 def main() -> int:
     source = pathlib.Path(sys.argv[1])
-    files = {"topology": "topologies/topology.schema.json", "scenario": "scenarios/scenario.schema.json", "device": "models/device.schema.json", "parameters": "models/parameters.schema.json", "calibration": "calibration/calibration.schema.json", "network": "models/network.schema.json"}
+    files = {"topology": "topologies/topology.schema.json", "scenario": "scenarios/scenario.schema.json", "device": "models/device.schema.json", "parameters": "models/parameters.schema.json", "calibration": "calibration/calibration.schema.json", "network": "models/network.schema.json", "plan": "scenarios/plan.schema.json", "cost": "scenarios/cost.schema.json"}
     validators = {kind: jsonschema.Draft7Validator(json.loads((source / name).read_text())) for kind, name in files.items()}
     failures = 0
     count = 0

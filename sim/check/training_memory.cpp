@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step keeps in a GPU's memory: weights, gradients, optimiser states and the activations that backward
+// needs. Adam in mixed precision keeps 4 + 4 + 4 bytes per parameter beside weights and gradients; ZeRO shards them by
+// the data-parallel size [Rajbhandari et al., SC 2020]. Activations of a transformer layer are s b h (34 / t) bytes of
+// 16 bits with fused attention and sequence parallelism, s b h (10 + 24 / t) without sequence parallelism, 2 s b h when
+// recomputed [Korthikanti et al., MLSys 2023, without the attention matrices that fused kernels do not store]. The first
+// of p pipeline stages holds p micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a p-th. A
+// lower bound: buffers of frameworks and fragmentation come on top, so that what is refused here does not run.
+#include "check/training_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fabricast/training.hpp"
+
+namespace fabricast::check {
+
+namespace {
+
+constexpr double k_adam_states = 12;  ///< bytes per parameter: master weight, momentum, variance in 32 bits
+constexpr double k_pure_states = 8;   ///< of 32-bit training: momentum, variance
+
+struct Kept {
+  double states = 0;       ///< weights, gradients, optimiser
+  double activations = 0;
+};
+
+/// Parameters of one GPU of a model split by tensor, pipeline and expert parallelism; the largest stage.
+double own_parameters(const Network& network, const ParallelSpec& p) {
+  double dense = 0;
+  double expert = 0;
+  double ends = 0;  // embeddings and head: not part of blocks
+  for (const auto& layer : network.layers) {
+    double count = 0;
+    for (const auto elements : layer.tensors) count += static_cast<double>(elements);
+    if (layer.block < 0)
+      ends = std::max(ends, count);
+    else if (layer.experts > 1)
+      expert += count;
+    else
+      dense += count;
+  }
+  const double stages = p.pipeline;
+  return (dense / stages + expert / stages / p.expert + ends) / p.tensor;
+}
+
+double state_bytes(const TrainingSpec& spec, double parameters, int data) {
+  const auto& p = spec.parallel;
+  const double weight = spec.precision == Precision::fp32 || spec.precision == Precision::tf32 ? 4 : 2;
+  const double gradient = weight;
+  const double states = weight == 4 ? k_pure_states : k_adam_states;
+  const double shards = std::max(1, data * p.context);
+  if (p.data == DataParallelism::fsdp) return parameters * (weight + gradient + states) / shards;
+  if (p.data == DataParallelism::zero1) return parameters * (weight + gradient + states / shards);
+  return parameters * (weight + gradient + states);
+}
+
+double activation_bytes(const TrainingSpec& spec) {
+  const auto& p = spec.parallel;
+  const auto& shape = *spec.network->transformer;
+  const double sbh = static_cast<double>(spec.network->tokens) / p.context * spec.batch_per_gpu *
+                     static_cast<double>(shape.hidden);
+  const double t = p.tensor;
+  double per_layer = p.sequence ? 34 * sbh / t : sbh * (10 + 24 / t);
+  if (p.recompute == Recomputation::full) per_layer = 2 * sbh / (p.sequence ? t : 1);
+  const double in_flight = std::min(p.pipeline, p.micro_batches);
+  const double layers = static_cast<double>(shape.layers) / p.pipeline;
+  const double interleaved = p.interleave > 1 ? 1 + (in_flight - 1) / (in_flight * p.interleave) : 1;
+  return per_layer * layers * in_flight * interleaved;
+}
+
+}  // namespace
+
+Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
+  Diagnostics found;
+  if (!workload.training || !workload.training->network || workload.training->part != TrainingPart::step) return found;
+  const auto& spec = *workload.training;
+  const auto gpus = topology.devices(DeviceKind::gpu);
+  if (gpus.empty()) return found;
+  const auto type = topology.device(gpus.front()).type;
+  const auto* memory = parameters.find(type + ".memory");
+  if (memory == nullptr) return found;
+  auto counts = spec.gpu_counts;
+  if (counts.empty()) counts.push_back(static_cast<int>(gpus.size()));
+  const auto& p = spec.parallel;
+  const int split = p.tensor * p.pipeline * p.context;
+  // More GPUs shard more: the smallest count decides.
+  const int data = std::max(1, *std::ranges::min_element(counts) / split);
+  Kept kept;
+  kept.states = state_bytes(spec, own_parameters(*spec.network, p), data);
+  if (spec.network->transformer) kept.activations = activation_bytes(spec);
+  if (kept.states + kept.activations <= memory->value) return found;
+  const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };
+  auto one = make_error(
+      fmt::format("a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
+                  "of activations",
+                  spec.network->name, text(kept.states + kept.activations), type, text(memory->value),
+                  text(kept.states), text(kept.activations)),
+      "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu");
+  one.location = workload.location;
+  found.push_back(std::move(one));
+  return found;
+}
+
+}  // namespace fabricast::check

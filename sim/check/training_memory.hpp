@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/parameters.hpp"
+#include "fabricast/scenario.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast::check {
+
+/// An error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
+Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
+
+}  // namespace fabricast::check
