@@ -245,19 +245,24 @@ void Calibrator::set_range() {
   std::set<std::string_view> kinds;
   for (const auto& point : result_.points) {
     const auto& experiment = data_.experiments()[point.experiment];
-    low = std::min(low, static_cast<double>(experiment.sizes[point.row].value));
-    high = std::max(high, static_cast<double>(experiment.sizes[point.row].value));
+    const auto benchmark = experiment.loaded.scenario.workloads.front().benchmark;
+    if (benchmark != Benchmark::training) {
+      low = std::min(low, static_cast<double>(experiment.sizes[point.row].value));
+      high = std::max(high, static_cast<double>(experiment.sizes[point.row].value));
+    }
     ranks = std::max(ranks, experiment.num_ranks);
     hosts = std::max(hosts, experiment.num_hosts);
-    kinds.insert(between_systems_name(experiment.loaded.scenario.workloads.front().benchmark, experiment.num_hosts));
+    kinds.insert(between_systems_name(benchmark, experiment.num_hosts));
   }
   const auto add = [&](std::string_view name, double value, Dimension dimension, const char* what) {
     report_.fitted.set({std::string(name), value, dimension, value, value, Confidence::fitted, what, {}});
   };
   kinds.erase("");
   for (const auto kind : kinds) add(kind, 0, Dimension::number, "this system is fitted");
-  add("model.fitted_size_low", low, Dimension::bytes, "smallest size fitted");
-  add("model.fitted_size_high", high, Dimension::bytes, "largest size fitted");
+  if (high > 0) {
+    add("model.fitted_size_low", low, Dimension::bytes, "smallest size fitted");
+    add("model.fitted_size_high", high, Dimension::bytes, "largest size fitted");
+  }
   add("model.fitted_ranks", ranks, Dimension::number, "largest number of ranks fitted");
   add("model.fitted_hosts", hosts, Dimension::number, "largest number of hosts fitted");
 }

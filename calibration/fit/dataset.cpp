@@ -27,7 +27,8 @@ constexpr double k_efficiency_prior = 0.1;
 
 /// Relative standard deviation of a shipped value before the fit. Intervals hold 80 %: 1.28 deviations each side.
 double prior_of(const Parameter& parameter) {
-  if (parameter.name.ends_with("_efficiency")) return k_efficiency_prior;
+  const bool is_of_compute = parameter.name.starts_with("training.");
+  if (!is_of_compute && parameter.name.ends_with("_efficiency")) return k_efficiency_prior;
   if (parameter.has_interval() && parameter.confidence != Confidence::high) {
     const double low = std::max(parameter.low, parameter.value / 20);
     return std::max(0.2, std::log(parameter.high / low) / 2 / 1.28);
@@ -49,7 +50,7 @@ double prior_of(const Parameter& parameter) {
 
 /// The topology is built from device values and from the bus; all other layers act in the planners.
 bool builds_topology(const std::string& name) {
-  static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs.", "model."};
+  static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs.", "model.", "training."};
   return std::none_of(layers.begin(), layers.end(), [&](const auto& layer) { return name.rfind(layer, 0) == 0; });
 }
 

@@ -48,10 +48,11 @@ void add_faults(const CalibrationLog& log, Diagnostics found, bool is_of_log, Di
 
 /// The table that the scenario forecasts; a fault when the log has none.
 std::optional<MeasuredLog> fitting_table(const CalibrationLog& log, const std::vector<MeasuredLog>& tables,
-                                         const Scenario& scenario, Diagnostics& faults) {
+                                         const Scenario& scenario, Diagnostics& warnings, Diagnostics& faults) {
   const auto wanted = scenario.workloads.front().benchmark;
-  auto best = table_for(tables, scenario);
+  auto best = table_for(tables, scenario, log.rows);
   if (!best || best->rows.empty()) {
+    if (best) warnings.insert(warnings.end(), best->warnings.begin(), best->warnings.end());
     faults.push_back(fault_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
                               "compare the workload's benchmark, gpus, devices and direction with the log"));
     return std::nullopt;
@@ -89,7 +90,7 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   auto loaded = load_scenario_of(calibration, log);
   if (!loaded) add_faults(log, loaded.error(), false, faults);
   if (!tables || !loaded) return;
-  const auto table = fitting_table(log, *tables, loaded->scenario, faults);
+  const auto table = fitting_table(log, *tables, loaded->scenario, warnings_, faults);
   if (!table) return;
   report_lost_rows(*table);
   Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
@@ -99,10 +100,21 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   if (uses_of_file > 1) experiment.name += ": " + description_of(experiment.loaded.scenario.workloads.front());
   experiment.choices = table->tuning.choices;
   experiment.current = experiment.loaded.parameters;
+  const bool is_training = experiment.loaded.scenario.workloads.front().benchmark == Benchmark::training;
   for (auto& [size, times] : times_by_size(*table)) {
+    if (is_training) {
+      // Every number of GPUs is an experiment of its own, so that larger ones can be left out.
+      auto one = experiment;
+      one.name += fmt::format(": {} GPUs", size.value);
+      one.sizes = one.loaded.scenario.workloads.front().sizes = {size};
+      one.seconds = {percentile(times, 0.5)};
+      add_experiment(std::move(one), {}, faults);
+      continue;
+    }
     experiment.sizes.push_back(size);
     experiment.seconds.push_back(percentile(times, 0.5));
   }
+  if (is_training) return;
   if (experiment.sizes.empty()) {
     faults.push_back(
         fault_at(log.location, fmt::format("'{}' has no row with a size and a time above zero", log.file)));

@@ -89,6 +89,8 @@ std::string_view to_string(LogFormat format) {
       return "copies";
     case LogFormat::nccl_tuning:
       return "NCCL tuning";
+    case LogFormat::training:
+      return "training";
   }
   return "";
 }

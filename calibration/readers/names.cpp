@@ -83,6 +83,7 @@ bool is_of_format(Benchmark benchmark, LogFormat format) {
     case LogFormat::cuda_bandwidth:
     case LogFormat::copies:
     case LogFormat::nccl_tuning:
+    case LogFormat::training:
       return false;
   }
   return false;

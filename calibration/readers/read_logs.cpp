@@ -30,6 +30,7 @@ constexpr std::array k_readers{
     Reader{readers::starts_p2p_matrix, readers::read_p2p_matrix},
     Reader{readers::starts_cuda_bandwidth, readers::read_cuda_bandwidth},
     Reader{readers::starts_copies, readers::read_copies},
+    Reader{readers::starts_training, readers::read_training},
 };
 
 /// Consecutive lines for one reader.
@@ -59,7 +60,7 @@ Diagnostic no_table(const std::string& name) {
   auto fault = fault_of(name, fmt::format("no benchmark table in '{}'", name));
   fault.notes.push_back(
       {"known are the outputs of nccl-tests, OSU micro-benchmarks and perftest (text and JSON), "
-       "p2pBandwidthLatencyTest, bandwidthTest and NCCL's TUNING lines",
+       "p2pBandwidthLatencyTest, bandwidthTest, NCCL's TUNING lines and tables of training steps",
        {}});
   return fault;
 }

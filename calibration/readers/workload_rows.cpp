@@ -132,10 +132,16 @@ int fitness(const MeasuredLog& table, const Workload& workload) {
 
 }  // namespace
 
-std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario) {
+std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario,
+                                     const std::vector<std::string>& parts) {
   const auto& workload = scenario.workloads.front();
   std::optional<MeasuredLog> best;
   for (const auto& table : tables) {
+    if (workload.benchmark == Benchmark::training) {
+      auto rows = readers::training_rows(table, scenario, parts);
+      if (rows && (!best || best->rows.empty())) best = std::move(rows);
+      continue;
+    }
     if (workload.benchmark == Benchmark::host_copies) {
       if (auto copies = copies_for(table, scenario); copies && !best) best = std::move(copies);
     } else if (!table.rows.empty() && (!best || fitness(table, workload) > fitness(*best, workload))) {

@@ -18,7 +18,7 @@ constexpr std::size_t k_worst_shown = 5;
 std::map<std::string, std::vector<double>> shares(const WorkloadPrediction& prediction,
                                                   const std::vector<ValidationPoint>& points) {
   std::map<Bytes, const Row*> rows;
-  for (const auto& row : prediction.rows) rows[row.size] = &row;
+  for (const auto& row : prediction.rows) rows[key_of(prediction, row)] = &row;
   std::map<std::string, std::vector<double>> out;
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (const auto& term : rows.at(points[i].size)->terms) {

@@ -43,7 +43,7 @@ bool has_bandwidth(const WorkloadPrediction& prediction) {
 
 ValidationPoint point_of(const Row& predicted, const MeasuredSize& measured, const WorkloadPrediction& prediction) {
   ValidationPoint point;
-  point.size = predicted.size;
+  point.size = key_of(prediction, predicted);
   point.predicted = predicted.time;
   point.low = predicted.low_time;
   point.high = predicted.high_time;
@@ -85,6 +85,18 @@ void compare_headers(const WorkloadPrediction& prediction, const MeasuredLog& lo
 }
 
 }  // namespace
+
+Bytes key_of(const WorkloadPrediction& prediction, const Row& row) {
+  if (prediction.benchmark != Benchmark::training) return row.size;
+  const auto gpus =
+      std::find_if(row.figures.begin(), row.figures.end(), [](const Figure& f) { return f.key == "gpus"; });
+  return gpus == row.figures.end() ? row.size : Bytes{std::llround(gpus->value)};
+}
+
+std::string key_text(const WorkloadPrediction& prediction, Bytes key) {
+  if (prediction.benchmark != Benchmark::training) return to_string(key);
+  return fmt::format("{} GPU{}", key.value, key.value == 1 ? "" : "s");
+}
 
 double percentile(std::vector<double> values, double p) {
   if (values.empty()) return 0;
@@ -129,7 +141,7 @@ Validation validate(const WorkloadPrediction& prediction, const MeasuredLog& log
   validation.benchmark = prediction.benchmark;
   compare_headers(prediction, log, validation);
   std::map<Bytes, const Row*> predicted;
-  for (const auto& row : prediction.rows) predicted.emplace(row.size, &row);
+  for (const auto& row : prediction.rows) predicted.emplace(key_of(prediction, row), &row);
   const auto measured = by_size(log);
   for (const auto& [size, entry] : measured) {
     const auto row = predicted.find(size);

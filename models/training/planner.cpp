@@ -59,6 +59,8 @@ class TrainingPlanner : public Planner {
     plan.label = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
     plan.algorithm = std::string(to_string(spec_.parallel.data));
     plan.watched_stream = 0;
+    plan.num_ranks = gpus;
+    plan.num_hosts = hosts_of(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
     plan.program = size.split
                        ? split(costs, *size.split)
@@ -107,11 +109,7 @@ class TrainingPlanner : public Planner {
   }
 
   [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }
-  [[nodiscard]] int num_hosts() const override {
-    std::set<int> hosts;
-    for (const auto gpu : largest().gpus) hosts.insert(context_.topology.host_of(gpu));
-    return static_cast<int>(hosts.size());
-  }
+  [[nodiscard]] int num_hosts() const override { return hosts_of(largest()); }
   [[nodiscard]] std::vector<std::string> devices() const override {
     return device_names(context_.topology, largest().gpus);
   }
@@ -132,6 +130,12 @@ class TrainingPlanner : public Planner {
   [[nodiscard]] bool is_eager() const {
     const bool is_pytorch = is_plain(spec_) || spec_.parallel.data == DataParallelism::fsdp;
     return is_pytorch && spec_.part == TrainingPart::step && workload_.launch != LaunchMode::graph;
+  }
+
+  [[nodiscard]] int hosts_of(const Size& size) const {
+    std::set<int> hosts;
+    for (const auto gpu : size.gpus) hosts.insert(context_.topology.host_of(gpu));
+    return static_cast<int>(hosts.size());
   }
 
   /// Bytes of gradients that one GPU exchanges in a step; of a layer, of activations.
@@ -232,6 +236,8 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
   std::map<int, Size> sizes;
   auto counts = workload.training->gpu_counts;
+  if (!workload.sizes.empty()) counts.clear();
+  for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
   if (counts.empty()) counts = {static_cast<int>(context.topology.devices(DeviceKind::gpu).size())};
   for (const int count : counts) {
     auto asked = workload;

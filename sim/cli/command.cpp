@@ -186,8 +186,10 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   }
   for (auto& workload : loaded->scenario.workloads) {
     if (workload.benchmark == Benchmark::gpu_sharing) continue;  // its rows are clients
-    if (!sizes.empty()) workload.sizes = sizes;
-    if (extra_size) {
+    const bool is_training = workload.benchmark == Benchmark::training;
+    const bool is_alike = is_training == (loaded->scenario.workloads.front().benchmark == Benchmark::training);
+    if (!sizes.empty() && is_alike) workload.sizes = sizes;
+    if (extra_size && !is_training) {
       if (workload.sizes.empty()) workload.sizes = default_sizes(workload.benchmark);
       if (std::find(workload.sizes.begin(), workload.sizes.end(), *extra_size) == workload.sizes.end()) {
         workload.sizes.insert(std::upper_bound(workload.sizes.begin(), workload.sizes.end(), *extra_size), *extra_size);

@@ -18,20 +18,23 @@ namespace {
 struct ValidateOptions : CommonOptions {
   std::string scenario;
   std::vector<std::string> logs;
+  std::vector<std::string> rows;
   std::optional<std::string> max_median;
   std::optional<std::string> max_p90;
 };
 
 /// The table of a log that fits the scenario; a log of NCCL's tuning lines alone has no row, but choices to compare.
-std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& scenario, int& exit_code) {
+std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& scenario,
+                                      const std::vector<std::string>& rows, int& exit_code) {
   auto logs = read_logs(path);
   if (!logs) {
     print_faults(logs.error());
     exit_code = exit_input;
     return std::nullopt;
   }
-  auto table = table_for(*logs, scenario);
+  auto table = table_for(*logs, scenario, rows);
   if (!table || (table->rows.empty() && table->tuning.choices.empty())) {
+    if (table) print_faults(table->warnings);
     say(fmt::format("{}: error: no row of {} in this log\n", path, to_string(scenario.workloads.front().benchmark)));
     exit_code = exit_input;
     return std::nullopt;
@@ -86,7 +89,7 @@ int validate_command(ValidateOptions options) {
   std::vector<MeasuredLog> logs;
   std::set<Bytes> sizes;
   for (const auto& path : options.logs) {
-    auto log = read_table(path, *scenario, exit_code);
+    auto log = read_table(path, *scenario, options.rows, exit_code);
     if (!log) return exit_code;
     for (const auto size : sizes_of(*log)) sizes.insert(size);
     for (const auto& choice : log->tuning.choices) {
@@ -137,9 +140,15 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")
       ->required()
       ->type_name("FILE");
-  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest")
+  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest, tables of training steps")
       ->required()
       ->type_name("LOG...");
+  command
+      ->add_option("--rows", options->rows,
+                   "of a training table: only rows that hold this text (repeatable: all of them)")
+      ->check(not_empty())
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
   command->add_option("--max-median-error", options->max_median, "exit 1 when the median error is above, e.g. 10%")
       ->type_name("SHARE");
   command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")

@@ -59,6 +59,9 @@ class CalibrationReader {
     if (const auto* settings = node.find("set")) {
       for (const auto& entry : settings->entries) log.settings.push_back({entry.key.scalar, entry.value.scalar});
     }
+    if (const auto* rows = node.find("rows")) {
+      for (const auto& item : rows->items) log.rows.push_back(item.scalar);
+    }
     if (const auto* held_out = node.find("hold_out")) log.is_held_out = as_flag(*held_out);
     if (const auto* optional = node.find("optional")) log.is_optional = as_flag(*optional);
     if (const auto* weight = node.find("weight")) log.weight = as_quantity(*weight, Dimension::number);

@@ -289,6 +289,7 @@ SchemaPtr calibration() {
        {"workload", workload(), "benchmark it is of, with the topology and software of this file"},
        {"software", software(), "versions and switches, instead of those of this file"},
        {"set", free_mapping(text()), "changes to the scenario, as with --set: path: value"},
+       {"rows", list(text()), "of a training table: only rows that hold all of these texts"},
        {"hold_out", flag(), "compare, but do not fit; default off"},
        {"optional", flag(), "skip the log when the file is absent; default off"},
        {"weight", number(1e-6, 1e6), "counts like this many logs; default 1"}},

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "config/network.hpp"
+#include "config/profiler_trace.hpp"
 #include "config/readers.hpp"
 #include "config/schema_parts.hpp"
 #include "fabricast/training.hpp"
@@ -126,7 +127,8 @@ class TrainingReader {
         faults_.push_back(file.error(fault.message, "write a path from this file"));
       return;
     }
-    auto profiles = parse_training_profiles(path, *text);
+    auto profiles =
+        looks_like_trace(*text) ? profile_of_trace(path, *text, file) : parse_training_profiles(path, *text);
     if (!profiles) {
       faults_.insert(faults_.end(), profiles.error().begin(), profiles.error().end());
       return;
@@ -135,6 +137,21 @@ class TrainingReader {
       faults_.push_back(file.error("a profile has no single layer", "name a network"));
     refuse_model_parallel("a measured profile");
     choose(*profiles, file, model);
+  }
+
+  /// A trace says neither precision nor batch.
+  Result<std::vector<TrainingProfile>> profile_of_trace(const std::string& path, const std::string& text,
+                                                        const Node& file) {
+    auto profile = parse_profiler_trace(path, text);
+    if (!profile) return tl::unexpected(profile.error());
+    if (node_.find("precision") == nullptr || node_.find("batch_per_gpu") == nullptr)
+      return tl::unexpected(Diagnostics{file.error("a profiler's trace says neither precision nor batch",
+                                                   "add `precision: bf16` and `batch_per_gpu: 32` as they were")});
+    profile->precision = spec_.precision;
+    profile->batch_per_gpu = spec_.batch_per_gpu;
+    spec_.notes.push_back(fmt::format("{} gradients of {} parameters in a trace of PyTorch's profiler, counted as fp32",
+                                      profile->tensors.size(), profile->parameters));
+    return std::vector{std::move(*profile)};
   }
 
   /// The profile of model, precision and batch; of another batch, scaled, when there is none.

@@ -50,13 +50,14 @@ double unfitted_share(const Row& row, const ParameterSet& parameters) {
 
 }  // namespace
 
-Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters) {
+Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters,
+                            bool is_step) {
   if (!parameters.contains("model.fitted_ranks")) return {};
   const double count = std::max(doublings_above(parameters, "model.fitted_ranks", num_ranks),
                                 doublings_above(parameters, "model.fitted_hosts", num_hosts));
   const auto size = static_cast<double>(row.size.value);
-  double sizes = doublings_above(parameters, "model.fitted_size_high", size);
-  if (const auto* low = parameters.find("model.fitted_size_low"); low != nullptr && size < low->value)
+  double sizes = is_step ? 0 : doublings_above(parameters, "model.fitted_size_high", size);
+  if (const auto* low = parameters.find("model.fitted_size_low"); !is_step && low != nullptr && size < low->value)
     sizes = std::log2(low->value / std::max(1.0, size));
   const bool is_foreign = unfitted_share(row, parameters) > k_unfitted_share;
   return {count > 0 || sizes > 0 || is_foreign, count + k_size_weight * sizes};

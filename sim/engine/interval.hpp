@@ -21,7 +21,9 @@ struct Extrapolation {
   bool is_outside = false;
   double doublings = 0;  ///< of ranks or hosts, and a quarter of those of the size
 };
-Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters);
+/// `is_step`: a training step, whose size is no message's.
+Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters,
+                            bool is_step = false);
 
 /// `between`: scatter between systems (fabricast/scatter.hpp), 0 where the system is known.
 Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {},

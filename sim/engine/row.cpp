@@ -284,8 +284,10 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
   row.physical_bound =
       plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
-  const auto outside = extrapolation(row, planner.num_ranks(), planner.num_hosts(), parameters);
-  const double between = between_systems(workload.benchmark, planner.num_hosts(), parameters);
+  const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
+  const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
+  const auto outside = extrapolation(row, ranks, hosts, parameters, workload.benchmark == Benchmark::training);
+  const double between = between_systems(workload.benchmark, hosts, parameters);
   const auto band = interval(row, parameters, outside, between);
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));

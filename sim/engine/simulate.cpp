@@ -27,7 +27,7 @@ using models::Resources;
 
 /// What rows are asked for by: message sizes; numbers of GPUs of training steps, 0 = all of the topology.
 std::vector<Bytes> sizes_of(const Workload& workload) {
-  if (workload.training) {
+  if (workload.training && workload.sizes.empty()) {
     std::vector<Bytes> counts;
     for (const int gpus : workload.training->gpu_counts) counts.push_back(Bytes{gpus});
     return counts.empty() ? std::vector{Bytes{0}} : counts;

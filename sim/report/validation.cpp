@@ -23,11 +23,11 @@ std::string summary_line(const ValidationSummary& s) {
 }
 
 /// Not beside a setting that explains more: the term would be the wrong place to look.
-std::string explanation_line(const Validation& log, bool has_setting) {
+std::string explanation_line(const Validation& log, const WorkloadPrediction& workload, bool has_setting) {
   if (!log.explanation || has_setting) return "";
   const auto& e = *log.explanation;
   std::string sizes;
-  for (const auto size : e.worst_sizes) sizes += (sizes.empty() ? "" : ", ") + to_string(size);
+  for (const auto size : e.worst_sizes) sizes += (sizes.empty() ? "" : ", ") + key_text(workload, size);
   return fmt::format(
       "# most of the error goes when the time of {} is {:.2f} times as long: median {:.1f}%; worst at {}\n",
       e.parameter, e.factor, 100 * e.median_abs_error, sizes);
@@ -100,7 +100,7 @@ Json choices_json(const Validation& log) {
 /// Whether the forecast of a size lies outside the range of a fit.
 bool is_extrapolated(const WorkloadPrediction& workload, Bytes size) {
   const auto row = std::find_if(workload.rows.begin(), workload.rows.end(),
-                                [&](const Row& one) { return one.size == size && one.is_extrapolated; });
+                                [&](const Row& one) { return key_of(workload, one) == size && one.is_extrapolated; });
   return row != workload.rows.end();
 }
 
@@ -123,15 +123,16 @@ std::string validation_text(const Validated& validated) {
       out += choice_lines(log);
       continue;
     }
-    out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n", "size", "predicted(us)", "measured(us)", "error",
-                       "low(us)", "high(us)", "in band");
+    out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n",
+                       validated.workload->benchmark == Benchmark::training ? "GPUs" : "size", "predicted(us)",
+                       "measured(us)", "error", "low(us)", "high(us)", "in band");
     for (const auto& point : log.points) {
       out += fmt::format("{:>13}{:>15.2f}{:>15.2f}{:>8.1f}%{:>15.2f}{:>15.2f}  {}\n", point.size.value,
                          point.predicted.us(), point.measured.us(), 100 * point.relative_error, point.low.us(),
                          point.high.us(), point.is_inside_band ? "yes" : "no");
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
-    out += explanation_line(log, !validated.settings.empty());
+    out += explanation_line(log, *validated.workload, !validated.settings.empty());
     out += choice_lines(log);
     for (const auto& warning : log.warnings) out += fmt::format("# note: {}\n", warning.message);
   }

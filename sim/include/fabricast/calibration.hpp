@@ -25,6 +25,7 @@ struct CalibrationLog {
   std::string scenario_file;  ///< or `scenario_text`, a scenario document made from the keys of the entry
   std::string scenario_text;
   std::vector<Setting> settings;  ///< what differs from the scenario file, as with --set
+  std::vector<std::string> rows;  ///< of training tables: only rows whose text holds all of these
   bool is_held_out = false;       ///< never fitted, only compared
   bool is_optional = false;       ///< skipped with a warning when the file is absent
   double weight = 1;              ///< counts like this many logs; > 0

@@ -15,6 +15,7 @@
 
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/scenario.hpp"
+#include "fabricast/training.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
@@ -30,6 +31,7 @@ enum class LogFormat {
   cuda_bandwidth,  ///< CUDA bandwidthTest, text or shmoo CSV
   copies,          ///< host and peer copy timings; see MeasuredLog::copies
   nccl_tuning,     ///< NCCL_DEBUG_SUBSYS=TUNING lines; see MeasuredLog::tuning
+  training,        ///< tables of training steps or throughput; see MeasuredLog::steps
 };
 std::string_view to_string(LogFormat format);
 
@@ -173,6 +175,23 @@ struct NcclTuning {
   std::vector<NcclChoice> choices;
 };
 
+/// One row of a training table, with what it says of itself; which rows are a scenario's own, table_for() decides.
+struct MeasuredStep {
+  std::string text;   ///< the row and its table's title, as printed: rows are chosen by parts of it
+  std::string model;  ///< as printed; empty = not stated
+  std::string path;   ///< of our own tables: nvlink, p2poff (host memory), tcp
+  std::optional<Precision> precision, exchange;
+  std::optional<int> gpus, hosts;
+  std::optional<int> batch_per_gpu;          ///< of one micro-batch
+  std::optional<std::int64_t> global_batch;  ///< samples of a step over all GPUs
+  std::optional<std::int64_t> tokens, kv_length, hidden, layers;
+  std::optional<Bytes> bucket;
+  std::optional<Duration> step;
+  std::optional<double> samples_per_s, tokens_per_s;  ///< of all GPUs
+  bool is_layer = false;                              ///< one transformer layer, not a step
+  int line = 0;
+};
+
 /// One table of a log file.
 struct MeasuredLog {
   std::string file;
@@ -182,7 +201,8 @@ struct MeasuredLog {
   std::string title;                              ///< as printed: "OSU MPI Allreduce Latency Test v5.7"
   std::map<std::string, std::string> provenance;  ///< `# key: value` lines before "# ---- raw output below ----"
   MeasuredHeader header;
-  std::vector<MeasuredRow> rows;         ///< in file order
+  std::vector<MeasuredRow> rows;         ///< in file order; of training, by table_for(): `size` = GPUs, `time` = step
+  std::vector<MeasuredStep> steps;       ///< training
   std::vector<MeasuredMatrix> matrices;  ///< p2p_matrix
   std::vector<MeasuredCopy> copies;      ///< copies, cuda_bandwidth
   NcclTuning tuning;                     ///< nccl_tuning
@@ -199,9 +219,12 @@ Result<MeasuredLog> read_log_text(std::string_view text, const std::string& name
 Result<MeasuredLog> read_log(const std::string& path);
 
 /// The table of a log that the scenario's first workload forecasts: of its benchmark, and of its number of ranks when
-/// the log has several; else the first with rows. Copy timings and matrices of peer copies become rows of host_copies.
-/// NCCL's tuning lines of the log go along. Empty when nothing fits.
-std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario);
+/// the log has several; else the first with rows. Copy timings and matrices of peer copies become rows of host_copies,
+/// training steps of the workload's network, precision, batch and numbers of GPUs rows of training; of these only such
+/// whose text holds every part in `parts`. NCCL's tuning lines of the log go along. Empty when nothing fits; a training
+/// table without rows says in its warnings why.
+std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario,
+                                     const std::vector<std::string>& parts = {});
 
 /// The distinct sizes measured, ascending; rows of size 0 of nccl-tests are left out (they time nothing).
 std::vector<Bytes> sizes_of(const MeasuredLog& log);

@@ -17,9 +17,14 @@
 
 namespace fabricast {
 
+/// What predicted and measured rows are matched by: the message size; of training the number of GPUs, as bytes.
+Bytes key_of(const WorkloadPrediction& prediction, const Row& row);
+/// "64 KiB", "4 GPUs".
+std::string key_text(const WorkloadPrediction& prediction, Bytes key);
+
 /// One size that both sides have.
 struct ValidationPoint {
-  Bytes size;
+  Bytes size;  ///< see key_of()
   Duration predicted;
   Duration low, high;                                        ///< predicted 80 % band
   Duration measured;                                         ///< median when the log has several rows of the size

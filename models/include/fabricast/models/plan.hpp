@@ -33,9 +33,10 @@ struct OperationPlan {
   std::string algorithm;
   std::string protocol;
   int channels = 0;
-  Duration low, high;           ///< interval the model gives itself; zero = from the intervals of the terms
-  std::string label;            ///< as Row::label
-  std::vector<Figure> figures;  ///< as Row::figures
+  Duration low, high;                ///< interval the model gives itself; zero = from the intervals of the terms
+  std::string label;                 ///< as Row::label
+  int num_ranks = 0, num_hosts = 0;  ///< of this operation where a planner has several numbers; 0 = the planner's
+  std::vector<Figure> figures;       ///< as Row::figures
   /// Stream of the program whose time the terms split: what it does, is slowed by and waits for; -1 = the chain's
   /// nodes.
   int watched_stream = -1;
