@@ -27,7 +27,7 @@ std::vector<GpuClient> clients_of(const GpuSharing& sharing);
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
 
 /// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
-std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
 
 /// What a step of `compute` takes longer because its launching threads (one per GPU of the VM) share cores: with
 /// threads of neighbours, with overcommitted vCPUs of other VMs.

@@ -173,7 +173,7 @@ class TrainingPlanner : public Planner {
     auto terms = virtual_compute_terms(context_, gpu_, compute);
     if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
       std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
-    for (auto& term : neighbour_compute_terms(context_, compute)) terms.push_back(std::move(term));
+    for (auto& term : neighbour_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
     for (auto& term : core_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
     if (work_.launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time");
