@@ -53,9 +53,22 @@ constexpr std::array k_guest_readers{Reader{"hypervisor", k_device_data},
                                      Reader{"unified_memory", k_device_data},
                                      Reader{"gpu_share", k_compute}};
 
-constexpr std::array k_checked_only{"pinning", "memory", "memory_reservation", "efi",        "above_4g_decoding",
-                                    "mmio",    "ecc",    "distributed_switch", "gpu_memory", "vgpu_release",
-                                    "needs"};
+constexpr std::array k_checked_only{"pinning",
+                                    "memory",
+                                    "memory_reservation",
+                                    "efi",
+                                    "above_4g_decoding",
+                                    "mmio",
+                                    "ecc",
+                                    "distributed_switch",
+                                    "gpu_memory",
+                                    "vgpu_release",
+                                    "needs",
+                                    "hardware_version",
+                                    "firmware_functions",
+                                    "host_memory",
+                                    "dynamic_directpath",
+                                    "port_group"};
 
 unsigned work_of(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;

@@ -60,7 +60,18 @@ std::string_view to_string(Limit limit) {
   return "";
 }
 
+namespace {
+
+/// Ports and functions of a VM are its own; everything else is the hardware's.
+bool is_of_vm(Limit limit) {
+  return limit == Limit::virtual_out || limit == Limit::virtual_in || limit == Limit::function_out ||
+         limit == Limit::function_in;
+}
+
+}  // namespace
+
 int Resources::extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part) {
+  if (!is_of_vm(limit)) device = topology_->hardware(device);
   const int number = topology_->num_links() + static_cast<int>(extras_.size());
   const auto [it, is_new] = numbers_.try_emplace({limit, device.value, part}, number);
   if (is_new) {
@@ -92,7 +103,9 @@ void Resources::set_payload_share(LinkId link, double share) {
 std::string Resources::name(int resource) const {
   if (is_link(resource)) return topology_->link_name(LinkId{resource});
   const auto& extra = extras_[static_cast<std::size_t>(resource - topology_->num_links())];
-  const auto name = std::string(to_string(extra.limit)) + " " + topology_->device(extra.device).name;
+  const auto device =
+      is_of_vm(extra.limit) ? topology_->device(extra.device).name : topology_->hardware_name(extra.device);
+  const auto name = std::string(to_string(extra.limit)) + " " + device;
   return extra.part == 0 ? name : name + " of VM " + std::to_string(extra.part);
 }
 

@@ -23,6 +23,9 @@ std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, in
 
 Result<EndPoint> named_end_point(const PlanContext& context, const Workload& workload, const std::string& name,
                                  bool needs_gpu, const Profile& profile) {
+  if (const auto vm = host_called(context.topology, name);
+      vm && !(needs_gpu && context.topology.count(DeviceKind::gpu, *vm) == 0))
+    return end_point(context.topology, *vm, 0, needs_gpu, profile);
   const auto device = context.topology.find_device(name);
   if (!device)
     return tl::unexpected(Diagnostics{

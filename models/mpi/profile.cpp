@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "paths/guest.hpp"
@@ -17,16 +18,28 @@ const std::vector<std::string>& profile_names() {
 
 namespace {
 
+/// Some adapter of the host carries TCP only; of a VM that was described by itself: all do.
+bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
+  const auto hcas = context.topology.devices(DeviceKind::hca, host);
+  const auto is_tcp = [&](DeviceId hca) {
+    const auto nic = nic_mode_of(context, hca);
+    // PVRDMA falls back to TCP on an adapter without RDMA.
+    return is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0);
+  };
+  if (is_vm) return !hcas.empty() && std::ranges::all_of(hcas, is_tcp);
+  return std::ranges::any_of(hcas, is_tcp);
+}
+
 /// Adapters of some host carry TCP only, so message passing between hosts runs over TCP.
 bool has_tcp_adapters(const PlanContext& context) {
-  int group = 0;
+  int first = 0;
   for (const auto& spec : context.topology.spec().hosts) {
-    for (const auto hca : context.topology.devices(DeviceKind::hca, group)) {
-      const auto nic = nic_mode_of(context, hca);
-      // PVRDMA falls back to TCP on an adapter without RDMA.
-      if (is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0)) return true;
+    const int vms = num_systems(spec) / spec.count;
+    for (int vm = 0; vm < vms; ++vm) {
+      if (has_tcp_only(context, first + vm, (spec.host.virtualization && !spec.host.virtualization->vms.empty())))
+        return true;
     }
-    group += spec.count;
+    first += num_systems(spec);
   }
   return false;
 }

@@ -16,10 +16,18 @@ Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Wor
     faults.push_back(make_error_at(workload.location, std::move(message), std::move(hint)));
   };
   for (const auto& name : workload.devices) {
+    if (const auto vm = host_called(context.topology, name)) {
+      for (const auto gpu : context.topology.devices(DeviceKind::gpu, *vm)) ranks.push_back(gpu);
+      if (context.topology.count(DeviceKind::gpu, *vm) == 0)
+        fault(fmt::format("'{}' holds no GPU", name), "name one that does, or single GPUs: host.gpuN");
+      continue;
+    }
     const auto device = context.topology.find_device(name);
     if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
       fault(fmt::format("'{}' is not a GPU of topology '{}'", name, context.topology.name()),
-            "GPUs are called host.gpuN");
+            context.topology.num_hosts() > 0 && !context.topology.virtualization(0).vm_name.empty()
+                ? "GPUs of VMs are called host/vm.gpuN, all of a VM host/vm"
+                : "GPUs are called host.gpuN");
     } else {
       ranks.push_back(*device);
     }

@@ -5,6 +5,7 @@
 
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
+#include "sharing/cpu_sharing.hpp"
 
 namespace fabricast::models {
 
@@ -60,13 +61,48 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
            cost.name, cost.source}};
 }
 
-std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute) {
+double cores_of(const PlanContext& context, DeviceId device) {
+  const int host = context.topology.host_of(device);
+  const auto socket = context.topology.devices(DeviceKind::socket, host).front();
+  return context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", 1e9);
+}
+
+std::vector<Term> neighbour_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   const int workers = context.neighbours.knowledge_workers;
   if (workers == 0) return {};
   const auto& share = context.parameters.at("host.machine_learning_cpu_share");
-  const double slower = knowledge_worker_slowdown(context.parameters, NeighbourVictim::machine_learning, workers);
-  return {{fmt::format("{} knowledge workers on the host", workers), from_seconds(compute.seconds() * slower),
-           share.name, share.source}};
+  const double cores = cores_of(context, gpu);
+  const double slower =
+      knowledge_worker_slowdown_on(context.parameters, NeighbourVictim::machine_learning, workers, cores);
+  return {{fmt::format("{} knowledge workers on {:.0f} cores of the host", workers, cores),
+           from_seconds(compute.seconds() * slower), share.name, share.source}};
+}
+
+/// vCPUs of other VMs that may run on the cores of this one: none while every vCPU has a core of its own.
+std::optional<CoreNeighbours> vcpus_beside(const PlanContext& context, DeviceId gpu) {
+  const auto& vm = guest_settings(context, gpu);
+  const auto& topology = context.topology;
+  const double cores = cores_of(context, gpu);
+  const int machine = topology.machine_of(topology.host_of(gpu));
+  double all = 0;
+  double others = 0;
+  CoreNeighbours beside{0, 0, 0, vm.cpu_shares};
+  for (int host = 0; host < topology.num_hosts(); ++host) {
+    if (topology.machine_of(host) != machine) continue;
+    const auto& one = topology.virtualization(host);
+    const double vcpus = one.vcpus.value_or(0);
+    all += vcpus;
+    if (one.vm_name == vm.vm_name) continue;
+    others += vcpus;
+    beside.load += vcpus * one.cpu_load;
+    beside.shares += vcpus * one.cpu_shares;
+  }
+  const bool has_own_cores = vm.latency_sensitivity == LatencySensitivity::high || (vm.is_pinned && all <= cores);
+  if (has_own_cores || others <= 0) return std::nullopt;
+  beside.per_core = others / cores;
+  beside.load /= others;
+  beside.shares /= others;
+  return beside;
 }
 
 std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
@@ -81,8 +117,13 @@ std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, D
   const int vms = std::max(1, guest_settings(context, gpu).vms_per_host);
   const int threads = std::max(1, topology.count(DeviceKind::gpu, topology.host_of(gpu)) / vms);
   add("launching threads that share cores with neighbours", contention_at(context, gpu, threads).core_speed);
-  const double each = vcpus_per_core(context, gpu);
-  add(fmt::format("virtualization: {:.2g} vCPUs on each core", each), 1 / each);
+  if (guest_settings(context, gpu).vm_name.empty()) {
+    const double each = vcpus_per_core(context, gpu);
+    add(fmt::format("virtualization: {:.2g} vCPUs on each core", each), 1 / each);
+  } else if (const auto beside = vcpus_beside(context, gpu)) {
+    add(fmt::format("virtualization: beside {:.2g} vCPUs of other VMs on each core", beside->per_core),
+        1 / shared_core_slowdown(context.parameters, *beside));
+  }
   return out;
 }
 
@@ -90,7 +131,7 @@ std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, D
 
 std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute) {
   auto terms = virtual_compute_terms(context, gpu, compute);
-  for (auto& term : neighbour_compute_terms(context, compute)) terms.push_back(std::move(term));
+  for (auto& term : neighbour_compute_terms(context, gpu, compute)) terms.push_back(std::move(term));
   for (auto& term : core_compute_terms(context, gpu, compute)) terms.push_back(std::move(term));
   return terms;
 }

@@ -7,29 +7,30 @@
 #include <algorithm>
 #include <set>
 
+#include "fabricast/vm_operations.hpp"
 #include "paths/contention.hpp"
 
 namespace fabricast::models {
 
 namespace {
 
-std::string short_name(const PlanContext& context, DeviceId device) {
-  const auto one = context.topology.device(device);
-  return one.name.substr(context.topology.host_name(one.host).size() + 1);
-}
-
 int compute_capability_of(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
 std::optional<GpuProfile> profile_of_guest(const PlanContext& context, DeviceId gpu) {
-  const auto& name = guest_settings(context, gpu).profile;
+  const auto& name = guest_settings(context, gpu).profile_of(short_name(context, gpu));
   if (name.empty()) return std::nullopt;
   return find_gpu_profile(profile_family(context.topology.device(gpu).type, context.parameters), name,
                           context.parameters);
 }
 
 }  // namespace
+
+std::string short_name(const PlanContext& context, DeviceId device) {
+  const auto one = context.topology.device(device);
+  return one.name.substr(context.topology.host_name(one.host).size() + 1);
+}
 
 const Virtualization& guest_settings(const PlanContext& context, DeviceId device) {
   return context.topology.virtualization(context.topology.host_of(device));
@@ -62,7 +63,8 @@ double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);
-  if (guest.profile.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
+  const auto& name = guest.profile_of(short_name(context, gpu));
+  if (name.empty() || (mode != GpuMode::vgpu && mode != GpuMode::mig)) return true;
   const auto profile = profile_of_guest(context, gpu);
   return profile && profile->max_instances == 1 && profile->memory_fraction >= 1;
 }
@@ -119,13 +121,14 @@ std::vector<Term> virtual_launch_terms(const PlanContext& context, DeviceId gpu)
 Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, DeviceId gpu, Duration kernel) {
   const auto& guest = guest_settings(context, gpu);
   const bool is_time_sliced = gpu_mode_of(context, gpu) == GpuMode::vgpu;
-  if (!is_time_sliced || (guest.busy_neighbours == 0 && has_whole_gpu(context, gpu))) return std::nullopt;
+  const int busy = guest.busy_neighbours_of(short_name(context, gpu));
+  if (!is_time_sliced || (busy == 0 && has_whole_gpu(context, gpu))) return std::nullopt;
   GpuSharing sharing;
   sharing.policy = guest.scheduler;
-  sharing.profile = guest.profile;
+  sharing.profile = guest.profile_of(short_name(context, gpu));
   sharing.slice = guest.time_slice;
   sharing.location = guest.location;
-  if (guest.busy_neighbours > 0) sharing.clients.push_back({"neighbour", kernel, {}, 0, guest.busy_neighbours});
+  if (busy > 0) sharing.clients.push_back({"neighbour", kernel, {}, 0, busy});
   if (const auto scheduler = time_slicing_of(context, sharing, gpu); !scheduler)
     return tl::unexpected(scheduler.error());
   return sharing;
@@ -147,6 +150,23 @@ std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration
 
 }  // namespace
 
+namespace {
+
+/// Of a remote GPU: what its client asked for, less where clients together ask for more than all of it and queue.
+double remote_share(const PlanContext& context, DeviceId gpu) {
+  const auto& guest = guest_settings(context, gpu);
+  const auto* own = guest.held(short_name(context, gpu));
+  if (own == nullptr) return guest.gpu_share;
+  double asked = 0;
+  for (int host = 0; host < context.topology.num_hosts(); ++host) {
+    for (const auto& held : context.topology.virtualization(host).devices)
+      if (held.remote == own->remote) asked += held.share;
+  }
+  return own->share / std::max(1.0, asked);
+}
+
+}  // namespace
+
 std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   std::vector<Term> terms;
   const auto& guest = guest_settings(context, gpu);
@@ -155,10 +175,10 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
   if (mode == GpuMode::remote) {
     const double calls = context.parameters.number("remote_gpu.waiting_calls_per_step");
     for (auto& term : remote_call_terms(context, guest, calls)) terms.push_back(std::move(term));
-    if (guest.gpu_share < 1)
-      terms.push_back({fmt::format("virtualization: {:g} of the remote GPU", guest.gpu_share),
-                       from_seconds(compute.seconds() * (1 / guest.gpu_share - 1)), "virtualization.gpu_share",
-                       "the scenario"});
+    const double share = remote_share(context, gpu);
+    if (share < 1)
+      terms.push_back({fmt::format("virtualization: {:.3g} of the remote GPU", share),
+                       from_seconds(compute.seconds() * (1 / share - 1)), "virtualization.gpu_share", "the scenario"});
     return terms;
   }
   if (const auto profile = profile_of_guest(context, gpu); profile && profile->compute_fraction < 1)
@@ -170,10 +190,11 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
   const auto& tax = context.parameters.at(fmt::format("virtualization.{}.compute_tax", to_string(mode)));
   terms.push_back({fmt::format("virtualization: compute through {}", to_string(mode)),
                    from_seconds(compute.seconds() * tax.value), tax.name, tax.source});
-  if (guest.vms_per_host > 1) {
-    const auto& split = context.parameters.at("virtualization.split_tax");
-    const double others = 1 - 1.0 / guest.vms_per_host;
-    terms.push_back({fmt::format("virtualization: {} VMs instead of one on the host", guest.vms_per_host),
+  if (guest.neighbours() > 1) {
+    const auto own = fmt::format("virtualization.{}.split_tax", to_string(mode));
+    const auto& split = context.parameters.at(context.parameters.contains(own) ? own : "virtualization.split_tax");
+    const double others = 1 - 1.0 / guest.neighbours();
+    terms.push_back({fmt::format("virtualization: {} VMs instead of one on the host", guest.neighbours()),
                      from_seconds(compute.seconds() * split.value * others), split.name, split.source});
   }
   return terms;
@@ -187,6 +208,11 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
     if (!guest.is_virtual() || !shapes.insert(context.topology.host_shape(host)).second) continue;
     const auto version =
         guest.hypervisor == Hypervisor::esxi ? fmt::format(" {}", to_string(guest.version)) : std::string();
+    if (!guest.vm_name.empty()) {
+      out.push_back(
+          {"VM", guest.vm_name, held_devices(guest), fmt::format("{}{}", to_string(guest.hypervisor), version)});
+      continue;
+    }
     out.push_back({"virtualization", std::string(to_string(guest.mode)),
                    fmt::format("GPUs by {}, adapters by {}", to_string(guest.gpu), to_string(guest.nic)),
                    fmt::format("{}{}, {} VM{} per host", to_string(guest.hypervisor), version, guest.vms_per_host,

@@ -14,7 +14,10 @@
 
 namespace fabricast::models {
 
-/// Settings of the host a device is in.
+/// Name of a device without its host: gpu0.
+std::string short_name(const PlanContext& context, DeviceId device);
+
+/// Settings of the host or VM a device is in.
 const Virtualization& guest_settings(const PlanContext& context, DeviceId device);
 GpuMode gpu_mode_of(const PlanContext& context, DeviceId gpu);
 NicMode nic_mode_of(const PlanContext& context, DeviceId hca);

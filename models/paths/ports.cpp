@@ -43,12 +43,13 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
 /// Each VM has a virtual function of its own on the adapter, with its own rate limit; the port itself is shared.
 void add_function(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
   const auto& guest = guest_settings(context, hca);
-  if (nic_mode_of(context, hca) != NicMode::sr_iov || !guest.rate_limit) return;
+  const auto rate_limit = guest.rate_limit_of(short_name(context, hca));
+  if (!rate_limit || (nic_mode_of(context, hca) != NicMode::sr_iov && guest.vm_name.empty())) return;
   const int first =
       context.topology.guest_of(context.topology.device_in_host(context.topology.host_of(hca), DeviceKind::memory, 0));
   const int vm = user.value < 0 || guest.vms_per_host < 2 ? 0 : context.topology.guest_of(user) - first;
   route.crossings.push_back(
-      {context.resources.extra(limit, hca, guest.rate_limit->bytes_per_s, "virtualization.rate_limit", vm), 1});
+      {context.resources.extra(limit, hca, rate_limit->bytes_per_s, "virtualization.rate_limit", vm), 1});
 }
 
 void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
@@ -81,7 +82,8 @@ double vcpus_per_core(const PlanContext& context, DeviceId device) {
   const int host = context.topology.host_of(device);
   const auto socket = context.topology.devices(DeviceKind::socket, host).front();
   const double cores = context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", 1e9);
-  return std::max(1.0, guest.vms_per_host * guest.vcpus.value_or(0) / cores);
+  const double wanted = guest.vm_name.empty() ? guest.vms_per_host * guest.vcpus.value_or(0) : guest.vcpus_on_host;
+  return std::max(1.0, wanted / cores);
 }
 
 double software_port_rate(const PlanContext& context, NicMode nic, int mtu) {
@@ -114,9 +116,13 @@ void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId t
 }
 
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca) {
-  if (context.topology.host_of(from_hca) != context.topology.host_of(to_hca)) return false;
-  const auto nic = nic_mode_of(context, from_hca);
-  return is_tcp_only(nic) || nic == NicMode::pvrdma || (nic == NicMode::sr_iov && from_hca == to_hca);
+  const auto& topology = context.topology;
+  if (topology.machine_of(topology.host_of(from_hca)) != topology.machine_of(topology.host_of(to_hca))) return false;
+  const auto from = nic_mode_of(context, from_hca);
+  const auto to = nic_mode_of(context, to_hca);
+  if (from == to && (is_tcp_only(from) || from == NicMode::pvrdma)) return true;
+  // The adapter's own switch joins its virtual functions with each other and with the port of the hypervisor's switch.
+  return topology.hardware(from_hca) == topology.hardware(to_hca) && (from == NicMode::sr_iov || to == NicMode::sr_iov);
 }
 
 bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
@@ -124,7 +130,7 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
   if (!can_stay_inside_host(context, from_hca, to_hca)) return false;
   add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
   const auto nic = nic_mode_of(context, from_hca);
-  if (nic == NicMode::sr_iov) {
+  if (nic == NicMode::sr_iov || nic_mode_of(context, to_hca) == NicMode::sr_iov) {
     route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));
     return true;
   }

@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "sharing/cpu_sharing.hpp"
 
 namespace fabricast::models {
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr double k_least_memory_share = 0.1;  // max-min sharing never starves the workload
 constexpr double k_largest_load = 0.95;       // where the queueing formula ends
+constexpr double k_reference_cores = 28;      // of the host the guide's figures are fitted on
 
 /// Part of all threads that share their core with another one.
 double shared_core_share(double busy, double own, double vcpus) {
@@ -62,16 +64,7 @@ Duration rounded_to_ticks(Duration each, std::int64_t operations, Duration tick)
 
 double knowledge_worker_slowdown(const ParameterSet& parameters, NeighbourVictim victim, int workers) {
   FABRICAST_ASSERT(workers >= 0, "{} knowledge workers", workers);
-  const double load = std::min(k_largest_load, workers * parameters.number("host.knowledge_worker_load"));
-  switch (victim) {
-    case NeighbourVictim::machine_learning:
-      return parameters.number("host.machine_learning_cpu_share") * load / (1 - load);
-    case NeighbourVictim::cad_3d:
-      return parameters.number("host.cad_shared_cache_share") * load;
-    case NeighbourVictim::knowledge_worker:
-      return parameters.number("host.knowledge_worker_cpu_share") * load;
-  }
-  return 0;
+  return knowledge_worker_slowdown_on(parameters, victim, workers, k_reference_cores);
 }
 
 }  // namespace fabricast::models

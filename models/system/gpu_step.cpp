@@ -8,6 +8,8 @@
 // lengthen that part.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "nccl/planner.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
@@ -58,6 +60,24 @@ class GpuStepPlanner : public Planner {
   std::unique_ptr<Planner> exchange_;
 };
 
+/// The GPU that everybody waits for: VMs that were described one by one may hold unlike parts of GPUs.
+DeviceId slowest(const PlanContext& context, const std::vector<DeviceId>& gpus, Duration compute) {
+  auto worst = gpus.front();
+  if (guest_settings(context, worst).vm_name.empty()) return worst;
+  Duration most;
+  std::set<std::pair<int, int>> seen;
+  for (const auto gpu : gpus) {
+    const auto one = context.topology.device(gpu);
+    if (!seen.insert({context.topology.host_shape(one.host), one.ordinal}).second) continue;
+    const auto added = sum(compute_delays(context, gpu, compute));
+    if (added > most) {
+      most = added;
+      worst = gpu;
+    }
+  }
+  return worst;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& context, const Workload& workload) {
@@ -73,7 +93,8 @@ Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& contex
     return tl::unexpected(sharing.error());
   auto planner = nccl::make_collective_planner(context, exchange);
   if (!planner) return tl::unexpected(planner.error());
-  return std::make_unique<GpuStepPlanner>(context, workload, gpus->front(), std::move(*planner));
+  return std::make_unique<GpuStepPlanner>(context, workload, slowest(context, *gpus, workload.compute),
+                                          std::move(*planner));
 }
 
 }  // namespace fabricast::models::system

@@ -369,6 +369,8 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload) {
+  if (workload.benchmark == Benchmark::vgpu_migration && !workload.migration->vm.empty())
+    return make_vm_migration_planner(context, workload);
   if (workload.benchmark == Benchmark::vgpu_migration) {
     if (auto faults = migration_faults(context, workload); !faults.empty()) return tl::unexpected(faults);
     if (!workload.devices.empty())

@@ -12,6 +12,9 @@ namespace fabricast::models {
 /// alone describes the VM.
 Diagnostics migration_faults(const PlanContext& context, const Workload& workload);
 
+/// vgpu_migration of a VM of the topology: a flow from its machine to another.
+Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& workload);
+
 Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models

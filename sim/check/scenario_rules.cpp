@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "check/training_memory.hpp"
 #include "fabricast/check.hpp"
@@ -81,7 +82,25 @@ class ScenarioRules {
     if (!slicing) found_.insert(found_.end(), slicing.error().begin(), slicing.error().end());
   }
 
+  /// Versions below the floors of GPUDirect RDMA: the job runs, slower.
+  void check_versions() {
+    const auto& software = scenario_.software;
+    const auto old = [&](const char* key, const std::string& version, int major, int minor, const char* what) {
+      int own_major = 0;
+      int own_minor = 0;
+      if (!software.gpudirect_rdma || std::sscanf(version.c_str(), "%d.%d", &own_major, &own_minor) != 2) return;
+      if (std::pair(own_major, own_minor) >= std::pair(major, minor)) return;
+      add(Severity::warning, software.locations.at(key),
+          fmt::format("{} {} has no GPUDirect RDMA: device messages are staged through host memory", what, version),
+          fmt::format("install {} {}.{} or later (VMware, GPUDirect RDMA in vSphere 6.7)", what, major, minor));
+    };
+    old("cuda", software.cuda_version, 5, 0, "CUDA");
+    old("ofed", software.ofed_version, 2, 1, "MLNX_OFED");
+    old("mpi_version", software.mpi_version, 1, 7, "Open MPI");
+  }
+
   void check_gpudirect() {
+    check_versions();
     const auto& software = scenario_.software;
     if (!software.gpudirect_rdma || software.nv_peer_mem) return;
     const auto given = software.locations.find("nv_peer_mem");

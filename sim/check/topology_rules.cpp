@@ -24,7 +24,7 @@ class TopologyRules {
     int first = 0;
     for (const auto& group : topology_.spec().hosts) {
       check_group(group, first);
-      first += group.count;
+      first += num_systems(group);
     }
     check_fabric();
     return std::move(found_);
@@ -50,7 +50,9 @@ class TopologyRules {
     for (const auto hca : topology_.devices(DeviceKind::hca, host)) check_hca(group, hca);
     if (topology_.num_hosts() > 1) {
       check_gpu_distance(group, host);
-      if (topology_.count(DeviceKind::hca, host) == 0) {
+      const bool has_hca =
+          std::ranges::any_of(group.host.devices, [](const DeviceSpec& d) { return d.kind == DeviceKind::hca; });
+      if (!has_hca) {
         warn(
             group.location,
             fmt::format("hosts of group '{}' have no HCA in a topology of {} hosts", group.name, topology_.num_hosts()),

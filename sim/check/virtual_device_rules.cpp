@@ -23,7 +23,7 @@ bool is_shared_gpu(const VirtualHost& host) {
 /// Profiles exist, and their number and sizes fit one GPU.
 void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
-  if (guest.profile.empty() || host.gpus().empty() || !is_shared_gpu(host)) return;
+  if (guest.profile.empty() || host.gpus().empty() || !is_shared_gpu(host) || !guest.vm_name.empty()) return;
   const auto family = models::profile_family(host.gpu_type(), host.parameters);
   if (models::gpu_profiles(family, host.parameters).empty()) return;
   const auto names = guest.profiles.empty() ? std::vector<std::string>{guest.profile} : guest.profiles;
@@ -56,17 +56,7 @@ void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
 void check_profiles(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
   if (host.gpus().empty() || !is_shared_gpu(host)) return;
-  const bool has_mig = host.compute_capability() >= 80 && host.compute_capability() != 86;
-  if (guest.gpu == GpuMode::mig && !has_mig)
-    found.push_back({Severity::error, "mode", fmt::format("GPU {} has no MIG", host.gpu_type()),
-                     "use vgpu, or an A100, A30 or later GPU", "NVIDIA MIG guide"});
   const std::set<std::string> distinct(guest.profiles.begin(), guest.profiles.end());
-  const bool may_mix = guest.gpu == GpuMode::mig || host.compute_capability() >= 80;
-  if (distinct.size() > 1 && !may_mix)
-    found.push_back({Severity::error, "profile",
-                     fmt::format("{} different profiles on one {}: all vGPUs of a GPU share one profile",
-                                 distinct.size(), host.gpu_type()),
-                     "take one profile for all VMs", k_vgpu_guide});
   if (distinct.size() > 1 && guest.gpu == GpuMode::vgpu && guest.scheduler == SharePolicy::fixed_share)
     found.push_back({Severity::error, "scheduler", "mixed vGPU sizes do not work with the fixed share scheduler",
                      "take one profile, or scheduler: equal_share", k_vgpu_guide});

@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "check/vm_setup.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast {
@@ -12,6 +17,14 @@ namespace check {
 double VirtualHost::value(const std::string& type, const char* field, double fallback) const {
   const auto* parameter = parameters.find(fmt::format("{}.{}", type, field));
   return parameter == nullptr ? fallback : parameter->value;
+}
+
+std::string VirtualHost::protocol(const std::string& type) const {
+  if (types == nullptr) return {};
+  const auto found = std::ranges::find(*types, type, &DeviceType::name);
+  if (found == types->end()) return {};
+  const auto protocol = found->attributes.find("protocol");
+  return protocol == found->attributes.end() ? std::string() : protocol->second;
 }
 
 std::string VirtualHost::gpu_type() const {
@@ -35,7 +48,8 @@ bool VirtualHost::is_whole_gpu() const {
 int VirtualHost::compute_capability() const { return static_cast<int>(value(gpu_type(), "compute_capability", 70)); }
 
 Diagnostic report(const VirtualHost& host, const Finding& finding) {
-  auto one = make_error(fmt::format("{} (group '{}')", finding.message, host.group.name), finding.fix);
+  const auto vm = host.guest.vm_name.empty() ? std::string() : fmt::format(", VM '{}'", host.guest.vm_name);
+  auto one = make_error(fmt::format("{} (group '{}'{})", finding.message, host.group.name, vm), finding.fix);
   one.severity = finding.severity;
   const auto written = host.guest.locations.find(finding.key);
   one.location = written != host.guest.locations.end() ? written->second
@@ -49,6 +63,23 @@ Diagnostic report(const VirtualHost& host, const Finding& finding) {
 
 namespace {
 
+/// Rules by device. VMs of one `vms:` entry are equal: what all of them break is said once.
+void check_vms(const check::VirtualHost& host, Diagnostics& found) {
+  const auto vms = check::vm_setups(host);
+  std::vector<check::VmFinding> findings;
+  check::gpu_rules(host, vms, findings);
+  check::profile_rules(host, vms, findings);
+  check::adapter_rules(host, vms, findings);
+  check::machine_rules(host, vms, findings);
+  std::set<std::tuple<std::string, int, int>> said;
+  for (const auto& [vm, finding] : findings) {
+    const auto& settings = *vms[vm].settings;
+    if (!said.insert({finding.message, settings.location.line, settings.location.column}).second) continue;
+    found.push_back(
+        check::report({host.topology, host.parameters, host.group, settings, host.host, host.types}, finding));
+  }
+}
+
 /// PVRDMA connects VMs of one distributed switch only.
 void check_switches(const Topology& topology, Diagnostics& found) {
   const Virtualization* first = nullptr;
@@ -56,7 +87,7 @@ void check_switches(const Topology& topology, Diagnostics& found) {
   int host = 0;
   for (const auto& group : topology.spec().hosts) {
     const auto& guest = topology.virtualization(host);
-    host += group.count;
+    host += num_systems(group);
     if (guest.nic != NicMode::pvrdma) continue;
     if (first == nullptr) {
       first = &guest;
@@ -76,24 +107,55 @@ void check_switches(const Topology& topology, Diagnostics& found) {
 
 }  // namespace
 
-Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters) {
+Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters,
+                                 const std::vector<DeviceType>& types) {
   Diagnostics found;
   int first = 0;
   for (const auto& group : topology.spec().hosts) {
     const auto& guest = topology.virtualization(first);
     if (guest.is_virtual()) {
-      const check::VirtualHost host{topology, parameters, group, guest, first};
-      for (const auto& finding : check::system_findings(host)) found.push_back(check::report(host, finding));
-      for (const auto& finding : check::device_findings(host)) found.push_back(check::report(host, finding));
+      for (int vm = 0; vm < num_systems(group) / group.count; ++vm) {
+        const check::VirtualHost host{topology,   parameters, group, topology.virtualization(first + vm),
+                                      first + vm, &types};
+        for (const auto& finding : check::system_findings(host)) found.push_back(check::report(host, finding));
+        for (const auto& finding : check::device_findings(host)) found.push_back(check::report(host, finding));
+      }
+      check_vms({topology, parameters, group, guest, first, &types}, found);
     } else if (guest.redirects_peers()) {
       const check::VirtualHost host{topology, parameters, group, guest, first};
       found.push_back(check::report(host, check::redirect_finding()));
     }
-    first += group.count;
+    first += num_systems(group);
   }
   check_switches(topology, found);
+  for (auto& one : check::cluster_findings(topology, types)) found.push_back(std::move(one));
   return found;
 }
+
+namespace {
+
+/// What one VM may do, and what keeps it from the rest.
+std::string feature_lines(const check::VirtualHost& host, const check::VmSetup& vm) {
+  std::string out;
+  const auto line = [&](std::string_view name, const Gate& gate, const std::string& condition = {}) {
+    const auto word = gate.is_open ? "yes" : (gate.is_inferred ? "not documented" : "no");
+    const auto& why = gate.is_open ? condition : gate.reason;
+    out += why.empty() ? fmt::format("    {:<15} {}\n", name, word)
+                       : fmt::format("    {:<15} {:<4} {}\n", name, word, why);
+  };
+  const auto& guest = *vm.settings;
+  const auto held = vm.modes();
+  for (const auto operation : vm_operations())
+    line(to_string(operation), operation_gate(guest, held, operation), operation_condition(guest, held, operation));
+  const auto features = features_of(guest, host.is_whole_gpu(), host.compute_capability());
+  if (vm.gpus.empty()) return out;
+  line("GPU sharing", features.sharing);
+  if (vm.gpus.size() > 1) line("GPU peer access", features.p2p);
+  if (!vm.nics.empty()) line("GPUDirect RDMA", features.gpudirect);
+  return out;
+}
+
+}  // namespace
 
 std::string virtual_features(const Topology& topology, const ParameterSet& parameters) {
   std::string out;
@@ -101,22 +163,27 @@ std::string virtual_features(const Topology& topology, const ParameterSet& param
   for (const auto& group : topology.spec().hosts) {
     const auto& guest = topology.virtualization(first);
     const check::VirtualHost host{topology, parameters, group, guest, first};
-    first += group.count;
+    const int begin = first;
+    first += num_systems(group);
     if (!guest.is_virtual()) continue;
     const auto version =
         guest.hypervisor == Hypervisor::esxi ? fmt::format(" {}", to_string(guest.version)) : std::string();
-    out += fmt::format("  {} x {}, {} on {}{}: GPUs by {}, adapters by {}\n", group.count, group.name,
-                       to_string(guest.mode), to_string(guest.hypervisor), version, to_string(guest.gpu),
-                       to_string(guest.nic));
-    const auto features = features_of(guest, host.is_whole_gpu(), host.compute_capability());
-    const auto line = [&](const char* name, const Gate& gate) {
-      out += fmt::format("    {:<15} {}{}\n", name, gate.is_open ? "yes" : "no  ", gate.reason);
-    };
-    line("migration, DRS", features.migration);
-    line("snapshot", features.snapshot);
-    line("GPU sharing", features.sharing);
-    line("GPU peer access", features.p2p);
-    line("GPUDirect RDMA", features.gpudirect);
+    const auto vms = check::vm_setups(host);
+    if (guest.vm_name.empty()) {
+      out += fmt::format("  {} x {}, {} on {}{}: GPUs by {}, adapters by {}\n", group.count, group.name,
+                         to_string(guest.mode), to_string(guest.hypervisor), version, to_string(guest.gpu),
+                         to_string(guest.nic));
+      out += feature_lines(host, vms.front());
+      continue;
+    }
+    std::set<std::pair<int, int>> seen;
+    for (std::size_t vm = 0; vm < vms.size(); ++vm) {
+      const auto& settings = *vms[vm].settings;
+      if (!seen.insert({settings.location.line, settings.location.column}).second) continue;
+      out += fmt::format("  {} x {}, VM {} on {}{}: {}\n", group.count, group.name, vms[vm].name,
+                         to_string(guest.hypervisor), version, held_devices(settings));
+      out += feature_lines({topology, parameters, group, settings, begin + static_cast<int>(vm)}, vms[vm]);
+    }
   }
   return out;
 }

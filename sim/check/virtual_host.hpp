@@ -16,7 +16,11 @@ struct VirtualHost {
   const ParameterSet& parameters;
   const HostGroupSpec& group;
   const Virtualization& guest;
-  int host = 0;  ///< first host of the group
+  int host = 0;  ///< first host of the group, or one of the VMs of its first machine
+  const std::vector<DeviceType>* types = nullptr;
+
+  /// infiniband, ethernet, ...; empty when nobody says.
+  [[nodiscard]] std::string protocol(const std::string& type) const;
 
   [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const;
   [[nodiscard]] std::vector<DeviceId> gpus() const { return topology.devices(DeviceKind::gpu, host); }
@@ -34,6 +38,9 @@ struct Finding {
   std::string fix;
   std::string source;
 };
+
+/// Rules of hosts with each other: protocols, PVRDMA, remote GPUs.
+Diagnostics cluster_findings(const Topology& topology, const std::vector<DeviceType>& types);
 
 Diagnostic report(const VirtualHost& host, const Finding& finding);
 

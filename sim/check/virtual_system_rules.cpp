@@ -11,46 +11,7 @@ namespace fabricast::check {
 
 namespace {
 
-constexpr double k_large_bar = 16.0 * 1073741824.0;
 constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
-
-int gpus_per_vm(const VirtualHost& host) {
-  const auto count = static_cast<int>(host.gpus().size());
-  return std::max(count > 0 ? 1 : 0, count / std::max(1, host.guest.vms_per_host));
-}
-
-bool has_large_bar(const VirtualHost& host) {
-  return host.guest.gpu == GpuMode::passthrough && host.value(host.gpu_type(), "bar1", 0) >= k_large_bar;
-}
-
-void check_mmio(const VirtualHost& host, std::vector<Finding>& found) {
-  if (!has_large_bar(host)) return;
-  const int gpus = gpus_per_vm(host);
-  const double bars = gpus * host.value(host.gpu_type(), "bar1", 0);
-  const auto needed = mmio_space(Bytes{static_cast<std::int64_t>(bars)});
-  if (!host.guest.uses_64bit_mmio) {
-    found.push_back({Severity::error, "mmio",
-                     fmt::format("GPU {} maps {}, the VM has no 64-bit MMIO space", host.gpu_type(),
-                                 to_string(Bytes{static_cast<std::int64_t>(bars / gpus)})),
-                     "set pciPassthru.use64bitMMIO (mmio: {use_64bit: on})", k_gpu_guide});
-  } else if (host.guest.mmio_size && *host.guest.mmio_size < needed) {
-    found.push_back(
-        {Severity::error, "mmio",
-         fmt::format("{} x {} need {} of 64-bit MMIO space, the VM has {}: the next power of two above the sum of all "
-                     "BARs ({})",
-                     gpus, host.gpu_type(), to_string(needed), to_string(*host.guest.mmio_size),
-                     to_string(Bytes{static_cast<std::int64_t>(bars)})),
-         fmt::format("set pciPassthru.64bitMMIOSizeGB to {}", needed.value >> 30), k_gpu_guide});
-  }
-  if (!host.guest.has_efi)
-    found.push_back({Severity::error, "efi",
-                     fmt::format("a VM that boots by BIOS cannot map the BARs of GPU {}", host.gpu_type()),
-                     "boot the VM by EFI (efi: on)", k_gpu_guide});
-  if (!host.guest.has_above_4g_decoding)
-    found.push_back({Severity::error, "above_4g_decoding",
-                     fmt::format("the BIOS of the host does not place the BARs of GPU {} above 4 GB", host.gpu_type()),
-                     "switch on above-4G decoding in the BIOS of the host", k_gpu_guide});
-}
 
 void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
@@ -79,7 +40,7 @@ void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
 
 void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
-  if (guest.gpu != GpuMode::remote || host.gpus().empty()) return;
+  if (guest.gpu != GpuMode::remote || host.gpus().empty() || !guest.vm_name.empty()) return;
   const double whole = host.value(host.gpu_type(), "memory", 0);
   const double limit = guest.gpu_memory ? static_cast<double>(guest.gpu_memory->value) : whole * guest.gpu_share;
   const auto shown = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
@@ -95,7 +56,7 @@ void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
 
 void check_processors(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
-  if (!guest.vcpus) return;
+  if (!guest.vcpus || !guest.vm_name.empty()) return;
   const double cores = host.group.host.num_sockets * host.value(host.group.host.processor, "cores", 1e9);
   const double wanted = static_cast<double>(guest.vms_per_host) * *guest.vcpus;
   if (wanted <= cores) return;
@@ -129,46 +90,6 @@ void check_dealing(const VirtualHost& host, std::vector<Finding>& found) {
                      "VMware documentation of PVRDMA"});
 }
 
-/// Most PCI devices of a VM by release (configuration maximums).
-void check_device_limit(const VirtualHost& host, std::vector<Finding>& found) {
-  const auto& guest = host.guest;
-  if (guest.hypervisor != Hypervisor::esxi) return;
-  const int vms = std::max(1, guest.vms_per_host);
-  const int gpus = gpus_per_vm(host);
-  const auto hcas = static_cast<int>(host.hcas().size());
-  int devices = guest.gpu == GpuMode::passthrough ? gpus : 0;
-  if (guest.nic == NicMode::passthrough) devices += hcas / vms;
-  if (guest.nic == NicMode::sr_iov) devices += hcas;
-  const int most = guest.version >= ReleaseNumber{8, 0, 0} ? 32 : 16;
-  if (devices > most)
-    found.push_back(
-        {Severity::error, "vms_per_host",
-         fmt::format("a VM gets {} passed-through devices, ESXi {} allows {}", devices, to_string(guest.version), most),
-         "hand fewer devices to each VM", "vSphere configuration maximums"});
-  const int most_vgpus =
-      guest.version >= ReleaseNumber{8, 0, 0} ? 8 : (guest.version >= ReleaseNumber{6, 7, 2} ? 4 : 1);
-  if (guest.gpu == GpuMode::vgpu && gpus > most_vgpus)
-    found.push_back({Severity::error, "vms_per_host",
-                     fmt::format("a VM gets {} vGPUs, ESXi {} allows {}", gpus, to_string(guest.version), most_vgpus),
-                     "use more VMs per host, or a later release", "vSphere configuration maximums; recall"});
-}
-
-void check_needs(const VirtualHost& host, std::vector<Finding>& found) {
-  const auto features = features_of(host.guest, host.is_whole_gpu(), host.compute_capability());
-  for (const auto& need : host.guest.needs) {
-    const auto& gate = need == "snapshot"  ? features.snapshot
-                       : need == "sharing" ? features.sharing
-                                           : features.migration;
-    if (gate.is_open) continue;
-    found.push_back(
-        {Severity::error, "needs",
-         fmt::format("{} is required, {} does not allow it: {}", need, to_string(host.guest.mode), gate.reason),
-         need == "sharing" ? "use vgpu with a smaller profile, or mig"
-                           : "use vgpu with pvrdma or tcp adapters, or drop the requirement",
-         k_gpu_guide});
-  }
-}
-
 void check_mtu(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
   const bool is_remote = guest.gpu == GpuMode::remote;
@@ -189,13 +110,10 @@ void check_mtu(const VirtualHost& host, std::vector<Finding>& found) {
 
 std::vector<Finding> system_findings(const VirtualHost& host) {
   std::vector<Finding> found;
-  check_mmio(host, found);
   check_memory(host, found);
   check_remote(host, found);
   check_processors(host, found);
   check_dealing(host, found);
-  check_device_limit(host, found);
-  check_needs(host, found);
   check_mtu(host, found);
   return found;
 }

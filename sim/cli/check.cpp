@@ -47,7 +47,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
     features = virtual_features(loaded->topology, loaded->parameters) +
                describe_lossless(loaded->topology, loaded->parameters);
     return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                         check_virtualization(loaded->topology, loaded->parameters)),
+                         check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
                   check_lossless(loaded->topology, loaded->parameters));
   }
   const auto loaded = load_scenario(path, {}, settings);
@@ -55,7 +55,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   features = virtual_features(loaded->topology, loaded->parameters) +
              describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario);
   return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                              check_virtualization(loaded->topology, loaded->parameters)),
+                              check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
                        check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),
                 check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
 }

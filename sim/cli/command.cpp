@@ -143,7 +143,7 @@ namespace {
 
 /// What `check` calls an error of the hosts' virtualization: such a VM does not power on or lacks its devices.
 Diagnostics infeasible_hosts(const LoadedScenario& loaded) {
-  auto found = check_virtualization(loaded.topology, loaded.parameters);
+  auto found = check_virtualization(loaded.topology, loaded.parameters, loaded.device_types);
   std::erase_if(found, [](const Diagnostic& one) { return one.severity != Severity::error; });
   add_source_lines(found);
   return found;

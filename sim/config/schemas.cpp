@@ -147,7 +147,8 @@ SchemaPtr topology() {
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
                               {"remove", list(text()), "names of devices to take out"},
                               {"virtualization", virtualization_schema(),
-                               "what the hosts wear, as one word or with all settings; default bare-metal"}},
+                               "what the hosts wear, as one word or with all settings; default bare-metal"},
+                              {"vms", vms_schema(), "virtual machines of each host, one by one"}},
                              {{"type", "host"}});
   return mapping("a topology", {{"schema", choice({"fabricast/topology/1"}), "file kind and version", true},
                                 {"name", text(), "name of the cluster", true},
@@ -233,6 +234,9 @@ SchemaPtr software() {
        {"gpudirect_rdma", flag(), "default on"},
        {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
        {"gdrcopy", flag(), "default on"},
+       {"cuda", text(), "CUDA version, major.minor; GPUDirect RDMA needs 5.0; default new enough"},
+       {"ofed", text(), "MLNX_OFED version; GPUDirect RDMA needs 2.1, from ConnectX-4 on 3.1; default new enough"},
+       {"mpi_version", text(), "of Open MPI, major.minor[.patch]; GPUDirect RDMA needs 1.7.4; default new enough"},
        {"nccl", nccl, "NCCL version and switches"},
        {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }

@@ -99,6 +99,16 @@ MigrationSettings read_migration(const Node& node, Diagnostics& faults) {
     if (!migration.has_pvrdma)
       faults.push_back(registered->error("'registered' needs a PVRDMA adapter", "add `pvrdma: on`"));
   }
+  const auto* vm = node.find("vm");
+  const auto* to = node.find("to");
+  if (vm != nullptr) migration.vm = vm->scalar;
+  if (to != nullptr) migration.to = to->scalar;
+  if ((vm == nullptr) != (to == nullptr))
+    faults.push_back(node.error("'vm' and 'to' belong together", "name the VM, host/vm, and the host it moves to"));
+  if (const auto* dirty = node.find("dirty_rate")) {
+    migration.dirty_rate = {as_quantity(*dirty, Dimension::bandwidth)};
+    if (vm == nullptr) faults.push_back(dirty->error("'dirty_rate' of no VM", "name the VM: vm, to"));
+  }
   return migration;
 }
 

@@ -41,13 +41,17 @@ std::vector<Field> sharing_fields() {
                                {"share", number(0.001, 1), "part of the GPU; default 1"},
                                {"memory", size(), "limit of GPU memory; default: all"},
                                {"mtu", mtu(), "bytes per packet; default: the fabric's"}});
-  const auto migration =
-      mapping("a migration", {{"release", choice({"esxi-6.7u1", "esxi-6.7u3", "esxi-7.0", "worst-case"}),
-                               "published stun table; default esxi-7.0"},
-                              {"memory", size(), "of the VM", true},
-                              {"link", quantity(Dimension::bandwidth), "migration network; default 10 Gb/s"},
-                              {"pvrdma", flag(), "the VM has a PVRDMA adapter; default off"},
-                              {"registered", size(), "memory registered with it; default 0 B"}});
+  const auto migration = mapping(
+      "a migration",
+      {{"release", choice({"esxi-6.7u1", "esxi-6.7u3", "esxi-7.0", "worst-case"}),
+        "published stun table; default esxi-7.0"},
+       {"memory", size(), "of the VM", true},
+       {"link", quantity(Dimension::bandwidth), "migration network; default 10 Gb/s"},
+       {"pvrdma", flag(), "the VM has a PVRDMA adapter; default off"},
+       {"registered", size(), "memory registered with it; default 0 B"},
+       {"vm", text(), "VM of the topology that moves, host/vm: its copies are flows beside others"},
+       {"to", text(), "host it moves to"},
+       {"dirty_rate", quantity(Dimension::bandwidth), "at which the VM writes memory meanwhile; default 0 GB/s"}});
   return {{"sharing", sharing(), "who computes on the workload's GPUs, and how their time is handed out"},
           {"iterations", integer(1, 1'000'000), "operations queued before the host waits; default 20, as nccl-tests"},
           {"remote", remote, "remote_gpu: one step of the application"},
@@ -59,7 +63,7 @@ SchemaPtr host_neighbours_schema() {
                  {{"threads", integer(0, 100'000), "busy threads beside the workload's own; default 0"},
                   {"vcpus", integer(1, 100'000), "virtual CPUs (or hardware threads) they share; default: plenty"},
                   {"memory_traffic", quantity(Dimension::bandwidth), "their reads and writes together; default 0 B/s"},
-                  {"knowledge_workers", integer(0, 96), "desktop VMs on the host; default 0"},
+                  {"knowledge_workers", integer(0, 100'000), "desktop VMs on the host; default 0"},
                   {"overcommit", number(1, 16), "vCPUs of all VMs per hardware thread; default 1"}});
 }
 

@@ -23,6 +23,7 @@ class TopologyReader {
     out_.spec.name = document.find("name")->scalar;
     out_.spec.file = document.source->name;
     for (const auto& group : document.find("hosts")->items) out_.spec.hosts.push_back(read_group(group));
+    name_stand_ins(document);
     if (const auto* fabric = document.find("fabric")) read_fabric(*fabric);
     if (const auto* parameters = document.find("parameters")) {
       for (const auto& entry : parameters->entries)
@@ -75,10 +76,62 @@ class TopologyReader {
     if (const auto* remove = node.find("remove")) {
       for (const auto& name : remove->items) remove_device(group.host, name);
     }
-    if (const auto* virtualization = node.find("virtualization"))
+    const auto* virtualization = node.find("virtualization");
+    if (const auto* vms = node.find("vms"))
+      group.host.virtualization =
+          std::make_shared<const Virtualization>(read_vms(*vms, virtualization, group.host, faults_));
+    else if (virtualization != nullptr)
       group.host.virtualization =
           std::make_shared<const Virtualization>(read_virtualization(*virtualization, group.host, faults_));
     return group;
+  }
+
+  /// Stand-ins of remote GPUs have the type of the GPU they stand for.
+  void name_stand_ins(const Node& document) {
+    for (auto& group : out_.spec.hosts) {
+      const auto& guest = group.host.virtualization;
+      if (!guest) continue;
+      for (const auto& vm : guest->vms) {
+        for (const auto& held : vm->devices)
+          if (!held.remote.empty()) name_stand_in(document, group, held);
+      }
+      for (const auto& device : group.host.devices)
+        if (device.type == "virtual-switch") use(document, device.type, {"hca"});
+    }
+  }
+
+  void name_stand_in(const Node& document, HostGroupSpec& group, const VmDevice& held) {
+    auto& stand_in = *std::ranges::find(group.host.devices, held.device, &DeviceSpec::name);
+    const auto* server = find_gpu(held.remote);
+    Node where = document;
+    where.line = held.location.line;
+    where.column = held.location.column;
+    if (server == nullptr) {
+      faults_.push_back(where.error(fmt::format("no GPU '{}' in the topology", held.remote),
+                                    "remote GPUs are called host.gpuN, host as the machine is called"));
+    } else if (!stand_in.type.empty() && stand_in.type != server->type) {
+      faults_.push_back(
+          where.error(fmt::format("'{}' stands for a {} and a {}", held.device, stand_in.type, server->type),
+                      "give the second another name"));
+    } else {
+      stand_in.type = server->type;
+    }
+    if (stand_in.type.empty()) stand_in.kind = DeviceKind::pcie_switch;  // a type is asked of GPUs only
+  }
+
+  [[nodiscard]] const DeviceSpec* find_gpu(const std::string& name) const {
+    const auto dot = name.find('.');
+    if (dot == std::string::npos) return nullptr;
+    for (const auto& group : out_.spec.hosts) {
+      for (int i = 0; i < group.count; ++i) {
+        const auto host = group.count == 1 ? group.name : fmt::format("{}{}", group.name, i);
+        if (host != name.substr(0, dot)) continue;
+        const auto device = std::ranges::find(group.host.devices, name.substr(dot + 1), &DeviceSpec::name);
+        const bool is_gpu = device != group.host.devices.end() && device->kind == DeviceKind::gpu;
+        return is_gpu ? &*device : nullptr;
+      }
+    }
+    return nullptr;
   }
 
   HostSpec read_host(const Node& node) {

@@ -9,9 +9,14 @@
 namespace fabricast::config {
 
 SchemaPtr virtualization_schema();
+SchemaPtr vms_schema();
 
 /// Reads a word or a mapping that the key table has accepted.
 Virtualization read_virtualization(const Node& node, const HostSpec& host, Diagnostics& faults);
+
+/// Reads `vms:` beside the settings of their host, which may be missing. Adds stand-ins of remote GPUs and of software
+/// adapters without a port to the devices of `host`.
+Virtualization read_vms(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults);
 
 /// Puts the scenario's `virtualization` in place of that of every host group.
 void override_virtualization(const Node& scenario, Node& topology);

@@ -29,6 +29,11 @@ class VirtualizationReader {
       keep_acs_of_host();
       return std::move(guest_);
     }
+    if (node_.find("mode") == nullptr) {
+      faults_.push_back(node_.error("the virtualization has no 'mode'",
+                                    "add `mode: passthrough` or another word, or list `vms:` beside it"));
+      return {};
+    }
     const auto mode = *virtual_mode_from(node_.find("mode")->scalar);
     auto hypervisor = Hypervisor::esxi;
     if (const auto* name = node_.find("hypervisor"))
@@ -82,7 +87,9 @@ class VirtualizationReader {
     integer("vms_per_host", guest_.vms_per_host);
     if (const auto* vcpus = node_.find("vcpus")) guest_.vcpus = static_cast<int>(as_integer(*vcpus));
     flag("pinning", guest_.is_pinned);
-    flag("numa", guest_.is_numa_aligned);
+    if (const auto* numa = node_.find("numa"); numa != nullptr && (numa->scalar == "on" || numa->scalar == "off" ||
+                                                                   numa->scalar == "true" || numa->scalar == "false"))
+      guest_.is_numa_aligned = as_flag(*numa);
     size("memory", guest_.memory);
     if (const auto* reserved = node_.find("memory_reservation"))
       guest_.reserved_share = reserved->scalar == "full" ? 1 : (reserved->scalar == "none" ? 0 : 0.5);
@@ -206,6 +213,9 @@ class VirtualizationReader {
       release("vgpu_release", "\"17.0\"", software);
       guest_.vgpu_release = software;
     }
+    integer("firmware_functions", guest_.firmware_functions);
+    size("host_memory", guest_.host_memory);
+    if (const auto* sharing = node_.find("remote_sharing")) guest_.queues_for_remote = sharing->scalar == "queue";
     flag("ecc", guest_.has_ecc);
     flag("unified_memory", guest_.has_unified_memory);
     if (const auto* share = node_.find("gpu_share")) guest_.gpu_share = as_quantity(*share, Dimension::number);
@@ -230,6 +240,7 @@ void override_virtualization(const Node& scenario, Node& topology) {
   if (wanted == nullptr || hosts == nullptr) return;
   for (auto& group : hosts->items) {
     if (group.kind != Node::Kind::mapping) continue;
+    std::erase_if(group.entries, [](const Node::Entry& entry) { return entry.key.scalar == "vms"; });
     if (auto* known = group.find("virtualization")) {
       *known = *wanted;
     } else {

@@ -8,6 +8,7 @@
 
 #include "exchange/host_tree.hpp"
 #include "fabricast/exchange.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast {
 
@@ -40,7 +41,7 @@ const char* shape_of(DeviceKind kind) {
 
 void add_node(const Topology& topology, DeviceId id, std::string& out) {
   const auto device = topology.device(id);
-  out += fmt::format("    \"{}\" [shape={}, label=\"{}\\n{}\"];\n", device.name, shape_of(device.kind),
+  out += fmt::format("    \"{}\" [shape={}, label=\"{}\\n{}\"];\n", topology.hardware_name(id), shape_of(device.kind),
                      exchange::short_name(topology, id),
                      device.type.empty() ? std::string(to_string(device.kind)) : device.type);
 }
@@ -48,7 +49,7 @@ void add_node(const Topology& topology, DeviceId id, std::string& out) {
 void add_tree(const Topology& topology, const TreeNode& node, const std::string& parent, std::string& nodes,
               std::vector<std::string>& edges) {
   add_node(topology, node.device, nodes);
-  const auto name = topology.device(node.device).name;
+  const auto name = topology.hardware_name(node.device);
   if (!parent.empty()) {
     const auto link = topology.link(node.up);
     edges.push_back(edge(parent, name, link.bandwidth,
@@ -67,10 +68,19 @@ std::string topology_dot(const Topology& topology, bool is_collapsed) {
       topology.name());
   std::vector<std::string> edges;
   for (int host = 0; host < topology.num_hosts(); ++host) {
-    const auto& name = topology.host_name(host);
+    const auto& name = topology.machine_name(host);
+    const auto& guest = topology.virtualization(host);
+    if (!guest.vm_name.empty() && !is_collapsed) {
+      out += fmt::format("  \"{}\" [shape=note, label=\"VM {}\"];\n", topology.host_name(host), guest.vm_name);
+      for (const auto& held : guest.devices)
+        edges.push_back(
+            fmt::format("  \"{}\" -- \"{}.{}\" [style=dashed];\n", topology.host_name(host), name, held.device));
+    }
+    const auto socket = topology.devices(DeviceKind::socket, host).front();
+    if (topology.hardware(socket) != socket) continue;  // drawn with the first VM of the machine
     if (is_collapsed) {
       out += fmt::format("  \"{}\" [shape=box, label=\"{}\\n{} GPUs\"];\n", name, name,
-                         topology.count(DeviceKind::gpu, host));
+                         exchange::machine_devices(topology, host, DeviceKind::gpu).size());
       continue;
     }
     std::string nodes;
@@ -79,12 +89,12 @@ std::string topology_dot(const Topology& topology, bool is_collapsed) {
     for (std::size_t s = 1; s < trees.size(); ++s) {
       const auto path = topology.path_in_host(trees[0].device, trees[s].device);
       if (path && path->links.size() == 1)
-        edges.push_back(edge(topology.device(trees[0].device).name, topology.device(trees[s].device).name,
+        edges.push_back(edge(topology.hardware_name(trees[0].device), topology.hardware_name(trees[s].device),
                              path->bottleneck, to_string(path->bottleneck)));
     }
     for (const auto nvswitch : topology.devices(DeviceKind::nvswitch, host)) add_node(topology, nvswitch, nodes);
     for (const auto& pair : exchange::nvlinks(topology, host))
-      edges.push_back(edge(topology.device(pair.a).name, topology.device(pair.b).name, pair.bandwidth,
+      edges.push_back(edge(topology.hardware_name(pair.a), topology.hardware_name(pair.b), pair.bandwidth,
                            fmt::format("NV{}", pair.links)));
     out += fmt::format("  subgraph \"cluster_{}\" {{\n    label=\"{}\";\n{}  }}\n", name, name, nodes);
   }
@@ -96,8 +106,8 @@ std::string topology_dot(const Topology& topology, bool is_collapsed) {
   std::map<std::pair<std::string, std::string>, std::pair<int, Bandwidth>> cables;
   for (const auto& cable : exchange::network_cables(topology)) {
     const auto end = [&](DeviceId id) {
-      return is_collapsed && topology.kind(id) == DeviceKind::hca ? topology.host_name(topology.host_of(id))
-                                                                  : topology.device(id).name;
+      return is_collapsed && topology.kind(id) == DeviceKind::hca ? topology.machine_name(topology.host_of(id))
+                                                                  : topology.hardware_name(id);
     };
     auto& known = cables[{end(cable.from), end(cable.to)}];
     ++known.first;

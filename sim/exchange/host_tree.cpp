@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "fabricast/virtualization.hpp"
+
 namespace fabricast::exchange {
 
 namespace {
@@ -82,12 +84,23 @@ std::vector<NvlinkPair> nvlinks(const Topology& topology, int host) {
   return pairs;
 }
 
+std::vector<DeviceId> machine_devices(const Topology& topology, int host, DeviceKind kind) {
+  if (topology.virtualization(host).vm_name.empty()) return topology.devices(kind, host);
+  std::vector<DeviceId> out;
+  for (const auto& device : topology.host_spec(host).devices) {
+    if (device.kind != kind) continue;
+    if (const auto id = topology.find_device(topology.host_name(host) + "." + device.name)) out.push_back(*id);
+  }
+  return out;
+}
+
 std::vector<GroupView> groups(const Topology& topology) {
   std::vector<GroupView> views;
   int first = 0;
   for (const auto& group : topology.spec().hosts) {
-    views.push_back({first, group.count});
-    first += group.count;
+    const int each = num_systems(group) / group.count;
+    views.push_back({first, group.count, first + num_systems(group) - each});
+    first += num_systems(group);
   }
   return views;
 }

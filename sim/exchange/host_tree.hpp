@@ -29,10 +29,14 @@ struct NvlinkPair {
 };
 std::vector<NvlinkPair> nvlinks(const Topology& topology, int host);
 
+/// Devices of the machine a host is or is a VM of, whoever holds them.
+std::vector<DeviceId> machine_devices(const Topology& topology, int host, DeviceKind kind);
+
 /// First host of each group and how many there are.
 struct GroupView {
   int first_host = 0;
-  int count = 1;
+  int count = 1;      ///< machines
+  int last_host = 0;  ///< first VM of the last machine
 };
 std::vector<GroupView> groups(const Topology& topology);
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "exchange/host_tree.hpp"
 #include "fabricast/exchange.hpp"
+#include "fabricast/vm_operations.hpp"
 
 namespace fabricast {
 
@@ -58,8 +60,8 @@ std::string nvlink_lines(const Topology& topology, int host) {
 }
 
 std::string distance_table(const Topology& topology, int host) {
-  const auto gpus = topology.devices(DeviceKind::gpu, host);
-  const auto hcas = topology.devices(DeviceKind::hca, host);
+  const auto gpus = exchange::machine_devices(topology, host, DeviceKind::gpu);
+  const auto hcas = exchange::machine_devices(topology, host, DeviceKind::hca);
   if (gpus.empty() || hcas.empty()) return "";
   std::string out = fmt::format("  {:<8}", "");
   for (const auto hca : hcas) out += fmt::format("{:>7}", short_name(topology, hca));
@@ -70,6 +72,33 @@ std::string distance_table(const Topology& topology, int host) {
     out += "\n";
   }
   return "  distance GPU to HCA\n" + out;
+}
+
+/// The VMs of a machine with what each holds, and what none holds.
+std::string vm_lines(const Topology& topology, int first, int count) {
+  const auto& guest = topology.virtualization(first);
+  if (guest.vm_name.empty()) return "";
+  const auto release = guest.hypervisor == Hypervisor::esxi ? " " + to_string(guest.version) : std::string();
+  const int vms = guest.vms_on_host;
+  std::string out = fmt::format("  {} VM{}{} on {}{}\n", vms, vms == 1 ? "" : "s", count > 1 ? " on each host" : "",
+                                to_string(guest.hypervisor), release);
+  std::set<std::string> held;
+  std::size_t widest = 0;
+  for (int vm = 0; vm < vms; ++vm) widest = std::max(widest, topology.virtualization(first + vm).vm_name.size());
+  for (int vm = 0; vm < vms; ++vm) {
+    const auto& one = topology.virtualization(first + vm);
+    std::string size;
+    if (one.vcpus) size += fmt::format("{} vCPUs, ", *one.vcpus);
+    if (one.memory) size += fmt::format("{}, ", to_string(*one.memory));
+    out += fmt::format("    {:<{}}  {}{}\n", one.vm_name, widest, size, held_devices(one));
+    for (const auto& device : one.devices) held.insert(device.device);
+  }
+  std::string idle;
+  for (const auto& device : topology.host_spec(first).devices) {
+    const bool can_be_held = device.kind == DeviceKind::gpu || device.kind == DeviceKind::hca;
+    if (can_be_held && held.count(device.name) == 0) idle += (idle.empty() ? "" : ", ") + device.name;
+  }
+  return idle.empty() ? out : out + fmt::format("    held by no VM: {}\n", idle);
 }
 
 std::string fabric_text(const Topology& topology) {
@@ -97,8 +126,8 @@ std::string fabric_text(const Topology& topology) {
   if (hcas.size() > 1) {
     const auto path = topology.path_between_hcas(hcas.front(), hcas.back());
     if (path)
-      out += fmt::format("  {} to {}: {} switch hops, {}, narrowest {}\n", topology.device(hcas.front()).name,
-                         topology.device(hcas.back()).name, path->network_switch_hops, to_string(path->latency),
+      out += fmt::format("  {} to {}: {} switch hops, {}, narrowest {}\n", topology.hardware_name(hcas.front()),
+                         topology.hardware_name(hcas.back()), path->network_switch_hops, to_string(path->latency),
                          to_string(path->bottleneck));
   }
   return out;
@@ -107,36 +136,44 @@ std::string fabric_text(const Topology& topology) {
 }  // namespace
 
 std::string topology_text(const Topology& topology) {
-  std::string out = fmt::format("topology {}: {} host{}, {} GPUs, {} HCAs\n", topology.name(), topology.num_hosts(),
-                                topology.num_hosts() == 1 ? "" : "s", topology.devices(DeviceKind::gpu).size(),
-                                topology.devices(DeviceKind::hca).size());
+  std::size_t machines = 0;
+  std::size_t gpus = 0;
+  std::size_t hcas = 0;
+  for (const auto& group : exchange::groups(topology)) {
+    const auto count = static_cast<std::size_t>(group.count);
+    machines += count;
+    gpus += count * exchange::machine_devices(topology, group.first_host, DeviceKind::gpu).size();
+    hcas += count * exchange::machine_devices(topology, group.first_host, DeviceKind::hca).size();
+  }
+  std::string out = fmt::format("topology {}: {} host{}, {} GPUs, {} HCAs\n", topology.name(), machines,
+                                machines == 1 ? "" : "s", gpus, hcas);
   for (const auto& group : exchange::groups(topology)) {
     const int host = group.first_host;
     const auto& spec = topology.host_spec(host);
     const auto what = spec.type.empty() ? std::string("written out") : spec.type;
     if (group.count == 1) {
-      out += fmt::format("{}: {}, {} x {}\n", topology.host_name(host), what, spec.num_sockets, spec.processor);
+      out += fmt::format("{}: {}, {} x {}\n", topology.machine_name(host), what, spec.num_sockets, spec.processor);
     } else {
-      out +=
-          fmt::format("{} .. {}: {} hosts, {}, {} x {}\n", topology.host_name(host),
-                      topology.host_name(host + group.count - 1), group.count, what, spec.num_sockets, spec.processor);
+      out += fmt::format("{} .. {}: {} hosts, {}, {} x {}\n", topology.machine_name(host),
+                         topology.machine_name(group.last_host), group.count, what, spec.num_sockets, spec.processor);
     }
     const auto trees = exchange::host_trees(topology, host);
     for (const auto& tree : trees) {
-      const auto memory = topology.local_memory(tree.device);
-      const auto path = topology.path_in_host(memory, tree.device);
+      const auto socket = topology.device(tree.device).socket;
+      const auto memory = topology.find_device(fmt::format("{}.memory{}", topology.host_name(host), socket));
+      const auto path = memory ? topology.path_in_host(*memory, tree.device) : std::nullopt;
       out += fmt::format("  {}  (memory {})\n", short_name(topology, tree.device),
                          path ? to_string(path->bottleneck) : "");
       for (std::size_t i = 0; i < tree.children.size(); ++i)
         print_tree(topology, tree.children[i], "  ", i + 1 == tree.children.size(), out);
     }
     if (trees.size() > 1) {
-      const auto path = topology.path_in_host(topology.device_in_host(host, DeviceKind::memory, 0),
-                                              topology.device_in_host(host, DeviceKind::memory, 1));
+      const auto path = topology.path_in_host(trees[0].device, trees[1].device);
       if (path) out += fmt::format("  sockets connected at {}\n", to_string(path->bottleneck));
     }
     out += nvlink_lines(topology, host);
     out += distance_table(topology, host);
+    out += vm_lines(topology, host, group.count);
   }
   return out + fabric_text(topology);
 }

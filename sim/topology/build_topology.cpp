@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "fabricast/virtualization.hpp"
 #include "topology/fabric.hpp"
 #include "topology/topology_impl.hpp"
 
@@ -15,6 +16,11 @@ namespace {
 constexpr double k_seconds_per_metre = 5.05e-9;
 constexpr int k_max_hosts = 1'000'000;
 constexpr std::int64_t k_max_parts = 1'000'000'000;  // devices, and links, of all hosts: they are numbered by 32 bits
+
+/// An adapter with a port: not one that ends in the switch of a hypervisor.
+bool is_cabled_adapter(const Device& device) {
+  return device.kind == DeviceKind::hca && device.type != topology::k_virtual_switch;
+}
 
 class Builder {
  public:
@@ -45,36 +51,52 @@ class Builder {
       values_.error(group.location, fmt::format("a host group is called '{}'", group.name),
                     "use a name without dots, like node");
     }
-    const int shape = static_cast<int>(impl_.shapes.size());
-    impl_.shapes.push_back(topology::build_shape(group.host, group.location, values_));
-    const auto& made = impl_.shapes.back();
-    if (group.count < 1 || group.count > k_max_hosts - static_cast<int>(impl_.hosts.size()) ||
-        impl_.num_host_devices + group.count * static_cast<std::int64_t>(made.devices.size()) > k_max_parts ||
+    auto made = topology::build_shape(group.host, group.location, values_);
+    const auto& vms = made.spec.virtualization->vms;
+    const auto systems = num_systems(group);
+    if (group.count < 1 || systems > k_max_hosts - static_cast<int>(impl_.hosts.size()) ||
+        impl_.num_host_devices + systems * static_cast<std::int64_t>(made.devices.size()) > k_max_parts ||
         impl_.num_host_links + group.count * static_cast<std::int64_t>(made.links.size()) > k_max_parts) {
-      values_.error(group.location, fmt::format("{} hosts in group '{}'", group.count, group.name),
+      values_.error(group.location, fmt::format("{} hosts in group '{}'", systems, group.name),
                     fmt::format("a topology has 1 to {} hosts, at most {} devices and as many links in them",
                                 k_max_hosts, k_max_parts));
       return;
     }
+    const int shape = static_cast<int>(impl_.shapes.size());
+    for (const auto& vm : vms) impl_.shapes.push_back(topology::vm_shape(made, vm));
+    if (vms.empty()) impl_.shapes.push_back(std::move(made));
     bool is_name_free = true;
     for (int i = 0; i < group.count; ++i) {
       const auto name = group.count == 1 ? group.name : fmt::format("{}{}", group.name, i);
-      if (!impl_.host_by_name.try_emplace(name, static_cast<int>(impl_.hosts.size())).second && is_name_free) {
-        values_.error(group.location, fmt::format("two hosts are called '{}'", name),
-                      "give every host group its own name");
-        is_name_free = false;
-      }
-      impl_.hosts.push_back({name, shape, impl_.num_host_devices, impl_.num_host_links});
-      impl_.num_host_devices += static_cast<int>(made.devices.size());
-      impl_.num_host_links += static_cast<int>(made.links.size());
+      is_name_free = place_machine(group, name, shape, is_name_free);
     }
   }
 
+  /// One host, or the VMs on it: each with the numbers of devices of its own, all with the same links.
+  bool place_machine(const HostGroupSpec& group, const std::string& name, int shape, bool is_name_free) {
+    const auto& first = impl_.shapes[static_cast<std::size_t>(shape)];
+    const int machine = static_cast<int>(impl_.machines.size());
+    impl_.machines.push_back({name, static_cast<int>(impl_.hosts.size())});
+    for (int vm = 0; vm < num_systems(group) / group.count; ++vm) {
+      const auto& settings = *impl_.shapes[static_cast<std::size_t>(shape + vm)].spec.virtualization;
+      const auto full = settings.vm_name.empty() ? name : fmt::format("{}/{}", name, settings.vm_name);
+      if (!impl_.host_by_name.try_emplace(full, static_cast<int>(impl_.hosts.size())).second && is_name_free) {
+        values_.error(group.location, fmt::format("two hosts are called '{}'", full),
+                      "give every host group its own name");
+        is_name_free = false;
+      }
+      impl_.hosts.push_back({full, shape + vm, impl_.num_host_devices, impl_.num_host_links, machine});
+      impl_.num_host_devices += static_cast<int>(first.devices.size());
+    }
+    impl_.num_host_links += static_cast<int>(first.links.size());
+    return is_name_free;
+  }
+
   void check_that_hosts_are_alone() {
-    if (impl_.hosts.size() < 2) return;
+    if (impl_.machines.size() < 2) return;
     const auto& fabric = impl_.spec.fabric;
     values_.error(fabric.location.line > 0 ? fabric.location : impl_.spec.hosts.front().location,
-                  fmt::format("{} hosts and no fabric between them", impl_.hosts.size()),
+                  fmt::format("{} hosts and no fabric between them", impl_.machines.size()),
                   "add `fabric:` with single_switch, leaf_spine, fat_tree, rail_optimized, dragonfly, torus or list");
   }
 
@@ -105,15 +127,18 @@ class Builder {
 
   std::vector<topology::HcaPort> number_hcas() {
     std::vector<topology::HcaPort> ports;
-    for (std::size_t h = 0; h < impl_.hosts.size(); ++h) {
-      const auto& shape = impl_.shape_of(static_cast<int>(h));
-      for (const int d : shape.by_kind[static_cast<std::size_t>(DeviceKind::hca)]) {
-        const auto& device = shape.devices[static_cast<std::size_t>(d)];
-        const DeviceId id{impl_.hosts[h].first_device + d};
-        impl_.node_of_hca[id.value] = static_cast<int>(impl_.hcas.size());
-        impl_.hcas.push_back(id);
-        ports.push_back(
-            {fmt::format("{}.{}", impl_.hosts[h].name, device.name), device.type, static_cast<int>(h), device.ordinal});
+    for (std::size_t m = 0; m < impl_.machines.size(); ++m) {
+      const auto& machine = impl_.machines[m];
+      int ordinal = 0;
+      for (const auto& device : impl_.shape_of(machine.first_host).devices) {
+        if (!is_cabled_adapter(device)) continue;
+        const int node = static_cast<int>(impl_.hcas.size());
+        for (int h = machine.first_host;
+             h < static_cast<int>(impl_.hosts.size()) && impl_.first_of(h) == machine.first_host; ++h)
+          impl_.node_of_hca[impl_.hosts[static_cast<std::size_t>(h)].first_device + device.id.value] = node;
+        impl_.hcas.push_back(
+            {impl_.hosts[static_cast<std::size_t>(machine.first_host)].first_device + device.id.value});
+        ports.push_back({fmt::format("{}.{}", machine.name, device.name), device.type, static_cast<int>(m), ordinal++});
       }
     }
     return ports;
@@ -131,9 +156,8 @@ class Builder {
 
   [[nodiscard]] std::int64_t num_hcas() const {
     std::int64_t total = 0;
-    for (std::size_t h = 0; h < impl_.hosts.size(); ++h)
-      total += static_cast<std::int64_t>(
-          impl_.shape_of(static_cast<int>(h)).by_kind[static_cast<std::size_t>(DeviceKind::hca)].size());
+    for (const auto& machine : impl_.machines)
+      total += std::ranges::count_if(impl_.shape_of(machine.first_host).devices, is_cabled_adapter);
     return total;
   }
 

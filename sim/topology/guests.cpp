@@ -19,6 +19,39 @@ int owner(int ordinal, int count, int vms) { return count >= vms ? ordinal * vms
 
 const Virtualization& Topology::virtualization(int host) const { return *impl_->shape_of(host).spec.virtualization; }
 
+int num_systems(const HostGroupSpec& group) {
+  const auto& guest = group.host.virtualization;
+  return group.count * (guest && !guest->vms.empty() ? static_cast<int>(guest->vms.size()) : 1);
+}
+
+std::optional<int> host_called(const Topology& topology, std::string_view name) {
+  if (name.find('.') != std::string_view::npos) return std::nullopt;
+  for (int host = 0; host < topology.num_hosts(); ++host)
+    if (topology.host_name(host) == name) return host;
+  return std::nullopt;
+}
+
+int Topology::machine_of(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].machine; }
+
+const std::string& Topology::machine_name(int host) const {
+  return impl_->machines[static_cast<std::size_t>(machine_of(host))].name;
+}
+
+DeviceId Topology::hardware(DeviceId id) const {
+  if (id.value < 0 || id.value >= impl_->num_host_devices) return id;
+  const int host = impl_->host_of_device(id.value);
+  const int first = impl_->first_of(host);
+  return {id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device +
+          impl_->hosts[static_cast<std::size_t>(first)].first_device};
+}
+
+std::string Topology::hardware_name(DeviceId id) const {
+  if (id.value >= impl_->num_host_devices) return device(id).name;
+  const int host = impl_->host_of_device(id.value);
+  const auto index = static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device);
+  return machine_name(host) + "." + impl_->shape_of(host).devices[index].name;
+}
+
 int Topology::guest_of(DeviceId id) const {
   const int host = host_of(id);
   const int vms = virtualization(host).vms_per_host;
@@ -56,13 +89,16 @@ Distance Topology::distance(DeviceId a, DeviceId b, bool with_nvlink) const {
   return path->root_complexes.size() == 1 ? Distance::phb : Distance::node;
 }
 
-/// A VM that is not aligned with its devices has its memory on the next socket.
+/// A VM that is not aligned with its devices has its memory on the next socket; one that was given NUMA nodes, on
+/// these.
 DeviceId Topology::local_memory(DeviceId id) const {
   const auto one = device(id);
   const auto& guest = virtualization(one.host);
   int socket = std::max(0, one.socket);
-  if (guest.is_virtual() && !guest.is_numa_aligned) socket = (socket + 1) % count(DeviceKind::memory, one.host);
-  return device_in_host(one.host, DeviceKind::memory, socket);
+  if (guest.is_virtual() && !guest.is_numa_aligned) socket = (socket + 1) % host_spec(one.host).num_sockets;
+  const auto memories = devices(DeviceKind::memory, one.host);
+  const auto at = std::ranges::find(memories, socket, [this](DeviceId memory) { return device(memory).socket; });
+  return at == memories.end() ? memories.front() : *at;
 }
 
 std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
@@ -71,6 +107,13 @@ std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
   if (virtualization(host_of(device)).vms_per_host > 1) {
     const int guest = guest_of(device);
     std::erase_if(hcas, [&](DeviceId hca) { return !may_use_hca(guest, hca); });
+  }
+  if (const auto& vm = virtualization(host_of(device)); !vm.vm_name.empty()) {
+    // A software adapter beside one with RDMA is for management.
+    const auto is_software = [&](DeviceId hca) {
+      return is_tcp_only(vm.nic_mode(this->device(hca).name.substr(host_name(host_of(hca)).size() + 1)));
+    };
+    if (!std::ranges::all_of(hcas, is_software)) std::erase_if(hcas, is_software);
   }
   std::vector<std::pair<Distance, DeviceId>> ranked;
   for (const auto hca : hcas) ranked.emplace_back(distance(device, hca), hca);

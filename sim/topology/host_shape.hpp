@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -12,6 +13,9 @@
 #include "topology/device_values.hpp"
 
 namespace fabricast::topology {
+
+/// Catalogue name of an adapter without a port: VMs of one host meet in the hypervisor's switch.
+inline constexpr const char* k_virtual_switch = "virtual-switch";
 
 /// Numbers in DeviceId and LinkId are relative to the shape.
 struct HostShape {
@@ -40,6 +44,9 @@ struct HostShape {
 
 /// Builds the shape; faults are reported at the device that causes them, or at `where`.
 HostShape build_shape(const HostSpec& spec, const SourceLocation& where, DeviceValues& values);
+
+/// The machine as one of its VMs has it: the same numbers, the kinds list only what the VM holds.
+HostShape vm_shape(const HostShape& machine, std::shared_ptr<const Virtualization> vm);
 
 /// Adds the NVLinks of the shape's spec. `made`: device names to numbers, below 0 for devices at fault.
 void connect_nvlinks(HostShape& shape, const std::map<std::string, int>& made, const SourceLocation& where,

@@ -82,7 +82,7 @@ std::string Topology::link_name(LinkId id) const {
   std::string what(to_string(one.kind));
   if (one.kind == LinkKind::pcie) what = fmt::format("PCIe {} x{}", one.generation, one.lanes);
   if (one.kind == LinkKind::nvlink) what = fmt::format("NVLink x{}", one.lanes);
-  return fmt::format("{} -> {} ({})", device(one.from).name, device(one.to).name, what);
+  return fmt::format("{} -> {} ({})", hardware_name(one.from), hardware_name(one.to), what);
 }
 
 LinkId Topology::reverse(LinkId id) const {
@@ -209,6 +209,7 @@ std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flo
 }
 
 bool Topology::is_cabled(DeviceId hca) const {
+  if (device(hca).type == topology::k_virtual_switch) return true;
   const auto node = impl_->node_of_hca.find(hca.value);
   return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
 }

@@ -23,10 +23,17 @@ struct Topology::Impl {
     int shape = 0;
     int first_device = 0;
     int first_link = 0;
+    int machine = 0;
+  };
+  /// A box with its VMs, which follow each other in `hosts` and share the links of the first.
+  struct Machine {
+    std::string name;
+    int first_host = 0;
   };
   TopologySpec spec;
   std::vector<HostShape> shapes;
   std::vector<Host> hosts;
+  std::vector<Machine> machines;
   int num_host_devices = 0;
   int num_host_links = 0;
   std::vector<Device> switches;
@@ -45,7 +52,11 @@ struct Topology::Impl {
   [[nodiscard]] int host_of_link(int link) const {
     const auto it =
         std::upper_bound(hosts.begin(), hosts.end(), link, [](int l, const Host& host) { return l < host.first_link; });
-    return static_cast<int>(it - hosts.begin()) - 1;
+    return first_of(static_cast<int>(it - hosts.begin()) - 1);
+  }
+  /// The first host of the same machine.
+  [[nodiscard]] int first_of(int host) const {
+    return machines[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].machine)].first_host;
   }
   [[nodiscard]] const HostShape& shape_of(int host) const {
     return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)];

@@ -74,6 +74,8 @@ Gate nvlink_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu, in
   if (!guest.is_virtual() || gpu == GpuMode::passthrough || gpu == GpuMode::bare_metal) return {};
   if (gpu == GpuMode::mig) return closed("MIG instances have no peer access");
   if (gpu == GpuMode::vgpu && !is_whole_gpu) return closed("vGPUs have peer access only with the whole framebuffer");
+  if (gpu == GpuMode::vgpu && guest.guest_system == GuestSystem::windows)
+    return closed("peer access of vGPUs needs a Linux guest");
   if (gpu == GpuMode::vgpu && guest.has_unified_memory && compute_capability < k_hopper)
     return closed("peer access over NVLink is off while unified memory of the vGPU is on");
   return {};
@@ -88,8 +90,8 @@ Gate multicast_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu)
   if (gpu == GpuMode::vgpu && !guest.has_unified_memory)
     return closed("NVLink multicast of vGPUs needs unified memory (virtualization.unified_memory: on)");
   if (gpu != GpuMode::passthrough) return {};
-  if (guest.vms_per_host > 1)
-    return closed(fmt::format("{} VMs of one host share its NVSwitches", guest.vms_per_host), true);
+  if (guest.neighbours() > 1)
+    return closed(fmt::format("{} VMs of one host share its NVSwitches", guest.neighbours()), true);
   if (guest.nvswitches == NvswitchMode::shared)
     return closed("the VM does not hold the NVSwitches (virtualization.nvswitches: shared)", true);
   return {};
@@ -98,6 +100,7 @@ Gate multicast_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu)
 Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool is_whole_gpu, int compute_capability) {
   if (!guest.is_virtual()) return {};
   if (gpu == GpuMode::remote) return closed("the GPU is in another host");
+  if (guest.guest_system == GuestSystem::windows) return closed("GPUDirect RDMA needs a Linux guest");
   if (is_tcp_only(nic)) return closed(fmt::format("{} carries TCP only", to_string(nic)));
   if (nic == NicMode::pvrdma) return closed("PVRDMA registers host memory only");
   if (gpu == GpuMode::vgpu && !is_whole_gpu)

@@ -116,6 +116,8 @@ std::string_view to_string(NvswitchMode mode) { return mode == NvswitchMode::sha
 
 std::string_view to_string(LatencySensitivity level) { return level == LatencySensitivity::high ? "high" : "normal"; }
 
+std::string_view to_string(GuestSystem system) { return system == GuestSystem::windows ? "windows" : "linux"; }
+
 std::optional<ReleaseNumber> release_from(std::string_view text) {
   std::string plain;
   for (const char c : text) {

@@ -67,6 +67,27 @@ NicMode Virtualization::nic_mode(const std::string& device) const {
   return it == nic_by_name.end() ? nic : it->second;
 }
 
+const VmDevice* Virtualization::held(const std::string& device) const {
+  for (const auto& one : devices)
+    if (one.device == device) return &one;
+  return nullptr;
+}
+
+const std::string& Virtualization::profile_of(const std::string& device) const {
+  const auto* own = held(device);
+  return own == nullptr ? profile : own->profile;
+}
+
+std::optional<Bandwidth> Virtualization::rate_limit_of(const std::string& device) const {
+  const auto* own = held(device);
+  return own == nullptr ? rate_limit : own->rate_limit;
+}
+
+int Virtualization::busy_neighbours_of(const std::string& device) const {
+  const auto it = busy_by_name.find(device);
+  return busy_neighbours + (it == busy_by_name.end() ? 0 : it->second);
+}
+
 bool Virtualization::redirects_peers() const {
   if (!is_virtual()) return acs == AcsMode::redirect;
   return acs == AcsMode::redirect || (acs == AcsMode::direct_translated && !has_ats);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
@@ -15,7 +16,9 @@ namespace fabricast {
 Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
 /// What the hosts' virtualization cannot do (errors: `run` refuses them too) and what costs performance (warnings).
 /// Each says why, the fix, and the source of the rule.
-Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters);
+/// `types` say which protocol adapters and switches speak; without them rules on protocols are left out.
+Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters,
+                                 const std::vector<DeviceType>& types = {});
 /// Which features remain for the VMs of each host group: migration, snapshot, sharing, peer access, GPUDirect RDMA.
 /// Empty without virtual hosts.
 std::string virtual_features(const Topology& topology, const ParameterSet& parameters);

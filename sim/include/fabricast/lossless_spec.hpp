@@ -46,27 +46,32 @@ struct LosslessSpec {
   std::string preset;                       ///< catalogue name of an ASIC; empty = the switch type's own
   std::optional<FlowControl> flow_control;  ///< unset = credits for InfiniBand switches, else pfc
   std::string trust = "dscp";               ///< dscp (layer 3) or pcp (VLAN tag): what maps a packet to its priority
-  std::vector<int> pfc;                     ///< lossless priorities; empty = {3}, the RoCE guides' choice
-  std::optional<Bytes> headroom;            ///< per port and lossless priority; 0 = auto, the vendor's formula
-  std::optional<Bytes> xoff;                ///< static threshold on a port and priority instead of alpha
-  std::optional<Bytes> xon;                 ///< resume below it (static); dynamic thresholds use resume_offset
-  std::optional<Bytes> resume_offset;       ///< resume when so far below the dynamic threshold
-  std::optional<double> alpha;              ///< dynamic threshold = alpha x free shared memory
-  std::optional<Bytes> reserved;            ///< per port and priority, before shared memory is used
-  std::optional<Bytes> shared_buffer;       ///< lossless pool; instead of pool_share
-  std::optional<double> pool_share;         ///< share of the packet memory in the lossless pool, (0, 1]
-  std::optional<Bytes> cell;                ///< memory is given out in cells of this size
-  std::optional<Bytes> port_mtu;            ///< largest frame of any class on a port
-  std::optional<Bytes> lossless_mtu;        ///< largest frame of the lossless class in the vendor's formula
-  std::optional<Duration> pause_time;       ///< how long one PAUSE frame stops the peer
-  std::map<int, double> weights;            ///< share of each priority; 0 = strict, before all weighted ones
-  std::optional<bool> ecn;                  ///< marking on or off
-  std::optional<Bytes> ecn_min, ecn_max;    ///< marking starts, and reaches ecn_probability
-  std::optional<double> ecn_probability;    ///< at ecn_max, (0, 1]; above it every packet is marked
-  int cnp_priority = 6;                     ///< of congestion notification packets
-  std::optional<int> virtual_lanes;         ///< InfiniBand, 1 to 15 data lanes; default 1
-  std::optional<Bytes> vl_buffer;           ///< input buffer of one virtual lane of one port
-  std::optional<Duration> credit_update;    ///< least time between two credit updates of a lane
+  std::map<int, int> dscp_priorities;       ///< by trust dscp; others: the upper three bits of the DSCP
+  std::optional<int> dscp;                  ///< of the adapters' RDMA packets
+  std::optional<int> pcp;                   ///< of their VLAN tag
+  std::optional<int> vlan;                  ///< 0 = untagged: there is no PCP
+  std::map<std::string, std::vector<int>> port_pfc;  ///< switches and host.hca whose lossless priorities differ
+  std::vector<int> pfc;                              ///< lossless priorities; empty = {3}, the RoCE guides' choice
+  std::optional<Bytes> headroom;                     ///< per port and lossless priority; 0 = auto, the vendor's formula
+  std::optional<Bytes> xoff;                         ///< static threshold on a port and priority instead of alpha
+  std::optional<Bytes> xon;                          ///< resume below it (static); dynamic thresholds use resume_offset
+  std::optional<Bytes> resume_offset;                ///< resume when so far below the dynamic threshold
+  std::optional<double> alpha;                       ///< dynamic threshold = alpha x free shared memory
+  std::optional<Bytes> reserved;                     ///< per port and priority, before shared memory is used
+  std::optional<Bytes> shared_buffer;                ///< lossless pool; instead of pool_share
+  std::optional<double> pool_share;                  ///< share of the packet memory in the lossless pool, (0, 1]
+  std::optional<Bytes> cell;                         ///< memory is given out in cells of this size
+  std::optional<Bytes> port_mtu;                     ///< largest frame of any class on a port
+  std::optional<Bytes> lossless_mtu;                 ///< largest frame of the lossless class in the vendor's formula
+  std::optional<Duration> pause_time;                ///< how long one PAUSE frame stops the peer
+  std::map<int, double> weights;                     ///< share of each priority; 0 = strict, before all weighted ones
+  std::optional<bool> ecn;                           ///< marking on or off
+  std::optional<Bytes> ecn_min, ecn_max;             ///< marking starts, and reaches ecn_probability
+  std::optional<double> ecn_probability;             ///< at ecn_max, (0, 1]; above it every packet is marked
+  int cnp_priority = 6;                              ///< of congestion notification packets
+  std::optional<int> virtual_lanes;                  ///< InfiniBand, 1 to 15 data lanes; default 1
+  std::optional<Bytes> vl_buffer;                    ///< input buffer of one virtual lane of one port
+  std::optional<Duration> credit_update;             ///< least time between two credit updates of a lane
   DcqcnSpec dcqcn;
   SourceLocation location;
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written

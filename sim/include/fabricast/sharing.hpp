@@ -59,7 +59,9 @@ struct MigrationSettings {
   Bytes memory;            ///< of the VM
   Bandwidth link{1.25e9};  ///< migration network
   bool has_pvrdma = false;
-  Bytes registered;  ///< memory registered for RDMA through the PVRDMA adapter
+  Bytes registered;      ///< memory registered for RDMA through the PVRDMA adapter
+  std::string vm, to;    ///< host/vm that moves, and the machine it moves to; empty: no VM of the topology
+  Bandwidth dirty_rate;  ///< at which the VM writes memory while it is copied
   SourceLocation location;
 };
 

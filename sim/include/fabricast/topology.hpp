@@ -82,6 +82,10 @@ struct HostGroupSpec {
   SourceLocation location;
 };
 
+/// Hosts that the group makes: one for each of its VMs where these were described one by one, else one for each
+/// machine.
+int num_systems(const HostGroupSpec& group);
+
 /// A switch or cable written by hand, for irregular fabrics and irregular parts of generated ones.
 struct SwitchSpec {
   std::string name;
@@ -210,7 +214,15 @@ class Topology {
 
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const TopologySpec& spec() const;
+  /// Systems that run something: machines on bare metal or with VMs that share all devices, else their VMs.
   [[nodiscard]] int num_hosts() const;
+  /// The machine a host is, or is a VM of, numbered from 0.
+  [[nodiscard]] int machine_of(int host) const;
+  [[nodiscard]] const std::string& machine_name(int host) const;
+  /// The device that stands for the hardware behind a VM's: VMs that hold the same have the same. Else `id` itself.
+  [[nodiscard]] DeviceId hardware(DeviceId id) const;
+  /// `machine.device`: the device as the hardware has it.
+  [[nodiscard]] std::string hardware_name(DeviceId id) const;
   [[nodiscard]] int num_devices() const;
   [[nodiscard]] int num_links() const;
   /// Network links are numbered from here to num_links().
@@ -284,6 +296,9 @@ class Topology {
 /// description (dangling names, no path to any switch, switch ports exceeded) come back as diagnostics.
 Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& parameters,
                                 const std::vector<DeviceType>& device_types);
+
+/// The host or VM of that name (`node3`, `node3/train`); names of devices have a dot.
+std::optional<int> host_called(const Topology& topology, std::string_view name);
 
 /// Concatenates two paths; the second starts where the first ends.
 Path join(const Path& first, const Path& second);

@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,23 @@ struct ReleaseNumber {
 std::optional<ReleaseNumber> release_from(std::string_view text);
 std::string to_string(const ReleaseNumber& release);
 
+enum class GuestSystem { linux_, windows };
+std::string_view to_string(GuestSystem system);
+
+/// A device as one VM holds it: `gpu0: {vgpu: a100-10c}`.
+struct VmDevice {
+  std::string device;          ///< name in the host, e.g. hca1
+  std::optional<GpuMode> gpu;  ///< one of gpu and nic is set
+  std::optional<NicMode> nic;
+  std::string profile;                  ///< vGPU or MIG profile
+  int functions = 1;                    ///< sr-iov: virtual functions of the adapter
+  std::optional<Bandwidth> rate_limit;  ///< of all its functions together, or of the virtual adapter, each way
+  std::string remote;                   ///< host.gpu whose calls go over the network
+  double share = 1;                     ///< of the remote GPU
+  std::optional<Bytes> memory;          ///< limit of the remote GPU's memory
+  SourceLocation location;
+};
+
 struct Virtualization {
   VirtualMode mode = VirtualMode::bare_metal;
   Hypervisor hypervisor = Hypervisor::none;
@@ -99,13 +117,44 @@ struct Virtualization {
   bool has_unified_memory = false;            ///< enable_uvm of the vGPU
   double gpu_share = 1;                       ///< remote GPU: part of the GPU asked for
   std::optional<Bytes> gpu_memory;            ///< remote GPU: memory limit
-  std::vector<std::string> needs;             ///< features the user requires: migration, ha, drs, snapshot, sharing
+  std::vector<std::string> needs;             ///< features the user requires: migration, ha, drs, snapshot, ...
+
+  // Of one VM that was described by itself (`vms:`).
+  std::string vm_name;            ///< empty for VMs dealt out by `vms_per_host`
+  std::vector<VmDevice> devices;  ///< all it holds
+  std::vector<int> numa_nodes;    ///< sockets its memory and vCPUs are on; empty: those of its devices
+  int hardware_version = 0;       ///< 0: the newest of the release
+  GuestSystem guest_system = GuestSystem::linux_;
+  std::string port_group;
+  int vlan = 0;
+  std::optional<int> priority;  ///< PCP of its frames; empty: untagged
+  double cpu_shares = 1000;     ///< of each vCPU, when cores are short
+  double cpu_load = 1;          ///< part of the time each vCPU has work while the workload runs
+  bool has_own_work = true;     ///< its vGPUs compute all the time; off: idle beside the others
+  bool has_dynamic_directpath = false;
+  std::optional<Bytes> host_memory;  ///< of the machine; VMs that reserve more do not power on
+  bool queues_for_remote = false;    ///< clients of a remote GPU that ask for more than all of it wait; else refused
+  int firmware_functions = 0;        ///< VFs the adapters' firmware offers per port; 0: as many as they can
+  int vms_on_host = 1;               ///< all VMs of its host
+  double vcpus_on_host = 0;          ///< of all VMs of its host
+  std::map<std::string, int> busy_by_name;  ///< vGPUs of other VMs on a GPU of this VM that compute
+
+  /// The VMs of the host, when they were described one by one; each has the settings of its own.
+  std::vector<std::shared_ptr<const Virtualization>> vms;
   SourceLocation location;
   std::map<std::string, SourceLocation> locations;  ///< where each key was written
 
   [[nodiscard]] bool is_virtual() const { return mode != VirtualMode::bare_metal; }
   [[nodiscard]] GpuMode gpu_mode(const std::string& device) const;
   [[nodiscard]] NicMode nic_mode(const std::string& device) const;
+  /// How a VM holds the device; null when it was not said of this one.
+  [[nodiscard]] const VmDevice* held(const std::string& device) const;
+  /// vGPU or MIG profile of a GPU; empty = the whole GPU.
+  [[nodiscard]] const std::string& profile_of(const std::string& device) const;
+  [[nodiscard]] std::optional<Bandwidth> rate_limit_of(const std::string& device) const;
+  [[nodiscard]] int busy_neighbours_of(const std::string& device) const;
+  /// VMs on the host of this one, itself included.
+  [[nodiscard]] int neighbours() const { return vm_name.empty() ? vms_per_host : vms_on_host; }
   /// Peer requests between PCIe devices go up to the root complex although a switch below could join them. On bare
   /// metal only when `acs` says so.
   [[nodiscard]] bool redirects_peers() const;

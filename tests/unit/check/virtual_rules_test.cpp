@@ -3,6 +3,9 @@
 // is not.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "check/vm_setup.hpp"
 #include "fabricast/check.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -136,9 +139,10 @@ TEST_CASE("peer access of passed-through devices begins with ESXi 6.7 and allowP
 }
 
 TEST_CASE("all vGPUs of one GPU share a profile, except where sizes may be mixed") {
-  check_rule("{mode: vgpu, profile: [v100-16c, v100-8c]}", "all vGPUs of a GPU share one profile",
+  check_rule("{mode: vgpu, profile: [v100-16c, v100-8c]}", "2 sizes on one v100-pcie-32",
              "{mode: vgpu, profile: [v100-16c, v100-16c]}");
-  CHECK_FALSE(findings("{mode: vgpu, profile: [a100-20c, a100-10c]}", {"a100-pcie-40", 1, 1}).is_refused);
+  check_rule("{mode: vgpu, profile: [a100-20c, a100-10c]}", "2 sizes on one a100-pcie-40",
+             "{mode: vgpu, version: \"8.0 U3\", profile: [a100-20c, a100-10c]}", {"a100-pcie-40", 1, 1});
   check_rule("{mode: vgpu, scheduler: fixed_share, profile: [a100-20c, a100-10c]}",
              "do not work with the fixed share scheduler", "{mode: vgpu, scheduler: fixed_share, profile: a100-20c}",
              {"a100-pcie-40", 1, 1});
@@ -154,7 +158,7 @@ TEST_CASE("profiles exist, and their number and sizes fit one GPU") {
   check_rule("{mode: mig, profile: 3g.20gb, vms_per_host: 3}", "on one a100-pcie-40, it holds 2",
              "{mode: mig, profile: 3g.20gb, vms_per_host: 2}", a100);
   check_rule("{mode: vgpu, profile: [a100-20c, a100-20c, a100-10c]}", "profiles of 50 GB together on GPU a100-pcie-40",
-             "{mode: vgpu, profile: [a100-20c, a100-10c, a100-10c]}", a100);
+             "{mode: vgpu, version: \"8.0 U3\", profile: [a100-20c, a100-10c, a100-10c]}", a100);
 }
 
 TEST_CASE("a vGPU release before 9.0 needs ECC off") {
@@ -172,7 +176,7 @@ TEST_CASE("a required migration, HA, DRS, snapshot or sharing is refused where t
   for (const auto* need : {"migration", "ha", "drs", "snapshot"}) {
     CAPTURE(need);
     check_rule(fmt::format("{{mode: passthrough, needs: [{}]}}", need), "ties the VM to its host",
-               fmt::format("{{mode: vgpu, nic: vmxnet3, needs: [{}]}}", need));
+               fmt::format("{{mode: vgpu, version: \"8.0 U2\", nic: vmxnet3, needs: [{}]}}", need));
   }
   check_rule("{mode: sr-iov, gpu: vgpu, needs: [migration]}", "a virtual function ties the VM to its host",
              "{mode: pvrdma, gpu: vgpu, needs: [migration]}");
@@ -246,10 +250,50 @@ TEST_CASE("the overview says which features remain under each mode, and why othe
   CHECK(overview("bare-metal").empty());
   const auto passthrough = overview("passthrough");
   CHECK(passthrough.find("2 x n, passthrough on esxi 8.0") != std::string::npos);
-  CHECK(passthrough.find("migration, DRS  no  a passed-through GPU ties the VM to its host") != std::string::npos);
+  CHECK(passthrough.find("migration       no   a passed-through GPU ties the VM to its host") != std::string::npos);
   CHECK(passthrough.find("GPUDirect RDMA  yes") != std::string::npos);
   const auto vgpu = overview("{mode: vgpu, nic: vmxnet3, profile: v100-8c}");
-  CHECK(vgpu.find("migration, DRS  yes") != std::string::npos);
+  CHECK(vgpu.find("migration       yes") != std::string::npos);
   CHECK(vgpu.find("GPU sharing     yes") != std::string::npos);
-  CHECK(vgpu.find("GPUDirect RDMA  no  vmxnet3 carries TCP only") != std::string::npos);
+  CHECK(vgpu.find("GPUDirect RDMA  no   vmxnet3 carries TCP only") != std::string::npos);
+}
+
+namespace {
+
+/// Every set of instances of these kinds that fits, up to the order.
+void enumerate(const std::vector<check::MigKind>& kinds, std::size_t from, std::vector<check::MigKind>& chosen,
+               int slots, const ParameterSet& parameters, std::vector<std::vector<check::MigKind>>& out) {
+  out.push_back(chosen);
+  for (std::size_t k = from; k < kinds.size(); ++k) {
+    chosen.push_back(kinds[k]);
+    if (check::can_place(chosen, slots, parameters)) enumerate(kinds, k, chosen, slots, parameters, out);
+    chosen.pop_back();
+  }
+}
+
+/// Sets to which no further instance can be added.
+std::size_t full_sets(const std::vector<check::MigKind>& kinds, int slots, const ParameterSet& parameters) {
+  std::vector<check::MigKind> chosen;
+  std::vector<std::vector<check::MigKind>> all;
+  enumerate(kinds, 0, chosen, slots, parameters, all);
+  return static_cast<std::size_t>(std::ranges::count_if(all, [&](std::vector<check::MigKind> set) {
+    return std::ranges::none_of(kinds, [&](const check::MigKind& more) {
+      set.push_back(more);
+      const bool fits = check::can_place(set, slots, parameters);
+      set.pop_back();
+      return fits;
+    });
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("MIG instances fit a card in 14 full sets, 38 with double-memory instances, an A30 in 4") {
+  const auto shipped = load_shipped_parameters();
+  REQUIRE(shipped);
+  std::vector<check::MigKind> kinds{{1, 1}, {2, 2}, {3, 4}, {4, 4}, {7, 8}};
+  CHECK(full_sets(kinds, 8, *shipped) == 14);
+  kinds.push_back({1, 2});
+  CHECK(full_sets(kinds, 8, *shipped) == 38);
+  CHECK(full_sets({{1, 1}, {2, 2}, {4, 4}}, 4, *shipped) == 4);
 }

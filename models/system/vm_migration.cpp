@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// vMotion of a VM of the topology, beside whatever else is on the network.
+//
+//   copied before the switch-over = memory x (1 + d + d^2 + ...) = memory / (1 - d),   d = dirty rate / link, d < 1
+//   then the VM stands still: what is dirty of the last round, its vGPUs' framebuffer, and the fixed times of the stun
+//
+// Both copies are flows from the VM's machine to the other: they share adapters and links with the traffic of others.
+// With d >= 1 copying never ends and the hypervisor stuns the VM for all of it; that is refused. Rounds end when the
+// rest takes half a second (vSphere's aim for the switch-over).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fabricast/models/virtualization.hpp"
+#include "fabricast/vm_operations.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
+#include "system/sharing_planner.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+constexpr double k_last_round_s = 0.5;
+
+struct Move {
+  int vm = 0;  ///< host number of the VM
+  Route route;
+  std::string to;
+};
+
+class VmMigrationPlanner : public Planner {
+ public:
+  VmMigrationPlanner(const PlanContext& context, const Workload& workload, Move move)
+      : context_(context), workload_(workload), move_(std::move(move)) {}
+
+  [[nodiscard]] OperationPlan plan(Bytes size) const override {
+    const auto& asked = *workload_.migration;
+    const auto stun = migration_estimate(context_.parameters, asked.release,
+                                         {size, asked.memory, asked.has_pvrdma, asked.registered}, asked.link);
+    const double dirty = asked.dirty_rate.bytes_per_s / asked.link.bytes_per_s;
+    const double rest =
+        std::min(dirty * static_cast<double>(asked.memory.value), k_last_round_s * asked.link.bytes_per_s);
+    const double copied = static_cast<double>(asked.memory.value) / (1 - dirty) - rest;
+    OperationPlan plan;
+    plan.size = size;
+    plan.algorithm = asked.release;
+    plan.protocol = stun.exceeds_limit ? "fails" : "possible";
+    const auto before = plan.program.then(copy("memory while the VM runs", copied));
+    (void)before;
+    const auto gpu = static_cast<double>(size.value);
+    plan.program.then(copy("rest of the memory and framebuffer, VM stunned", rest + gpu));
+    Node fixed;
+    fixed.kind = NodeKind::delay;
+    fixed.label = "stun beside the copies";
+    fixed.fixed = beside_copies(stun, gpu);
+    plan.program.then(std::move(fixed));
+    plan.figures = {{"stun_ps", static_cast<double>(stun.stun.ps) + 1e12 * rest / asked.link.bytes_per_s},
+                    {"copied_bytes", copied + rest + gpu},
+                    {"limit_ps", static_cast<double>(stun.limit.ps)},
+                    {"fails", stun.exceeds_limit ? 1.0 : 0.0}};
+    return plan;
+  }
+  [[nodiscard]] int num_ranks() const override { return 1; }
+  [[nodiscard]] int num_hosts() const override { return 2; }
+  [[nodiscard]] std::vector<std::string> devices() const override { return {context_.topology.host_name(move_.vm)}; }
+  [[nodiscard]] std::vector<GivenUsed> settings() const override {
+    const auto& asked = *workload_.migration;
+    return {
+        {"migration", asked.vm, fmt::format("to {}", move_.to), asked.release},
+        {"link", to_string(asked.link), to_string(asked.link), "shared with other traffic of the adapters"},
+        {"dirty rate", to_string(asked.dirty_rate), to_string(asked.dirty_rate), "memory written while it is copied"}};
+  }
+  [[nodiscard]] std::vector<std::string> assumptions() const override {
+    return {"memory is dirtied evenly: each round of copying is shorter by dirty rate over link",
+            "the migration network has a port group on the first adapter of both machines"};
+  }
+
+ private:
+  [[nodiscard]] Node copy(const char* label, double bytes) const {
+    Node node;
+    node.label = label;
+    Flow flow;
+    flow.bytes = std::max(1.0, bytes);
+    CrossingCounter counter;
+    for (const auto& crossing : move_.route.crossings) counter.add(crossing.resource, crossing.times);
+    flow.crossings = counter.take();
+    flow.rate_cap = workload_.migration->link.bytes_per_s;
+    flow.cap_name = "migration network";
+    flow.cap_parameter = "migration.link";
+    flow.legs = merged_legs(move_.route.legs);
+    node.flows.push_back(std::move(flow));
+    return node;
+  }
+
+  /// Terms of the stun less what the flow of the framebuffer takes at the rate of the link.
+  [[nodiscard]] std::vector<Term> beside_copies(const MigrationEstimate& stun, double gpu_bytes) const {
+    auto left = from_seconds(gpu_bytes / workload_.migration->link.bytes_per_s);
+    std::vector<Term> out;
+    for (auto term : stun.terms) {
+      const bool is_copy = term.name.starts_with("framebuffer") || term.name.starts_with("waiting for");
+      if (is_copy) {
+        const auto cut = std::min(left, term.time);
+        term.time = term.time - cut;
+        left = left - cut;
+      }
+      if (term.time.ps > 0) out.push_back(std::move(term));
+    }
+    return out;
+  }
+
+  PlanContext context_;
+  Workload workload_;
+  Move move_;
+};
+
+Diagnostics fault(const Workload& workload, std::string message, std::string hint) {
+  auto one = make_error(std::move(message), std::move(hint));
+  one.location = workload.migration->location;
+  return {std::move(one)};
+}
+
+HeldModes modes_of(const PlanContext& context, int host) {
+  HeldModes held;
+  for (const auto gpu : context.topology.devices(DeviceKind::gpu, host)) held.gpus.push_back(gpu_mode_of(context, gpu));
+  for (const auto hca : context.topology.devices(DeviceKind::hca, host)) held.nics.push_back(nic_mode_of(context, hca));
+  return held;
+}
+
+/// First host of the machine of that name.
+std::optional<int> machine_called(const Topology& topology, const std::string& name) {
+  for (int host = 0; host < topology.num_hosts(); ++host)
+    if (topology.machine_name(host) == name) return host;
+  return std::nullopt;
+}
+
+/// An adapter of the machine with a cable, whoever holds it.
+std::optional<DeviceId> port_of(const Topology& topology, int host) {
+  for (const auto& device : topology.host_spec(host).devices) {
+    if (device.kind != DeviceKind::hca) continue;
+    const auto hca = topology.find_device(topology.host_name(host) + "." + device.name);
+    if (hca && !topology.uplinks(*hca).empty()) return topology.hardware(*hca);
+  }
+  return std::nullopt;
+}
+
+Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm, int to) {
+  const auto& asked = *workload.migration;
+  const auto& topology = context.topology;
+  const auto& guest = topology.virtualization(vm);
+  const auto gate = operation_gate(guest, modes_of(context, vm), VmOperation::migration);
+  if (!gate.is_open)
+    return fault(workload, fmt::format("VM '{}' cannot migrate: {}", asked.vm, gate.reason),
+                 "hand its GPUs over as vgpu and its adapters by pvrdma or vmxnet3");
+  if (topology.machine_of(vm) == topology.machine_of(to))
+    return fault(workload, fmt::format("VM '{}' is on '{}' already", asked.vm, asked.to), "name another machine");
+  for (const auto gpu : topology.devices(DeviceKind::gpu, vm)) {
+    const auto type = topology.device(gpu).type;
+    const bool has_type =
+        std::ranges::any_of(topology.host_spec(to).devices, [&](const DeviceSpec& d) { return d.type == type; });
+    if (!has_type)
+      return fault(workload, fmt::format("'{}' has no {}, which VM '{}' needs part of", asked.to, type, asked.vm),
+                   "a vGPU moves between GPUs of one type only");
+  }
+  if (guest.memory && *guest.memory != asked.memory)
+    return fault(workload,
+                 fmt::format("the migrating VM has {}, VM '{}' has {}", to_string(asked.memory), asked.vm,
+                             to_string(*guest.memory)),
+                 "give the same `memory` in `migration` and in the VM");
+  if (asked.dirty_rate.bytes_per_s >= asked.link.bytes_per_s)
+    return fault(workload,
+                 fmt::format("the VM writes {} of memory, the migration network copies {}: copying never ends",
+                             to_string(asked.dirty_rate), to_string(asked.link)),
+                 "take a faster link, or quiet the VM");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& workload) {
+  const auto& asked = *workload.migration;
+  const auto& topology = context.topology;
+  const auto vm = host_called(topology, asked.vm);
+  if (!vm || topology.virtualization(*vm).vm_name.empty())
+    return tl::unexpected(fault(workload, fmt::format("no VM '{}' in topology '{}'", asked.vm, topology.name()),
+                                "VMs are called host/vm, as `fabricast show` prints them"));
+  const auto to = machine_called(topology, asked.to);
+  if (!to)
+    return tl::unexpected(
+        fault(workload, fmt::format("no host '{}' to migrate to", asked.to), "name a host of the topology"));
+  if (auto faults = refusal(context, workload, *vm, *to); !faults.empty()) return tl::unexpected(faults);
+  const auto out = port_of(topology, *vm);
+  const auto in = port_of(topology, *to);
+  const auto path = out && in ? topology.path_between_hcas(*out, *in) : std::nullopt;
+  if (!path)
+    return tl::unexpected(fault(workload,
+                                fmt::format("no network path from '{}' to '{}'", topology.machine_name(*vm), asked.to),
+                                "give both machines an adapter and connect them in `fabric`"));
+  Move move{*vm, {}, asked.to};
+  for (const auto link : path->links) move.route.crossings.push_back({link.value, 1});
+  if (context.with_legs) move.route.legs.push_back({*out, *in, context.seed, 1, true});
+  return std::make_unique<VmMigrationPlanner>(context, workload, std::move(move));
+}
+
+}  // namespace fabricast::models

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts with each other: adapters and switches of one protocol, PVRDMA among PVRDMA, clients of one remote GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "check/vm_setup.hpp"
+
+namespace fabricast::check {
+
+namespace {
+
+class ClusterRules {
+ public:
+  ClusterRules(const Topology& topology, const std::vector<DeviceType>& types) : topology_(topology), types_(types) {}
+
+  Diagnostics run() {
+    check_ports();
+    check_flow_control();
+    check_pvrdma_peers();
+    check_remote_shares();
+    return std::move(found_);
+  }
+
+ private:
+  void add(const SourceLocation& where, std::string message, std::string fix, const std::string& source) {
+    auto one = make_error(std::move(message), std::move(fix));
+    one.location = where;
+    one.notes.push_back({fmt::format("source: {}", source), {}});
+    found_.push_back(std::move(one));
+  }
+
+  [[nodiscard]] std::string protocol(const std::string& type) const {
+    const auto found = std::ranges::find(types_, type, &DeviceType::name);
+    if (found == types_.end()) return {};
+    const auto at = found->attributes.find("protocol");
+    return at == found->attributes.end() ? std::string() : at->second;
+  }
+
+  [[nodiscard]] const HostGroupSpec& group_of(int host) const {
+    int first = 0;
+    for (const auto& group : topology_.spec().hosts) {
+      first += num_systems(group);
+      if (host < first) return group;
+    }
+    return topology_.spec().hosts.back();
+  }
+
+  /// An Ethernet port on an InfiniBand switch, or the reverse, has no link.
+  void check_ports() {
+    std::set<std::pair<std::string, std::string>> said;
+    for (const auto hca : topology_.devices(DeviceKind::hca)) {
+      const auto type = topology_.device(hca).type;
+      const auto own = protocol(type);
+      for (const auto link : topology_.uplinks(hca)) {
+        const auto other = topology_.device(topology_.link(link).to).type;
+        const auto far = protocol(other);
+        const bool is_mismatch =
+            (own == "ethernet" && far == "infiniband") || (own == "infiniband" && far == "ethernet");
+        if (!is_mismatch || !said.insert({type, other}).second) continue;
+        const auto& group = group_of(topology_.host_of(hca));
+        add(group.location,
+            fmt::format("{} {} on {} switch {}: the port has no link",
+                        own == "ethernet" ? "Ethernet adapter" : "InfiniBand adapter", type,
+                        far == "ethernet" ? "Ethernet" : "InfiniBand", other),
+            "set the adapter's port to the switch's protocol (LINK_TYPE_P1: 1 InfiniBand, 2 Ethernet) and take that "
+            "type",
+            "InfiniBand and Ethernet are different physical layers");
+      }
+    }
+  }
+
+  void check_flow_control() {
+    const auto& lossless = topology_.spec().fabric.lossless;
+    if (!lossless || lossless->flow_control != FlowControl::pfc || !topology_.is_infiniband()) return;
+    const auto where = lossless->locations.find("flow_control");
+    add(where == lossless->locations.end() ? lossless->location : where->second,
+        "PFC on InfiniBand switches, which have credits on every lane",
+        "remove `flow_control`, or take an Ethernet switch for RoCE",
+        "InfiniBand architecture 7.9; IEEE 802.1Qbb is of Ethernet");
+  }
+
+  /// PVRDMA VMs talk to PVRDMA VMs; to other RDMA adapters from 7.0 U1 with hardware version 18.
+  void check_pvrdma_peers() {
+    const Virtualization* pvrdma = nullptr;
+    const HostGroupSpec* peer = nullptr;
+    for (int host = 0; host < topology_.num_hosts(); ++host) {
+      const auto& guest = topology_.virtualization(host);
+      const bool has_pvrdma = guest.is_virtual() && guest.nic == NicMode::pvrdma;
+      if (has_pvrdma && pvrdma == nullptr) pvrdma = &guest;
+      if (!has_pvrdma && !is_tcp_only(guest.nic) && topology_.count(DeviceKind::hca, host) > 0) peer = &group_of(host);
+    }
+    if (pvrdma == nullptr || peer == nullptr || pvrdma->hypervisor != Hypervisor::esxi) return;
+    const bool is_native =
+        pvrdma->version >= ReleaseNumber{7, 0, 1} && (pvrdma->hardware_version == 0 || pvrdma->hardware_version >= 18);
+    if (is_native) return;
+    add(pvrdma->location,
+        fmt::format("PVRDMA adapters on ESXi {} reach PVRDMA adapters only, group '{}' has none",
+                    to_string(pvrdma->version), peer->name),
+        "give all VMs PVRDMA, or take ESXi 7.0 U1 and hardware version 18 (native endpoints)",
+        "VMware documentation G-4A5EBD44, PVRDMA native endpoints");
+  }
+
+  void check_remote_shares() {
+    std::map<std::string, double> shares;
+    for (int host = 0; host < topology_.num_hosts(); ++host) {
+      const auto& guest = topology_.virtualization(host);
+      for (const auto& held : guest.devices) {
+        if (held.remote.empty()) continue;
+        auto& asked = shares[held.remote];
+        const bool was_within = asked <= 1;
+        asked += held.share;
+        if (asked > 1 + 1e-9 && was_within && !guest.queues_for_remote)
+          add(held.location, fmt::format("clients ask for {:g} of {}", asked, held.remote),
+              "lower their shares, or let them wait (virtualization: {remote_sharing: queue})",
+              "Bitfusion FlexDirect guide");
+      }
+    }
+  }
+
+  const Topology& topology_;
+  const std::vector<DeviceType>& types_;
+  Diagnostics found_;
+};
+
+}  // namespace
+
+Diagnostics cluster_findings(const Topology& topology, const std::vector<DeviceType>& types) {
+  return ClusterRules(topology, types).run();
+}
+
+}  // namespace fabricast::check

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU by GPU: does the hypervisor's release, the vGPU software and the card allow what a VM gets?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "check/vm_setup.hpp"
+
+namespace fabricast::check {
+
+namespace {
+
+constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
+
+class GpuRules {
+ public:
+  GpuRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
+      : host_(host), vms_(vms), found_(found) {}
+
+  void run() {
+    for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
+      std::set<std::pair<std::string, GpuMode>> seen;
+      for (const auto& gpu : vms_[vm_].gpus) {
+        if (!seen.insert({gpu.type, gpu.mode}).second) continue;
+        if (gpu.mode == GpuMode::vgpu) check_vgpu(gpu);
+        if (gpu.mode == GpuMode::mig) check_mig(gpu);
+      }
+      check_several();
+      check_software();
+    }
+  }
+
+ private:
+  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
+  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
+
+  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
+    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
+  }
+
+  [[nodiscard]] const Parameter* of(const HeldGpu& gpu, const char* what) const {
+    return cell(host_, fmt::format("{}.{}", gpu_model(gpu.type), what));
+  }
+
+  /// The release a hypervisor must have, when it is older.
+  bool is_too_old(const Parameter* first) const {
+    return first != nullptr && is_esxi() && release_code(guest().version) < first->value;
+  }
+
+  void check_vgpu(const HeldGpu& gpu) {
+    if (const auto* has = of(gpu, "vgpu"); has != nullptr && has->value == 0) {
+      add(severity_of(*has), "mode", fmt::format("GPU {} has no vGPU", gpu.type),
+          "hand it over by passthrough, or take a GPU that has: fabricast list profiles", has->source);
+      return;
+    }
+    check_hypervisor(gpu);
+    check_release(gpu);
+    if (guest().guest_system == GuestSystem::windows && guest().has_unified_memory)
+      add(Severity::error, "unified_memory", "unified memory of a vGPU needs a Linux guest",
+          "set unified_memory: off, or guest_os: linux", "NVIDIA AI Enterprise 8 notes, unified memory");
+  }
+
+  void check_hypervisor(const HeldGpu& gpu) {
+    const int capability = static_cast<int>(host_.value(gpu.type, "compute_capability", 70));
+    const auto* sr_iov = cell(host_, "esxi_sr_iov_vgpu_first");
+    const auto* first = of(gpu, "esxi_vgpu_first");
+    if (capability >= 80 && is_too_old(sr_iov)) {
+      add(severity_of(*sr_iov), "version",
+          fmt::format("vGPU of an Ampere or later GPU ({}) needs ESXi 7.0, this is {}", gpu.type,
+                      to_string(guest().version)),
+          "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
+    } else if (is_too_old(first)) {
+      add(severity_of(*first), "version",
+          fmt::format("vGPU of a {} needs ESXi {}, this is {}", gpu.type, release_words(first->value),
+                      to_string(guest().version)),
+          "upgrade the host, or hand the GPU over by passthrough", first->source);
+    }
+    const bool has_none =
+        guest().hypervisor == Hypervisor::cloud_hypervisor || guest().hypervisor == Hypervisor::hyper_v;
+    if (has_none)
+      add(Severity::error, "hypervisor", fmt::format("no vGPU software for {}", to_string(guest().hypervisor)),
+          "take esxi, kvm or xen, or passthrough", "NVIDIA vGPU documentation, supported hypervisors");
+  }
+
+  void check_release(const HeldGpu& gpu) {
+    if (!guest().vgpu_release) return;
+    const int release = release_code(*guest().vgpu_release);
+    const auto* first = of(gpu, "vgpu_first");
+    const auto* last = of(gpu, "vgpu_last");
+    if (first != nullptr && release < first->value)
+      add(severity_of(*first), "vgpu_release",
+          fmt::format("vGPU {} does not know the {}, which came with {}", to_string(*guest().vgpu_release), gpu.type,
+                      release_words(first->value)),
+          fmt::format("install vGPU {} or later", release_words(first->value)), first->source);
+    if (last != nullptr && release > last->value)
+      add(severity_of(*last), "vgpu_release",
+          fmt::format("vGPU {} has dropped the {}; {} was the last", to_string(*guest().vgpu_release), gpu.type,
+                      std::floor(last->value / 100)),
+          fmt::format("stay with vGPU {:.0f}, or use passthrough", std::floor(last->value / 100)), last->source);
+  }
+
+  void check_mig(const HeldGpu& gpu) {
+    if (const auto* has = of(gpu, "mig"); has != nullptr && has->value == 0) {
+      add(severity_of(*has), "mode", fmt::format("GPU {} has no MIG", gpu.type),
+          "use vgpu, or an A100, A30 or later GPU", has->source);
+      return;
+    }
+    const auto* seven = cell(host_, "esxi_sr_iov_vgpu_first");
+    const auto* first = cell(host_, "esxi_mig_vgpu_first");
+    if (is_too_old(seven)) {
+      add(Severity::error, "version",
+          fmt::format("MIG-backed vGPU needs ESXi 7.0, this is {}", to_string(guest().version)),
+          "upgrade the host, or pass the whole GPU through and split it in the guest", seven->source);
+    } else if (is_too_old(first)) {
+      add(Severity::warning, "version",
+          fmt::format("MIG-backed vGPU came with ESXi 7.0 U2, this is {}", to_string(guest().version)),
+          "upgrade the host", first->source);
+    }
+    if (!is_too_old(seven)) check_release(gpu);
+  }
+
+  /// Several vGPUs of one VM.
+  void check_several() {
+    const auto& vm = vms_[vm_];
+    std::vector<const HeldGpu*> all;
+    for (const auto& gpu : vm.gpus)
+      if (gpu.mode == GpuMode::vgpu || (gpu.mode == GpuMode::mig && is_esxi())) all.push_back(&gpu);
+    if (all.size() < 2) return;
+    const bool has_unlike =
+        std::ranges::any_of(all, [&](const HeldGpu* gpu) { return gpu->type != all.front()->type; });
+    if (has_unlike)
+      add(Severity::error, "devices", "vGPUs of unlike boards in one VM", "take vGPUs of one board",
+          std::string(k_vgpu_guide) + ", several vGPUs of a VM: same board and series");
+    const auto* needed = cell(host_, "several_vgpus_hardware_version");
+    if (is_esxi() && needed != nullptr && guest().hardware_version > 0 && guest().hardware_version < needed->value)
+      add(Severity::error, "hardware_version",
+          fmt::format("several vGPUs need hardware version {:.0f}, the VM has {}", needed->value,
+                      guest().hardware_version),
+          fmt::format("upgrade the VM to hardware version {:.0f}", needed->value), needed->source);
+    if (is_esxi() && release_code(guest().version) < 700) {
+      const bool has_part = std::ranges::any_of(
+          all, [](const HeldGpu* gpu) { return !gpu->profile.empty() && gpu->mode == GpuMode::vgpu; });
+      if (has_part && !is_whole(all))
+        add(Severity::error, "devices",
+            "several vGPUs of a VM need profiles with the whole framebuffer before ESXi 7.0",
+            "take whole-GPU profiles, one vGPU, or ESXi 7.0",
+            "VMware documentation G-C597DC2A, several vGPUs from 6.7 U3");
+    }
+  }
+
+  [[nodiscard]] bool is_whole(const std::vector<const HeldGpu*>& all) const {
+    return std::ranges::all_of(all, [&](const HeldGpu* gpu) {
+      return gpu->profile.empty() || is_whole_profile(host_, gpu->type, gpu->profile);
+    });
+  }
+
+  void check_software() {
+    const bool has_device = !vms_[vm_].gpus.empty() || !vms_[vm_].nics.empty();
+    if (has_device && is_esxi() && guest().version < ReleaseNumber{6, 0, 0})
+      add(Severity::warning, "version",
+          fmt::format("ESXi {} is older than the compatibility matrix", to_string(guest().version)),
+          "rules from 6.0 on are known", "configuration maximums");
+  }
+
+  const VirtualHost& host_;
+  const std::vector<VmSetup>& vms_;
+  std::vector<VmFinding>& found_;
+  std::size_t vm_ = 0;
+};
+
+}  // namespace
+
+void gpu_rules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found) {
+  GpuRules(host, vms, found).run();
+}
+
+}  // namespace fabricast::check

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vms:` of a host group: every VM with the devices it holds. What a VM does not say, `virtualization:` beside it does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "config/virtualization.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+constexpr const char* k_virtual_switch = "virtual-switch";
+constexpr int k_most_vms = 1024;
+
+Node scalar_like(const Node& near, std::string text) {
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.scalar = std::move(text);
+  node.source = near.source;
+  node.line = near.line;
+  node.column = near.column;
+  return node;
+}
+
+/// Keys that read_virtualization does not know.
+bool is_of_vm(const std::string& key) {
+  static const std::set<std::string> keys{
+      "name",       "count",      "devices",  "hardware_version", "guest_os",
+      "port_group", "cpu_shares", "cpu_load", "gpu_load",         "dynamic_directpath"};
+  return keys.count(key) > 0;
+}
+
+VirtualMode mode_of(const std::vector<VmDevice>& devices) {
+  const auto has_gpu = [&](GpuMode mode) {
+    return std::ranges::any_of(devices, [&](const VmDevice& one) { return one.gpu == mode; });
+  };
+  const auto has_nic = [&](NicMode mode) {
+    return std::ranges::any_of(devices, [&](const VmDevice& one) { return one.nic == mode; });
+  };
+  if (has_gpu(GpuMode::remote)) return VirtualMode::remote_gpu;
+  if (has_gpu(GpuMode::vgpu)) return VirtualMode::vgpu;
+  if (has_gpu(GpuMode::mig)) return VirtualMode::mig;
+  if (has_nic(NicMode::pvrdma)) return VirtualMode::pvrdma;
+  if (has_nic(NicMode::sr_iov)) return VirtualMode::sr_iov;
+  if (has_nic(NicMode::vmxnet3) || has_nic(NicMode::virtio)) return VirtualMode::tcp;
+  return VirtualMode::passthrough;
+}
+
+class VmsReader {
+ public:
+  VmsReader(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults)
+      : vms_(vms), settings_(settings), host_(host), faults_(faults) {}
+
+  Virtualization read() {
+    check_settings();
+    std::vector<std::shared_ptr<const Virtualization>> all;
+    for (const auto& node : vms_.items) {
+      const int count = node.find("count") == nullptr ? 1 : static_cast<int>(as_integer(*node.find("count")));
+      for (int i = 0; i < count && all.size() <= k_most_vms; ++i) {
+        auto vm = read_vm(node, i);
+        vm.vm_name = node.find("name")->scalar + (count == 1 ? "" : std::to_string(i));
+        check_name(node, vm.vm_name);
+        all.push_back(std::make_shared<const Virtualization>(std::move(vm)));
+      }
+    }
+    if (all.empty()) faults_.push_back(vms_.error("'vms' lists no VM", "add one, or remove `vms`"));
+    if (all.size() > k_most_vms)
+      faults_.push_back(vms_.error(fmt::format("more than {} VMs on one host", k_most_vms),
+                                   "ESXi holds at most 1024 on a host: lower the counts"));
+    auto host = all.empty() ? Virtualization{} : *all.front();
+    host.vm_name.clear();
+    host.devices.clear();
+    host.numa_nodes.clear();
+    host.location = vms_.location();
+    host.vms = with_neighbours(std::move(all));
+    return host;
+  }
+
+ private:
+  void check_settings() {
+    if (settings_ == nullptr || settings_->kind != Node::Kind::mapping) {
+      if (settings_ != nullptr)
+        faults_.push_back(settings_->error(
+            fmt::format("'virtualization: {}' beside 'vms'", settings_->scalar),
+            "the VMs say how they get their devices: write host settings here, e.g. {hypervisor: kvm}, or remove it"));
+      return;
+    }
+    static const std::set<std::string> of_short_form{
+        "mode",    "gpu",       "nic",        "devices",    "vms_per_host",
+        "profile", "gpu_share", "gpu_memory", "rate_limit", "busy_neighbours"};
+    for (const auto& entry : settings_->entries) {
+      if (of_short_form.count(entry.key.scalar) > 0)
+        faults_.push_back(entry.key.error(fmt::format("'{}' beside 'vms'", entry.key.scalar),
+                                          "each VM says it for its own devices: move it there"));
+    }
+  }
+
+  void check_name(const Node& node, const std::string& name) {
+    const auto& written = *node.find("name");
+    if (name.empty() || name.find_first_of("./ ") != std::string::npos)
+      faults_.push_back(
+          written.error(fmt::format("a VM is called '{}'", name), "use a name without dots, slashes and spaces"));
+    if (!names_.insert(name).second)
+      faults_.push_back(
+          written.error(fmt::format("two VMs of the host are called '{}'", name), "give each its own name"));
+  }
+
+  /// The host's settings, the VM's over them, as one mapping for the reader of both.
+  [[nodiscard]] Node merged(const Node& vm, VirtualMode mode) const {
+    Node all = vm;
+    all.entries.clear();
+    all.entries.push_back({scalar_like(vm, "mode"), scalar_like(vm, std::string(to_string(mode)))});
+    if (settings_ != nullptr) {
+      for (const auto& entry : settings_->entries)
+        if (vm.find(entry.key.scalar) == nullptr && entry.key.scalar != "mode") all.entries.push_back(entry);
+    }
+    for (const auto& entry : vm.entries)
+      if (!is_of_vm(entry.key.scalar)) all.entries.push_back(entry);
+    return all;
+  }
+
+  Virtualization read_vm(const Node& node, int index) {
+    const auto devices = read_devices(node, index);
+    Diagnostics own;
+    auto vm = read_virtualization(merged(node, mode_of(devices)), host_, own);
+    if (index == 0) faults_.insert(faults_.end(), own.begin(), own.end());
+    for (const auto& entry : node.entries) vm.locations[entry.key.scalar] = entry.key.location();
+    vm.location = node.location();
+    vm.devices = devices;
+    for (const auto& one : devices) {
+      if (one.gpu) vm.gpu_by_name[one.device] = *one.gpu;
+      if (one.nic) vm.nic_by_name[one.device] = *one.nic;
+    }
+    for (auto it = devices.rbegin(); it != devices.rend(); ++it) {
+      if (it->gpu) vm.gpu = *it->gpu;
+      if (it->nic) vm.nic = *it->nic;
+      if (it->gpu && *it->gpu == GpuMode::remote) {
+        vm.gpu_share = it->share;
+        vm.gpu_memory = it->memory;
+      }
+    }
+    read_placing(node, vm);
+    return vm;
+  }
+
+  void read_placing(const Node& node, Virtualization& vm) {
+    if (const auto* numa = node.find("numa")) read_numa(*numa, vm);
+    if (const auto* version = node.find("hardware_version"))
+      vm.hardware_version = static_cast<int>(as_integer(*version));
+    if (const auto* system = node.find("guest_os"))
+      vm.guest_system = system->scalar == "windows" ? GuestSystem::windows : GuestSystem::linux_;
+    if (const auto* shares = node.find("cpu_shares")) vm.cpu_shares = static_cast<double>(as_integer(*shares));
+    if (const auto* load = node.find("cpu_load")) vm.cpu_load = as_quantity(*load, Dimension::number);
+    if (const auto* load = node.find("gpu_load")) vm.has_own_work = as_flag(*load);
+    if (const auto* dynamic = node.find("dynamic_directpath")) vm.has_dynamic_directpath = as_flag(*dynamic);
+    if (const auto* group = node.find("port_group")) {
+      if (const auto* name = group->find("name")) vm.port_group = name->scalar;
+      if (const auto* vlan = group->find("vlan")) vm.vlan = static_cast<int>(as_integer(*vlan));
+      if (const auto* priority = group->find("priority")) vm.priority = static_cast<int>(as_integer(*priority));
+      if (const auto* mtu = group->find("mtu")) read_mtu(*mtu, vm);
+      if (vm.priority && vm.vlan == 0)
+        faults_.push_back(group->find("priority")
+                              ->error("a priority on untagged frames", "only tagged frames carry one: add `vlan`"));
+    }
+  }
+
+  void read_mtu(const Node& node, Virtualization& vm) {
+    auto parsed = parse_quantity(node.scalar, Dimension::number);
+    if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
+    if (!parsed.ok || parsed.value < 576 || parsed.value > 65536) {
+      faults_.push_back(
+          node.error(fmt::format("'mtu' must be 576 to 65536 bytes, found '{}'", node.scalar), "write e.g. 9000"));
+      return;
+    }
+    vm.mtu = static_cast<int>(parsed.value);
+  }
+
+  void read_numa(const Node& node, Virtualization& vm) {
+    const auto add = [&](const Node& one) {
+      const auto parsed = parse_quantity(one.scalar, Dimension::number);
+      const int socket = parsed.ok ? static_cast<int>(parsed.value) : -1;
+      if (!parsed.ok || parsed.value != socket || socket < 0 || socket >= host_.num_sockets) {
+        faults_.push_back(
+            one.error(fmt::format("'numa' is '{}'", one.scalar),
+                      host_.num_sockets == 1
+                          ? "the host has one socket, 0; or write on, off"
+                          : fmt::format("sockets of the host are 0 to {}; or write on, off", host_.num_sockets - 1)));
+        return;
+      }
+      vm.numa_nodes.push_back(socket);
+    };
+    const bool is_flag = node.kind == Node::Kind::scalar && (node.scalar == "on" || node.scalar == "off" ||
+                                                             node.scalar == "true" || node.scalar == "false");
+    if (is_flag) return;
+    if (node.kind == Node::Kind::scalar) return add(node);
+    for (const auto& one : node.items) add(one);
+  }
+
+  std::vector<VmDevice> read_devices(const Node& vm, int index) {
+    std::vector<VmDevice> out;
+    const auto* devices = vm.find("devices");
+    if (devices == nullptr) return out;
+    for (const auto& entry : devices->entries) {
+      const auto way = way_of(entry.value);
+      for (const auto& name : names_of(entry, way, index)) {
+        auto one = way;
+        one.device = name;
+        one.location = entry.key.location();
+        check_kind(entry, one, index == 0);
+        const bool is_twice = std::ranges::any_of(out, [&](const VmDevice& known) { return known.device == name; });
+        if (is_twice)
+          faults_.push_back(entry.key.error(fmt::format("the VM holds '{}' twice", name), "name each device once"));
+        else
+          out.push_back(std::move(one));
+      }
+    }
+    return out;
+  }
+
+  /// How a device is handed over, whichever it is. A word fits GPUs or adapters; check_kind looks which.
+  VmDevice way_of(const Node& node) {
+    VmDevice out;
+    const auto word = [&](const std::string& mode) {
+      if (mode == "passthrough") {
+        out.gpu = GpuMode::passthrough;
+        out.nic = NicMode::passthrough;
+      }
+      if (mode == "vgpu") out.gpu = GpuMode::vgpu;
+      if (mode == "mig") out.gpu = GpuMode::mig;
+      for (const auto nic : {NicMode::sr_iov, NicMode::pvrdma, NicMode::vmxnet3, NicMode::virtio})
+        if (mode == to_string(nic)) out.nic = nic;
+    };
+    if (node.kind == Node::Kind::scalar) {
+      word(node.scalar);
+      return out;
+    }
+    if (const auto* mode = node.find("mode")) word(mode->scalar);
+    if (const auto* profile = node.find("vgpu")) {
+      out.gpu = GpuMode::vgpu;
+      out.profile = profile->scalar;
+    }
+    if (const auto* profile = node.find("mig")) {
+      out.gpu = GpuMode::mig;
+      out.profile = profile->scalar;
+    }
+    if (const auto* functions = node.find("vf")) {
+      out.nic = NicMode::sr_iov;
+      out.functions = static_cast<int>(as_integer(*functions));
+    }
+    if (const auto* remote = node.find("remote")) {
+      out.gpu = GpuMode::remote;
+      out.remote = remote->scalar;
+    }
+    if (const auto* share = node.find("share")) out.share = as_quantity(*share, Dimension::number);
+    if (const auto* memory = node.find("memory")) out.memory = as_size(*memory);
+    if (const auto* limit = node.find("rate_limit"))
+      out.rate_limit = Bandwidth{as_quantity(*limit, Dimension::bandwidth)};
+    for (const auto* key : {"share", "memory"}) {
+      if (const auto* found = node.find(key); found != nullptr && out.remote.empty())
+        faults_.push_back(found->error(fmt::format("'{}' of a device that is not remote", key), "remove it"));
+    }
+    return out;
+  }
+
+  /// The device of that name, or the next devices of that catalogue type: those that fewest VMs hold first.
+  std::vector<std::string> names_of(const Node::Entry& entry, const VmDevice& way, int index) {
+    const auto& key = entry.key.scalar;
+    const auto* count = entry.value.kind == Node::Kind::mapping ? entry.value.find("count") : nullptr;
+    const bool is_device = std::ranges::any_of(host_.devices, [&](const DeviceSpec& d) { return d.name == key; });
+    if (is_device || !way.remote.empty()) {
+      if (count != nullptr)
+        faults_.push_back(count->error("'count' of a single device", "it goes with a catalogue name as the key"));
+      if (!way.remote.empty()) stand_in(entry, DeviceKind::gpu, "");
+      return {key};
+    }
+    std::vector<std::string> same;
+    for (const auto& device : host_.devices)
+      if (device.type == key) same.push_back(device.name);
+    if (same.empty()) return missing(entry, way, index);
+    const auto wanted = count == nullptr ? 1 : static_cast<std::size_t>(as_integer(*count));
+    if (wanted > same.size()) {
+      faults_.push_back(entry.key.error(fmt::format("{} x '{}' for one VM, the host has {}", wanted, key, same.size()),
+                                        "lower count"));
+      return {};
+    }
+    std::stable_sort(same.begin(), same.end(),
+                     [&](const std::string& a, const std::string& b) { return holders_[a] < holders_[b]; });
+    same.resize(wanted);
+    for (const auto& name : same) ++holders_[name];
+    return same;
+  }
+
+  std::vector<std::string> missing(const Node::Entry& entry, const VmDevice& way, int index) {
+    if (way.nic == NicMode::vmxnet3 || way.nic == NicMode::virtio) {
+      stand_in(entry, DeviceKind::hca, k_virtual_switch);
+      return {entry.key.scalar};
+    }
+    if (index > 0) return {};
+    std::vector<std::string> names;
+    for (const auto& device : host_.devices) {
+      names.push_back(device.name);
+      if (!device.type.empty()) names.push_back(device.type);
+    }
+    const auto near = nearest_name(entry.key.scalar, names);
+    faults_.push_back(entry.key.error(
+        fmt::format("the host has no device '{}', by name or by type", entry.key.scalar),
+        !near.empty() ? fmt::format("did you mean '{}'?", near) : "fabricast show prints the devices of a topology"));
+    return {};
+  }
+
+  /// A GPU that is elsewhere, or an adapter that ends in the host's own switch.
+  void stand_in(const Node::Entry& entry, DeviceKind kind, const std::string& type) {
+    const auto& name = entry.key.scalar;
+    const auto known = std::ranges::find(host_.devices, name, &DeviceSpec::name);
+    if (known == host_.devices.end()) {
+      DeviceSpec spec;
+      spec.name = name;
+      spec.kind = kind;
+      spec.type = type;
+      spec.below = "socket0";
+      spec.location = entry.key.location();
+      host_.devices.push_back(std::move(spec));
+      stand_ins_.insert(name);
+    } else if (stand_ins_.count(name) == 0) {
+      faults_.push_back(entry.key.error(fmt::format("the host has a device '{}' of its own", name),
+                                        "give the remote GPU a name of its own, like remote0"));
+    }
+  }
+
+  /// The device is a GPU or an adapter; of a word that fits both, that one is meant.
+  void check_kind(const Node::Entry& entry, VmDevice& one, bool is_first) {
+    const auto device = std::ranges::find(host_.devices, one.device, &DeviceSpec::name);
+    if (device == host_.devices.end()) return;
+    const bool is_gpu = device->kind == DeviceKind::gpu;
+    const bool fits = is_gpu ? one.gpu.has_value() : device->kind == DeviceKind::hca && one.nic.has_value();
+    if (is_gpu) {
+      one.nic.reset();
+    } else {
+      one.gpu.reset();
+    }
+    if (!is_first) return;
+    if (!fits)
+      faults_.push_back(entry.value.error(
+          fmt::format("'{}' is a {}, which cannot be handed over this way", one.device, to_string(device->kind)),
+          "GPUs take passthrough, vgpu, mig or remote; adapters passthrough, vf, pvrdma, vmxnet3 or virtio"));
+    if (is_gpu && one.rate_limit)
+      faults_.push_back(entry.value.error("a rate limit of a GPU", "adapters take one: remove it"));
+    const bool is_tcp = one.nic == NicMode::vmxnet3 || one.nic == NicMode::virtio || one.nic == NicMode::sr_iov;
+    if (!is_gpu && one.rate_limit && !is_tcp)
+      faults_.push_back(entry.value.error(
+          fmt::format("a rate limit of a {} adapter", one.nic ? to_string(*one.nic) : "passed-through"),
+          "virtual functions and software adapters take one: remove it"));
+  }
+
+  /// What a VM needs to know of those beside it.
+  std::vector<std::shared_ptr<const Virtualization>> with_neighbours(
+      std::vector<std::shared_ptr<const Virtualization>> all) {
+    double vcpus = 0;
+    for (const auto& vm : all) vcpus += vm->vcpus.value_or(0) * vm->cpu_load;
+    std::vector<std::shared_ptr<const Virtualization>> out;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto vm = *all[i];
+      vm.vms_on_host = static_cast<int>(all.size());
+      vm.vcpus_on_host = vcpus;
+      for (const auto& own : vm.devices) {
+        if (own.gpu != GpuMode::vgpu) continue;
+        int busy = 0;
+        for (std::size_t k = 0; k < all.size(); ++k) {
+          const auto* other = k == i ? nullptr : all[k]->held(own.device);
+          if (other != nullptr && other->gpu == GpuMode::vgpu && all[k]->has_own_work) ++busy;
+        }
+        if (busy > 0) vm.busy_by_name[own.device] = busy;
+      }
+      out.push_back(std::make_shared<const Virtualization>(std::move(vm)));
+    }
+    return out;
+  }
+
+  const Node& vms_;
+  const Node* settings_;
+  HostSpec& host_;
+  Diagnostics& faults_;
+  std::map<std::string, int> holders_;
+  std::set<std::string> names_, stand_ins_;
+};
+
+}  // namespace
+
+Virtualization read_vms(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults) {
+  return VmsReader(vms, settings, host, faults).read();
+}
+
+}  // namespace fabricast::config
