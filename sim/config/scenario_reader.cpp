@@ -66,7 +66,6 @@ class ScenarioReader {
     flag(node, "gdrcopy", software.gdrcopy);
     if (const auto* cuda = node.find("cuda")) read_version(*cuda, "a CUDA version", software.cuda_version);
     if (const auto* ofed = node.find("ofed")) read_version(*ofed, "an MLNX_OFED version", software.ofed_version);
-    if (const auto* mpi = node.find("mpi_version")) read_version(*mpi, "an MPI version", software.mpi_version);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
     if (const auto* version = node.find("mpi_version"))
       read_version(*version, "a release of the MPI library", software.mpi_version);

@@ -224,8 +224,6 @@ SchemaPtr software() {
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
         "MPI profile; default open-mpi-ucx"},
-       {"mpi_version", text(),
-        "release of Open MPI, major.minor, whose rules pick algorithms: before 4.1, before 5.0, or later; default 4.1"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
@@ -236,7 +234,9 @@ SchemaPtr software() {
        {"gdrcopy", flag(), "default on"},
        {"cuda", text(), "CUDA version, major.minor; GPUDirect RDMA needs 5.0; default new enough"},
        {"ofed", text(), "MLNX_OFED version; GPUDirect RDMA needs 2.1, from ConnectX-4 on 3.1; default new enough"},
-       {"mpi_version", text(), "of Open MPI, major.minor[.patch]; GPUDirect RDMA needs 1.7.4; default new enough"},
+       {"mpi_version", text(),
+        "of Open MPI, major.minor[.patch]: whose rules pick algorithms (4.0, 4.1, 5.0); GPUDirect RDMA needs 1.7.4; "
+        "default 4.1"},
        {"nccl", nccl, "NCCL version and switches"},
        {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }
