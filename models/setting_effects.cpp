@@ -45,6 +45,11 @@ constexpr std::array k_guest_readers{Reader{"hypervisor", k_device_data},
                                      Reader{"translation", k_device_data},
                                      Reader{"guest_topology", k_device_data},
                                      Reader{"mtu", k_messages},
+                                     Reader{"port_group", k_messages},
+                                     Reader{"cpu_load", k_compute},
+                                     Reader{"cpu_shares", k_compute},
+                                     Reader{"gpu_load", k_slices | k_compute},
+                                     Reader{"guest_os", k_device_data},
                                      Reader{"rate_limit", k_messages},
                                      Reader{"profile", k_device_data | k_compute | k_slices},
                                      Reader{"scheduler", k_slices},
@@ -68,7 +73,7 @@ constexpr std::array k_checked_only{"pinning",
                                     "firmware_functions",
                                     "host_memory",
                                     "dynamic_directpath",
-                                    "port_group"};
+                                    "remote_sharing"};
 
 unsigned work_of(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;
@@ -102,7 +107,7 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
 std::string_view why_idle(const Virtualization& guest, std::string_view key) {
   const bool is_shared = guest.gpu == GpuMode::vgpu || guest.gpu == GpuMode::mig;
   if (key == "rate_limit" && guest.nic != NicMode::sr_iov) return "only virtual functions (sr-iov) have one";
-  if (key == "mtu" && !is_tcp_only(guest.nic)) return "RDMA adapters use the fabric's `mtu`";
+  if ((key == "mtu" || key == "port_group") && !is_tcp_only(guest.nic)) return "RDMA adapters use the fabric's `mtu`";
   if (key == "profile" && !is_shared) return "GPUs are not handed over by vgpu or mig";
   const bool is_of_scheduler = key == "scheduler" || key == "time_slice" || key == "busy_neighbours";
   if (is_of_scheduler && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
@@ -111,7 +116,9 @@ std::string_view why_idle(const Virtualization& guest, std::string_view key) {
   if (key == "gpu" && guest.gpu == GpuMode::vgpu && guest.profile.empty()) return "the vGPU has the whole GPU";
   if (key == "unified_memory" && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
   if (key == "gpu_share" && guest.gpu != GpuMode::remote) return "the GPUs are not remote";
-  if ((key == "vcpus" || key == "latency_sensitivity") && guest.vcpus && guest.vms_per_host * *guest.vcpus <= 1)
+  if ((key == "cpu_load" || key == "cpu_shares") && guest.vcpus_on_host <= 0) return "no VM has vCPUs of its own";
+  if ((key == "vcpus" || key == "latency_sensitivity") && guest.vm_name.empty() && guest.vcpus &&
+      guest.vms_per_host * *guest.vcpus <= 1)
     return "no core is overcommitted";
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "fabricast/check.hpp"
 #include "fabricast/lossless.hpp"
@@ -40,6 +41,7 @@ class LosslessRules {
     if (is_lossless(topology_) || scenario_ != nullptr) check_deadlock();
     if (!is_lossless(topology_) || !fabric_.lossless) return std::move(found_);
     check_mtu();
+    if (settings_.flow_control == FlowControl::pfc) check_port_settings();
     if (scenario_ != nullptr && settings_.flow_control == FlowControl::pfc) check_priorities();
     if (settings_.flow_control == FlowControl::pfc) {
       check_headroom();
@@ -174,6 +176,28 @@ class LosslessRules {
   }
 
   /// Traffic in a priority that PFC does not pause is dropped by a full buffer.
+  /// PFC acts on a port when both of its ends are set to it.
+  void check_port_settings() {
+    const auto& given = *fabric_.lossless;
+    const auto usual = given.pfc.empty() ? std::vector<int>{3} : given.pfc;
+    for (const auto& [port, own] : given.port_pfc) {
+      if (std::set<int>(own.begin(), own.end()) == std::set<int>(usual.begin(), usual.end())) continue;
+      warn(place("ports"),
+           fmt::format("flow control disagrees: {} pauses {}, its neighbours {}: priorities of one end alone are lossy",
+                       port, own.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(own, ", ")),
+                       fmt::join(usual, ", ")),
+           "set the same priorities at both ends (mlnx_qos --pfc; dcb priority-flow-control priority N enable)");
+    }
+    for (const auto& [port, own] : given.port_pfc) {
+      const auto switches = topology_.devices(DeviceKind::network_switch);
+      const bool is_switch =
+          std::ranges::any_of(switches, [&](DeviceId id) { return topology_.device(id).name == port; });
+      if (!is_switch && !topology_.find_device(port))
+        warn(place("ports"), fmt::format("'{}' is no switch and no adapter of the topology", port),
+             "ports are named by their switch, leaf0, or adapter, host.hca0");
+    }
+  }
+
   void check_priorities() {
     for (const auto& workload : scenario_->workloads) {
       check_priority(workload.transport.priority, std::nullopt, workload.location);
@@ -189,8 +213,11 @@ class LosslessRules {
     if (std::find(pfc.begin(), pfc.end(), used) != pfc.end()) return;
     warn(where,
          fmt::format("traffic travels in priority {}, and PFC acts on {}: full buffers will drop its packets", used,
-                     fmt::join(pfc, ", ")),
-         fmt::format("use `priority: {}`, or list {} under `pfc`", pfc.front(), used));
+                     pfc.empty() ? std::string("none") : fmt::format("{}", fmt::join(pfc, ", "))),
+         settings_.marked && !workload && !flow
+             ? fmt::format("mark the packets so that `trust: {}` gives a lossless priority, or list {} under `pfc`",
+                           fabric_.lossless->trust, used)
+             : fmt::format("use `priority: {}`, or list {} under `pfc`", pfc.empty() ? used : pfc.front(), used));
   }
 
   void check_deadlock() {

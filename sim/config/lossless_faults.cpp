@@ -28,6 +28,9 @@ constexpr std::array k_idle_with_credits{Idle{"preset", "the ASICs of the catalo
                                          Idle{"operating_system", k_for_pfc},
                                          Idle{"trust", "packets carry a service level: leave it out"},
                                          Idle{"pfc", k_for_pfc},
+                                         Idle{"marks", "packets carry a service level: leave it out"},
+                                         Idle{"dscp_to_priority", k_for_pfc},
+                                         Idle{"ports", k_for_pfc},
                                          Idle{"headroom", k_for_pfc},
                                          Idle{"xoff", k_for_pfc},
                                          Idle{"xon", k_for_pfc},
@@ -43,12 +46,24 @@ constexpr std::array k_idle_with_credits{Idle{"preset", "the ASICs of the catalo
                                          Idle{"ecn", k_no_control},
                                          Idle{"cnp_priority", k_no_control},
                                          Idle{"dcqcn", k_no_control}};
-constexpr std::array k_idle_with_drop{
-    Idle{"virtual_lanes", k_for_credits}, Idle{"vl_buffer", k_for_credits}, Idle{"credit_update", k_for_credits},
-    Idle{"operating_system", k_no_pfc},   Idle{"trust", k_no_pfc},          Idle{"pfc", k_no_pfc},
-    Idle{"headroom", k_no_pfc},           Idle{"xoff", k_no_pfc},           Idle{"xon", k_no_pfc},
-    Idle{"resume_offset", k_no_pfc},      Idle{"alpha", k_no_pfc},          Idle{"reserved", k_no_pfc},
-    Idle{"port_mtu", k_no_pfc},           Idle{"lossless_mtu", k_no_pfc},   Idle{"pause_time", k_no_pfc}};
+constexpr std::array k_idle_with_drop{Idle{"virtual_lanes", k_for_credits},
+                                      Idle{"vl_buffer", k_for_credits},
+                                      Idle{"credit_update", k_for_credits},
+                                      Idle{"marks", k_no_pfc},
+                                      Idle{"dscp_to_priority", k_no_pfc},
+                                      Idle{"ports", k_no_pfc},
+                                      Idle{"operating_system", k_no_pfc},
+                                      Idle{"trust", k_no_pfc},
+                                      Idle{"pfc", k_no_pfc},
+                                      Idle{"headroom", k_no_pfc},
+                                      Idle{"xoff", k_no_pfc},
+                                      Idle{"xon", k_no_pfc},
+                                      Idle{"resume_offset", k_no_pfc},
+                                      Idle{"alpha", k_no_pfc},
+                                      Idle{"reserved", k_no_pfc},
+                                      Idle{"port_mtu", k_no_pfc},
+                                      Idle{"lossless_mtu", k_no_pfc},
+                                      Idle{"pause_time", k_no_pfc}};
 
 class Faults {
  public:

@@ -86,6 +86,39 @@ void read_ecn(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
                                              "`min` is at most `max`"));
 }
 
+/// What packets carry and what switches make of it.
+void read_marks(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
+  if (const auto* marks = node.find("marks")) {
+    const auto integer = [&](const char* key, std::optional<int>& into) {
+      if (const auto* found = marks->find(key)) into = static_cast<int>(as_integer(*found));
+    };
+    integer("dscp", spec.dscp);
+    integer("pcp", spec.pcp);
+    integer("vlan", spec.vlan);
+    if (spec.trust == "dscp" && spec.pcp && !spec.dscp)
+      faults.push_back(marks->find("pcp")->error("switches trust the DSCP, packets are marked by PCP",
+                                                 "write `trust: pcp`, or the DSCP of the packets"));
+  }
+  if (const auto* table = node.find("dscp_to_priority")) {
+    for (const auto& entry : table->entries) {
+      const auto parsed = parse_quantity(entry.key.scalar, Dimension::number);
+      const int dscp = parsed.ok ? static_cast<int>(parsed.value) : -1;
+      if (dscp < 0 || dscp > 63)
+        faults.push_back(entry.key.error(fmt::format("'{}' is no DSCP", entry.key.scalar), "DSCPs are 0 to 63"));
+      spec.dscp_priorities[dscp] = static_cast<int>(as_integer(entry.value));
+    }
+    if (spec.trust != "dscp" || node.find("marks") == nullptr)
+      faults.push_back(
+          table->error("nobody reads 'dscp_to_priority'", "it belongs to `trust: dscp` and `marks: {dscp: N}`"));
+  }
+  if (const auto* ports = node.find("ports")) {
+    for (const auto& entry : ports->entries) {
+      auto& own = spec.port_pfc[entry.key.scalar];
+      for (const auto& one : entry.value.items) own.push_back(static_cast<int>(as_integer(one)));
+    }
+  }
+}
+
 }  // namespace
 
 LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
@@ -100,6 +133,7 @@ LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
   }
   if (const auto* system = node.find("operating_system")) spec.operating_system = system->scalar;
   if (const auto* trust = node.find("trust")) spec.trust = trust->scalar;
+  read_marks(node, spec, faults);
   read_classes(node, spec, faults);
   read_ecn(node, spec, faults);
   if (const auto* headroom = node.find("headroom")) spec.headroom = to_bytes(as_size_or_auto(*headroom));

@@ -215,7 +215,9 @@ class VirtualizationReader {
     }
     integer("firmware_functions", guest_.firmware_functions);
     size("host_memory", guest_.host_memory);
-    if (const auto* sharing = node_.find("remote_sharing")) guest_.queues_for_remote = sharing->scalar == "queue";
+    if (const auto* sharing = node_.find("remote_sharing"))
+      faults_.push_back(sharing->error("'remote_sharing' without 'vms'",
+                                       "clients of one remote GPU are VMs with `remote: host.gpu`: list them"));
     flag("ecc", guest_.has_ecc);
     flag("unified_memory", guest_.has_unified_memory);
     if (const auto* share = node_.find("gpu_share")) guest_.gpu_share = as_quantity(*share, Dimension::number);

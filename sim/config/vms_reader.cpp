@@ -115,7 +115,8 @@ class VmsReader {
     all.entries.push_back({scalar_like(vm, "mode"), scalar_like(vm, std::string(to_string(mode)))});
     if (settings_ != nullptr) {
       for (const auto& entry : settings_->entries)
-        if (vm.find(entry.key.scalar) == nullptr && entry.key.scalar != "mode") all.entries.push_back(entry);
+        if (vm.find(entry.key.scalar) == nullptr && entry.key.scalar != "mode" && entry.key.scalar != "remote_sharing")
+          all.entries.push_back(entry);
     }
     for (const auto& entry : vm.entries)
       if (!is_of_vm(entry.key.scalar)) all.entries.push_back(entry);
@@ -143,6 +144,8 @@ class VmsReader {
       }
     }
     read_placing(node, vm);
+    const auto* sharing = settings_ == nullptr ? nullptr : settings_->find("remote_sharing");
+    vm.queues_for_remote = sharing != nullptr && sharing->scalar == "queue";
     return vm;
   }
 

@@ -92,6 +92,16 @@ void set_memory(const Resolver& resolver, LosslessSettings& out) {
   out.headroom_delays = given.headroom ? 0 : resolver.value("headroom_delays");
 }
 
+/// What trust makes of the marks: the DSCP by the table (else its upper three bits), or the PCP of tagged packets;
+/// packets without the mark have the port's default, 0. Empty when nothing is said of marks.
+std::optional<int> marked_priority(const LosslessSpec& given) {
+  if (!given.dscp && !given.pcp && !given.vlan) return std::nullopt;
+  if (given.trust == "pcp") return given.vlan.value_or(1) > 0 ? given.pcp.value_or(0) : 0;
+  const int dscp = given.dscp.value_or(0);
+  const auto mapped = given.dscp_priorities.find(dscp);
+  return mapped == given.dscp_priorities.end() ? dscp / 8 : mapped->second;
+}
+
 }  // namespace
 
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters) {
@@ -103,6 +113,10 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   out.flow_control = given.flow_control.value_or(topology.is_infiniband() ? FlowControl::credits : FlowControl::pfc);
   out.pfc = given.pfc.empty() ? std::vector<int>{3} : given.pfc;
   std::sort(out.pfc.begin(), out.pfc.end());
+  // A priority is lossless where both ends of a port say so.
+  for (const auto& [port, own] : given.port_pfc)
+    std::erase_if(out.pfc, [&](int priority) { return std::ranges::find(own, priority) == own.end(); });
+  out.marked = marked_priority(given);
   set_memory(resolver, out);
   out.port_mtu = resolver.bytes(given.port_mtu, "port_mtu");
   out.lossless_mtu = resolver.bytes(given.lossless_mtu, "lossless_mtu");
@@ -128,7 +142,8 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
 
 int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow) {
   const bool is_credits = settings.flow_control == FlowControl::credits;
-  const int asked = flow.value_or(workload.value_or(is_credits || settings.pfc.empty() ? 0 : settings.pfc.front()));
+  const int usual = is_credits || settings.pfc.empty() ? 0 : settings.pfc.front();
+  const int asked = flow.value_or(workload.value_or(is_credits ? usual : settings.marked.value_or(usual)));
   return is_credits ? asked % std::max(1, settings.virtual_lanes) : asked;
 }
 

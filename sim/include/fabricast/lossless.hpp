@@ -64,9 +64,10 @@ struct LosslessSettings {
   std::string preset;            ///< in use; empty when neither topology nor switch names one
   std::string operating_system;  ///< of the switches, where alpha depends on it: onyx or sonic; else empty
   FlowControl flow_control = FlowControl::pfc;
-  std::vector<int> pfc;  ///< lossless priorities, ascending
-  Bytes buffer;          ///< packet memory of a switch
-  Bytes shared_buffer;   ///< of it, for lossless classes before headroom and reserved
+  std::vector<int> pfc;       ///< lossless priorities of both ends of every port, ascending
+  std::optional<int> marked;  ///< priority the switches give RDMA packets, where the topology says how these are marked
+  Bytes buffer;               ///< packet memory of a switch
+  Bytes shared_buffer;        ///< of it, for lossless classes before headroom and reserved
   bool is_headroom_auto = true;
   Bytes headroom;              ///< when not auto
   double headroom_delays = 0;  ///< headroom = this x rate x cable delay, where above 0
@@ -92,7 +93,8 @@ struct LosslessSettings {
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
 
 /// Priority (PFC) or virtual lane (credits) that messages travel in: what the flow asks for, then the workload, then
-/// the first lossless one. Service levels are dealt out over the data lanes, level modulo lanes, as subnet managers do.
+/// what its packets are marked with, then the first lossless one. Service levels are dealt out over the data lanes,
+/// level modulo lanes, as subnet managers do.
 int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow = {});
 
 /// True when packets change virtual lanes on their way, against deadlock: credits with two lanes or more on a torus or

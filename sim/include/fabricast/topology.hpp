@@ -82,8 +82,7 @@ struct HostGroupSpec {
   SourceLocation location;
 };
 
-/// Hosts that the group makes: one for each of its VMs where these were described one by one, else one for each
-/// machine.
+/// Hosts of the group: its VMs on every machine where they were described one by one, else its machines.
 int num_systems(const HostGroupSpec& group);
 
 /// A switch or cable written by hand, for irregular fabrics and irregular parts of generated ones.

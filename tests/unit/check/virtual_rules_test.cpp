@@ -3,7 +3,8 @@
 // is not.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include "check/vm_setup.hpp"
 #include "fabricast/check.hpp"
@@ -260,30 +261,36 @@ TEST_CASE("the overview says which features remain under each mode, and why othe
 
 namespace {
 
-/// Every set of instances of these kinds that fits, up to the order.
-void enumerate(const std::vector<check::MigKind>& kinds, std::size_t from, std::vector<check::MigKind>& chosen,
-               int slots, const ParameterSet& parameters, std::vector<std::vector<check::MigKind>>& out) {
-  out.push_back(chosen);
-  for (std::size_t k = from; k < kinds.size(); ++k) {
-    chosen.push_back(kinds[k]);
-    if (check::can_place(chosen, slots, parameters)) enumerate(kinds, k, chosen, slots, parameters, out);
-    chosen.pop_back();
+/// Sets of instances to which, as they lie, nothing can be added; every way to lay them out is tried.
+void lay_out(const std::vector<check::MigKind>& kinds, std::uint32_t used, int compute, int slots,
+             const ParameterSet& parameters, std::multiset<std::pair<int, int>>& chosen,
+             std::set<std::multiset<std::pair<int, int>>>& full) {
+  bool is_full = true;
+  for (const auto& kind : kinds) {
+    const auto* starts = parameters.find(fmt::format("mig_placement.{}.{}g{}.starts", slots, kind.compute, kind.slots));
+    for (int s = 0; starts != nullptr && s + kind.slots <= slots; ++s) {
+      const auto own = ((1U << static_cast<unsigned>(kind.slots)) - 1) << static_cast<unsigned>(s);
+      const bool may_start = (static_cast<unsigned>(starts->value) >> static_cast<unsigned>(s) & 1U) != 0;
+      if (!may_start || (used & own) != 0 || kind.compute > compute) continue;
+      is_full = false;
+      const auto added = chosen.insert({kind.compute, kind.slots});
+      lay_out(kinds, used | own, compute - kind.compute, slots, parameters, chosen, full);
+      chosen.erase(added);
+    }
   }
+  if (is_full) full.insert(chosen);
 }
 
-/// Sets to which no further instance can be added.
 std::size_t full_sets(const std::vector<check::MigKind>& kinds, int slots, const ParameterSet& parameters) {
-  std::vector<check::MigKind> chosen;
-  std::vector<std::vector<check::MigKind>> all;
-  enumerate(kinds, 0, chosen, slots, parameters, all);
-  return static_cast<std::size_t>(std::ranges::count_if(all, [&](std::vector<check::MigKind> set) {
-    return std::ranges::none_of(kinds, [&](const check::MigKind& more) {
-      set.push_back(more);
-      const bool fits = check::can_place(set, slots, parameters);
-      set.pop_back();
-      return fits;
-    });
-  }));
+  std::multiset<std::pair<int, int>> chosen;
+  std::set<std::multiset<std::pair<int, int>>> full;
+  lay_out(kinds, 0, slots == 8 ? 7 : slots, slots, parameters, chosen, full);
+  for (const auto& set : full) {
+    std::vector<check::MigKind> instances;
+    for (const auto& [compute, memory] : set) instances.push_back({compute, memory});
+    CHECK(check::can_place(instances, slots, parameters));
+  }
+  return full.size();
 }
 
 }  // namespace
@@ -296,4 +303,6 @@ TEST_CASE("MIG instances fit a card in 14 full sets, 38 with double-memory insta
   kinds.push_back({1, 2});
   CHECK(full_sets(kinds, 8, *shipped) == 38);
   CHECK(full_sets({{1, 1}, {2, 2}, {4, 4}}, 4, *shipped) == 4);
+  CHECK_FALSE(check::can_place({{4, 4}, {4, 4}}, 8, *shipped));
+  CHECK_FALSE(check::can_place(std::vector<check::MigKind>(8, {1, 1}), 8, *shipped));
 }
