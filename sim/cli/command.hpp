@@ -52,6 +52,7 @@ void add_show(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
+void add_manual(CLI::App& app, int& exit_code);
 
 /// `path=value` of --set; a missing '=' is a usage error.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);

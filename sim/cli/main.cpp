@@ -90,6 +90,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   add_show(app, exit_code);
   add_list(app, exit_code);
   add_schema(app, exit_code);
+  add_manual(app, exit_code);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");

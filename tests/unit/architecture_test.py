@@ -13,6 +13,7 @@ THIRD_PARTY = {
     "yaml-cpp/": ["sim/config/tree.cpp"],
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],
+    "pybind11/": ["python"],
     "nlohmann/": ["sim/report", "sim/sweep", "sim/config/json_schema.cpp", "calibration/readers"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
