@@ -38,6 +38,7 @@ struct SweepOptions : CommonOptions {
   std::string fail;
   int simultaneous = 1;
   int samples = 200;
+  bool has_every = false;
   std::string target = "95%";
   std::string metric;
 };
@@ -342,6 +343,7 @@ class Sweep {
     out.simultaneous = options_.simultaneous;
     out.samples = options_.samples;
     out.seed = options_.seed;
+    out.simulates_every = options_.has_every;
     out.target = parse_share("--target", options_.target);
     for (const auto& one : plan_.objectives) {
       if (!one.metric.is_of_hardware) out.metric = one.metric;
@@ -474,6 +476,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--simultaneous", options->simultaneous, "random faults at once; default 1: every single fault")
       ->check(whole_number(1000, 1))
       ->type_name("N");
+  command->add_flag("--every", options->has_every, "simulate every fault, also of many that are alike by place");
   command->add_option("--samples", options->samples, "draws of simultaneous faults; default 200")
       ->check(whole_number(1'000'000, 1))
       ->type_name("N");

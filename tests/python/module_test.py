@@ -63,7 +63,7 @@ def main() -> int:
         expect(abs(measured.median_abs_error - document.get("overall", document)["median_abs_error"]) < 1e-12, "validate")
     else:
         print(f"no scenario for {log}: validate is not compared")
-    example = subprocess.run([sys.executable, str(SOURCE / "python" / "example.py"), str(SOURCE)], env={"PYTHONPATH": FOLDER, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    example = subprocess.run([sys.executable, str(SOURCE / "python" / "examples" / "designs.py"), str(SOURCE)], env={"PYTHONPATH": FOLDER, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
     expect(example.returncode == 0 and "GB/s" in example.stdout, f"the example: {example.stderr}")
     stubs = ast.parse((pathlib.Path(FOLDER) / "fabricast" / "__init__.pyi").read_text())
     named = {node.name for node in stubs.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}

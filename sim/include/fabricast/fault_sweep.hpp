@@ -27,7 +27,8 @@ struct FaultPlan {
   int simultaneous = 1;  ///< faults at once; more than one are drawn at random
   int samples = 200;     ///< of simultaneous faults
   std::uint64_t seed = 1;
-  double target = 0.95;  ///< goodput asked for, share of the fault-free one
+  double target = 0.95;          ///< goodput asked for, share of the fault-free one
+  bool simulates_every = false;  ///< also where many are alike by place
   Metric metric;
 };
 
