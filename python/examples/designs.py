@@ -9,7 +9,7 @@ source = sys.argv[1] if len(sys.argv) > 1 else "."
 # %% A forecast, and one line of difference
 scenario = fabricast.load(f"{source}/scenarios/allreduce-dgx-a100-pair.yaml")
 whole = scenario.run()
-half = scenario.set({"topology.hosts.node.remove": ["hca1", "hca3", "hca5", "hca7"]}).run()
+half = scenario.set({"topology.hosts.0.remove": ["hca1", "hca3", "hca5", "hca7"]}).run()
 for size, many, few in zip(whole.size_bytes, whole.busbw_bytes_per_s, half.busbw_bytes_per_s):
     print(f"{size:>12} B  {many * 1e-9:8.2f} GB/s  {few * 1e-9:8.2f} GB/s with half the adapters")
 

@@ -88,9 +88,9 @@ int check(const CheckOptions& options) {
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
     all.push_back({file, found, features});
-    if (has_errors(found)) continue;
     const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
-    table += fmt::format("{}: ok{}\n", file, noted) + features;
+    if (!has_errors(found)) table += fmt::format("{}: ok{}\n", file, noted);
+    table += features;
   }
   int exit_code = exit_ok;
   const auto text = format == "json"   ? report::check_json(all, k_version)
