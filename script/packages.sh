@@ -5,9 +5,12 @@ set -euo pipefail
 
 fabricast_packages=(
   g++ cmake ninja-build pkg-config
-  libsimgrid-dev libboost-graph-dev libyaml-cpp-dev libeigen3-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev libpugixml-dev
+  libsimgrid-dev libboost-graph-dev libyaml-cpp-dev libeigen3-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev
+  libpugixml-dev libsqlite3-dev
 )
 if [[ ${FABRICAST_WITH_TESTS:-0} == 1 ]]; then
+  # MPI and Python are optional at build: the tests want them.
+  fabricast_packages+=(libopenmpi-dev openmpi-bin pybind11-dev python3-dev python3-numpy)
   fabricast_packages+=(doctest-dev librapidcheck-dev python3 python3-yaml python3-jsonschema clang-format-14 git)
 fi
 if [[ ${FABRICAST_WITH_CLANG:-0} == 1 ]]; then

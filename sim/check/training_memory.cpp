@@ -3,9 +3,9 @@
 // needs. Adam in mixed precision keeps 4 + 4 + 4 bytes per parameter beside weights and gradients; ZeRO shards them by
 // the data-parallel size [Rajbhandari et al., SC 2020]. Activations of a transformer layer are s b h (34 / t) bytes of
 // 16 bits with fused attention and sequence parallelism, s b h (10 + 24 / t) without sequence parallelism, 2 s b h when
-// recomputed [Korthikanti et al., MLSys 2023, without the attention matrices that fused kernels do not store]. The first
-// of p pipeline stages holds p micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a p-th. A
-// lower bound: buffers of frameworks and fragmentation come on top, so that what is refused here does not run.
+// recomputed [Korthikanti et al., MLSys 2023, without the attention matrices that fused kernels do not store]. The
+// first of p pipeline stages holds p micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a
+// p-th. A lower bound: buffers of frameworks and fragmentation come on top, so that what is refused here does not run.
 #include "check/training_memory.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr double k_adam_states = 12;  ///< bytes per parameter: master weight, m
 constexpr double k_pure_states = 8;   ///< of 32-bit training: momentum, variance
 
 struct Kept {
-  double states = 0;       ///< weights, gradients, optimiser
+  double states = 0;  ///< weights, gradients, optimiser
   double activations = 0;
 };
 
@@ -59,8 +59,8 @@ double state_bytes(const TrainingSpec& spec, double parameters, int data) {
 double activation_bytes(const TrainingSpec& spec) {
   const auto& p = spec.parallel;
   const auto& shape = *spec.network->transformer;
-  const double sbh = static_cast<double>(spec.network->tokens) / p.context * spec.batch_per_gpu *
-                     static_cast<double>(shape.hidden);
+  const double sbh =
+      static_cast<double>(spec.network->tokens) / p.context * spec.batch_per_gpu * static_cast<double>(shape.hidden);
   const double t = p.tensor;
   double per_layer = p.sequence ? 34 * sbh / t : sbh * (10 + 24 / t);
   if (p.recompute == Recomputation::full) per_layer = 2 * sbh / (p.sequence ? t : 1);
@@ -93,10 +93,11 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   if (kept.states + kept.activations <= memory->value) return found;
   const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };
   auto one = make_error(
-      fmt::format("a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
-                  "of activations",
-                  spec.network->name, text(kept.states + kept.activations), type, text(memory->value),
-                  text(kept.states), text(kept.activations)),
+      fmt::format(
+          "a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
+          "of activations",
+          spec.network->name, text(kept.states + kept.activations), type, text(memory->value), text(kept.states),
+          text(kept.activations)),
       "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu");
   one.location = workload.location;
   found.push_back(std::move(one));

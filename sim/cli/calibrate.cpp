@@ -42,7 +42,7 @@ std::vector<OutputFile> written_files(CalibrateCommand& command) {
     format_by_suffix(files.back(), {"yaml"});
   }
   if (!command.report.empty()) files.push_back({"--report", command.report});
-  if (command.format.empty()) command.format = format_by_suffix({"--report", command.report}, {"text", "json"});
+  if (command.format.empty()) command.format = format_by_suffix({"--report", command.report}, {"text", "json", "html"});
   return files;
 }
 
@@ -119,7 +119,9 @@ int fit(CalibrateCommand command) {
   auto warnings = report->warnings;
   add_source_lines(warnings);
   print_faults(warnings);
-  const auto text = command.format == "json" ? report::calibration_json(*report) : report::calibration_text(*report);
+  const auto text = command.format == "json"   ? report::calibration_json(*report)
+                    : command.format == "html" ? report::calibration_html(*report)
+                                               : report::calibration_text(*report);
   if (!write_output(command.report.empty() ? "-" : command.report, text, exit_code)) return exit_code;
   if (!command.output.empty() && !write_output(command.output, parameters_yaml(*report), exit_code)) return exit_code;
   if (report->is_interrupted) return exit_interrupted;
@@ -150,8 +152,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--report", options->report, "where the report goes; default standard output")->type_name("FILE");
   command->add_option("--format", options->format, "of the report; default: by the suffix of --report, else text")
-      ->check(CLI::IsMember({"text", "json"}).description(""))
-      ->type_name("text|json");
+      ->check(CLI::IsMember({"text", "json", "html"}).description(""))
+      ->type_name("text|json|html");
   std::vector<std::string> collectives;
   for (const auto one : nccl_collectives()) collectives.emplace_back(to_string(one));
   command

@@ -8,6 +8,8 @@
 #include "cli/command.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
+#include "fabricast/load_plan.hpp"
+#include "fabricast/sweep.hpp"
 
 namespace fabricast::cli {
 
@@ -17,7 +19,10 @@ struct CheckOptions {
   std::vector<std::string> files;
   std::vector<std::string> settings;
   bool is_strict = false;
+  CommonOptions written;  ///< format and -o
 };
+
+const std::vector<std::string> k_formats = {"text", "json", "html"};
 
 Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -36,6 +41,14 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "device") {
     const auto device = load_device(path);
     return device ? Diagnostics{} : device.error();
+  }
+  if (*kind == "plan") {
+    const auto plan = load_sweep_plan(path);
+    return plan ? joined(space_faults(*plan), preflight(*plan)) : plan.error();
+  }
+  if (*kind == "cost") {
+    const auto cost = load_cost_model(path);
+    return cost ? Diagnostics{} : cost.error();
   }
   if (*kind == "calibration") {
     const auto calibration = load_calibration(path);
@@ -62,21 +75,28 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
 
 int check(const CheckOptions& options) {
   const auto settings = parse_settings(options.settings);
+  const auto format = format_of(options.written, k_formats);
+  refuse_overwriting(std::vector<OutputFile>{{"-o", options.written.output}}, options.files);
   int errors = 0;
   int warnings = 0;
+  std::vector<report::CheckedFile> all;
+  std::string table;
   for (const auto& file : options.files) {
     std::string features;
     auto found = check_file(file, settings, features);
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
-    if (!has_errors(found)) {
-      const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
-      features = fmt::format("{}: ok{}\n", file, noted) + features;
-    }
-    int exit_code = exit_ok;
-    if (!write_output("-", features, exit_code)) return exit_code;
+    all.push_back({file, found, features});
+    const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
+    if (!has_errors(found)) table += fmt::format("{}: ok{}\n", file, noted);
+    table += features;
   }
+  int exit_code = exit_ok;
+  const auto text = format == "json"   ? report::check_json(all, k_version)
+                    : format == "html" ? report::check_html(all, k_version)
+                                       : table;
+  if (!write_output(options.written.output, text, exit_code)) return exit_code;
   if (errors > 0) {
     say(fmt::format("fabricast: {} error{} in {} file{}\n", errors, errors == 1 ? "" : "s", options.files.size(),
                     options.files.size() == 1 ? "" : "s"));
@@ -93,12 +113,13 @@ void add_check(CLI::App& app, int& exit_code) {
   command->footer(
       "Examples:\n  fabricast check topologies/dgx-a100-16.yaml scenarios/*.yaml\n  fabricast check --strict "
       "my-scenario.yaml");
-  command->add_option("FILES", options->files, "scenario, topology, parameter, device or calibration files")
+  command->add_option("FILES", options->files, "scenario, topology, parameter, device, calibration, plan or cost files")
       ->required()
       ->type_name("FILE");
   command->add_option("--set", options->settings, "change one value before checking (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  add_output_options(*command, options->written, k_formats);
   command->add_flag("--strict", options->is_strict, "exit 1 when there are warnings");
   command->callback([options, &exit_code] { exit_code = check(*options); });
 }

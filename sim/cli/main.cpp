@@ -92,6 +92,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   add_schema(app, exit_code);
   add_import(app, exit_code);
   add_export(app, exit_code);
+  add_manual(app, exit_code);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");

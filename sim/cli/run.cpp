@@ -50,8 +50,8 @@ int outcome(const Prediction& prediction) {
 
 /// The topology as a picture for the page.
 std::string drawing(const Topology& topology) {
-  return fmt::format("<h2>Topology</h2>\n<figure><div class=\"wide\">{}</div></figure>\n",
-                     report::part_of_page(topology_svg(topology)));
+  return fmt::format("<h2>Topology</h2>\n<figure>{}</figure>\n",
+                     report::image_of(topology_svg(topology), "the topology's devices and links"));
 }
 
 /// -o, --trace and the files of --fabric-csv.

@@ -8,14 +8,18 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
 
 #include "base/sha256.hpp"
 #include "cli/command.hpp"
+#include "fabricast/fault_sweep.hpp"
 #include "fabricast/load_plan.hpp"
+#include "fabricast/sensitivity.hpp"
 #include "fabricast/sweep.hpp"
+#include "report/fault_report.hpp"
 #include "report/sweep.hpp"
 
 namespace fabricast::cli {
@@ -29,6 +33,14 @@ struct SweepOptions : CommonOptions {
   int jobs = 1;
   int top = 0;
   bool is_merge = false;
+  bool is_sensitivity = false;
+  std::optional<std::size_t> design;
+  std::string fail;
+  int simultaneous = 1;
+  int samples = 200;
+  bool has_every = false;
+  std::string target = "95%";
+  std::string metric;
 };
 
 const std::vector<std::string> k_formats = {"text", "csv", "json", "jsonl", "html"};
@@ -114,12 +126,55 @@ std::string text_of(const SweepReport& sweep, const std::string& format) {
   return report::sweep_text(sweep);
 }
 
+/// What a scenario is judged by when nobody says.
+std::string usual_metric(Benchmark benchmark) {
+  const auto family = family_of(benchmark);
+  if (family == BenchmarkFamily::training) return "throughput";
+  if (family == BenchmarkFamily::nccl_tests) return "busbw";
+  return is_bandwidth_test(benchmark) ? "bandwidth" : "time";
+}
+
+Metric asked_metric(const std::string& option, const std::string& text) {
+  std::string fault;
+  auto metric = metric_from(text, fault);
+  if (!metric) throw CLI::ValidationError(option, fault);
+  return *metric;
+}
+
+/// A scenario as a plan of one design.
+Result<SweepPlan> plan_of_scenario(const SweepOptions& options, const std::string& path) {
+  auto loaded = load_scenario(path, options.parameter_files, parse_settings(options.settings));
+  if (!loaded) return tl::unexpected(loaded.error());
+  SweepPlan plan;
+  plan.name = loaded->scenario.name;
+  plan.file = path;
+  plan.scenario_file = path;
+  const auto text =
+      options.metric.empty() ? usual_metric(loaded->scenario.workloads.front().benchmark) : options.metric;
+  const auto metric = asked_metric("--metric", text);
+  plan.objectives.push_back({metric, !metric.is_less_better});
+  return plan;
+}
+
+Result<SweepPlan> load_question(const SweepOptions& options) {
+  const auto& path = options.files.front();
+  const auto kind = file_kind(path);
+  if (!kind) return tl::unexpected(kind.error());
+  if (*kind != "scenario") return load_sweep_plan(path);
+  if (options.is_sensitivity || !options.fail.empty()) return plan_of_scenario(options, path);
+  auto fault = make_error("this is a scenario, a plan is swept",
+                          "write a plan that names it (docs/FORMATS.md), or ask for "
+                          "--fail or --sensitivity of the scenario");
+  fault.location.file = path;
+  return tl::unexpected(Diagnostics{std::move(fault)});
+}
+
 class Sweep {
  public:
   Sweep(const SweepOptions& options, std::string format) : options_(options), format_(std::move(format)) {}
 
   int run() {
-    auto plan = load_sweep_plan(options_.files.front());
+    auto plan = load_question(options_);
     if (!plan) return refuse(plan.error());
     plan_ = std::move(*plan);
     apply_options();
@@ -141,11 +196,23 @@ class Sweep {
 
  private:
   void apply_options() {
-    for (const auto& setting : parse_settings(options_.settings))
+    for (const auto& setting : parse_settings(options_.settings)) {
+      for (const auto& axis : plan_.axes) refuse_varied(axis, setting.path);
       plan_.settings.push_back({setting.path, setting.value});
+    }
     plan_.parameter_files.insert(plan_.parameter_files.end(), options_.parameter_files.begin(),
                                  options_.parameter_files.end());
     if (options_.top > 0) plan_.top = options_.top;
+  }
+
+  /// A design's own settings come last: what an axis varies cannot be fixed beside it.
+  static void refuse_varied(const SweepAxis& axis, const std::string& path) {
+    bool is_varied = axis.path == path;
+    for (const auto& choice : axis.choices)
+      is_varied = is_varied || std::ranges::find(choice.settings, path, &SweepSetting::path) != choice.settings.end();
+    if (is_varied)
+      throw CLI::ValidationError(
+          "--set", fmt::format("'{}' is varied by axis '{}' of the plan: change the plan", path, axis.name));
   }
 
   int sweep() {
@@ -156,9 +223,11 @@ class Sweep {
       if (const auto faults = preflight(plan_); has_errors(faults)) failed_ = refuse(faults);
       if (failed_ == exit_ok && !options_.store.empty()) failed_ = open_store();
     }
+    if (options_.design && *options_.design >= space.size())
+      throw CLI::ValidationError("--design", fmt::format("the plan has designs 0 to {}", space.size() - 1));
     std::vector<std::size_t> todo;
     for (std::size_t i = shard.number - 1; failed_ == exit_ok && i < space.size(); i += shard.count) {
-      if (!records_.contains(i)) todo.push_back(i);
+      if (!records_.contains(i) && (!options_.design || i == *options_.design)) todo.push_back(i);
     }
     const auto known = records_.size();
     SweepProgress progress(todo.size() + known, known, options_.is_quiet || !is_first);
@@ -199,6 +268,8 @@ class Sweep {
       if (auto result = result_of(entry.second)) designs.push_back(std::move(*result));
     }
     auto judged = judge(plan_, std::move(designs), num_planned);
+    if (options_.is_sensitivity || !options_.fail.empty())
+      return was_interrupted() ? exit_interrupted : question(judged);
     judged.version = k_version;
     judged.shard = options_.shard;
     judged.is_interrupted = was_interrupted();
@@ -215,6 +286,72 @@ class Sweep {
       return exit_limit_missed;
     }
     return exit_ok;
+  }
+
+  /// Sensitivity or faults of one design: the one that is named, else the best.
+  int question(const SweepReport& judged) {
+    const DesignResult* design = nullptr;
+    if (!judged.top.empty()) design = &judged.designs[judged.top.front().index];
+    for (const auto& one : judged.designs) {
+      const bool is_only = judged.designs.size() == 1 || one.index == options_.design;
+      if (is_only && one.status == DesignStatus::feasible) design = &one;
+    }
+    if (design == nullptr) {
+      say("fabricast: no feasible design to look at");
+      for (const auto& one : judged.designs) {
+        if (!one.reasons.empty()) {
+          say(fmt::format(": {}", one.reasons.front()));
+          break;
+        }
+      }
+      say("\n");
+      return exit_input;
+    }
+    Progress progress(options_.is_sensitivity ? "sensitivity" : "faults", options_.is_quiet);
+    const auto show = [&](double share) { progress.show(share); };
+    const TaskOptions tasks{options_.jobs, &stop_flag()};
+    int code = exit_ok;
+    if (options_.is_sensitivity) {
+      auto found = sensitivity(plan_, *design, tasks, show);
+      if (!found) return refuse(found.error());
+      found->version = k_version;
+      write_output(options_.output,
+                   format_ == "json"   ? report::sensitivity_json(*found)
+                   : format_ == "csv"  ? report::sensitivity_csv(*found)
+                   : format_ == "html" ? report::sensitivity_html(*found)
+                                       : report::sensitivity_text(*found),
+                   code);
+    } else {
+      auto found = sweep_faults(plan_, *design, fault_plan(), tasks, show);
+      if (!found) return refuse(found.error());
+      found->version = k_version;
+      write_output(options_.output,
+                   format_ == "json"   ? report::faults_json(*found)
+                   : format_ == "csv"  ? report::faults_csv(*found)
+                   : format_ == "html" ? report::faults_html(*found)
+                                       : report::faults_text(*found),
+                   code);
+    }
+    return code == exit_ok && was_interrupted() ? exit_interrupted : code;
+  }
+
+  [[nodiscard]] FaultPlan fault_plan() const {
+    FaultPlan out;
+    std::string fault;
+    out.classes = fault_classes_from(options_.fail, fault);
+    if (!fault.empty()) throw CLI::ValidationError("--fail", fault);
+    out.simultaneous = options_.simultaneous;
+    out.samples = options_.samples;
+    out.seed = options_.seed;
+    out.simulates_every = options_.has_every;
+    out.target = parse_share("--target", options_.target);
+    for (const auto& one : plan_.objectives) {
+      if (!one.metric.is_of_hardware) out.metric = one.metric;
+    }
+    if (!options_.metric.empty()) out.metric = asked_metric("--metric", options_.metric);
+    if (out.metric.name.empty() || out.metric.is_of_hardware)
+      throw CLI::ValidationError("--metric", "faults need a figure of the simulation: busbw at 64 MiB, step_time ...");
+    return out;
   }
 
   const SweepOptions& options_;
@@ -281,6 +418,12 @@ int sweep(SweepOptions options) {
   if (!options.store.empty()) options.written.push_back({"--store", options.store});
   refuse_overwriting(options.written, options.files);
   parse_shard(options.shard);
+  if (options.is_sensitivity && !options.fail.empty())
+    throw CLI::ValidationError("--sensitivity", "one question at a time: --sensitivity or --fail");
+  if (format == "jsonl" && (options.is_sensitivity || !options.fail.empty()))
+    throw CLI::ValidationError("--format", "jsonl prints designs: take text, csv, json or html");
+  if (std::string fault; !options.fail.empty() && fault_classes_from(options.fail, fault).empty())
+    throw CLI::ValidationError("--fail", fault);
   try {
     if (options.is_merge) return merge(options, format);
     if (options.files.size() != 1)
@@ -302,6 +445,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
       "  fabricast sweep scenarios/plan-vgg16-cluster.yaml --jobs 2 -o plan.html\n"
       "  fabricast sweep plan.yaml --jobs 8 --store plan.sqlite   (again after a crash: goes on where it was)\n"
       "  mpirun -np 64 fabricast sweep plan.yaml --store plan.sqlite -o plan.csv\n"
+      "  fabricast sweep scenarios/allreduce-hgx-h100-64.yaml --fail 'link|leaf' --jobs 2\n"
       "  fabricast sweep plan.yaml --shard 3/16 --store part3.sqlite; fabricast sweep --merge part*.sqlite -o all.csv");
   command->add_option("PLAN", options->files, "plan (schema fabricast/plan/1); with --merge: stores")
       ->required()
@@ -321,6 +465,28 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--set", options->settings, "change one value of every design (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  command->add_flag("--sensitivity", options->is_sensitivity,
+                    "which parameter, price or scatter moves the best design's figures, and what to measure next");
+  command
+      ->add_option("--fail", options->fail,
+                   "what breaks, joined by |: link, hca, leaf, switch, host, slow-gpu:10%; every "
+                   "single fault of the best design, or of a scenario")
+      ->check(not_empty())
+      ->type_name("FAULTS");
+  command->add_option("--simultaneous", options->simultaneous, "random faults at once; default 1: every single fault")
+      ->check(whole_number(1000, 1))
+      ->type_name("N");
+  command->add_flag("--every", options->has_every, "simulate every fault, also of many that are alike by place");
+  command->add_option("--samples", options->samples, "draws of simultaneous faults; default 200")
+      ->check(whole_number(1'000'000, 1))
+      ->type_name("N");
+  command->add_option("--seed", options->seed, "of the draws; default 1")
+      ->check(whole_number(std::numeric_limits<std::uint64_t>::max()))
+      ->type_name("N");
+  command->add_option("--target", options->target, "goodput asked for under faults; default 95%")->type_name("SHARE");
+  command->add_option("--design", options->design, "the design to look at, instead of the best")->type_name("ID");
+  command->add_option("--metric", options->metric, "figure to look at under faults, or of a scenario")
+      ->type_name("FIGURE");
   command->add_flag("-q,--quiet", options->is_quiet, "no progress on standard error");
   add_output_options(*command, *options, k_formats);
   command->callback([options, &exit_code] { exit_code = sweep(*options); });

@@ -6,9 +6,6 @@
 
 namespace fabricast::engine {
 
-namespace {
-
-/// Relative half width assumed for a parameter that carries no interval, by how well its value is known.
 double relative_half_width(Confidence confidence) {
   switch (confidence) {
     case Confidence::high:
@@ -24,6 +21,8 @@ double relative_half_width(Confidence confidence) {
   }
   return 0.10;
 }
+
+namespace {
 
 constexpr double k_unfitted_share = 0.5;  ///< of the time, from values the fit did not touch, that makes a row foreign
 constexpr double k_size_weight = 0.25;    ///< doublings of the size count less: curves are smooth beyond their ends

@@ -16,6 +16,9 @@ struct Interval {
   Duration high;
 };
 
+/// Half width of an 80 % interval, as a share of the value, of a parameter that states none.
+double relative_half_width(Confidence confidence);
+
 /// How far outside the fitted range a row is; nothing is outside when no range is known.
 struct Extrapolation {
   bool is_outside = false;

@@ -161,6 +161,37 @@ std::string term_picture(const Rows& rows) {
   return boxed("Where the time goes.", out + "</svg>\n");
 }
 
+double own_figure(const Row& row, std::string_view key) {
+  const auto it = std::ranges::find(row.figures, key, &Figure::key);
+  return it == row.figures.end() ? 0 : it->value;
+}
+
+/// Throughput over the number of GPUs, with its band.
+std::string scaling_picture(const Rows& rows) {
+  Plot plot;
+  plot.x = {"GPUs", "number", 0, true};
+  plot.y = {"throughput (1/s)", "number", 0, true};
+  PlotSeries curve;
+  curve.label = "throughput";
+  PlotSeries ideal;
+  ideal.label = "as many times that of the first row";
+  ideal.colour = "--rest";
+  for (const auto* row : rows) {
+    const double rate = own_figure(*row, "throughput_per_s");
+    const double gpus = own_figure(*row, "gpus");
+    curve.x.push_back(gpus);
+    curve.y.push_back(rate);
+    curve.low.push_back(rate * row->time.seconds() / std::max(1e-12, row->high_time.seconds()));
+    curve.high.push_back(rate * row->time.seconds() / std::max(1e-12, row->low_time.seconds()));
+    curve.notes.push_back(fmt::format("{}: {:.4g}/s, a step takes {}", row->label, rate, to_string(row->time)));
+    ideal.x.push_back(gpus);
+    ideal.y.push_back(gpus * own_figure(*rows.front(), "throughput_per_s") /
+                      std::max(1.0, own_figure(*rows.front(), "gpus")));
+  }
+  plot.series = {ideal, curve};
+  return plotted("Throughput over GPUs, with its 80 % band.", picture_of(plot), plot);
+}
+
 /// Curves and terms of one workload.
 std::string pictures(const WorkloadPrediction& workload) {
   const auto rows = finished(workload);
@@ -174,6 +205,7 @@ std::string pictures(const WorkloadPrediction& workload) {
   // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
   if (rows.front()->label.empty() && !is_traffic) out += time_picture(rows);
   if (!is_shared && !is_traffic) out += rate_picture(rows, is_nccl);
+  if (workload.benchmark == Benchmark::training && rows.size() > 1) out += scaling_picture(rows);
   out += term_picture(rows) + timeline_picture(workload);
   if (!is_shared)
     out += fmt::format("<p>Largest message limited by <b>{}</b>.</p>\n", escaped(rows.back()->bottleneck));
@@ -213,8 +245,8 @@ std::string html(const Document& document, const std::string& further) {
     for (const auto& assumption : workload.assumptions) out += fmt::format("<li>{}</li>\n", escaped(assumption));
     out += "</ul>\n";
   }
-  return page(prediction.scenario, out + "<h2>Provenance</h2>" + provenance_html(provenance) +
-                                       further + embedded_json(json(document)));
+  return page(prediction.scenario,
+              out + "<h2>Provenance</h2>" + provenance_html(provenance) + further + embedded_json(json(document)));
 }
 
 }  // namespace fabricast::report

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "report/script.hpp"
 
 namespace fabricast::report {
@@ -24,7 +26,8 @@ namespace {
 constexpr const char* k_page_style =
     "*{box-sizing:border-box}body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;"
     "color:var(--ink);background:var(--paper);overflow-wrap:anywhere}"
-    "h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.15rem;margin:1.8rem 0 .4rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}"
+    "h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.15rem;margin:1.8rem 0 "
+    ".4rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}"
     "details{margin:.4rem 0}summary{cursor:pointer;color:var(--soft)}"
     "p.sub{color:var(--soft);margin:.2rem 0 1rem}figure{margin:1rem 0}figcaption{color:var(--soft);margin:0 0 .3rem}"
     ".wide{overflow-x:auto}svg{display:block;width:100%;min-width:36rem;height:auto}"
@@ -85,9 +88,14 @@ std::string page(const std::string& title, const std::string& body) {
       escaped(title), k_colour_style, k_page_style, style, body, script);
 }
 
-std::string part_of_page(const std::string& svg) {
-  const auto start = svg.find("<svg");
-  return start == std::string::npos ? "" : svg.substr(start);
+std::string image_of(const std::string& svg, const std::string& alt) {
+  std::string encoded;
+  for (const char c : svg) {
+    const bool is_plain = c > 32 && c < 127 && std::string_view("%#\"'<>&").find(c) == std::string_view::npos;
+    encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return fmt::format("<img alt=\"{}\" style=\"max-width:100%;background:#fff\" src=\"data:image/svg+xml,{}\">",
+                     escaped(alt), encoded);
 }
 
 std::string boxed(const std::string& caption, const std::string& content) {

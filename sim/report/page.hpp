@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every HTML page of ours shares: one file, nothing to fetch, readable without script; light and dark, desktop, phone and paper.
+// What every HTML page of ours shares: one file, nothing to fetch, readable without script; light and dark, desktop,
+// phone and paper.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ std::string escaped(const std::string& text);
 /// A whole page around `body`; with the script of live plots when it has any.
 std::string page(const std::string& title, const std::string& body);
 
-/// A stand-alone SVG file as an element of a page, which has its colours already.
-std::string part_of_page(const std::string& svg);
+/// A stand-alone SVG file inside a page: its style must not reach the page's own elements.
+std::string image_of(const std::string& svg, const std::string& alt);
 
 /// A caption and a picture or table that scrolls sideways in its own box when the screen is narrow.
 std::string boxed(const std::string& caption, const std::string& content);

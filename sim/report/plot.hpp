@@ -10,8 +10,8 @@ namespace fabricast::report {
 
 struct PlotAxis {
   std::string label;
-  std::string unit;      ///< bytes, us, s, GB/s, B/s, number, or a currency
-  int log = 0;           ///< base of a logarithmic axis, 2 or 10; 0 = linear
+  std::string unit;  ///< bytes, us, s, GB/s, B/s, number, or a currency
+  int log = 0;       ///< base of a logarithmic axis, 2 or 10; 0 = linear
   bool starts_at_zero = false;
 };
 

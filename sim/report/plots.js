@@ -38,7 +38,16 @@
     const ink = style("--soft"), grid = style("--grid");
     const axis = (of, size) => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, labelSize: 22, size,
       space: size ? 40 : 70, values: (u, ticks) => ticks.map((v) => (v === null ? "" : format(of.unit)(v))) });
-    const scale = (of) => (of.log ? { distr: 3, log: of.log } : of.zero ? { range: (u, low, high) => [0, high * 1.08 || 1] } : {});
+    /* Logarithmic axes: the points at both ends stay whole, and labels leave room for each other. */
+    const wide = (u, low, high) => [low / 1.5, high * 1.5];
+    const thin = (of) => of.log === 2 ? { splits: (u) => {
+      const from = Math.ceil(Math.log2(u.scales.x.min)), to = Math.floor(Math.log2(u.scales.x.max));
+      const step = Math.max(1, Math.ceil((to - from + 1) / Math.max(2, width / 80)));
+      const out = [];
+      for (let k = from; k <= to; k += step) out.push(2 ** k);
+      return out;
+    }, filter: (u, splits) => splits } : {};
+    const scale = (of) => (of.log ? { distr: 3, log: of.log, ...(of.log === 2 ? { range: wide } : {}) } : of.zero ? { range: (u, low, high) => [0, high * 1.08 || 1] } : {});
     const series = [{ label: spec.x.label, value: (u, v) => (v === null ? "" : format(spec.x.unit)(v)) }];
     const bands = [];
     spec.series.forEach((one) => {
@@ -54,7 +63,7 @@
       }
     });
     return { width, height: Math.max(260, Math.min(420, width * 0.5)), scales: { x: { time: false, ...scale(spec.x) }, y: scale(spec.y) }, series, bands,
-      axes: [axis(spec.x), axis(spec.y, 84)], legend: { show: spec.series.length > 1 }, cursor: { drag: { x: true, y: true }, focus: { prox: 20 } },
+      axes: [{ ...axis(spec.x), ...thin(spec.x) }, axis(spec.y, 84)], legend: { show: spec.series.length > 1 }, cursor: { drag: { x: true, y: true }, focus: { prox: 20 } },
       hooks: { setCursor: [(u) => tip(u)] } };
   }
 

@@ -90,5 +90,15 @@ std::string validation_html(const Validated& validated);
 /// What a fit found (schema fabricast/calibration_report/1).
 std::string calibration_text(const CalibrationReport& report);
 std::string calibration_json(const CalibrationReport& report);
+std::string calibration_html(const CalibrationReport& report);
+
+/// What `check` says of one file.
+struct CheckedFile {
+  std::string path;
+  Diagnostics found;
+  std::string features;
+};
+std::string check_html(std::span<const CheckedFile> files, const std::string& version);
+std::string check_json(std::span<const CheckedFile> files, const std::string& version);
 
 }  // namespace fabricast::report

@@ -39,7 +39,8 @@ class Axis {
     high_ += k_margin * range;
   }
   [[nodiscard]] double at(double value) const {
-    const double share = axis_.log > 0 ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
+    const double share =
+        axis_.log > 0 ? std::log(value / low_) / std::log(high_ / low_) : (value - low_) / (high_ - low_);
     return from_ + share * (to_ - from_);
   }
   [[nodiscard]] bool holds(double value) const { return value >= low_ && value <= high_; }
@@ -50,7 +51,8 @@ class Axis {
       return out;
     }
     const double step = round_step(high_ - low_, 6);
-    for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_; ++k) out.push_back({at(k * step), label(k * step)});
+    for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_; ++k)
+      out.push_back({at(k * step), label(k * step)});
     return out;
   }
 
@@ -65,7 +67,8 @@ class Axis {
       break;
     }
     const bool has_unit = axis_.unit != "number" && !axis_.unit.empty();
-    return fmt::format("{:.4g}{}{}", shown, prefix.empty() && !has_unit ? "" : " " + prefix, has_unit ? axis_.unit : "");
+    return fmt::format("{:.4g}{}{}", shown, prefix.empty() && !has_unit ? "" : " " + prefix,
+                       has_unit ? axis_.unit : "");
   }
 
   const PlotAxis& axis_;
@@ -95,14 +98,16 @@ std::string picture_of(const Plot& plot) {
       "height=\"{}\" class=\"frame\"/>\n",
       k_chart_width, k_chart_height + 22.0 * static_cast<double>(plot.series.size()), escaped(plot.y.label),
       escaped(plot.x.label), k_chart_left, k_chart_top, k_inner_width, k_inner_height);
-  for (const auto& tick : without_collisions(x.ticks(), [](const Tick& t) { return label_width(t.label); }, 8))
+  for (const auto& tick : without_collisions(
+           x.ticks(), [](const Tick& t) { return label_width(t.label); }, 8))
     out += text_at(tick.at, bottom + 18, "tick", "middle", tick.label);
   for (const auto& tick : y.ticks()) {
     out += fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"grid\"/>\n", k_chart_left,
                        k_chart_left + k_inner_width, tick.at, tick.at);
     out += text_at(k_chart_left - 6, tick.at + 4, "tick", "end", tick.label);
   }
-  out += text_at(k_chart_left + k_inner_width / 2, bottom + 40, "tick", "middle", plot.x.label + ", upward: " + plot.y.label);
+  out += text_at(k_chart_left + k_inner_width / 2, bottom + 40, "tick", "middle",
+                 plot.x.label + ", upward: " + plot.y.label);
   double legend = k_chart_height + 12;
   for (const auto& series : plot.series) {
     std::string line;
@@ -114,9 +119,10 @@ std::string picture_of(const Plot& plot) {
                          series.is_faint ? "none" : "var(" + series.colour + ")", series.colour);
     }
     if (series.is_line)
-      out += fmt::format("<polyline points=\"{}\" style=\"fill:none;stroke:var({});stroke-width:2\"/>\n", line, series.colour);
-    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"5\" style=\"fill:{};stroke:var({})\"/>", k_chart_left + 6, legend - 4,
-                       series.is_faint ? "none" : "var(" + series.colour + ")", series.colour);
+      out += fmt::format("<polyline points=\"{}\" style=\"fill:none;stroke:var({});stroke-width:2\"/>\n", line,
+                         series.colour);
+    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"5\" style=\"fill:{};stroke:var({})\"/>", k_chart_left + 6,
+                       legend - 4, series.is_faint ? "none" : "var(" + series.colour + ")", series.colour);
     out += text_at(k_chart_left + 18, legend, "legend", "start", series.label);
     legend += 22;
   }

@@ -50,7 +50,8 @@ class SweepPage {
   [[nodiscard]] std::string band(const DesignResult& design, const Metric& metric) const {
     const auto* found = design.find(metric.text);
     if (found == nullptr || found->low == found->high) return "";
-    return fmt::format("{} .. {}", metric_text(metric, found->low, currency_), metric_text(metric, found->high, currency_));
+    return fmt::format("{} .. {}", metric_text(metric, found->low, currency_),
+                       metric_text(metric, found->high, currency_));
   }
 
   [[nodiscard]] std::string answer() const {
@@ -72,7 +73,8 @@ class SweepPage {
     for (const auto& bound : sweep_.plan.constraints)
       out += fmt::format("<li>constraint: {}</li>\n", escaped(constraint_text(bound, currency_)));
     for (const auto& one : sweep_.plan.objectives)
-      out += fmt::format("<li>objective: {} {}</li>\n", one.is_maximised ? "maximise" : "minimise", escaped(one.metric.text));
+      out += fmt::format("<li>objective: {} {}</li>\n", one.is_maximised ? "maximise" : "minimise",
+                         escaped(one.metric.text));
     return out + "</ul>\n";
   }
 
@@ -85,7 +87,9 @@ class SweepPage {
   }
 
   [[nodiscard]] PlotAxis axis_of(const Metric& metric) const {
-    const auto* unit = metric.dimension == Dimension::time ? "s" : metric.dimension == Dimension::bandwidth ? "B/s" : "number";
+    const auto* unit = metric.dimension == Dimension::time        ? "s"
+                       : metric.dimension == Dimension::bandwidth ? "B/s"
+                                                                  : "number";
     return {metric.text, metric.is_money ? currency_ : unit, 0, false};
   }
 
@@ -154,17 +158,18 @@ class SweepPage {
     double at = 0;
     for (std::size_t i = 0; i < design.split.size(); ++i) {
       const auto& part = design.split[i];
-      bar += fmt::format("<rect x=\"{:.2f}\" y=\"0\" width=\"{:.2f}\" height=\"24\" style=\"fill:{}\"><title>{}: {:.1f} %"
-                         "</title></rect>",
-                         at * 820, std::max(0.0, std::min(part.share, 1 - at)) * 820, colour(i), escaped(part.what),
-                         100 * part.share);
+      bar += fmt::format(
+          "<rect x=\"{:.2f}\" y=\"0\" width=\"{:.2f}\" height=\"24\" style=\"fill:{}\"><title>{}: {:.1f} %"
+          "</title></rect>",
+          at * 820, std::max(0.0, std::min(part.share, 1 - at)) * 820, colour(i), escaped(part.what), 100 * part.share);
       at += part.share;
       legend += fmt::format("<span style=\"color:{}\">&#9632;</span> {} {:.1f} %&ensp;", colour(i), escaped(part.what),
                             100 * part.share);
     }
-    return fmt::format("<figure><figcaption>Where the time goes.</figcaption><svg viewBox=\"0 0 820 24\" role=\"img\" "
-                       "aria-label=\"time split\" style=\"min-width:0\">{}</svg><p class=\"note\">{}</p></figure>\n",
-                       bar, legend);
+    return fmt::format(
+        "<figure><figcaption>Where the time goes.</figcaption><svg viewBox=\"0 0 820 24\" role=\"img\" "
+        "aria-label=\"time split\" style=\"min-width:0\">{}</svg><p class=\"note\">{}</p></figure>\n",
+        bar, legend);
   }
 
   [[nodiscard]] std::string bill_of(const DesignResult& design) const {
@@ -173,25 +178,27 @@ class SweepPage {
     std::string out = fmt::format("<details><summary>Bill in {}</summary><div class=\"wide\">", escaped(currency_)) +
                       head({"what", "count", "once", "a year", "source"});
     for (const auto& line : design.bill)
-      out += fmt::format("<tr>{}{}{}{}{}</tr>\n", cell(line.what, true), cell(fmt::format("{:.6g}", line.count)),
-                         cell(money(line.once)), cell(money(line.per_year)),
-                         cell(line.is_assumed && line.source.find("assumed") == std::string::npos
-                                  ? "assumed: " + line.source
-                                  : line.source,
-                              true));
+      out += fmt::format(
+          "<tr>{}{}{}{}{}</tr>\n", cell(line.what, true), cell(fmt::format("{:.6g}", line.count)),
+          cell(money(line.once)), cell(money(line.per_year)),
+          cell(line.is_assumed && line.source.find("assumed") == std::string::npos ? "assumed: " + line.source
+                                                                                   : line.source,
+               true));
     return out + "</tbody></table></div></details>\n";
   }
 
   [[nodiscard]] std::string row_of(std::size_t i, const std::vector<Metric>& columns) const {
     const auto& design = sweep_.designs[i];
     const auto& standing = sweep_.standings[i];
-    const auto why = !design.reasons.empty() ? design.reasons.front() : standing.misses.empty() ? "" : standing.misses.front();
+    const auto why = !design.reasons.empty()   ? design.reasons.front()
+                     : standing.misses.empty() ? ""
+                                               : standing.misses.front();
     std::string out = fmt::format("<tr>{}{}", cell(std::to_string(design.index)),
                                   cell(standing.rank > 0 ? std::to_string(standing.rank) : ""));
     for (const auto& metric : columns) out += cell(value_text(design, metric));
     return out + cell(design.status == DesignStatus::feasible ? fmt::format("{:.2f}", standing.probability) : "") +
-           cell(design.name, true) +
-           cell(why.empty() ? "" : std::string(to_string(design.status)) + ": " + why, true) + "</tr>\n";
+           cell(design.name, true) + cell(why.empty() ? "" : std::string(to_string(design.status)) + ": " + why, true) +
+           "</tr>\n";
   }
 
   [[nodiscard]] std::string table_of(const std::vector<std::size_t>& places) const {
@@ -216,7 +223,8 @@ class SweepPage {
     const auto& objective = sweep_.plan.objectives.front();
     for (const auto& axis : sweep_.plan.axes) {
       if (axis.is_range()) continue;
-      out += "<div class=\"wide\">" + head({axis.name, "designs", "feasible", "meet all", "best " + objective.metric.text});
+      out += "<div class=\"wide\">" +
+             head({axis.name, "designs", "feasible", "meet all", "best " + objective.metric.text});
       for (const auto& choice : axis.choices) out += choice_row(axis.name, choice.label, objective.metric);
       out += "</tbody></table></div>\n";
     }
@@ -231,9 +239,8 @@ class SweepPage {
     int best_rank = 0;
     for (std::size_t i = 0; i < sweep_.designs.size(); ++i) {
       const auto& design = sweep_.designs[i];
-      const bool has_it = std::ranges::any_of(design.values, [&](const auto& value) {
-        return value.first == axis && value.second == label;
-      });
+      const bool has_it = std::ranges::any_of(
+          design.values, [&](const auto& value) { return value.first == axis && value.second == label; });
       if (!has_it) continue;
       ++count;
       feasible += design.status == DesignStatus::feasible ? 1 : 0;
@@ -258,8 +265,9 @@ class SweepPage {
     if (counts.empty()) return "";
     std::string out = "<h2>Not feasible</h2>\n<div class=\"wide\">" + head({"designs", "", "first reason"});
     for (const auto& entry : counts)
-      out += fmt::format("<tr>{}{}<td class=\"name\" style=\"white-space:normal\">{}</td></tr>\n",
-                         cell(std::to_string(entry.second)), cell(entry.first.first, true), escaped(entry.first.second));
+      out +=
+          fmt::format("<tr>{}{}<td class=\"name\" style=\"white-space:normal\">{}</td></tr>\n",
+                      cell(std::to_string(entry.second)), cell(entry.first.first, true), escaped(entry.first.second));
     return out + "</tbody></table></div>\n";
   }
 
@@ -267,9 +275,9 @@ class SweepPage {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < sweep_.designs.size() && i < k_most_rows; ++i) places.push_back(i);
     const auto rest = sweep_.designs.size() - places.size();
-    return fmt::format("<h2>All designs</h2>\n<details><summary>{} designs{}</summary>\n{}</details>\n",
-                       sweep_.designs.size(),
-                       rest == 0 ? "" : fmt::format(", {} of them only in the JSON of this page", rest), table_of(places));
+    return fmt::format(
+        "<h2>All designs</h2>\n<details><summary>{} designs{}</summary>\n{}</details>\n", sweep_.designs.size(),
+        rest == 0 ? "" : fmt::format(", {} of them only in the JSON of this page", rest), table_of(places));
   }
 
   [[nodiscard]] std::string assumptions() const {
@@ -288,8 +296,8 @@ class SweepPage {
   }
 
   [[nodiscard]] std::string provenance() const {
-    std::string out = fmt::format("<h2>Provenance</h2>\n<ul>\n<li>fabricast {}, plan {}</li>\n", escaped(sweep_.version),
-                                  escaped(sweep_.plan.name));
+    std::string out = fmt::format("<h2>Provenance</h2>\n<ul>\n<li>fabricast {}, plan {}</li>\n",
+                                  escaped(sweep_.version), escaped(sweep_.plan.name));
     for (const auto& input : inputs_of(sweep_))
       out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.first), input.second);
     return out + "</ul>\n";

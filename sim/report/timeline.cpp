@@ -17,7 +17,7 @@ constexpr double k_track = 26;
 constexpr double k_left = 150;
 constexpr double k_right = 30;
 constexpr double k_top = 8;
-constexpr double k_smallest = 0.4;         ///< of a rectangle, so that it shows
+constexpr double k_smallest = 0.4;  ///< of a rectangle, so that it shows
 constexpr std::size_t k_most_spans = 5000;
 constexpr std::size_t k_most_legend = 10;
 
@@ -47,9 +47,8 @@ class Timeline {
   [[nodiscard]] std::string svg() const {
     const double bottom = k_top + k_track * static_cast<double>(tracks_.size());
     const auto rows = std::min(k_most_legend, colours_.size());
-    std::string out =
-        fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline of a step\">\n", k_chart_width,
-                    bottom + 34 + 20 * static_cast<double>(rows));
+    std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline of a step\">\n",
+                                  k_chart_width, bottom + 34 + 20 * static_cast<double>(rows));
     for (const auto& track : tracks_)
       out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"tick\" text-anchor=\"end\">{}</text>\n", k_left - 8,
                          k_top + k_track * (static_cast<double>(track.second) + 0.65), escaped(shortened(track.first)));
@@ -74,7 +73,8 @@ class Timeline {
   [[nodiscard]] std::string axis(double bottom) const {
     std::vector<Tick> ticks;
     const double step = round_step(end_ * 1e3, 8) * 1e-3;
-    for (int i = 0; i * step <= end_ * (1 + 1e-9); ++i) ticks.push_back({x(i * step), to_string(from_seconds(i * step))});
+    for (int i = 0; i * step <= end_ * (1 + 1e-9); ++i)
+      ticks.push_back({x(i * step), to_string(from_seconds(i * step))});
     std::string out;
     for (const auto& tick : without_collisions(
              ticks, [](const Tick& t) { return label_width(t.label); }, 8))
@@ -88,9 +88,10 @@ class Timeline {
     for (const auto& entry : colours_) {
       if (entry.second >= k_most_legend) continue;
       const double y = top + 20 * static_cast<double>(entry.second);
-      out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" style=\"fill:{}\"/><text x=\"{}\" y=\"{}\" "
-                         "class=\"legend\">{}</text>\n",
-                         k_left, y - 11, colour(entry.second), k_left + 18, y, escaped(entry.first));
+      out += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" style=\"fill:{}\"/><text x=\"{}\" y=\"{}\" "
+          "class=\"legend\">{}</text>\n",
+          k_left, y - 11, colour(entry.second), k_left + 18, y, escaped(entry.first));
     }
     return out;
   }

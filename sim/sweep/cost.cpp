@@ -189,6 +189,7 @@ int Parts::num_cables() const {
 
 Parts parts_of(const Topology& topology) {
   Parts out;
+  int first = 0;
   for (const auto& group : topology.spec().hosts) {
     Parts::Hosts hosts;
     hosts.type = group.host.type.empty() ? "other" : group.host.type;
@@ -198,7 +199,8 @@ Parts parts_of(const Topology& topology) {
       if (device.kind == DeviceKind::gpu) ++hosts.gpus[device.type];
       if (device.kind == DeviceKind::hca) ++hosts.hcas[device.type];
     }
-    hosts.worn = worn_by(*group.host.virtualization);
+    hosts.worn = worn_by(topology.virtualization(first));
+    first += group.count;
     out.hosts.push_back(std::move(hosts));
   }
   for (const auto id : topology.devices(DeviceKind::network_switch)) ++out.switches[topology.device(id).type];

@@ -77,6 +77,7 @@ Network::Network(NetworkPlan plan)
     const int link = plan_.first_link + 2 * static_cast<int>(c);
     edges_[static_cast<std::size_t>(a)].push_back({b, link});
     edges_[static_cast<std::size_t>(b)].push_back({a, link + 1});
+    if (is_failed(c)) continue;
     // HCAs do not forward: only edges between switches count for distances.
     if (is_switch(a) && is_switch(b)) {
       pairs.emplace_back(a - plan_.num_hcas, b - plan_.num_hcas);
@@ -90,8 +91,24 @@ Network::Network(NetworkPlan plan)
   steps_.resize(static_cast<std::size_t>(plan_.num_switches));
   label_parts();
   number_by_port();
+  remove_failed();
   collect_global_cables();
   if (plan_.routing == Routing::up_down) choose_order();
+}
+
+void Network::remove_failed() {
+  if (plan_.failed.empty()) return;
+  for (auto& edges : edges_)
+    std::erase_if(edges, [&](const Edge& edge) {
+      return is_failed(static_cast<std::size_t>((edge.link - plan_.first_link) / 2));
+    });
+}
+
+std::unique_ptr<Network> Network::without(const std::vector<int>& cables) const {
+  auto plan = plan_;
+  plan.failed.resize(plan.cables.size(), false);
+  for (const int cable : cables) plan.failed[static_cast<std::size_t>(cable)] = true;
+  return std::make_unique<Network>(std::move(plan));
 }
 
 void Network::label_parts() {

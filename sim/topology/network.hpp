@@ -34,12 +34,16 @@ struct NetworkPlan {
   int num_routers = 0;                        ///< dragonfly: switches from 0 that are routers, group after group
   int routers_per_group = 0;                  ///< dragonfly, else 0
   Routing routing = Routing::automatic;
+  std::vector<bool> failed;  ///< [cable] -> carries nothing; empty = none
 };
 
 class Network {
  public:
   explicit Network(NetworkPlan plan);
   ~Network();
+
+  /// The same network with these cables dead; ports keep their numbers.
+  [[nodiscard]] std::unique_ptr<Network> without(const std::vector<int>& cables) const;
 
   [[nodiscard]] int node_of_switch(int number) const { return plan_.num_hcas + number; }
   [[nodiscard]] bool has_cable(int node) const { return !edges_of(node).empty(); }
@@ -74,6 +78,8 @@ class Network {
   [[nodiscard]] bool is_switch(int node) const { return node >= plan_.num_hcas; }
   [[nodiscard]] int part_of(int node) const { return part_[static_cast<std::size_t>(node - plan_.num_hcas)]; }
   [[nodiscard]] const Edges& edges_of(int node) const { return edges_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] bool is_failed(std::size_t cable) const { return !plan_.failed.empty() && plan_.failed[cable]; }
+  void remove_failed();
   void number_by_port();
   void collect_global_cables();
   void label_parts();

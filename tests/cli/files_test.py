@@ -82,7 +82,7 @@ class Folder(unittest.TestCase):
         self.assertEqual(run("run", SCENARIO, "-o", "").returncode, 2)
 
     def test_wrong_suffixes_of_other_files_are_refused_before_anything_runs(self):
-        for arguments in (["run", SCENARIO, "--trace", self.here / "t.svg"], ["calibrate", self.calibration, "--report", self.here / "r.html"],
+        for arguments in (["run", SCENARIO, "--trace", self.here / "t.svg"], ["calibrate", self.calibration, "--report", self.here / "r.svg"],
                           ["calibrate", self.calibration, "-o", self.here / "p.json"]):
             self.assertEqual(run(*arguments).returncode, 2, arguments)
         self.assertEqual(sorted(p.name for p in self.here.iterdir()), ["calibration.yaml", "latency.log", "osu.log"])

@@ -287,6 +287,12 @@ class Topology {
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;
 
+  /// The same cluster without these network links, both directions of each: devices, links and ports keep their numbers,
+  /// routes go round, HCAs without a cable are not used. Only where can_lose_links() says so.
+  [[nodiscard]] Topology without_links(const std::vector<LinkId>& failed) const;
+  /// False for tori and dragonflies, whose routes are fixed by place.
+  [[nodiscard]] bool can_lose_links() const;
+
  private:
   std::shared_ptr<const Impl> impl_;
 };

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Run with -P: man pages and completion scripts of PROGRAM into FOLDER.
+file(MAKE_DIRECTORY ${FOLDER})
+function(write name)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${FOLDER}/${name} RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${PROGRAM} ${ARGN}: exit ${code}")
+  endif()
+endfunction()
+write(fabricast.1 manual)
+file(STRINGS ${FOLDER}/fabricast.1 lines REGEX "^\\.BR fabricast.-")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^\\.BR fabricast.-([a-z]+) .*" "\\1" command "${line}")
+  write(fabricast-${command}.1 manual ${command})
+endforeach()
+write(fabricast.bash completion bash)
+write(_fabricast completion zsh)
+write(fabricast.fish completion fish)

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/csv_field.hpp"
+#include "report/fault_report.hpp"
+#include "report/page.hpp"
+#include "report/plot.hpp"
+
+namespace fabricast::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t k_most_influences = 12;
+constexpr std::size_t k_most_settled = 4;
+
+std::string settled_text(const NextBenchmark& one) {
+  std::string out;
+  for (std::size_t i = 0; i < one.settles.size() && i < k_most_settled; ++i)
+    out += (i == 0 ? "" : ", ") + one.settles[i];
+  if (one.settles.size() > k_most_settled) out += fmt::format(" and {} more", one.settles.size() - k_most_settled);
+  return out;
+}
+
+std::string figure_text(const SensitivityReport::Figure& figure, const std::string& currency) {
+  std::string out =
+      fmt::format("{} = {} ({} .. {})", figure.metric.text, metric_text(figure.metric, figure.estimate.value, currency),
+                  metric_text(figure.metric, figure.estimate.low, currency),
+                  metric_text(figure.metric, figure.estimate.high, currency));
+  if (figure.at_least || figure.at_most)
+    out += fmt::format(", within its bounds with probability {:.2f}", figure.probability);
+  return out;
+}
+
+Json bound_json(const std::optional<double>& bound) { return bound ? Json(*bound) : Json(); }
+
+}  // namespace
+
+std::string sensitivity_text(const SensitivityReport& report) {
+  std::string out =
+      fmt::format("# fabricast {}: what moves design {} ({})\n", report.version, report.design, report.name);
+  for (const auto& figure : report.figures) {
+    out += "\n" + figure_text(figure, report.currency) + "\n";
+    out += fmt::format("{:>9} {:>14} {:>14} {:>7}  {}\n", "variance", "at low end", "at high end", "limit", "what");
+    for (std::size_t i = 0; i < figure.influences.size() && i < k_most_influences; ++i) {
+      const auto& one = figure.influences[i];
+      out += fmt::format("{:>7.1f} % {:>14} {:>14} {:>7}  {}\n", 100 * one.share,
+                         metric_text(figure.metric, one.at_low, report.currency),
+                         metric_text(figure.metric, one.at_high, report.currency), one.crosses_limit ? "crosses" : "",
+                         one.what);
+    }
+    if (figure.influences.size() > k_most_influences)
+      out += fmt::format("... and {} more\n", figure.influences.size() - k_most_influences);
+    if (!figure.next.empty()) out += "measure next, in order of worth:\n";
+    for (const auto& one : figure.next)
+      out += fmt::format("{:>7.1f} %  {} (settles {})\n", 100 * one.share, one.benchmark, settled_text(one));
+  }
+  return out;
+}
+
+std::string sensitivity_json(const SensitivityReport& report) {
+  Json out{{"schema", "fabricast/sensitivity/1"},
+           {"tool", {{"name", "fabricast"}, {"version", report.version}}},
+           {"design", report.design},
+           {"name", report.name}};
+  out["inputs"] = Json::array();
+  for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.first}, {"sha256", input.second}});
+  out["figures"] = Json::array();
+  for (const auto& figure : report.figures) {
+    Json one{{"metric", figure.metric.text},
+             {"value", figure.estimate.value},
+             {"low", figure.estimate.low},
+             {"high", figure.estimate.high},
+             {"at_least", bound_json(figure.at_least)},
+             {"at_most", bound_json(figure.at_most)},
+             {"probability", figure.probability}};
+    one["influences"] = Json::array();
+    for (const auto& influence : figure.influences)
+      one["influences"].push_back({{"what", influence.what},
+                                   {"kind", influence.kind},
+                                   {"value", influence.value},
+                                   {"low", influence.low},
+                                   {"high", influence.high},
+                                   {"figure_at_low", influence.at_low},
+                                   {"figure_at_high", influence.at_high},
+                                   {"variance_share", influence.share},
+                                   {"crosses_limit", influence.crosses_limit},
+                                   {"source", influence.source}});
+    one["measure_next"] = Json::array();
+    for (const auto& next : figure.next)
+      one["measure_next"].push_back(
+          {{"benchmark", next.benchmark}, {"variance_share", next.share}, {"settles", next.settles}});
+    out["figures"].push_back(std::move(one));
+  }
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string sensitivity_csv(const SensitivityReport& report) {
+  std::string out =
+      "metric,what,kind,value,low,high,figure_at_low,figure_at_high,variance_share,crosses_limit,source\n";
+  for (const auto& figure : report.figures) {
+    for (const auto& one : figure.influences)
+      out += fmt::format("{},{},{},{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{},{}\n",
+                         csv_field(figure.metric.text), csv_field(one.what), one.kind, one.value, one.low, one.high,
+                         one.at_low, one.at_high, one.share, one.crosses_limit ? 1 : 0, csv_field(one.source));
+  }
+  return out;
+}
+
+std::string sensitivity_html(const SensitivityReport& report) {
+  std::string out = fmt::format("<h1>What moves the answer</h1>\n<p class=\"sub\">Design {}: {}</p>\n", report.design,
+                                escaped(report.name));
+  for (const auto& figure : report.figures) {
+    out += fmt::format("<h2>{}</h2>\n", escaped(figure_text(figure, report.currency)));
+    double most = 0;
+    for (const auto& one : figure.influences) most = std::max(most, one.share);
+    std::string bars;
+    const auto shown = std::min(k_most_influences, figure.influences.size());
+    for (std::size_t i = 0; i < shown; ++i) {
+      const auto& one = figure.influences[i];
+      bars += fmt::format(
+          "<rect x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"16\" style=\"fill:{}\"/><text x=\"6\" y=\"{}\" "
+          "class=\"legend\">{:.1f} % {}: {} .. {}</text>\n",
+          24 * i, most > 0 ? 800 * one.share / most : 0, one.crosses_limit ? "var(--c1)" : "var(--rest)", 24 * i + 13,
+          100 * one.share, escaped(one.what), escaped(metric_text(figure.metric, one.at_low, report.currency)),
+          escaped(metric_text(figure.metric, one.at_high, report.currency)));
+    }
+    if (shown > 0)
+      out += boxed(
+          "Share of the figure's variance; orange: one end crosses a limit.",
+          fmt::format("<svg viewBox=\"0 0 820 {}\" role=\"img\" aria-label=\"influences\">{}</svg>", 24 * shown, bars));
+    out += "<p>Measure next, in order of worth:</p>\n<ol>\n";
+    for (const auto& one : figure.next)
+      out += fmt::format("<li>{} &mdash; {:.1f} % of the variance; settles {}</li>\n", escaped(one.benchmark),
+                         100 * one.share, escaped(settled_text(one)));
+    out += "</ol>\n";
+  }
+  out += "<h2>Provenance</h2>\n<ul>\n";
+  for (const auto& input : report.inputs)
+    out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.first), input.second);
+  return page("what moves the answer", out + "</ul>\n" + embedded_json(sensitivity_json(report)));
+}
+
+}  // namespace fabricast::report

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep/fault_cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace fabricast::sweep {
+
+namespace {
+
+/// Hosts at the ends of cables.
+std::vector<int> hosts_at(const Topology& topology, const std::vector<LinkId>& links) {
+  std::set<int> out;
+  for (const auto id : links) {
+    const auto link = topology.link(id);
+    for (const auto end : {link.from, link.to}) {
+      if (const int host = topology.host_of(end); host >= 0) out.insert(host);
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+class Lister {
+ public:
+  explicit Lister(const Topology& topology) : topology_(topology) {
+    for (int id = topology.first_network_link(); id < topology.num_links(); id += 2) {
+      const auto link = topology.link({id});
+      for (const auto end : {link.from, link.to}) cables_[end.value].push_back({id});
+    }
+  }
+
+  void add(const FaultClass& one, std::vector<Fault>& out) const {
+    switch (one.kind) {
+      case FaultKind::link:
+        return add_links(out);
+      case FaultKind::hca:
+        return add_devices(topology_.devices(DeviceKind::hca), "adapter", false, out);
+      case FaultKind::leaf:
+        return add_devices(topology_.devices(DeviceKind::network_switch), "leaf", true, out);
+      case FaultKind::any_switch:
+        return add_devices(topology_.devices(DeviceKind::network_switch), "switch", false, out);
+      case FaultKind::host:
+        return add_hosts(out);
+      case FaultKind::slow_gpu:
+        return add_slow(one.slower, out);
+    }
+  }
+
+ private:
+  void add_links(std::vector<Fault>& out) const {
+    for (int id = topology_.first_network_link(); id < topology_.num_links(); id += 2) {
+      const auto link = topology_.link({id});
+      Fault fault;
+      fault.name = fmt::format("cable {} - {}", topology_.device(link.from).name, topology_.device(link.to).name);
+      fault.links = {{id}};
+      fault.place = place_of(link.from) + " - " + place_of(link.to);
+      fault.hosts = hosts_at(topology_, fault.links);
+      out.push_back(std::move(fault));
+    }
+  }
+
+  /// Kind, type and cables of an end; of an adapter its place in the host.
+  [[nodiscard]] std::string place_of(DeviceId end) const {
+    const auto device = topology_.device(end);
+    const auto cables = cables_.find(end.value);
+    return fmt::format("{} {} {} {}", to_string(device.kind), device.type,
+                       device.kind == DeviceKind::hca ? device.ordinal : 0,
+                       cables == cables_.end() ? 0 : cables->second.size());
+  }
+
+  /// `only_edge`: switches that hosts are cabled to.
+  void add_devices(const std::vector<DeviceId>& devices, const char* what, bool only_edge,
+                   std::vector<Fault>& out) const {
+    for (const auto device : devices) {
+      const auto found = cables_.find(device.value);
+      if (found == cables_.end()) continue;
+      Fault fault;
+      fault.name = fmt::format("{} {}", what, topology_.device(device).name);
+      fault.links = found->second;
+      fault.hosts = hosts_at(topology_, fault.links);
+      if (only_edge && fault.hosts.empty()) continue;
+      out.push_back(std::move(fault));
+    }
+  }
+
+  /// Hosts of one group are equal.
+  void add_hosts(std::vector<Fault>& out) const {
+    int first = 0;
+    for (const auto& group : topology_.spec().hosts) {
+      out.push_back({fmt::format("host of group {}", group.name), group.count, {}, {first}, {first}, 0});
+      first += group.count;
+    }
+  }
+
+  void add_slow(double slower, std::vector<Fault>& out) const {
+    const auto gpus = topology_.devices(DeviceKind::gpu);
+    if (gpus.empty()) return;
+    out.push_back({fmt::format("a GPU that is {:g} % slower", 100 * slower),
+                   static_cast<int>(gpus.size()),
+                   {},
+                   {topology_.host_of(gpus.front())},
+                   {},
+                   slower});
+  }
+
+  const Topology& topology_;
+  std::map<std::int32_t, std::vector<LinkId>> cables_;
+};
+
+void join(Fault& into, const Fault& other) {
+  into.name += (into.name.empty() ? "" : " + ") + other.name;
+  into.links.insert(into.links.end(), other.links.begin(), other.links.end());
+  for (const auto& [mine, its] : {std::pair{&into.hosts, &other.hosts}, std::pair{&into.broken, &other.broken}}) {
+    for (const int host : *its) {
+      if (std::ranges::find(*mine, host) == mine->end()) mine->push_back(host);
+    }
+  }
+  into.slower = std::max(into.slower, other.slower);
+}
+
+}  // namespace
+
+std::vector<Fault> faults_of(const Topology& topology, const FaultPlan& plan) {
+  std::vector<Fault> single;
+  const Lister lister(topology);
+  for (const auto& one : plan.classes) lister.add(one, single);
+  if (plan.simultaneous <= 1 || single.empty()) return single;
+  // Equal faults are as likely each: a draw by their number.
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < single.size(); ++i)
+    places.insert(places.end(), static_cast<std::size_t>(single[i].count), i);
+  std::vector<Fault> out;
+  std::uint64_t state = plan.seed;
+  const auto draw = [&](std::size_t below) {
+    state += 0x9e3779b97f4a7c15ULL;  // splitmix64 [Steele, Lea & Flood, OOPSLA 2014]
+    auto x = state;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return static_cast<std::size_t>((x ^ (x >> 31)) % below);
+  };
+  const auto together = std::min(places.size(), static_cast<std::size_t>(plan.simultaneous));
+  for (int sample = 0; sample < plan.samples; ++sample) {
+    auto left = places;
+    Fault fault;
+    for (std::size_t k = 0; k < together; ++k) {
+      const auto at = draw(left.size());
+      join(fault, single[left[at]]);
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    out.push_back(std::move(fault));
+  }
+  return out;
+}
+
+}  // namespace fabricast::sweep

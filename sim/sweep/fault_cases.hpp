@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The faults of a topology, one by one or drawn at random.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabricast/fault_sweep.hpp"
+#include "fabricast/topology.hpp"
+
+namespace fabricast::sweep {
+
+struct Fault {
+  std::string name;
+  int count = 1;              ///< equal ones
+  std::vector<LinkId> links;  ///< dead cables, one direction each
+  std::vector<int> hosts;     ///< that spares would replace
+  std::vector<int> broken;    ///< hosts that are out of work themselves
+  double slower = 0;          ///< of a GPU
+  std::string place;          ///< equal for faults that are alike: same kinds of ends, same adapter of equal hosts
+};
+
+/// All single faults, or `samples` draws of `simultaneous` of them.
+std::vector<Fault> faults_of(const Topology& topology, const FaultPlan& plan);
+
+}  // namespace fabricast::sweep

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What sweeps answer: bills by hand, fronts by brute force, short names, constraints, faults of plans, dead cables and slow
+GPUs, sensitivity. Arguments: the fabricast program, the source folder."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BASE = """schema: fabricast/scenario/1
+name: base
+topology:
+  schema: fabricast/topology/1
+  name: cluster
+  hosts: [{name: node, count: 4, type: server-2s-rome-4a100}]
+  fabric: {leaf_spine: {switch: qm8700, cable: 5 m}}
+workload: {benchmark: all_reduce_perf, sizes: [1 MiB, 64 MiB]}
+"""
+TRAINING = """schema: fabricast/scenario/1
+name: training
+topology:
+  schema: fabricast/topology/1
+  name: cluster
+  hosts: [{name: node, count: 4, type: server-2s-rome-8a100}]
+  fabric: {fat_tree: {switch: qm8700, leaf_ports: 4, cable: 5 m}}
+workload: {benchmark: training, network: vgg-16, precision: tf32, batch_per_gpu: 64, parallel: {data: ddp}}
+"""
+PRICES = """
+cost:
+  schema: fabricast/cost/1
+  name: prices
+  years: 2
+  power_usage_effectiveness: 1.5
+  kilowatt_hour: {price: 0.2, source: tariff}
+  prices:
+    gpu: {a100-pcie-40: {price: 1000, low: 900, high: 1200, source: offer}}
+    host: {server-2s-rome-4a100: {price: 500, per_year: 10, watts: 100, source: offer}}
+    switch: {other: {price: 700, watts: 50, source: offer}}
+    cable: {host: {price: 1, per_metre: 2, source: offer}}
+  licences:
+    hypervisor: {when: [virtual], per: socket, per_year: 30, source: offer}
+"""
+
+
+class Test:
+    def __init__(self, program: str):
+        self.program = program
+        self.here = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-plans-"))
+        self.failures = []
+        (self.here / "base.yaml").write_text(BASE)
+        (self.here / "training.yaml").write_text(TRAINING)
+
+    def expect(self, claim: bool, what: str):
+        if not claim:
+            self.failures.append(what)
+
+    def sweep(self, name: str, body: str, *arguments, scenario="base.yaml"):
+        (self.here / f"{name}.yaml").write_text(f"schema: fabricast/plan/1\nname: {name}\nscenario: {scenario}\n{body}")
+        out = self.here / f"{name}.json"
+        out.unlink(missing_ok=True)
+        done = subprocess.run([self.program, "sweep", f"{name}.yaml", "-q", "-o", out.name, *arguments], cwd=self.here, capture_output=True, text=True, check=False)
+        return done, json.loads(out.read_text()) if out.exists() else None
+
+    def bill(self):
+        done, found = self.sweep("bill", "vary: {virtualization: [bare-metal, passthrough]}\nobjectives: [{minimise: cost}]" + PRICES)
+        self.expect(done.returncode == 0, f"bill: {done.returncode} {done.stderr}")
+        metal, machine = found["designs"]
+        # 4 hosts, 16 GPUs, 4 cables of 5 m, one switch; 16 x 250 W + 4 x 100 W + 50 W = 4,450 W; x 1.5 x 8,766 h x 0.2 a kWh
+        capital = 16 * 1000 + 4 * 500 + 700 + 4 * (1 + 2 * 5)
+        running = 2 * (4 * 10 + 4.450 * 1.5 * 8766 * 0.2)
+        cost = metal["metrics"]["cost"]
+        self.expect(abs(cost["value"] - capital - running) < 0.01, f"bill: {cost['value']} for {capital + running}")
+        self.expect(abs(cost["high"] - cost["value"] - 16 * 200) < 0.01 and abs(cost["value"] - cost["low"] - 16 * 100) < 0.01, f"bill: band {cost}")
+        self.expect(metal["metrics"]["power"]["value"] == 4450, "bill: power")
+        extra = machine["metrics"]["cost"]["value"] - cost["value"]
+        self.expect(abs(extra - 4 * 2 * 30 * 2) < 0.01, f"bill: licences {extra}")
+        self.expect(any("prices no adapter" in line for line in metal["assumptions"]), "bill: a kind without prices is not noted")
+        done, found = self.sweep("unpriced", "vary: {gpu.type: [a100-pcie-40, a40]}\nobjectives: [{minimise: cost}]" + PRICES)
+        self.expect(found["designs"][1]["status"] == "invalid" and "no price of gpu 'a40'" in found["designs"][1]["reasons"][0], "bill: a GPU without a price")
+
+    def front(self):
+        done, found = self.sweep("front", """vary:
+  hosts: [2, 3, 4, 6]
+  hca.count: [0, 1]
+  virtualization:
+    choices:
+      metal: {virtualization: bare-metal}
+      machine: {virtualization: passthrough}
+      moves: {virtualization: {mode: passthrough, needs: [migration]}}
+objectives: [{minimise: gpus}, {maximise: busbw at 64 MiB}]
+constraints: [{metric: time at 1 MiB, at_most: 1 s}]
+""")
+        designs = found["designs"]
+        self.expect([one["id"] for one in designs] == list(range(24)), "front: a design is missing")
+        self.expect(all(one["reasons"] for one in designs if one["status"] != "feasible"), "front: a refused design without a reason")
+        self.expect(sum(one["status"] == "infeasible" for one in designs) >= 4, "front: hosts that must migrate are feasible")
+        good = {one["id"]: (-one["metrics"]["gpus"]["value"], one["metrics"]["busbw at 64 MiB"]["value"]) for one in designs if one["standing"]["meets_all"]}
+        best = {i for i, a in good.items() if not any(all(y >= x for x, y in zip(a, b)) and b != a for b in good.values())}
+        kept = set(found["front"]) | {one["id"] for one in designs if one["standing"]["equals"] is not None and one["standing"]["equals"] in found["front"]}
+        self.expect(best == kept, f"front: {sorted(kept)} for {sorted(best)}")
+        self.expect(done.returncode == 0, f"front: {done.returncode}")
+
+    def laws(self):
+        _, found = self.sweep("rates", "vary: {fabric.leaf_spine.rate: [25 Gb/s, 50 Gb/s, 100 Gb/s, 200 Gb/s], hosts: [2, 4]}\nobjectives: [{maximise: busbw at 64 MiB}]\n")
+        for hosts in ("2", "4"):
+            rates = [one["metrics"]["busbw at 64 MiB"]["value"] for one in found["designs"] if one["values"]["hosts"] == hosts]
+            self.expect(rates == sorted(rates), f"laws: a faster link is slower: {rates}")
+        _, found = self.sweep("random", "vary: {rate: {path: fabric.leaf_spine.rate, from: 10 Gb/s, to: 200 Gb/s, scale: log}, hosts: [2, 3, 4]}\nsamples: 20\nseed: 3\nobjectives: [{maximise: busbw at 64 MiB}]\n")
+        by_hosts = {}
+        for one in found["designs"]:
+            by_hosts.setdefault(one["values"]["hosts"], []).append((float(one["values"]["rate"].split()[0]), one["metrics"]["busbw at 64 MiB"]["value"]))
+        self.expect(len(found["designs"]) == 20 and len(by_hosts) == 3, "laws: random designs")
+        for points in by_hosts.values():
+            values = [value for _, value in sorted(points)]
+            self.expect(values == sorted(values), f"laws: a faster random link is slower: {sorted(points)}")
+
+    def wrong(self):
+        cases = {
+            "path": ("vary: {topology.hosts.node.cuont: [1, 2]}\nobjectives: [{minimise: time}]\n", 3, "cuont"),
+            "figure": ("vary: {hosts: [1, 2]}\nobjectives: [{maximise: bussbw}]\n", 3, "did you mean 'busbw'"),
+            "unit": ("vary: {hosts: [2]}\nobjectives: [{maximise: busbw}]\nconstraints: [{metric: busbw, at_least: 5}]\n", 3, "5"),
+            "unpriced": ("vary: {hosts: [2]}\nobjectives: [{minimise: cost}]\n", 3, "needs prices"),
+            "twice": ("vary: {hosts: [2, 2]}\nobjectives: [{maximise: busbw}]\n", 3, "has '2' twice"),
+            "no step": ("vary: {hosts: {from: 2, to: 4}}\nobjectives: [{maximise: busbw}]\n", 3, "has no step"),
+            "too many": ("vary: {a: {path: hosts, from: 1, to: 9000, step: 1}, b: {path: workload.gpus, from: 1, to: 9000, step: 1}}\nobjectives: [{maximise: busbw}]\n", 3, "samples: 10000"),
+            "unreachable": ("vary: {hosts: [2]}\nobjectives: [{maximise: busbw}]\nconstraints: [{metric: busbw, at_least: 900 GB/s}]\n", 1, "no design meets"),
+            "tokens": ("objectives: [{maximise: tokens_per_second}]\n", 3, "no design could be read"),
+        }
+        for name, (body, code, word) in cases.items():
+            done, _ = self.sweep("wrong", body)
+            self.expect(done.returncode == code and word in done.stderr, f"wrong, {name}: exit {done.returncode}, {done.stderr!r}")
+        _, found = self.sweep("many", "vary: {hca.count: [1, 7]}\nobjectives: [{maximise: busbw}]\n")
+        self.expect(found["designs"][1]["status"] == "invalid" and "have 1" in found["designs"][1]["reasons"][0], "wrong: more adapters than places")
+        scenario = subprocess.run([self.program, "sweep", "base.yaml"], cwd=self.here, capture_output=True, text=True, check=False)
+        self.expect(scenario.returncode == 3 and "a plan is swept" in scenario.stderr, "wrong: a scenario instead of a plan")
+
+    def question(self, *arguments):
+        done = subprocess.run([self.program, "sweep", *arguments, "--format", "json", "-q", "--jobs", "2"], cwd=self.here, capture_output=True, text=True, check=False)
+        self.expect(done.returncode == 0, f"{arguments}: exit {done.returncode} {done.stderr}")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def dead(self):
+        links = self.question("base.yaml", "--fail", "link")
+        self.expect(len(links["faults"]) == 4 and all(one["lost_hosts"] == 1 for one in links["faults"]), "dead: the only cable of a host")
+        fabric = self.question("training.yaml", "--fail", "link|leaf")
+        # 8 HCAs below leaves of 2 + 2 ports: 8 cables to hosts and 8 to spines, 4 leaves
+        names = [one["name"] for one in fabric["faults"]]
+        self.expect(sum(name.startswith("cable") for name in names) == 16 and sum(name.startswith("leaf") for name in names) == 4, f"dead: {names}")
+        self.expect(all(0 < one["goodput_share"] <= 1 + 1e-9 for one in fabric["faults"]), "dead: goodput outside 0 to 1")
+        worst = min(one["goodput_share"] for one in fabric["faults"])
+        self.expect(fabric["worst_share"] == worst, "dead: the worst fault")
+        slow = [self.question("training.yaml", "--fail", f"slow-gpu:{percent}%")["worst_share"] for percent in (1, 10, 30)]
+        self.expect(1 > slow[0] > slow[1] > slow[2] and slow[1] >= 0.9 - 1e-6 and slow[2] >= 0.7 - 1e-6, f"dead: slow GPUs {slow}")
+        host = self.question("training.yaml", "--fail", "host")
+        self.expect(0.7 < host["worst_share"] < 0.8 and host["spare_hosts"] == 1, f"dead: one of four hosts {host['worst_share']}")
+        twice = [self.question("training.yaml", "--fail", "link|host", "--simultaneous", "2", "--samples", "12", "--seed", "5") for _ in range(2)]
+        self.expect(twice[0] == twice[1] and len(twice[0]["faults"]) == 12, "dead: draws of simultaneous faults")
+        bad = subprocess.run([self.program, "sweep", "base.yaml", "--fail", "lnik"], cwd=self.here, capture_output=True, text=True, check=False)
+        self.expect(bad.returncode == 2 and "unknown fault 'lnik'" in bad.stderr, "dead: a misspelt fault")
+
+    def moves(self):
+        found = self.question("training.yaml", "--sensitivity")
+        figure = found["figures"][0]
+        shares = [one["variance_share"] for one in figure["influences"]]
+        self.expect(shares == sorted(shares, reverse=True) and abs(sum(shares) - 1) < 1e-6, f"moves: shares {shares[:5]}")
+        self.expect(figure["measure_next"] and abs(sum(one["variance_share"] for one in figure["measure_next"]) - 1) < 1e-6, "moves: what to measure")
+        for one in figure["influences"]:
+            if one["kind"] == "parameter" and one["what"].endswith("memory_bandwidth"):
+                self.expect(one["figure_at_high"] >= one["figure_at_low"], f"moves: {one['what']}")
+
+
+def main() -> int:
+    test = Test(sys.argv[1])
+    for part in (test.bill, test.front, test.laws, test.wrong, test.dead, test.moves):
+        part()
+    for failure in test.failures:
+        print(failure)
+    if not test.failures:
+        shutil.rmtree(test.here)
+    return 1 if test.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
