@@ -14,7 +14,7 @@ THIRD_PARTY = {
     "pugixml": ["sim/import"],
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],
-    "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers", "sim/import"],
+    "nlohmann/": ["sim/report", "sim/config/json_schema.cpp", "calibration/readers", "calibration/doctor", "sim/cli/doctor.cpp", "sim/import"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
 
