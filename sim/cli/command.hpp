@@ -55,6 +55,9 @@ void add_import(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_manual(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+void add_expect(CLI::App& app, int& exit_code);
+void add_mpi(CLI::App& app, int& exit_code);
 
 /// `path=value` of --set; a missing '=' is a usage error.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);

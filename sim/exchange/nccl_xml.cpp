@@ -65,7 +65,7 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
 class Writer {
  public:
   Writer(const Topology& topology, int host, const ParameterSet& parameters)
-      : topology_(topology), host_(host), spec_(topology.host_spec(host)), parameters_(parameters) {}
+      : spec_(topology.host_spec(host)), parameters_(parameters) {}
 
   std::string write() {
     for (const auto& device : spec_.devices) {
@@ -148,8 +148,6 @@ class Writer {
     return number;
   }
 
-  const Topology& topology_;
-  int host_;
   const HostSpec& spec_;
   const ParameterSet& parameters_;
   std::map<std::string, std::string> addresses_;

@@ -85,7 +85,8 @@ TEST_CASE("the dump of the VM with eight H200 forecasts like the shipped topolog
 TEST_CASE("dumps of a machine of the catalogue forecast like the catalogue's host") {
   const std::vector<std::pair<const char*, const char*>> pairs{{"nccl-hgx-h100.xml", "hgx-h100-8"},
                                                                {"nccl-dgx-a100.xml", "dgx-a100"}};
-  for (const auto& [name, host] : pairs) {
+  for (const auto& pair : pairs) {
+    const std::string name = pair.first, host = pair.second;
     CAPTURE(name);
     const auto imported = import_files({name});
     REQUIRE(imported);
@@ -117,10 +118,12 @@ TEST_CASE("hwloc XML of versions 2 and 3 says the same") {
 TEST_CASE("names that sources turn into are those of the catalogue, and cards can do what the catalogue says") {
   const auto catalogue = load_whole_catalogue();
   REQUIRE(catalogue);
-  for (const auto& [name, card] : import::all_identities()) {
+  for (const auto& identity : import::all_identities()) {
+    const auto name = identity.first;
+    const auto card = identity.second;
     CAPTURE(name);
     const bool is_there = std::any_of(catalogue->device_types.begin(), catalogue->device_types.end(),
-                                      [&, &wanted = name](const DeviceType& type) { return type.name == wanted; });
+                                      [&](const DeviceType& type) { return type.name == name; });
     CHECK(is_there);
     if (card.generation == 0) continue;
     const auto* generation = catalogue->parameters.find(name + ".pcie_generation");

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log beside the scenario it was taken with, as values that causes change.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fabricast/doctor.hpp"
+#include "fabricast/simulate.hpp"
+
+namespace fabricast::doctor {
+
+/// What is forecast: everything a cause may change.
+struct Case {
+  Scenario scenario;
+  TopologySpec spec;
+  ParameterSet parameters;
+  std::vector<DeviceType> types;
+};
+
+/// One measured table and the case it belongs to.
+struct Patient {
+  Case base;
+  MeasuredLog log;
+  std::vector<Bytes> sizes;
+  std::vector<std::string>
+      words;  ///< cause ids that the log's own words name, with the words: "p2p-off\tNCCL_P2P_DISABLE=1"
+};
+
+/// Times of `sizes`, in their order; empty when it cannot be forecast.
+std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes);
+
+/// A cause and how it changes a case; false when it does not apply there.
+struct Cause {
+  std::string id;
+  std::string title;
+  std::string place;
+  std::string fix;
+  double prior = 1;  ///< how often, relative to others
+  std::function<bool(Case&)> apply;
+};
+/// `tells_hosts`: some log is of a part of the hosts, so that it matters which one is at fault.
+std::vector<Cause> causes_for(const Case& one, bool tells_hosts);
+
+/// Groups of one host each, so that one can differ; false when there are too many. Returns names as before.
+bool split_groups(TopologySpec& spec);
+
+}  // namespace fabricast::doctor

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cause explains the logs: r = ln(measured / forecast) of every row. A log of n rows counts
+//   -n/2 ln(1 + Q / n),  Q = sum (r - mean)^2 / s_e^2 + n mean^2 / (s_e^2 + n s_b^2)
+// with scatter s_e of rows and s_b of whole logs (what systems differ by), and the form that large errors enter by
+// their logarithm, so that one strange row decides nothing. Scores of logs add up; priors and what the logs say in
+// words are added to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "doctor/patients.hpp"
+
+namespace fabricast {
+
+namespace doctor {
+
+namespace {
+
+constexpr double k_row_scatter = 0.05;
+constexpr double k_log_scatter = 0.05;
+constexpr double k_words = 4;           ///< of the score, for a log that names the cause
+constexpr double k_same = 0.004;        ///< |ln| of two forecasts that cannot be told apart
+constexpr double k_least_gain = 8;      ///< of the score: one in thousands by chance
+constexpr double k_much_left = 0.8;     ///< of the mean |ln| may be left under a cause that leaves little
+constexpr double k_left = 0.6;          ///< of it may be left under the cause
+constexpr double k_scatter = 0.22;      ///< mean |ln| by which forecasts of healthy systems differ from logs
+constexpr double k_tight = 0.05;        ///< what is left when the cause is the whole story
+constexpr double k_slower = 0.08;       ///< of a row, to count as slower
+constexpr double k_least_share = 0.04;  ///< of rows that must be slower
+constexpr std::size_t k_most_findings = 5;
+
+/// Median measured time per size, in the order of the patient's sizes.
+std::vector<double> measured_of(const Patient& patient) {
+  std::map<Bytes, std::vector<double>> by_size;
+  for (const auto& row : patient.log.rows) by_size[row.size].push_back(row.time.seconds());
+  std::vector<double> out;
+  for (const auto size : patient.sizes) {
+    auto& times = by_size[size];
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    out.push_back(times.empty() ? 0 : times[times.size() / 2]);
+  }
+  return out;
+}
+
+/// ln(measured / forecast) of one patient.
+std::vector<double> residuals(const std::vector<double>& measured, const std::vector<Duration>& times) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (measured[i] > 0 && times[i].ps > 0) out.push_back(std::log(measured[i] / times[i].seconds()));
+  }
+  return out;
+}
+
+double score_of(const std::vector<double>& r) {
+  if (r.empty()) return 0;
+  const double n = static_cast<double>(r.size());
+  const double mean = std::accumulate(r.begin(), r.end(), 0.0) / n;
+  double q = 0;
+  for (const double one : r) q += (one - mean) * (one - mean) / (k_row_scatter * k_row_scatter);
+  q += n * mean * mean / (k_row_scatter * k_row_scatter + n * k_log_scatter * k_log_scatter) * 1.0;
+  return -0.5 * n * std::log1p(q / n);
+}
+
+/// One cause (or none) over all patients.
+struct Hypothesis {
+  const Cause* cause = nullptr;  ///< null: healthy
+  std::vector<std::vector<Duration>> times;
+  double score = 0;
+  double error = 0;  ///< mean |ln|
+  std::vector<std::string> words;
+};
+
+class Doctor {
+ public:
+  Doctor(std::vector<Patient> patients, const DoctorOptions& options)
+      : patients_(std::move(patients)), options_(options) {
+    for (const auto& patient : patients_) measured_.push_back(measured_of(patient));
+  }
+
+  Diagnosis diagnose() {
+    for (const auto& patient : patients_) healthy_.times.push_back(forecast(patient.base, patient.sizes));
+    judge(healthy_);
+    const bool tells_hosts =
+        patients_.size() > 1 && std::any_of(patients_.begin(), patients_.end(), [](const Patient& p) {
+          return !p.base.scenario.workloads.front().devices.empty();
+        });
+    causes_ = causes_for(patients_.front().base, tells_hosts);
+    for (const auto& cause : causes_) {
+      if (options_.stop != nullptr && options_.stop->load()) break;
+      if (auto one = test(cause)) found_.push_back(std::move(*one));
+    }
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    out_.num_causes = static_cast<int>(found_.size());
+    out_.error_healthy = healthy_.error;
+    summarize_healthy();
+    if (is_sick()) write_findings();
+    return std::move(out_);
+  }
+
+ private:
+  void judge(Hypothesis& one) const {
+    double sum = 0;
+    std::size_t n = 0;
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      const auto r = residuals(measured_[p], one.times[p]);
+      one.score += score_of(r);
+      for (const double x : r) sum += std::min(1.5, std::abs(x));
+      n += r.size();
+    }
+    one.error = n == 0 ? 0 : sum / static_cast<double>(n);
+  }
+
+  std::optional<Hypothesis> test(const Cause& cause) const {
+    Hypothesis one;
+    one.cause = &cause;
+    bool is_other = false;
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      auto changed = patients_[p].base;
+      const bool applies = cause.apply(changed);
+      auto times = applies ? forecast(changed, patients_[p].sizes) : healthy_.times[p];
+      if (times.empty()) times = healthy_.times[p];  // refused there: sendrecv knows no tree
+      is_other = is_other || distance(times, healthy_.times[p]) > k_same;
+      one.times.push_back(std::move(times));
+      for (const auto& words : patients_[p].words) {
+        const auto tab = words.find('\t');
+        if (words.substr(0, tab) == cause.id) one.words.push_back(patients_[p].log.file + ": " + words.substr(tab + 1));
+      }
+    }
+    if (!is_other) return std::nullopt;
+    judge(one);
+    one.score += std::log(cause.prior) + (one.words.empty() ? 0 : k_words);
+    return one;
+  }
+
+  /// Largest |ln| between two forecasts.
+  static double distance(const std::vector<Duration>& a, const std::vector<Duration>& b) {
+    if (a.size() != b.size()) return 9;
+    double most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      most = std::max(most, std::abs(std::log(a[i].seconds() / b[i].seconds())));
+    return most;
+  }
+  double distance(const Hypothesis& a, const Hypothesis& b) const {
+    double most = 0;
+    for (std::size_t p = 0; p < patients_.size(); ++p) most = std::max(most, distance(a.times[p], b.times[p]));
+    return most;
+  }
+
+  void summarize_healthy() {
+    std::vector<double> all;
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      const auto r = residuals(measured_[p], healthy_.times[p]);
+      all.insert(all.end(), r.begin(), r.end());
+    }
+    out_.num_rows = static_cast<int>(all.size());
+    std::sort(all.begin(), all.end());
+    if (all.empty()) return;
+    out_.slower = std::exp(all[all.size() / 2]) - 1;
+    slow_share_ = static_cast<double>(std::count_if(all.begin(), all.end(), [](double r) { return r > k_slower; })) /
+                  static_cast<double>(all.size());
+  }
+
+  /// A cause explains what is slower to the last per cent, by far more than chance; or something is slower by more than
+  /// forecasts scatter, and the cause explains most of it.
+  [[nodiscard]] bool is_sick() const {
+    if (found_.empty() || slow_share_ < k_least_share) return false;
+    const auto& best = found_.front();
+    const double gain = best.score - healthy_.score;
+    if (gain < k_least_gain) return false;
+    const bool is_whole_story = best.error <= k_tight && best.error <= k_much_left * healthy_.error;
+    const bool is_most_of_much = healthy_.error >= k_scatter && best.error <= k_left * healthy_.error;
+    return is_whole_story || is_most_of_much || (!best.words.empty() && best.error <= k_left * healthy_.error);
+  }
+
+  void write_findings() {
+    out_.is_healthy = false;
+    std::vector<const Hypothesis*> shown;
+    for (const auto& one : found_) {
+      if (one.score <= healthy_.score) break;
+      const auto same = std::find_if(shown.begin(), shown.end(),
+                                     [&](const Hypothesis* other) { return distance(*other, one) <= k_same; });
+      if (same != shown.end()) {
+        out_.findings[static_cast<std::size_t>(same - shown.begin())].alike.push_back(one.cause->title + " (" +
+                                                                                      one.cause->place + ")");
+        continue;
+      }
+      if (shown.size() == k_most_findings) continue;
+      shown.push_back(&one);
+      out_.findings.push_back(finding_of(one));
+    }
+    double sum = 0;
+    for (const auto* one : shown) sum += std::exp(std::min(0.0, one->score - found_.front().score));
+    for (std::size_t i = 0; i < shown.size(); ++i)
+      out_.findings[i].weight = std::exp(std::min(0.0, shown[i]->score - found_.front().score)) / sum;
+    if (shown.size() > 1) out_.next = next_test(*shown[0], *shown[1]);
+  }
+
+  [[nodiscard]] Finding finding_of(const Hypothesis& one) const {
+    Finding out;
+    out.cause = one.cause->id;
+    out.title = one.cause->title;
+    out.place = one.cause->place;
+    out.fix = one.cause->fix;
+    out.words = one.words;
+    out.error_before = healthy_.error;
+    out.error_after = one.error;
+    struct Gain {
+      double gain;
+      EvidenceRow row;
+    };
+    std::vector<Gain> gains;
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      for (std::size_t i = 0; i < measured_[p].size(); ++i) {
+        if (measured_[p][i] <= 0) continue;
+        const double before = std::abs(std::log(measured_[p][i] / healthy_.times[p][i].seconds()));
+        const double after = std::abs(std::log(measured_[p][i] / one.times[p][i].seconds()));
+        int line = 0;
+        for (const auto& row : patients_[p].log.rows) {
+          if (row.size == patients_[p].sizes[i] && line == 0) line = row.line;
+        }
+        gains.push_back({before - after,
+                         {patients_[p].log.file, line, patients_[p].sizes[i], from_seconds(measured_[p][i]),
+                          healthy_.times[p][i], one.times[p][i]}});
+      }
+    }
+    std::stable_sort(gains.begin(), gains.end(), [](const Gain& a, const Gain& b) { return a.gain > b.gain; });
+    for (std::size_t i = 0; i < gains.size() && i < 3 && gains[i].gain > 0; ++i) out.evidence.push_back(gains[i].row);
+    return out;
+  }
+
+  /// Tests from cheap to dear; the first whose forecasts differ clearly, else the one that differs most.
+  [[nodiscard]] std::optional<NextTest> next_test(const Hypothesis& a, const Hypothesis& b) const;
+
+  std::vector<Patient> patients_;
+  const DoctorOptions& options_;
+  std::vector<std::vector<double>> measured_;
+  Hypothesis healthy_;
+  std::vector<Cause> causes_;
+  std::vector<Hypothesis> found_;
+  double slow_share_ = 0;
+  Diagnosis out_;
+};
+
+struct Trial {
+  const char* command;
+  Benchmark benchmark;
+  bool is_on_device;
+  bool is_one_host;
+  Bytes size;
+};
+
+std::optional<NextTest> Doctor::next_test(const Hypothesis& a, const Hypothesis& b) const {
+  static const std::vector<Trial> trials{
+      {"ib_write_bw between two hosts, host memory", Benchmark::ib_write_bw, false, false, {1 << 20}},
+      {"ib_write_bw --use_cuda=0 between two hosts", Benchmark::ib_write_bw, true, false, {1 << 20}},
+      {"ib_write_lat between two hosts, host memory", Benchmark::ib_write_lat, false, false, {8}},
+      {"all_reduce_perf on one host", Benchmark::all_reduce_perf, true, true, {256 << 20}},
+      {"all_reduce_perf on one host", Benchmark::all_reduce_perf, true, true, {8}},
+      {"sendrecv_perf over all hosts", Benchmark::sendrecv_perf, true, false, {64 << 20}},
+      {"all_reduce_perf over all hosts", Benchmark::all_reduce_perf, true, false, {1 << 30}},
+      {"all_reduce_perf over all hosts", Benchmark::all_reduce_perf, true, false, {32 << 10}},
+      {"alltoall_perf over all hosts", Benchmark::alltoall_perf, true, false, {256 << 20}},
+  };
+  const auto& base = patients_.front().base;
+  std::optional<NextTest> best;
+  double most = 0.10;
+  for (const auto& trial : trials) {
+    auto one = base;
+    Workload workload;
+    workload.benchmark = trial.benchmark;
+    workload.name = std::string(to_string(trial.benchmark));
+    const auto place = trial.is_on_device ? BufferPlace::device : BufferPlace::host;
+    workload.send_buffer = workload.receive_buffer = place;
+    workload.launch = base.scenario.workloads.front().launch;
+    if (trial.is_one_host) {
+      const auto topology = build_topology(base.spec, base.parameters, base.types);
+      if (!topology) return std::nullopt;
+      workload.gpus = topology->count(DeviceKind::gpu, 0);
+    }
+    one.scenario.workloads = {workload};
+    auto first = one, second = one;
+    a.cause->apply(first);
+    b.cause->apply(second);
+    const auto under_a = forecast(first, {trial.size}), under_b = forecast(second, {trial.size});
+    if (under_a.empty() || under_b.empty()) continue;
+    const double apart = std::abs(std::log(under_a[0].seconds() / under_b[0].seconds()));
+    if (apart <= most) continue;
+    most = apart;
+    best = NextTest{trial.command, trial.size, to_string(under_a[0]), to_string(under_b[0])};
+    if (apart > 0.2) break;  // cheap enough, and clear
+  }
+  return best;
+}
+
+}  // namespace
+
+}  // namespace doctor
+
+Result<Diagnosis> diagnose(const std::string& cluster, const std::vector<std::string>& logs,
+                           const DoctorOptions& options) {
+  Diagnostics warnings;
+  auto patients = doctor::patients_of(cluster, logs, options, warnings);
+  if (!patients) return tl::unexpected(patients.error());
+  std::erase_if(*patients, [&](const doctor::Patient& one) {
+    const bool is_hopeless = doctor::forecast(one.base, one.sizes).empty();
+    if (is_hopeless)
+      warnings.push_back(
+          {Severity::warning, {one.log.file, one.log.line, 0}, "this table cannot be forecast on the cluster", "", {}});
+    return is_hopeless;
+  });
+  if (patients->empty()) {
+    warnings.push_back(make_error("no log holds a table that the cluster can be forecast for"));
+    return tl::unexpected(std::move(warnings));
+  }
+  auto diagnosis = doctor::Doctor(std::move(*patients), options).diagnose();
+  diagnosis.warnings = std::move(warnings);
+  return diagnosis;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a healthy cluster reaches: the forecast per benchmark, count and size with the upper edge of its band, or, where
+// logs of the healthy cluster are given, those times and a margin.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text.hpp"
+#include "doctor/patients.hpp"
+
+namespace fabricast {
+
+namespace {
+
+/// Ranks to forecast: 2, 4 ... of one host, then 2, 4 ... hosts, then all.
+std::vector<std::pair<int, int>> counts_of(const Topology& topology, Benchmark benchmark) {
+  const int hosts = topology.num_hosts(), gpus = topology.count(DeviceKind::gpu, 0);
+  std::set<std::pair<int, int>> out;
+  if (family_of(benchmark) == BenchmarkFamily::nccl_tests) {
+    for (int g = 2; g <= gpus; g *= 2) out.emplace(1, g);
+    if (gpus > 1) out.emplace(1, gpus);
+    for (int h = 2; h <= hosts; h *= 2) out.emplace(h, h * std::max(1, gpus));
+    if (hosts > 1 && gpus > 0) out.emplace(hosts, hosts * gpus);
+  } else if (hosts > 1) {
+    if (!is_collective(benchmark)) out.emplace(2, 2);
+    for (int h = 2; is_collective(benchmark) && h <= hosts; h *= 2) out.emplace(h, h);
+    if (is_collective(benchmark)) out.emplace(hosts, hosts);
+  }
+  return {out.begin(), out.end()};
+}
+
+Result<void> add_floors(const std::string& cluster, const LoadedTopology& topology, Benchmark benchmark,
+                        const ExpectOptions& options, Expectations& out) {
+  const bool is_nccl = family_of(benchmark) == BenchmarkFamily::nccl_tests;
+  for (const auto& [hosts, ranks] : counts_of(topology.topology, benchmark)) {
+    const auto path = std::filesystem::absolute(cluster).lexically_normal().string();
+    const auto count = is_nccl                    ? fmt::format(", gpus: {}", ranks)
+                       : is_collective(benchmark) ? fmt::format(", ranks: {}, ranks_per_host: 1", ranks)
+                                                  : "";
+    auto settings = options.settings;
+    for (auto& one : settings) one.path = "topology." + one.path;
+    auto loaded = load_scenario_text(
+        "expect",
+        fmt::format("schema: fabricast/scenario/1\nname: expect\ntopology: \"{}\"\nworkload: {{benchmark: {}{}}}\n",
+                    path, to_string(benchmark), count),
+        options.parameter_files, settings);
+    if (!loaded) return tl::unexpected(loaded.error());
+    SimulateOptions simulate_options;
+    simulate_options.with_terms = false;
+    const auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
+    if (!prediction) return tl::unexpected(prediction.error());
+    for (const auto& row : prediction->workloads.front().rows) {
+      Floor floor;
+      floor.benchmark = benchmark;
+      floor.hosts = hosts;
+      floor.ranks = ranks;
+      floor.size = row.size;
+      floor.expected = row.time;
+      floor.slowest = row.high_time;
+      floor.expected_busbw = row.busbw;
+      floor.lowest_busbw = {row.busbw.bytes_per_s * row.time.seconds() / std::max(1e-12, row.high_time.seconds())};
+      floor.reason = row.bottleneck;
+      out.floors.push_back(std::move(floor));
+    }
+  }
+  return {};
+}
+
+/// Times of healthy runs take the forecast's place, with a margin.
+Result<void> apply_baselines(const ExpectOptions& options, Expectations& out) {
+  for (const auto& path : options.baselines) {
+    auto tables = read_logs(path);
+    if (!tables) return tl::unexpected(tables.error());
+    for (const auto& table : *tables) {
+      for (const auto& row : table.rows) {
+        for (auto& floor : out.floors) {
+          if (table.benchmark != floor.benchmark || table.header.num_ranks.value_or(floor.ranks) != floor.ranks ||
+              row.size != floor.size || row.time.ps <= 0)
+            continue;
+          const double ratio = floor.expected.seconds() / row.time.seconds();
+          floor.expected = row.time;
+          floor.expected_busbw = {floor.expected_busbw.bytes_per_s * ratio};
+          floor.slowest = from_seconds(row.time.seconds() / (1 - options.margin));
+          floor.lowest_busbw = {floor.expected_busbw.bytes_per_s * (1 - options.margin)};
+          floor.reason = fmt::format("{}:{}", path, row.line);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+double gbyte(Bandwidth rate) { return rate.bytes_per_s * 1e-9; }
+
+}  // namespace
+
+Result<Expectations> expect(const std::string& cluster, const ExpectOptions& options) {
+  auto topology = load_topology(cluster, options.parameter_files, options.settings);
+  if (!topology) return tl::unexpected(topology.error());
+  Expectations out;
+  out.cluster = topology->topology.name();
+  out.inputs = topology->inputs;
+  for (const auto benchmark : options.benchmarks) {
+    if (auto added = add_floors(cluster, *topology, benchmark, options, out); !added)
+      return tl::unexpected(added.error());
+  }
+  if (out.floors.empty())
+    return tl::unexpected(
+        Diagnostics{make_error(fmt::format("'{}' has too few GPUs or hosts for these benchmarks", out.cluster),
+                               "two GPUs in a host, or two hosts")});
+  out.basis = options.baselines.empty()
+                  ? "the forecast; the floor is the edge of its 80 % band"
+                  : fmt::format("healthy runs of this cluster, less {:.0f} %; the forecast where they have no row",
+                                100 * options.margin);
+  if (auto applied = apply_baselines(options, out); !applied) return tl::unexpected(applied.error());
+  return out;
+}
+
+std::string expectations_yaml(const Expectations& expectations) {
+  std::string out = fmt::format(
+      "# What {} should reach when it is healthy. Times in us, bandwidths in GB/s (bus bandwidth of nccl-tests).\n# "
+      "From {}.\n",
+      printable(expectations.cluster), expectations.basis);
+  for (const auto& input : expectations.inputs)
+    out += fmt::format("# {} sha256 {}\n", printable(input.path), input.sha256.substr(0, 16));
+  out += fmt::format("schema: fabricast/floors/1\ncluster: {}\nfloors:\n", yaml_quoted(expectations.cluster));
+  for (const auto& one : expectations.floors)
+    out += fmt::format(
+        "  - {{benchmark: {}, hosts: {}, ranks: {}, size_bytes: {}, expected_us: {:.6g}, slowest_us: {:.6g}, "
+        "expected_GBps: {:.6g}, floor_GBps: {:.6g}, reason: {}}}\n",
+        to_string(one.benchmark), one.hosts, one.ranks, one.size.value, one.expected.us(), one.slowest.us(),
+        gbyte(one.expected_busbw), gbyte(one.lowest_busbw), yaml_quoted(one.reason));
+  return out;
+}
+
+std::string expectations_json(const Expectations& expectations) {
+  nlohmann::ordered_json out;
+  out["schema"] = "fabricast/floors/1";
+  out["cluster"] = printable(expectations.cluster);
+  out["basis"] = expectations.basis;
+  out["inputs"] = nlohmann::ordered_json::array();
+  for (const auto& input : expectations.inputs)
+    out["inputs"].push_back({{"path", printable(input.path)}, {"sha256", input.sha256}});
+  out["floors"] = nlohmann::ordered_json::array();
+  for (const auto& one : expectations.floors)
+    out["floors"].push_back({{"benchmark", std::string(to_string(one.benchmark))},
+                             {"hosts", one.hosts},
+                             {"ranks", one.ranks},
+                             {"size_bytes", one.size.value},
+                             {"expected_time_ps", one.expected.ps},
+                             {"slowest_time_ps", one.slowest.ps},
+                             {"expected_busbw_bytes_per_s", one.expected_busbw.bytes_per_s},
+                             {"floor_busbw_bytes_per_s", one.lowest_busbw.bytes_per_s},
+                             {"reason", printable(one.reason)}});
+  return out.dump(1) + "\n";
+}
+
+std::string superbench_rules(const Expectations& expectations) {
+  static const std::map<Benchmark, const char*> names{{Benchmark::all_reduce_perf, "allreduce"},
+                                                      {Benchmark::all_gather_perf, "allgather"},
+                                                      {Benchmark::reduce_scatter_perf, "reducescatter"},
+                                                      {Benchmark::broadcast_perf, "broadcast"},
+                                                      {Benchmark::reduce_perf, "reduce"},
+                                                      {Benchmark::alltoall_perf, "alltoall"}};
+  std::string out = fmt::format(
+      "# SuperBench rules of {}: `sb result diagnosis -r`. Floors in GB/s from {}.\nversion: v0.11\nsuperbench:\n  "
+      "rules:\n",
+      printable(expectations.cluster), expectations.basis);
+  // SuperBench's metrics do not name the count: the largest of one host, which its benchmark runs.
+  std::map<std::pair<Benchmark, Bytes>, const Floor*> best;
+  for (const auto& one : expectations.floors) {
+    auto& into = best[{one.benchmark, one.size}];
+    if (one.hosts == 1 && (into == nullptr || one.ranks > into->ranks)) into = &one;
+  }
+  for (const auto& [key, floor] : best) {
+    const auto name = names.find(key.first);
+    if (floor == nullptr || name == names.end() || floor->lowest_busbw.bytes_per_s < 1e8) continue;
+    out += fmt::format(
+        "    {}_{}_{}gpu:\n      function: value\n      criteria: 'lambda x: x < {:.4g}'\n      categories: NCCL\n     "
+        " metrics:\n        - nccl-bw.*/{}_{}_busbw:\\d+\n",
+        name->second, key.second.value, floor->ranks, gbyte(floor->lowest_busbw), name->second, key.second.value);
+  }
+  return out;
+}
+
+FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors, double most_below) {
+  constexpr Bytes k_large{std::int64_t{1} << 20};
+  constexpr double k_loss_everywhere = 1.12;  ///< of the expected time, in the median of all rows and of the large ones
+  constexpr double k_loss_large = 1.25;       ///< in the median of the large ones alone
+  FloorCheck out;
+  std::vector<double> all, large;
+  int below_large = 0;
+  std::vector<std::pair<double, std::string>> lines;
+  for (const auto& row : log.rows) {
+    for (const auto& floor : floors) {
+      if (log.benchmark != floor.benchmark || log.header.num_ranks.value_or(floor.ranks) != floor.ranks ||
+          row.size != floor.size || row.time.ps <= 0)
+        continue;
+      const double ratio = row.time.seconds() / floor.expected.seconds();
+      const bool is_below = row.time > floor.slowest;
+      ++out.num_rows;
+      out.num_below += is_below ? 1 : 0;
+      all.push_back(ratio);
+      if (row.size >= k_large) {
+        large.push_back(ratio);
+        below_large += is_below ? 1 : 0;
+      }
+      if (is_below)
+        lines.emplace_back(
+            ratio, fmt::format("{}:{}: {} takes {}, {} expected, {} at most", log.file, row.line, to_string(row.size),
+                               to_string(row.time), to_string(floor.expected), to_string(floor.slowest)));
+      break;
+    }
+  }
+  if (large.empty()) {
+    large = all;
+    below_large = out.num_below;
+  }
+  if (all.empty()) return out;
+  const auto middle = [](std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+  };
+  const bool is_below = static_cast<double>(below_large) > most_below * static_cast<double>(large.size());
+  const bool is_lost =
+      middle(large) > k_loss_large || (middle(large) > k_loss_everywhere && middle(all) > k_loss_everywhere);
+  out.is_missed = is_below || is_lost;
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (is_lost)
+    out.lines.push_back(
+        fmt::format("{}: {:.0f} % slower than expected in the median from 1 MiB on, {:.0f} % over all rows", log.file,
+                    100 * (middle(large) - 1), 100 * (middle(all) - 1)));
+  for (const auto& [ratio, text] : lines) out.lines.push_back(text);
+  return out;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// fabricast doctor CLUSTER LOG..., fabricast expect TOPOLOGY
+#include "fabricast/doctor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "cli/command.hpp"
+
+namespace fabricast::cli {
+
+namespace {
+
+struct DoctorCommand : CommonOptions {
+  std::string cluster;
+  std::vector<std::string> logs;
+  std::string pairs;
+};
+
+struct ExpectCommand : CommonOptions {
+  std::string cluster;
+  std::vector<std::string> benchmarks{"all_reduce_perf"};
+  std::vector<std::string> baselines;
+  std::vector<std::string> logs;
+  std::string floors;
+};
+
+const std::vector<std::string> k_doctor_formats{"text", "json"};
+const std::vector<std::string> k_expect_formats{"yaml", "json", "superbench"};
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+std::string finding_text(const Finding& one, std::size_t number) {
+  std::string out = fmt::format("{}. {} ({})\n   where: {}\n   fix: {}\n", number, one.title, percent(one.weight),
+                                one.place, one.fix);
+  for (const auto& words : one.words) out += fmt::format("   the log says: {}\n", words);
+  for (const auto& row : one.evidence)
+    out +=
+        fmt::format("   {}:{}: {} took {}, expected {}, with this cause {}\n", row.file, row.line, to_string(row.size),
+                    to_string(row.measured), to_string(row.expected), to_string(row.under_cause));
+  out += fmt::format("   mean difference over all rows: {} without, {} with this cause\n",
+                     percent(std::expm1(one.error_before)), percent(std::expm1(one.error_after)));
+  for (const auto& other : one.alike) out += fmt::format("   the same forecast: {}\n", other);
+  return out;
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
+                                diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
+                                diagnosis.slower >= 0 ? "slower" : "faster");
+  if (diagnosis.is_healthy)
+    return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n";
+  auto out = head;
+  for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) out += finding_text(diagnosis.findings[i], i + 1);
+  if (diagnosis.next)
+    out += fmt::format("next: {} at {}: {} if 1 is right, {} if 2 is\n", diagnosis.next->command,
+                       to_string(diagnosis.next->size), diagnosis.next->first, diagnosis.next->second);
+  return out;
+}
+
+std::string diagnosis_json(const Diagnosis& diagnosis) {
+  nlohmann::ordered_json out;
+  out["schema"] = "fabricast/diagnosis/1";
+  out["healthy"] = diagnosis.is_healthy;
+  out["rows"] = diagnosis.num_rows;
+  out["causes_simulated"] = diagnosis.num_causes;
+  out["slower"] = diagnosis.slower;
+  out["error_healthy"] = diagnosis.error_healthy;
+  out["findings"] = nlohmann::ordered_json::array();
+  for (const auto& one : diagnosis.findings) {
+    nlohmann::ordered_json finding{{"cause", one.cause},
+                                   {"title", one.title},
+                                   {"place", printable(one.place)},
+                                   {"fix", one.fix},
+                                   {"weight", one.weight},
+                                   {"error_before", one.error_before},
+                                   {"error_after", one.error_after}};
+    finding["alike"] = one.alike;
+    finding["evidence"] = nlohmann::ordered_json::array();
+    for (const auto& words : one.words) finding["words"].push_back(printable(words));
+    for (const auto& row : one.evidence)
+      finding["evidence"].push_back({{"file", printable(row.file)},
+                                     {"line", row.line},
+                                     {"size_bytes", row.size.value},
+                                     {"measured_ps", row.measured.ps},
+                                     {"expected_ps", row.expected.ps},
+                                     {"under_cause_ps", row.under_cause.ps}});
+    out["findings"].push_back(std::move(finding));
+  }
+  if (diagnosis.next)
+    out["next_test"] = {{"command", diagnosis.next->command},
+                        {"size_bytes", diagnosis.next->size.value},
+                        {"under_first", diagnosis.next->first},
+                        {"under_second", diagnosis.next->second}};
+  return out.dump(1) + "\n";
+}
+
+std::optional<std::string> text_of(const std::string& path, int& exit_code) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in) return text;
+  say(fmt::format("{}: error: cannot read: {}\n", path, std::strerror(errno == 0 ? EIO : errno)));
+  exit_code = exit_input;
+  return std::nullopt;
+}
+
+int pairs_command(const DoctorCommand& command) {
+  int exit_code = exit_ok;
+  const auto text = text_of(command.pairs, exit_code);
+  if (!text) return exit_code;
+  const auto pairs = read_pairs(*text, command.pairs);
+  if (!pairs) {
+    print_faults(pairs.error());
+    return exit_input;
+  }
+  const auto groups = group_pairs(*pairs);
+  std::string out = fmt::format("# {} pairs; {} group{}, median {:.4g} inside, {:.4g} between\n", pairs->size(),
+                                groups.groups.size(), groups.groups.size() == 1 ? "" : "s", groups.near, groups.far);
+  for (std::size_t i = 0; i < groups.groups.size(); ++i)
+    out += fmt::format("group {}: {}\n", i, fmt::join(groups.groups[i], " "));
+  for (const auto& host : groups.slow_hosts) out += fmt::format("slow host: {} (all of its pairs)\n", host);
+  write_output(command.output, out, exit_code);
+  if (exit_code == exit_ok && !groups.slow_hosts.empty()) exit_code = exit_limit_missed;
+  return exit_code;
+}
+
+int doctor_command(const DoctorCommand& command) {
+  int exit_code = exit_ok;
+  const auto format = format_of(command, k_doctor_formats);
+  if (!command.pairs.empty()) return pairs_command(command);
+  if (command.cluster.empty() || command.logs.empty())
+    throw CLI::ValidationError("doctor", "give CLUSTER and LOG..., or --pairs FILE");
+  refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.logs);
+  DoctorOptions options{command.parameter_files, parse_settings(command.settings), nullptr};
+  const auto diagnosis = diagnose(command.cluster, command.logs, options);
+  if (!diagnosis) {
+    print_faults(diagnosis.error());
+    return exit_input;
+  }
+  print_faults(diagnosis->warnings);
+  write_output(command.output, format == "json" ? diagnosis_json(*diagnosis) : diagnosis_text(*diagnosis), exit_code);
+  if (exit_code == exit_ok && !diagnosis->is_healthy) exit_code = exit_limit_missed;
+  return exit_code;
+}
+
+/// --check: logs against floors that were written before, or are made now.
+int check_logs(const std::vector<std::string>& logs, const std::vector<Floor>& floors) {
+  int exit_code = exit_ok;
+  std::string out;
+  for (const auto& path : logs) {
+    const auto tables = read_logs(path);
+    if (!tables) {
+      print_faults(tables.error());
+      return exit_input;
+    }
+    int rows = 0;
+    for (const auto& table : *tables) {
+      const auto checked = check_floors(table, floors);
+      rows += checked.num_rows;
+      if (checked.num_rows == 0) continue;
+      out += fmt::format("{}: {}: {} of {} rows below their floor: {}\n", path,
+                         table.benchmark ? to_string(*table.benchmark) : "", checked.num_below, checked.num_rows,
+                         checked.is_missed ? "missed" : "ok");
+      for (std::size_t i = 0; checked.is_missed && i < checked.lines.size() && i < 5; ++i)
+        out += "  " + checked.lines[i] + "\n";
+      if (checked.is_missed) exit_code = exit_limit_missed;
+    }
+    if (rows == 0) {
+      say(fmt::format("{}: error: no row has a floor (benchmark, ranks and sizes must be those of the floors)\n",
+                      path));
+      return exit_input;
+    }
+  }
+  int written = exit_ok;
+  write_output("-", out, written);
+  return written == exit_ok ? exit_code : written;
+}
+
+int expect_command(const ExpectCommand& command) {
+  int exit_code = exit_ok;
+  if (!command.floors.empty()) {
+    if (command.logs.empty()) throw CLI::ValidationError("--floors", "needs logs: --check LOG...");
+    const auto text = text_of(command.floors, exit_code);
+    if (!text) return exit_code;
+    const auto floors = read_floors(*text, command.floors);
+    if (floors) return check_logs(command.logs, *floors);
+    print_faults(floors.error());
+    return exit_input;
+  }
+  if (command.cluster.empty()) throw CLI::ValidationError("CLUSTER", "is required");
+  ExpectOptions options;
+  for (const auto& name : command.benchmarks) {
+    const auto benchmark = benchmark_from_name(name);
+    const bool is_known = benchmark && family_of(*benchmark) != BenchmarkFamily::training &&
+                          family_of(*benchmark) != BenchmarkFamily::sharing &&
+                          family_of(*benchmark) != BenchmarkFamily::traffic &&
+                          family_of(*benchmark) != BenchmarkFamily::system;
+    if (!is_known) {
+      const auto near = nearest_name(name, benchmark_names());
+      throw CLI::ValidationError("--benchmark",
+                                 fmt::format("'{}' is no benchmark of nccl-tests, OSU or perftest{}", name,
+                                             near.empty() ? "" : fmt::format(": did you mean '{}'?", near)));
+    }
+    options.benchmarks.push_back(*benchmark);
+  }
+  options.parameter_files = command.parameter_files;
+  options.settings = parse_settings(command.settings);
+  options.baselines = command.baselines;
+  const auto expectations = expect(command.cluster, options);
+  if (!expectations) {
+    print_faults(expectations.error());
+    return exit_input;
+  }
+  protect_inputs({{"-o", command.output}}, expectations->inputs);
+  if (!command.logs.empty()) return check_logs(command.logs, expectations->floors);
+  auto format = command.format;
+  if (format.empty()) format = command.output.ends_with(".json") ? "json" : "yaml";
+  const auto text = format == "json"         ? expectations_json(*expectations)
+                    : format == "superbench" ? superbench_rules(*expectations)
+                                             : expectations_yaml(*expectations);
+  write_output(command.output, text, exit_code);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<DoctorCommand>();
+  auto* command = app.add_subcommand(
+      "doctor", "why logs are slower than expected: causes simulated, ranked, with fix and next test");
+  command->footer(
+      "CLUSTER is a topology, or a scenario whose workload and software the logs were taken with. Exit code 1: a cause "
+      "was\nfound.\n\nExamples:\n"
+      "  fabricast doctor cluster.yaml all_reduce_2hosts.log all_reduce_1host.log ib_write_bw.log\n"
+      "  fabricast doctor --pairs pairs.csv");
+  command->add_option("CLUSTER", options->cluster, "topology or scenario")->type_name("FILE");
+  command->add_option("LOGS", options->logs, "logs of nccl-tests, OSU or perftest")->type_name("LOG...");
+  command
+      ->add_option("--pairs", options->pairs, "host, host, time per line: which hosts share a switch, which are slow")
+      ->type_name("FILE");
+  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->settings, "change one value first (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  add_output_options(*command, *options, k_doctor_formats);
+  command->callback([options, &exit_code] { exit_code = doctor_command(*options); });
+}
+
+void add_expect(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ExpectCommand>();
+  auto* command =
+      app.add_subcommand("expect", "what a healthy cluster should reach per size and count, and logs against it");
+  command->footer(
+      "Exit code 1: a log misses: half of its large rows are below their floors, or it is 12 % slower than expected in "
+      "the\nmedian (25 % where only large sizes are).\n\nExamples:\n"
+      "  fabricast expect cluster.yaml --benchmark all_reduce_perf --benchmark alltoall_perf -o floors.yaml\n"
+      "  fabricast expect --floors floors.yaml --check nightly.log\n"
+      "  fabricast expect cluster.yaml --baseline healthy.log --format superbench -o rules.yaml");
+  command->add_option("CLUSTER", options->cluster, "topology file")->type_name("FILE");
+  command->add_option("--benchmark", options->benchmarks, "default all_reduce_perf (repeatable)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command->add_option("--baseline", options->baselines, "log of this cluster when it was healthy (repeatable)")
+      ->type_name("LOG")
+      ->allow_extra_args(false);
+  command->add_option("--floors", options->floors, "floors that were written before, for --check")->type_name("FILE");
+  command->add_option("--check", options->logs, "logs to hold against the floors")->type_name("LOG...");
+  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->settings, "change one value of the topology (repeatable)")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--format", options->format, "default: by the suffix of -o, else yaml")
+      ->check(CLI::IsMember(k_expect_formats).description(""))
+      ->type_name("yaml|json|superbench");
+  command->add_option("-o,--output", options->output, "file to write, whole or not at all; - is standard output")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command->callback([options, &exit_code] { exit_code = expect_command(*options); });
+}
+
+}  // namespace fabricast::cli
