@@ -9,9 +9,7 @@
 namespace fabricast::fit {
 
 inline Diagnostic fault_at(const SourceLocation& location, std::string message, std::string hint = {}) {
-  auto fault = make_error(std::move(message), std::move(hint));
-  fault.location = location;
-  return fault;
+  return make_error_at(location, std::move(message), std::move(hint));
 }
 
 inline Diagnostic warning_at(const SourceLocation& location, std::string message) {

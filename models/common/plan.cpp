@@ -126,6 +126,13 @@ std::vector<Crossing> CrossingCounter::take() {
   return std::move(counts_);
 }
 
+double rate_alone(const Resources& resources, const Flow& flow) {
+  double rate = flow.rate_cap;
+  for (const auto& crossing : flow.crossings)
+    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
+  return rate;
+}
+
 Duration sum(const std::vector<Term>& terms) {
   Duration total;
   for (const auto& term : terms) total += term.time;

@@ -201,17 +201,15 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";
     for (const auto algorithm : algorithms_for(workload.benchmark)) known += fmt::format(", {}", to_string(algorithm));
-    auto fault =
-        make_error(fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
-                   "known: " + known);
-    fault.location = workload.location;
-    return tl::unexpected(Diagnostics{fault});
+    return tl::unexpected(Diagnostics{
+        make_error_at(workload.location,
+                      fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
+                      "known: " + known)});
   }
   if (workload.root >= static_cast<int>(ranks->size())) {
-    auto fault = make_error(fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
-                            "ranks count from 0");
-    fault.location = workload.location;
-    return tl::unexpected(Diagnostics{fault});
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location, fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
+        "ranks count from 0")});
   }
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
 }

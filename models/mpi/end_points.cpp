@@ -11,12 +11,6 @@ namespace fabricast::models::mpi {
 
 namespace {
 
-Diagnostics fault(const Workload& workload, std::string message, std::string hint) {
-  auto diagnostic = make_error(std::move(message), std::move(hint));
-  diagnostic.location = workload.location;
-  return {diagnostic};
-}
-
 std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, int turn) {
   auto hcas = topology.hcas_by_distance(device);
   if (hcas.empty()) return hcas;
@@ -31,13 +25,14 @@ Result<EndPoint> named_end_point(const PlanContext& context, const Workload& wor
                                  bool needs_gpu, const Profile& profile) {
   const auto device = context.topology.find_device(name);
   if (!device)
-    return tl::unexpected(fault(workload, fmt::format("no device '{}' in topology '{}'", name, context.topology.name()),
-                                "devices are called host.gpuN or host.memoryN"));
+    return tl::unexpected(Diagnostics{
+        make_error_at(workload.location, fmt::format("no device '{}' in topology '{}'", name, context.topology.name()),
+                      "devices are called host.gpuN or host.memoryN")});
   const auto kind = context.topology.kind(*device);
   if (needs_gpu != (kind == DeviceKind::gpu)) {
-    return tl::unexpected(fault(workload,
-                                fmt::format("'{}' does not fit buffers on the {}", name, needs_gpu ? "device" : "host"),
-                                "name GPUs for device buffers and memories for host buffers"));
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location, fmt::format("'{}' does not fit buffers on the {}", name, needs_gpu ? "device" : "host"),
+        "name GPUs for device buffers and memories for host buffers")});
   }
   EndPoint end;
   end.host = context.topology.host_of(*device);
@@ -73,10 +68,10 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
                         (can_stay_inside_host(context, a.hcas.front(), b.hcas.front()) ||
                          context.topology.path_between_hcas(a.hcas.front(), b.hcas.front()));
   if (has_path) return {};
-  return fault(workload,
-               fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(a.host),
-                           context.topology.host_name(b.host)),
-               "give both hosts an HCA and connect them in `fabric`");
+  return Diagnostics{make_error_at(workload.location,
+                                   fmt::format("no network path from host '{}' to host '{}'",
+                                               context.topology.host_name(a.host), context.topology.host_name(b.host)),
+                                   "give both hosts an HCA and connect them in `fabric`")};
 }
 
 }  // namespace
@@ -87,8 +82,9 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
   if (!workload.devices.empty()) {
     if (workload.devices.size() != 2)
-      return tl::unexpected(fault(
-          workload, fmt::format("{} devices named for a point-to-point test", workload.devices.size()), "name two"));
+      return tl::unexpected(Diagnostics{make_error_at(
+          workload.location, fmt::format("{} devices named for a point-to-point test", workload.devices.size()),
+          "name two")});
     auto first = named_end_point(context, workload, workload.devices[0], first_gpu, profile);
     auto second = named_end_point(context, workload, workload.devices[1], second_gpu, profile);
     if (!first) return tl::unexpected(first.error());
@@ -104,16 +100,18 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   const int offset = is_remote ? 0 : pairs;
   const auto enough = [&](int host, int wanted) { return topology.count(DeviceKind::gpu, host) >= wanted; };
   if (first_gpu && !enough(0, pairs)) {
-    return tl::unexpected(fault(workload,
-                                fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs,
-                                            topology.host_name(0), topology.count(DeviceKind::gpu, 0)),
-                                "lower pairs or use host buffers"));
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs,
+                                              topology.host_name(0), topology.count(DeviceKind::gpu, 0)),
+                                  "lower pairs or use host buffers")});
   }
   if (second_gpu && !enough(host_b, pairs + offset)) {
-    return tl::unexpected(fault(workload,
-                                fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs + offset,
-                                            topology.host_name(host_b), topology.count(DeviceKind::gpu, host_b)),
-                                "lower pairs, add a host or use host buffers"));
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs + offset,
+                                              topology.host_name(host_b), topology.count(DeviceKind::gpu, host_b)),
+                                  "lower pairs, add a host or use host buffers")});
   }
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
@@ -147,9 +145,9 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
     return spread;
   }
   if (wanted > most) {
-    return tl::unexpected(
-        fault(workload, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most),
-              "raise the host count of the topology or lower workload.ranks"));
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most),
+        "raise the host count of the topology or lower workload.ranks")});
   }
   std::vector<EndPoint> ranks;
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {

@@ -200,12 +200,11 @@ Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, c
   if (family_of(workload.benchmark) != BenchmarkFamily::perftest) return {};
   for (const auto& end : {pair.first, pair.second}) {
     if (end.hcas.empty() || !is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
-    auto fault = make_error(
+    return {make_error_at(
+        workload.location,
         fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark),
                     context.topology.device(end.hcas.front()).name, to_string(nic_mode_of(context, end.hcas.front()))),
-        "hand the adapter over by passthrough, sr-iov or pvrdma");
-    fault.location = workload.location;
-    return {fault};
+        "hand the adapter over by passthrough, sr-iov or pvrdma")};
   }
   return {};
 }

@@ -42,7 +42,7 @@ void StepCosts::add_plugin(Flow& flow, const Hops& hops, const Shape& shape) con
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
 /// Meanwhile the thread blocks do their local work.
 void StepCosts::limit_plugin(Flow& flow, const Shape& shape) const {
-  const double before = link_rate(flow);
+  const double before = rate_alone(context_.resources, flow);
   const auto limit_by = [&](const Parameter* limit, int uses, const char* name) {
     if (limit == nullptr || uses == 0 || limit->value / uses >= flow.rate_cap) return;
     flow.rate_cap = limit->value / uses;
@@ -113,9 +113,10 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
       slice = std::min(slice, largest != nullptr ? largest->value : parameter("nccl.p2p_network_chunk").value) /
               shape.pattern.shares;
     }
-    add_latency(flow, {"network store and forward of slices",
-                       from_seconds(factor.value * hops.count * slice / shape.share / link_rate(flow)), factor.name,
-                       factor.source});
+    add_latency(flow,
+                {"network store and forward of slices",
+                 from_seconds(factor.value * hops.count * slice / shape.share / rate_alone(context_.resources, flow)),
+                 factor.name, factor.source});
   }
 }
 

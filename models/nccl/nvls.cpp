@@ -32,7 +32,7 @@ double largest_speed(std::span<const double> speeds, double limit) {
 }
 
 /// NCCL's planning speed of one NVLink of Hopper in GB/s (topo.h).
-double nvlink_gb_per_s(int version) {
+double hopper_nvlink_gb_per_s(int version) {
   if (version < 218) return 22;
   return version < 220 ? 20 : 20.6;
 }
@@ -112,7 +112,7 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
     }
     const int count = std::max(1, static_cast<int>(adapters.size()));
     const double of_head = slowest / ((heads + count - 1) / count);
-    const double port = port_of(context.topology, hosts[h])->lanes * nvlink_gb_per_s(version);
+    const double port = port_of(context.topology, hosts[h])->lanes * hopper_nvlink_gb_per_s(version);
     const auto of_host = search_nvls(port, heads, of_head, version);
     if (h == 0) found = of_host;
     found = {std::min(found.heads, of_host.heads), std::min(found.inside, of_host.inside),

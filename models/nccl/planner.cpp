@@ -66,23 +66,11 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] OperationPlan plan(Bytes size) const override;
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int num_hosts() const override { return static_cast<int>(hosts_.size()); }
-  [[nodiscard]] std::vector<std::string> devices() const override {
-    std::vector<std::string> names;
-    for (const auto rank : ranks_) {
-      names.push_back(context_.topology.device(rank).name);
-      if (names.size() == 16 && ranks_.size() > 16) {
-        names.emplace_back("...");
-        break;
-      }
-    }
-    return names;
-  }
+  [[nodiscard]] std::vector<std::string> devices() const override { return device_names(context_.topology, ranks_); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    auto out = slice_waits(context_, workload_, ranks_[0], time);
-    for (auto& term : scheduler_waits(context_, workload_, ranks_[0], time + sum(out))) out.push_back(std::move(term));
-    return out;
+    return waits_for_others(context_, workload_, ranks_[0], time);
   }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();

@@ -13,9 +13,7 @@ Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Wor
   const auto all = context.topology.devices(DeviceKind::gpu);
   Diagnostics faults;
   const auto fault = [&](std::string message, std::string hint) {
-    auto diagnostic = make_error(std::move(message), std::move(hint));
-    diagnostic.location = workload.location;
-    faults.push_back(std::move(diagnostic));
+    faults.push_back(make_error_at(workload.location, std::move(message), std::move(hint)));
   };
   for (const auto& name : workload.devices) {
     const auto device = context.topology.find_device(name);
@@ -65,12 +63,11 @@ Diagnostics unreachable_hosts(const PlanContext& context, const Workload& worklo
         (can_stay_inside_host(context, here.front(), next.front()) ||
          context.topology.path_between_hcas(here.front(), next.front())))
       continue;
-    auto fault =
-        make_error(fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
-                               context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
-                   "give both hosts an HCA and connect them in `fabric`");
-    fault.location = workload.location;
-    faults.push_back(std::move(fault));
+    faults.push_back(make_error_at(
+        workload.location,
+        fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
+                    context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
+        "give both hosts an HCA and connect them in `fabric`"));
     break;
   }
   return faults;

@@ -98,14 +98,6 @@ const Parameter& StepCosts::channel_bandwidth(const Shape& shape) const {
   return parameter("nccl.channel_bandwidth", is_direct ? "direct" : shape.protocol);
 }
 
-/// What the links and caps leave to the flow when nobody else uses them, in bytes on the wire.
-double StepCosts::link_rate(const Flow& flow) const {
-  double rate = flow.rate_cap;
-  for (const auto& crossing : flow.crossings)
-    rate = std::min(rate, context_.resources.capacity(crossing.resource) / crossing.times);
-  return rate;
-}
-
 /// GPUs that poll flags in the same host memory delay each other beyond the first two; one proxy thread serves the
 /// sockets of all channels in turn.
 double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
@@ -317,7 +309,7 @@ void StepCosts::add_tree_fill(Flow& flow, const Shape& shape) const {
 /// network.
 void StepCosts::hide_local_work(Flow& flow, const Shape& shape) const {
   if (shape.is_pairs && is_.num_hosts > 1) return;
-  const double of_links = link_rate(flow);
+  const double of_links = rate_alone(context_.resources, flow);
   if (!shape.is_shm || of_links >= flow.rate_cap) return;
   const double sent = flow.payload / shape.share;
   const double visible = sent + (flow.bytes - sent) / std::max(1, is_.gpus_of_memory - 1);

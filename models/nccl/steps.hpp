@@ -55,7 +55,6 @@ class StepCosts {
   }
   [[nodiscard]] double tree_ll128_chunk(const Shape& shape) const;
   [[nodiscard]] const Parameter& channel_bandwidth(const Shape& shape) const;
-  [[nodiscard]] double link_rate(const Flow& flow) const;
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
   [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
   [[nodiscard]] bool is_loopback(TransportKind kind) const;

@@ -13,12 +13,6 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-Diagnostic fault_at(SourceLocation where, std::string message, std::string fix) {
-  auto fault = make_error(std::move(message), std::move(fix));
-  fault.location = std::move(where);
-  return fault;
-}
-
 /// Where a setting of `software.nccl` was written, else the workload.
 SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {
   const auto it = context.software.locations.find("nccl." + key);
@@ -29,33 +23,34 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
   if (workload.algorithm == "auto") return;
   const auto algorithm = algorithm_from_name(workload.algorithm);
   if (!algorithm) {
-    faults.push_back(fault_at(workload.location, fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
-                              "NCCL benchmarks take auto, ring, tree or nvls"));
+    faults.push_back(make_error_at(workload.location, fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
+                                   "NCCL benchmarks take auto, ring, tree or nvls"));
     return;
   }
   const auto names = algorithm_names(workload.benchmark);
   if (std::find(names.begin(), names.end(), to_string(*algorithm)) != names.end()) return;
-  faults.push_back(fault_at(workload.location,
-                            fmt::format("{} has no algorithm '{}'", to_string(workload.benchmark), workload.algorithm),
-                            names.empty() ? "it goes from rank to rank; write auto"
-                                          : fmt::format("write auto or {}", fmt::join(names, ", "))));
+  faults.push_back(make_error_at(
+      workload.location, fmt::format("{} has no algorithm '{}'", to_string(workload.benchmark), workload.algorithm),
+      names.empty() ? "it goes from rank to rank; write auto"
+                    : fmt::format("write auto or {}", fmt::join(names, ", "))));
 }
 
 void check_protocol(const PlanContext& context, const Workload& workload, Diagnostics& faults) {
   if (workload.protocol == "auto") return;
   const auto protocol = protocol_from_name(workload.protocol);
   if (!protocol) {
-    faults.push_back(fault_at(workload.location, fmt::format("'{}' is not an NCCL protocol", workload.protocol),
-                              "NCCL benchmarks take auto, ll, ll128 or simple"));
+    faults.push_back(make_error_at(workload.location, fmt::format("'{}' is not an NCCL protocol", workload.protocol),
+                                   "NCCL benchmarks take auto, ll, ll128 or simple"));
     return;
   }
   if (*protocol == Protocol::ll128 && release_number(context.software.nccl_version) < 205)
-    faults.push_back(fault_at(workload.location,
-                              fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
-                              "write ll or simple, or raise software.nccl.version"));
+    faults.push_back(make_error_at(workload.location,
+                                   fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
+                                   "write ll or simple, or raise software.nccl.version"));
   if (*protocol != Protocol::simple && algorithm_from_name(workload.algorithm) == Algorithm::nvls)
-    faults.push_back(fault_at(workload.location, fmt::format("NVLink SHARP has no protocol '{}'", workload.protocol),
-                              "write protocol: simple or auto"));
+    faults.push_back(make_error_at(workload.location,
+                                   fmt::format("NVLink SHARP has no protocol '{}'", workload.protocol),
+                                   "write protocol: simple or auto"));
 }
 
 /// NVLink SHARP where there is none. What is inferred of a VM is the user's to overrule.
@@ -64,24 +59,24 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
   const bool is_forced = algorithm_from_name(workload.algorithm) == Algorithm::nvls;
   const auto setting = context.software.nccl_nvls;
   if (is_forced && setting == NvlsSetting::off)
-    faults.push_back(fault_at(workload.location,
-                              fmt::format("algorithm '{}' beside software.nccl.nvls: off", workload.algorithm),
-                              "remove one of the two"));
+    faults.push_back(make_error_at(workload.location,
+                                   fmt::format("algorithm '{}' beside software.nccl.nvls: off", workload.algorithm),
+                                   "remove one of the two"));
   if ((!is_forced && setting != NvlsSetting::on) || ranks.empty()) return;
   const auto hosts = group_by_host(context.topology, ranks);
   if (workload.algorithm == "nvls_tree" && hosts.size() == 1)
-    faults.push_back(
-        fault_at(workload.location, "algorithm 'nvls_tree' joins hosts, all GPUs are in one", "write algorithm: nvls"));
+    faults.push_back(make_error_at(workload.location, "algorithm 'nvls_tree' joins hosts, all GPUs are in one",
+                                   "write algorithm: nvls"));
   const auto gate = nvls_gate(context, hosts);
   if (gate.is_open || gate.is_inferred) return;
   if (is_forced)
-    faults.push_back(fault_at(workload.location,
-                              fmt::format("algorithm '{}' needs NVLink SHARP: {}", workload.algorithm, gate.reason),
-                              "write algorithm: auto, ring or tree"));
+    faults.push_back(make_error_at(
+        workload.location, fmt::format("algorithm '{}' needs NVLink SHARP: {}", workload.algorithm, gate.reason),
+        "write algorithm: auto, ring or tree"));
   if (setting == NvlsSetting::on)
-    faults.push_back(fault_at(where_set(context, workload, "nvls"),
-                              fmt::format("'nvls: on' without NVLink SHARP: {}", gate.reason),
-                              "write nvls: auto, which uses it where there is any"));
+    faults.push_back(make_error_at(where_set(context, workload, "nvls"),
+                                   fmt::format("'nvls: on' without NVLink SHARP: {}", gate.reason),
+                                   "write nvls: auto, which uses it where there is any"));
 }
 
 }  // namespace
@@ -98,16 +93,16 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
   check_protocol(context, workload, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
   if (workload.root >= static_cast<int>(ranks.size()))
-    faults.push_back(fault_at(workload.location,
-                              fmt::format("root is rank {}, there are {} ranks", workload.root, ranks.size()),
-                              "ranks count from 0"));
+    faults.push_back(make_error_at(workload.location,
+                                   fmt::format("root is rank {}, there are {} ranks", workload.root, ranks.size()),
+                                   "ranks count from 0"));
   return faults;
 }
 
 Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& workload) {
-  return fault_at(where_set(context, workload, "nvls"),
-                  "'nvls: on' beside adapters whose network plugin comes with settings for rings and trees only",
-                  "write nvls: auto");
+  return make_error_at(where_set(context, workload, "nvls"),
+                       "'nvls: on' beside adapters whose network plugin comes with settings for rings and trees only",
+                       "write nvls: auto");
 }
 
 }  // namespace fabricast::models::nccl

@@ -43,6 +43,8 @@ std::optional<GpuSharing> sharing_of(const PlanContext& context, const Workload&
   return vgpu_sharing(context, gpu, k_busy_kernel).value_or(std::nullopt);
 }
 
+namespace {
+
 std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation) {
   const auto sharing = sharing_of(context, workload, gpu);
   if (!sharing || operation.ps <= 0) return {};
@@ -84,6 +86,15 @@ std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, D
   return out;
 }
 
+}  // namespace
+
+std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute) {
+  auto terms = virtual_compute_terms(context, gpu, compute);
+  for (auto& term : neighbour_compute_terms(context, compute)) terms.push_back(std::move(term));
+  for (auto& term : core_compute_terms(context, gpu, compute)) terms.push_back(std::move(term));
+  return terms;
+}
+
 int socket_threads(const PlanContext& context, DeviceId gpu) {
   constexpr int k_threads_per_gpu = 3;
   return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
@@ -123,6 +134,13 @@ std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& wo
   const auto wait = rounded_to_ticks(operation, workload.iterations, tick) - operation;
   return {{fmt::format("waiting for a virtual CPU (whole ticks for {} operations)", workload.iterations),
            std::max(wait, Duration{}), parameter.name, parameter.source}};
+}
+
+std::vector<Term> waits_for_others(const PlanContext& context, const Workload& workload, DeviceId gpu,
+                                   Duration operation) {
+  auto out = slice_waits(context, workload, gpu, operation);
+  for (auto& term : scheduler_waits(context, workload, gpu, operation + sum(out))) out.push_back(std::move(term));
+  return out;
 }
 
 }  // namespace fabricast::models

@@ -23,15 +23,17 @@ std::optional<GpuProfile> profile_of(const PlanContext& context, const GpuSharin
 /// The clients one by one: "trainer" with a count of 2 becomes "trainer.0" and "trainer.1".
 std::vector<GpuClient> clients_of(const GpuSharing& sharing);
 
-/// Time `operation` (of `workload`, on `gpu`) waits for time slices that others on its GPUs use.
-std::vector<Term> slice_waits(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration operation);
+/// Time `operation` (of `workload`, on `gpu`) waits for others: for time slices that they use of its GPUs, and at its
+/// end for a virtual CPU when neighbours leave none free.
+std::vector<Term> waits_for_others(const PlanContext& context, const Workload& workload, DeviceId gpu,
+                                   Duration operation);
+/// The second of both.
+std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
+                                  Duration operation);
 
-/// What a step of `compute` takes longer because knowledge workers keep the host's cores busy.
-std::vector<Term> neighbour_compute_terms(const PlanContext& context, Duration compute);
-
-/// What a step of `compute` takes longer because its launching threads (one per GPU of the VM) share cores: with
-/// threads of neighbours, with overcommitted vCPUs of other VMs.
-std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute);
+/// What `compute` on `gpu` takes longer than on bare metal: what the VM takes, knowledge workers that keep the host's
+/// cores busy, and launching threads (one per GPU of the VM) that share cores with neighbours or overcommitted vCPUs.
+std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute);
 
 /// Neighbours of the host of `device`; `own_threads` of the workload run there.
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);
@@ -43,9 +45,5 @@ int socket_threads(const PlanContext& context, DeviceId gpu);
 /// busy cores slow those of sockets.
 std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kind, DeviceId gpu, const Term& hop,
                                    double count);
-
-/// Time `operation` waits for a virtual CPU at its end when neighbours leave none free.
-std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
-                                  Duration operation);
 
 }  // namespace fabricast::models

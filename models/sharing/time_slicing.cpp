@@ -26,9 +26,7 @@ class Faults {
  public:
   explicit Faults(const GpuSharing& sharing) : sharing_(sharing) {}
   void add(std::string message, std::string hint) {
-    auto fault = make_error(std::move(message), std::move(hint));
-    fault.location = sharing_.location;
-    all_.push_back(std::move(fault));
+    all_.push_back(make_error_at(sharing_.location, std::move(message), std::move(hint)));
   }
   [[nodiscard]] const Diagnostics& all() const { return all_; }
 

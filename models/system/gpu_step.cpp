@@ -29,9 +29,7 @@ class GpuStepPlanner : public Planner {
     plan.size = size;
     plan.floor = {};
     plan.algorithm = size.value > 0 ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
-    auto terms = virtual_compute_terms(context_, gpu_, compute_);
-    for (auto& term : neighbour_compute_terms(context_, compute_)) terms.push_back(std::move(term));
-    for (auto& term : core_compute_terms(context_, gpu_, compute_)) terms.push_back(std::move(term));
+    auto terms = compute_delays(context_, gpu_, compute_);
     terms.insert(terms.begin(), {"compute of the step on bare metal", compute_, "workload.compute", "the scenario"});
     plan.before.insert(plan.before.begin(), terms.begin(), terms.end());
     return plan;
@@ -41,9 +39,8 @@ class GpuStepPlanner : public Planner {
   /// Clients the workload names; busy neighbours of a vGPU are part of its compute. Steps follow one another:
   /// `iterations` of them stand for a GPU that never runs out of work.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    auto out = workload_.sharing ? slice_waits(context_, workload_, gpu_, time) : std::vector<Term>{};
-    for (auto& term : scheduler_waits(context_, workload_, gpu_, time + sum(out))) out.push_back(std::move(term));
-    return out;
+    return workload_.sharing ? waits_for_others(context_, workload_, gpu_, time)
+                             : scheduler_waits(context_, workload_, gpu_, time);
   }
   [[nodiscard]] std::vector<std::string> devices() const override { return exchange_->devices(); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override { return virtual_settings(context_, {gpu_}); }
@@ -65,9 +62,8 @@ class GpuStepPlanner : public Planner {
 
 Result<std::unique_ptr<Planner>> make_gpu_step_planner(const PlanContext& context, const Workload& workload) {
   if (workload.compute.ps <= 0) {
-    auto fault = make_error("gpu_step needs the GPU time of a step", "add e.g. `compute: 20 ms` to the workload");
-    fault.location = workload.location;
-    return tl::unexpected(Diagnostics{fault});
+    return tl::unexpected(Diagnostics{make_error_at(workload.location, "gpu_step needs the GPU time of a step",
+                                                    "add e.g. `compute: 20 ms` to the workload")});
   }
   auto exchange = workload;
   exchange.benchmark = Benchmark::all_reduce_perf;

@@ -113,19 +113,17 @@ Result<std::unique_ptr<Planner>> make_host_copies_planner(const PlanContext& con
   if (!gpus) return tl::unexpected(gpus.error());
   for (const auto gpu : *gpus) {
     if (context.topology.host_of(gpu) == context.topology.host_of(gpus->front())) continue;
-    auto fault =
-        make_error("host_copies works on the GPUs of one host", "lower workload.gpus, or name devices of one host");
-    fault.location = workload.location;
-    return tl::unexpected(Diagnostics{fault});
+    return tl::unexpected(Diagnostics{make_error_at(workload.location, "host_copies works on the GPUs of one host",
+                                                    "lower workload.gpus, or name devices of one host")});
   }
   if (workload.direction == CopyDirection::to_peer) {
     if (gpus->size() == 2 && gpus->front() != gpus->back())
       return make_peer_copies_planner(context, workload, std::move(*gpus));
-    auto fault = make_error(fmt::format("a copy to a peer takes two GPUs, found {}",
-                                        gpus->size() == 2 ? "the same twice" : std::to_string(gpus->size())),
-                            "set workload.gpus to 2, or name two devices");
-    fault.location = workload.location;
-    return tl::unexpected(Diagnostics{fault});
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("a copy to a peer takes two GPUs, found {}",
+                                              gpus->size() == 2 ? "the same twice" : std::to_string(gpus->size())),
+                                  "set workload.gpus to 2, or name two devices")});
   }
   return std::make_unique<HostCopiesPlanner>(context, workload, std::move(*gpus));
 }

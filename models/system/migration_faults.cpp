@@ -9,40 +9,36 @@ namespace fabricast::models {
 
 namespace {
 
-Diagnostics fault_at(const SourceLocation& where, std::string message, std::string hint) {
-  auto fault = make_error(std::move(message), std::move(hint));
-  fault.location = where;
-  return {std::move(fault)};
-}
-
 /// Against the virtualization of one host: devices that stay where they are, another release or
 /// amount of memory than the migration is told.
 Diagnostics host_faults(const Virtualization& guest, const std::string& name, const MigrationSettings& asked) {
   const auto features = features_of(guest, false, 0);
   if (!features.migration.is_open)
-    return fault_at(asked.location, fmt::format("VMs of host '{}' cannot migrate: {}", name, features.migration.reason),
-                    "hand GPUs over as vgpu and adapters by pvrdma or tcp, or leave the migration out");
+    return Diagnostics{make_error_at(
+        asked.location, fmt::format("VMs of host '{}' cannot migrate: {}", name, features.migration.reason),
+        "hand GPUs over as vgpu and adapters by pvrdma or tcp, or leave the migration out")};
   if (guest.hypervisor != Hypervisor::esxi)
-    return fault_at(asked.location,
-                    fmt::format("stun tables are known for ESXi, host '{}' runs {}", name, to_string(guest.hypervisor)),
-                    "set `hypervisor: esxi`");
+    return Diagnostics{make_error_at(
+        asked.location,
+        fmt::format("stun tables are known for ESXi, host '{}' runs {}", name, to_string(guest.hypervisor)),
+        "set `hypervisor: esxi`")};
   const auto told = release_from(asked.release.substr(asked.release.find('-') + 1));
   if (guest.locations.contains("version") && told &&
       (told->major != guest.version.major || told->minor != guest.version.minor))
-    return fault_at(
+    return Diagnostics{make_error_at(
         asked.location,
         fmt::format("the stun table is of {}, host '{}' runs ESXi {}", asked.release, name, to_string(guest.version)),
-        "give the same release in `migration` and `virtualization`, or `release: worst-case`");
+        "give the same release in `migration` and `virtualization`, or `release: worst-case`")};
   if (guest.memory && *guest.memory != asked.memory)
-    return fault_at(asked.location,
-                    fmt::format("the migrating VM has {}, VMs of host '{}' have {}", to_string(asked.memory), name,
-                                to_string(*guest.memory)),
-                    "give the same `memory` in `migration` and `virtualization`");
+    return Diagnostics{make_error_at(asked.location,
+                                     fmt::format("the migrating VM has {}, VMs of host '{}' have {}",
+                                                 to_string(asked.memory), name, to_string(*guest.memory)),
+                                     "give the same `memory` in `migration` and `virtualization`")};
   if (asked.has_pvrdma != (guest.nic == NicMode::pvrdma))
-    return fault_at(asked.location,
-                    fmt::format("the migrating VM has {} PVRDMA adapter, VMs of host '{}' have {}",
-                                asked.has_pvrdma ? "a" : "no", name, to_string(guest.nic)),
-                    "set `migration: {pvrdma: on}` exactly when adapters are handed over by pvrdma");
+    return Diagnostics{make_error_at(asked.location,
+                                     fmt::format("the migrating VM has {} PVRDMA adapter, VMs of host '{}' have {}",
+                                                 asked.has_pvrdma ? "a" : "no", name, to_string(guest.nic)),
+                                     "set `migration: {pvrdma: on}` exactly when adapters are handed over by pvrdma")};
   return {};
 }
 

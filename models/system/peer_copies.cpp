@@ -68,11 +68,7 @@ class PeerCopiesPlanner : public Planner {
  private:
   /// bytes/s of one copy alone.
   [[nodiscard]] double rate(bool is_direct) const {
-    const auto one = flow(gpus_[0], gpus_[1], Bytes{1}, is_direct);
-    double slowest = one.rate_cap;
-    for (const auto& crossing : one.crossings)
-      slowest = std::min(slowest, context_.resources.capacity(crossing.resource) / crossing.times);
-    return slowest;
+    return rate_alone(context_.resources, flow(gpus_[0], gpus_[1], Bytes{1}, is_direct));
   }
 
   [[nodiscard]] Flow flow(DeviceId from, DeviceId to, Bytes size, bool is_direct) const {

@@ -261,27 +261,21 @@ class MigrationPlanner : public DevicePlanner {
   }
 };
 
-Diagnostics fault_at(const SourceLocation& where, std::string message, std::string hint) {
-  auto fault = make_error(std::move(message), std::move(hint));
-  fault.location = where;
-  return {std::move(fault)};
-}
-
 Result<DeviceId> the_gpu(const PlanContext& context, const Workload& workload) {
   const auto all = context.topology.devices(DeviceKind::gpu);
   if (workload.devices.empty()) {
     if (all.empty())
-      return tl::unexpected(fault_at(workload.location,
-                                     fmt::format("topology '{}' has no GPU", context.topology.name()),
-                                     "gpu_sharing needs one"));
+      return tl::unexpected(
+          Diagnostics{make_error_at(workload.location, fmt::format("topology '{}' has no GPU", context.topology.name()),
+                                    "gpu_sharing needs one")});
     return all.front();
   }
   const auto found = context.topology.find_device(workload.devices.front());
   if (!found || context.topology.kind(*found) != DeviceKind::gpu) {
-    return tl::unexpected(
-        fault_at(workload.location,
-                 fmt::format("'{}' is not a GPU of topology '{}'", workload.devices.front(), context.topology.name()),
-                 "GPUs are called host.gpuN"));
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location,
+        fmt::format("'{}' is not a GPU of topology '{}'", workload.devices.front(), context.topology.name()),
+        "GPUs are called host.gpuN")});
   }
   return *found;
 }
@@ -342,8 +336,9 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
     if (host != client && topology.count(DeviceKind::gpu, host) > 0) server = host;
   }
   if (server < 0)
-    return tl::unexpected(fault_at(workload.location, "remote_gpu needs a client and another host with a GPU",
-                                   "add a host with a GPU to the topology"));
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location, "remote_gpu needs a client and another host with a GPU",
+                                  "add a host with a GPU to the topology")});
   RemoteEnds ends;
   ends.gpu = topology.devices(DeviceKind::gpu, server).front();
   share_with_others(context, workload, ends);
@@ -352,10 +347,10 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
   Route route;
   if (client_hcas.empty() || server_hcas.empty() ||
       !topology.path_between_hcas(client_hcas.front(), server_hcas.front()))
-    return tl::unexpected(fault_at(workload.location,
-                                   fmt::format("no network path from host '{}' to host '{}'",
-                                               topology.host_name(client), topology.host_name(server)),
-                                   "give both hosts an adapter and connect them in `fabric`"));
+    return tl::unexpected(Diagnostics{make_error_at(workload.location,
+                                                    fmt::format("no network path from host '{}' to host '{}'",
+                                                                topology.host_name(client), topology.host_name(server)),
+                                                    "give both hosts an adapter and connect them in `fabric`")});
   ends.client_hca = client_hcas.front();
   ends.server_hca = server_hcas.front();
   add_fabric(context, ends.client_hca, ends.server_hca, 0, route);
@@ -363,11 +358,11 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
   const auto* memory = context.parameters.find(topology.device(ends.gpu).type + ".memory");
   if (workload.remote->memory && memory != nullptr &&
       static_cast<double>(workload.remote->memory->value) > memory->value)
-    return tl::unexpected(fault_at(
+    return tl::unexpected(Diagnostics{make_error_at(
         workload.remote->location,
         fmt::format("{} of GPU memory asked for, a {} has {}", to_string(*workload.remote->memory),
                     topology.device(ends.gpu).type, to_string(Bytes{static_cast<std::int64_t>(memory->value)})),
-        "lower 'memory'"));
+        "lower 'memory'")});
   return ends;
 }
 
@@ -377,14 +372,16 @@ Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context
   if (workload.benchmark == Benchmark::vgpu_migration) {
     if (auto faults = migration_faults(context, workload); !faults.empty()) return tl::unexpected(faults);
     if (!workload.devices.empty())
-      return tl::unexpected(fault_at(workload.location, "vgpu_migration takes no devices", "remove `devices`"));
+      return tl::unexpected(
+          Diagnostics{make_error_at(workload.location, "vgpu_migration takes no devices", "remove `devices`")});
     return std::make_unique<MigrationPlanner>(context, workload, std::vector<DeviceId>{});
   }
   if (workload.benchmark == Benchmark::remote_gpu) {
     const auto ends = remote_ends(context, workload);
     if (!ends) return tl::unexpected(ends.error());
     if (!workload.devices.empty())
-      return tl::unexpected(fault_at(workload.location, "remote_gpu takes no devices", "remove `devices`"));
+      return tl::unexpected(
+          Diagnostics{make_error_at(workload.location, "remote_gpu takes no devices", "remove `devices`")});
     return std::make_unique<RemoteGpuPlanner>(context, workload, *ends);
   }
   const auto gpu = the_gpu(context, workload);

@@ -45,9 +45,7 @@ class PatternMaker {
 
  private:
   void fault(const SourceLocation& where, std::string message, std::string hint) {
-    auto one = make_error(std::move(message), std::move(hint));
-    one.location = where;
-    faults_.push_back(std::move(one));
+    faults_.push_back(make_error_at(where, std::move(message), std::move(hint)));
   }
 
   void by_pattern() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/communicator.hpp"
-#include "fabricast/training.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "fabricast/training.hpp"
 #include "nccl/planner.hpp"
 #include "paths/transport.hpp"
 
@@ -17,10 +17,7 @@ namespace {
 double memory_passes(Benchmark operation) { return operation == Benchmark::all_reduce_perf ? 4 : 2; }
 
 Duration flow_time(const Resources& resources, const Flow& flow) {
-  double rate = flow.rate_cap;
-  for (const auto& crossing : flow.crossings)
-    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
-  return flow.latency + (flow.bytes > 0 ? from_seconds(flow.bytes / rate) : Duration{});
+  return flow.latency + (flow.bytes > 0 ? from_seconds(flow.bytes / rate_alone(resources, flow)) : Duration{});
 }
 
 }  // namespace

@@ -7,12 +7,6 @@ namespace fabricast::models::training {
 
 namespace {
 
-Diagnostics fault_of(const Workload& workload, std::string message, std::string fix) {
-  auto fault = make_error(std::move(message), std::move(fix));
-  fault.location = workload.location;
-  return {std::move(fault)};
-}
-
 /// Every `stride`-th GPU from `first`, `count` of them.
 std::vector<DeviceId> every(const std::vector<DeviceId>& gpus, int first, int stride, int count) {
   std::vector<DeviceId> out;
@@ -49,37 +43,39 @@ Result<Layout> layout_of(const Workload& workload, int gpus) {
   Layout out{spec.tensor, spec.context, spec.pipeline, 1, spec.expert};
   const int split = out.tensor * out.context * out.pipeline;
   if (gpus % split != 0 || gpus < split)
-    return tl::unexpected(fault_of(workload,
-                                   fmt::format("{} GPUs are no multiple of {}: tensor {} x context {} x pipeline {}",
-                                               gpus, split, out.tensor, out.context, out.pipeline),
-                                   "change workload.gpus or workload.parallel"));
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("{} GPUs are no multiple of {}: tensor {} x context {} x pipeline {}",
+                                              gpus, split, out.tensor, out.context, out.pipeline),
+                                  "change workload.gpus or workload.parallel")});
   out.data = gpus / split;
   const auto& shape = workload.training->network->transformer;
   if (out.data * out.context % out.expert != 0)
     return tl::unexpected(
-        fault_of(workload,
-                 fmt::format("experts are shared by {} GPUs, {} replicas x context {} are no multiple", out.expert,
-                             out.data, out.context),
-                 "lower parallel.expert"));
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("experts are shared by {} GPUs, {} replicas x context {} are no multiple",
+                                              out.expert, out.data, out.context),
+                                  "lower parallel.expert")});
   if (shape && shape->heads % out.tensor != 0)
-    return tl::unexpected(fault_of(workload,
-                                   fmt::format("{} heads cannot be split over {} GPUs", shape->heads, out.tensor),
-                                   "lower parallel.tensor"));
+    return tl::unexpected(Diagnostics{
+        make_error_at(workload.location, fmt::format("{} heads cannot be split over {} GPUs", shape->heads, out.tensor),
+                      "lower parallel.tensor")});
   if (shape && out.pipeline * spec.interleave > shape->layers)
-    return tl::unexpected(
-        fault_of(workload,
-                 fmt::format("{} layers cannot be split into {} stages", shape->layers, out.pipeline * spec.interleave),
-                 "lower parallel.pipeline or parallel.interleave"));
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location,
+        fmt::format("{} layers cannot be split into {} stages", shape->layers, out.pipeline * spec.interleave),
+        "lower parallel.pipeline or parallel.interleave")});
   if (spec.interleave > 1 && spec.micro_batches % out.pipeline != 0)
     return tl::unexpected(
-        fault_of(workload,
-                 fmt::format("{} micro-batches are no multiple of {} stages, which interleaving needs",
-                             spec.micro_batches, out.pipeline),
-                 "change parallel.micro_batches"));
+        Diagnostics{make_error_at(workload.location,
+                                  fmt::format("{} micro-batches are no multiple of {} stages, which interleaving needs",
+                                              spec.micro_batches, out.pipeline),
+                                  "change parallel.micro_batches")});
   if (out.expert > 1 && (!shape || shape->experts == 0 || shape->experts % out.expert != 0))
-    return tl::unexpected(fault_of(
-        workload, fmt::format("{} experts cannot be shared by {} GPUs", shape ? shape->experts : 0, out.expert),
-        "change parallel.expert"));
+    return tl::unexpected(Diagnostics{
+        make_error_at(workload.location,
+                      fmt::format("{} experts cannot be shared by {} GPUs", shape ? shape->experts : 0, out.expert),
+                      "change parallel.expert")});
   return out;
 }
 

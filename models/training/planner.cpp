@@ -106,23 +106,13 @@ class TrainingPlanner : public Planner {
   }
 
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    auto out = slice_waits(context_, workload_, gpu_, time);
-    for (auto& term : scheduler_waits(context_, workload_, gpu_, time + sum(out))) out.push_back(std::move(term));
-    return out;
+    return waits_for_others(context_, workload_, gpu_, time);
   }
 
   [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }
   [[nodiscard]] int num_hosts() const override { return hosts_of(largest()); }
   [[nodiscard]] std::vector<std::string> devices() const override {
-    std::vector<std::string> names;
-    for (const auto gpu : largest().gpus) {
-      if (names.size() == 16) {
-        names.emplace_back("...");
-        break;
-      }
-      names.push_back(context_.topology.device(gpu).name);
-    }
-    return names;
+    return device_names(context_.topology, largest().gpus);
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
@@ -181,11 +171,9 @@ class TrainingPlanner : public Planner {
   [[nodiscard]] std::vector<Term> host_terms() const {
     const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
     // A profile was measured in the VM that the scenario describes.
-    auto terms = virtual_compute_terms(context_, gpu_, compute);
+    auto terms = compute_delays(context_, gpu_, compute);
     if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
       std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
-    for (auto& term : neighbour_compute_terms(context_, compute)) terms.push_back(std::move(term));
-    for (auto& term : core_compute_terms(context_, gpu_, compute)) terms.push_back(std::move(term));
     if (work_.launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time");
       terms.push_back({k_launch, spec_.parallel.micro_batches * work_.launch, one.name, one.source});
@@ -226,18 +214,14 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   return out;
 }
 
-Diagnostic fault_of(const Workload& workload, std::string message, std::string fix) {
-  auto fault = make_error(std::move(message), std::move(fix));
-  fault.location = workload.location;
-  return fault;
-}
-
 /// Combinations that nothing computes.
 Diagnostics parallel_faults(const Workload& workload) {
   Diagnostics faults;
   const auto& spec = *workload.training;
   const auto& p = spec.parallel;
-  const auto add = [&](std::string message, std::string fix) { faults.push_back(fault_of(workload, message, fix)); };
+  const auto add = [&](std::string message, std::string fix) {
+    faults.push_back(make_error_at(workload.location, message, fix));
+  };
   if (!is_plain(spec) && (!spec.network || !spec.network->transformer))
     add(fmt::format("`data: {}`, recomputation and splits need a network given by the dimensions of a transformer",
                     to_string(p.data)),
@@ -283,7 +267,8 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
     sizes.emplace(count, std::move(size));
   }
   if (sizes.empty() || sizes.begin()->second.gpus.empty())
-    return tl::unexpected(Diagnostics{fault_of(workload, "training needs GPUs", "add GPUs to the topology")});
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
   return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
 }
 

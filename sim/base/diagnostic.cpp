@@ -57,6 +57,12 @@ Diagnostic make_error(std::string message, std::string hint) {
   return diagnostic;
 }
 
+Diagnostic make_error_at(const SourceLocation& where, std::string message, std::string hint) {
+  auto diagnostic = make_error(std::move(message), std::move(hint));
+  diagnostic.location = where;
+  return diagnostic;
+}
+
 std::string render(const Diagnostic& diagnostic) {
   std::string out =
       fmt::format("{}{}: {}\n", where(diagnostic.location),

@@ -64,11 +64,11 @@ void check_switches(const Topology& topology, Diagnostics& found) {
       continue;
     }
     if (guest.switch_name == first->switch_name) continue;
-    auto fault = make_error(
+    auto fault = make_error_at(
+        guest.location,
         fmt::format("PVRDMA adapters of groups '{}' and '{}' are on different distributed switches, '{}' and '{}'",
                     first_group->name, group.name, first->switch_name, guest.switch_name),
         "attach all VMs to one distributed switch");
-    fault.location = guest.location;
     fault.notes.push_back({"source: VMware documentation of PVRDMA: VMs must share one distributed switch", {}});
     found.push_back(std::move(fault));
   }

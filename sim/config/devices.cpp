@@ -269,8 +269,7 @@ void check_against(const ParameterSet& known, const ParameterSet& added, Diagnos
     auto parent = name;
     while (!known.contains(parent) && parent.find('.') != std::string::npos) parent.resize(parent.rfind('.'));
     const auto* like = known.find(parent);
-    auto fault = make_error("");
-    fault.location = parameter.location;
+    auto fault = make_error_at(parameter.location, "");
     if (like != nullptr && like->dimension != parameter.dimension && parameter.value != 0) {
       fault.message = fmt::format("'{}' is a {}, a {} is expected", name, to_string(parameter.dimension),
                                   to_string(like->dimension));

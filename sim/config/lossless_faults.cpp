@@ -82,9 +82,7 @@ class Faults {
 
   void refuse(const char* key, std::string message, std::string fix) {
     if (!spec_.gives(key)) return;
-    auto fault = make_error(std::move(message), std::move(fix));
-    fault.location = spec_.locations.at(key);
-    found_.push_back(std::move(fault));
+    found_.push_back(make_error_at(spec_.locations.at(key), std::move(message), std::move(fix)));
   }
 
   void beside_each_other(bool is_ecn_off) {

@@ -270,8 +270,7 @@ Node* Node::find(std::string_view key) {
 SourceLocation Node::location() const { return {source ? source->name : "", line, column}; }
 
 Diagnostic Node::error(std::string message, std::string hint) const {
-  auto fault = make_error(std::move(message), std::move(hint));
-  fault.location = location();
+  auto fault = make_error_at(location(), std::move(message), std::move(hint));
   if (source && line >= 1 && line <= static_cast<int>(source->lines.size()))
     set_source_line(fault, source->lines[static_cast<std::size_t>(line - 1)]);
   return fault;

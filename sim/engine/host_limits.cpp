@@ -17,8 +17,6 @@ using models::Crossing;
 using models::Flow;
 using models::Resources;
 
-constexpr double k_unlimited = std::numeric_limits<double>::infinity();
-
 /// Host resources that hold a flow back before its packets enter the fabric.
 std::vector<Crossing> sending_side(const Resources& resources, const Flow& flow) {
   const auto& topology = resources.topology();
@@ -130,13 +128,6 @@ int binding_crossing(const Resources& resources, const Flow& flow) {
     }
   }
   return binding;
-}
-
-double rate_alone(const Resources& resources, const Flow& flow) {
-  double rate = flow.rate_cap;
-  for (const auto& crossing : flow.crossings)
-    rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
-  return rate;
 }
 
 double seconds_alone(const Resources& resources, const Flow& flow) {

@@ -3,6 +3,7 @@
 // inside of hosts allows before the fabric has its say, and where a flow is held. What a flow reaches alone.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "fabricast/models/plan.hpp"
@@ -11,11 +12,12 @@ namespace fabricast::engine {
 
 /// Longer than a flow alone by no more is rounding, not sharing.
 inline constexpr Duration k_rounding{2};
+/// The rate of a flow that nothing holds, bytes/s; the time of one that something without capacity holds, s.
+inline constexpr double k_unlimited = std::numeric_limits<double>::infinity();
 
 /// The resource or cap that limits a flow alone: index into crossings, or -1 for the cap.
 int binding_crossing(const models::Resources& resources, const models::Flow& flow);
-/// Bytes/s, and seconds of its bytes; infinite when something on the way has no capacity.
-double rate_alone(const models::Resources& resources, const models::Flow& flow);
+/// Seconds of its bytes alone; infinite when something on the way has no capacity.
 double seconds_alone(const models::Resources& resources, const models::Flow& flow);
 Duration transfer_alone(const models::Resources& resources, const models::Flow& flow);
 

@@ -18,8 +18,6 @@ using models::Flow;
 using models::Leg;
 using models::Resources;
 
-constexpr double k_unlimited = std::numeric_limits<double>::infinity();
-
 /// The legs of one flow that leave, or enter, one host: they share what the flow crosses there.
 struct Bundle {
   std::vector<std::uint32_t> legs;
@@ -36,9 +34,9 @@ struct User {
   int times = 1;
 };
 
-class Maker {
+class HostPathMaker {
  public:
-  Maker(const ParameterSet& parameters, const Resources& resources, const std::vector<Job>& jobs)
+  HostPathMaker(const ParameterSet& parameters, const Resources& resources, const std::vector<Job>& jobs)
       : parameters_(parameters), resources_(resources), topology_(resources.topology()), jobs_(jobs) {}
 
   HostPaths make() {
@@ -218,7 +216,7 @@ double HostPaths::slowest(const std::vector<LegStages::Use>& side) const {
 }
 
 HostPaths make_host_paths(const ParameterSet& parameters, const Resources& resources, const std::vector<Job>& jobs) {
-  return Maker(parameters, resources, jobs).make();
+  return HostPathMaker(parameters, resources, jobs).make();
 }
 
 }  // namespace fabricast::engine

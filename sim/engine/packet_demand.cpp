@@ -110,19 +110,16 @@ Diagnostics contradictions(const std::vector<const Workload*>& workloads, FlowCo
     const auto& first = workloads[0]->transport;
     const auto& own = one->transport;
     if (control == FlowControl::credits && own.congestion_control == "dcqcn") {
-      auto fault =
-          make_error("'congestion_control: dcqcn' does nothing in a fabric with credits: nothing marks packets",
-                     "leave `congestion_control` out; InfiniBand's own is not modelled");
-      fault.location = one->location;
+      auto fault = make_error_at(
+          one->location, "'congestion_control: dcqcn' does nothing in a fabric with credits: nothing marks packets",
+          "leave `congestion_control` out; InfiniBand's own is not modelled");
       faults.push_back(std::move(fault));
     }
     if (own.routing == first.routing && own.congestion_control == first.congestion_control &&
         own.window == first.window)
       continue;
-    auto fault = make_error("workloads that run together have different transports",
-                            "give all of them the same routing, congestion_control and window");
-    fault.location = one->location;
-    faults.push_back(std::move(fault));
+    faults.push_back(make_error_at(one->location, "workloads that run together have different transports",
+                                   "give all of them the same routing, congestion_control and window"));
   }
   return faults;
 }

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-through switch reads before it forwards
 
-class Maker {
+class FabricMaker {
  public:
-  explicit Maker(const PacketFabricInput& input)
+  explicit FabricMaker(const PacketFabricInput& input)
       : input_(input), settings_(lossless_settings(input.topology, input.parameters)) {
     for (int l = input.topology.first_network_link(); l < input.topology.num_links(); ++l)
       fastest_ = std::max(fastest_, input.topology.link_bandwidth(LinkId{l}).bytes_per_s);
@@ -201,6 +201,6 @@ bool uses_dcqcn(const LosslessSettings& settings, const TransportSpec& transport
   return transport.congestion_control == "dcqcn";
 }
 
-PacketFabric make_packet_fabric(const PacketFabricInput& input) { return Maker(input).make(); }
+PacketFabric make_packet_fabric(const PacketFabricInput& input) { return FabricMaker(input).make(); }
 
 }  // namespace fabricast::engine

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "engine/causes.hpp"
 #include "engine/host_limits.hpp"
 #include "engine/interval.hpp"
 #include "engine/stream_terms.hpp"
@@ -96,25 +97,8 @@ std::vector<std::size_t> critical_path(const models::Program& program, const Ope
     std::iota(path.begin(), path.end(), std::size_t{0});
     return path;
   }
-  const auto end_of = [&](std::size_t n) { return timing.nodes[n].end; };
-  std::vector<int> last_of_stream(program.streams.size(), -1);
-  std::vector<int> before(program.nodes.size(), -1);
-  std::size_t last = 0;
-  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-    const auto& node = program.nodes[n];
-    const auto see = [&](int earlier) {
-      if (earlier >= 0 &&
-          (before[n] < 0 || end_of(static_cast<std::size_t>(earlier)) > end_of(static_cast<std::size_t>(before[n]))))
-        before[n] = earlier;
-    };
-    for (const int earlier : node.after) see(earlier);
-    if (node.stream >= 0) {
-      see(last_of_stream[static_cast<std::size_t>(node.stream)]);
-      last_of_stream[static_cast<std::size_t>(node.stream)] = static_cast<int>(n);
-    }
-    if (end_of(n) > end_of(last)) last = n;
-  }
-  for (auto n = static_cast<int>(last); n >= 0; n = before[static_cast<std::size_t>(n)])
+  const auto causes = waited_for(program, timing);
+  for (int n = last_to_end(timing); n >= 0; n = causes[static_cast<std::size_t>(n)])
     path.push_back(static_cast<std::size_t>(n));
   std::ranges::reverse(path);
   return path;

@@ -160,15 +160,14 @@ class Simulator {
     const bool is_packet = options_.fidelity == Fidelity::packet;
     const auto what = plan.label.empty() ? to_string(plan.size) : fmt::format("'{}'", plan.label);
     const auto together = plan.operations > 1 ? fmt::format(", {} of them in a row", plan.operations) : std::string();
-    auto fault = make_error(
+    faults_.push_back(make_error_at(
+        scenario_.workloads[w].location,
         fmt::format("{} of {}{} takes too long to count: {}", prediction_.workloads[w].name, what, together,
                     is_packet ? "the packet engine counts up to 53 days and 2^31 packets of one queue pair"
                               : "times are counted up to 106 days (9.2e6 s)"),
         bottleneck.empty()
             ? "check sizes, counts and start times, and rates that are too low"
-            : fmt::format("check sizes, counts and start times, and the rate of what limits it: {}", bottleneck));
-    fault.location = scenario_.workloads[w].location;
-    faults_.push_back(std::move(fault));
+            : fmt::format("check sizes, counts and start times, and the rate of what limits it: {}", bottleneck)));
   }
 
   std::vector<engine::OperationTiming> run_jobs(const std::vector<engine::Job>& jobs,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/causes.hpp"
+
 namespace fabricast::engine {
 
 namespace {
@@ -17,7 +19,10 @@ constexpr const char* k_slowdown = "training.exchange_slowdown";
 class StreamReader {
  public:
   StreamReader(const models::OperationPlan& plan, const OperationTiming& timing, const ParameterSet& parameters)
-      : plan_(plan), timing_(timing), parameters_(parameters) {}
+      : plan_(plan),
+        timing_(timing),
+        parameters_(parameters),
+        causes_(waited_for(plan.program, timing, plan.watched_stream)) {}
 
   std::vector<Term> read() {
     for (const auto& term : plan_.before) add(term, 1);
@@ -26,7 +31,7 @@ class StreamReader {
       if (nodes[n].stream == plan_.watched_stream) read_node(n);
     }
     const auto whole = timing_.total - models::sum(plan_.before);
-    if (whole > done_) wait(last_of_all(), done_, whole);
+    if (whole > done_) wait(last_to_end(timing_), done_, whole);
     return std::move(terms_);
   }
 
@@ -50,7 +55,7 @@ class StreamReader {
   void read_node(std::size_t n) {
     const auto& node = plan_.program.nodes[n];
     const auto& one = timing_.nodes[n];
-    if (one.start > done_) wait(last_before(n), done_, one.start);
+    if (one.start > done_) wait(causes_[n], done_, one.start);
     if (node.kind == NodeKind::flow) {
       wait(static_cast<int>(n), one.start, one.end);
     } else {
@@ -63,29 +68,6 @@ class StreamReader {
     done_ = one.end;
   }
 
-  /// Of the nodes it waits for and the one before it on its stream, the one that ended last; -1 = none.
-  [[nodiscard]] int last_before(std::size_t n) const {
-    const auto& node = plan_.program.nodes[n];
-    int last = -1;
-    for (const int earlier : node.after) {
-      if (last < 0 || end_of(earlier) > end_of(last)) last = earlier;
-    }
-    if (node.stream < 0 || node.stream == plan_.watched_stream) return last;
-    for (int earlier = static_cast<int>(n) - 1; earlier >= 0; --earlier) {
-      if (plan_.program.nodes[static_cast<std::size_t>(earlier)].stream != node.stream) continue;
-      return last < 0 || end_of(earlier) > end_of(last) ? earlier : last;
-    }
-    return last;
-  }
-  [[nodiscard]] int last_of_all() const {
-    int last = -1;
-    for (int n = 0; n < static_cast<int>(timing_.nodes.size()); ++n) {
-      if (last < 0 || end_of(n) > end_of(last)) last = n;
-    }
-    return last;
-  }
-  [[nodiscard]] Duration end_of(int node) const { return timing_.nodes[static_cast<std::size_t>(node)].end; }
-
   /// The time from `from` to `to` in which `cause` was waited for, or what it waited for itself. Work of other devices
   /// is a bubble; what flows is called by its label.
   void wait(int cause, Duration from, Duration to) {
@@ -97,7 +79,7 @@ class StreamReader {
            is_other ? "the scenario" : "planned by NCCL's rules"},
           1);
       to = start;
-      cause = last_before(static_cast<std::size_t>(cause));
+      cause = causes_[static_cast<std::size_t>(cause)];
     }
     if (to > from) add({"waiting", to - from, "", ""}, 1);
   }
@@ -105,6 +87,7 @@ class StreamReader {
   const models::OperationPlan& plan_;
   const OperationTiming& timing_;
   const ParameterSet& parameters_;
+  std::vector<int> causes_;
   std::vector<Term> terms_;
   Duration done_;
 };

@@ -8,12 +8,6 @@
 
 namespace fabricast::packet {
 
-namespace {
-
-std::uint64_t bits(auto value) { return static_cast<std::uint64_t>(value); }
-
-}  // namespace
-
 Core::Core(const Network& given, Options wanted) : network(given), options(std::move(wanted)) {
   const std::size_t num_ports = network.ports.size();
   FABRICAST_ASSERT(num_ports * k_num_classes < (1U << 28), "{} ports are too many", num_ports);

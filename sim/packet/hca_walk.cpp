@@ -4,12 +4,6 @@
 
 namespace fabricast::packet {
 
-namespace {
-
-std::uint64_t bits(auto value) { return static_cast<std::uint64_t>(value); }
-
-}  // namespace
-
 void Hca::walk(StateWalk& walk) const {
   if (core->stages.reach > 0 || config->receive_rate.bytes_per_s > 0) core->walk_list(walk, receiving, nullptr);
 }

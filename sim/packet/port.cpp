@@ -16,8 +16,6 @@ namespace {
 constexpr std::int64_t k_price_of_port = 6;
 constexpr std::int64_t k_price_of_class = 6;
 
-std::uint64_t bits(auto value) { return static_cast<std::uint64_t>(value); }
-
 bool has_list(const PacketList& list) { return list.head != k_none; }
 
 }  // namespace

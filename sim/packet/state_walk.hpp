@@ -20,6 +20,9 @@
 
 namespace fabricast::packet {
 
+/// A field as a part of a word.
+constexpr std::uint64_t bits(auto value) { return static_cast<std::uint64_t>(value); }
+
 class StateWalk {
  public:
   enum class Mode : std::uint8_t { record, compare, shift };

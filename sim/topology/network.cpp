@@ -12,7 +12,6 @@ namespace fabricast::topology {
 
 namespace {
 
-constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t k_max_distances = 128U << 20U;  // entries kept before they are found anew: 256 MiB
 constexpr std::size_t k_max_steps = 2U << 20U;        // the same: 80 MiB
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -17,6 +18,9 @@
 #include "fabricast/topology.hpp"
 
 namespace fabricast::topology {
+
+/// Hops between devices that no cable joins.
+inline constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
 
 /// The network as a graph of nodes: HCAs from 0, then switches.
 struct NetworkPlan {

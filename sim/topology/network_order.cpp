@@ -11,12 +11,6 @@
 
 namespace fabricast::topology {
 
-namespace {
-
-constexpr auto k_unreachable = std::numeric_limits<std::uint16_t>::max();
-
-}  // namespace
-
 std::pair<int, int> Network::ends_of(LinkId link) const {
   const int number = link.value - plan_.first_link;
   const auto [a, b] = plan_.cables[static_cast<std::size_t>(number / 2)];

@@ -57,6 +57,9 @@ void set_source_line(Diagnostic& diagnostic, std::string_view line);
 /// A diagnostic without a place in a file.
 Diagnostic make_error(std::string message, std::string hint = {});
 
+/// The same with its place.
+Diagnostic make_error_at(const SourceLocation& where, std::string message, std::string hint = {});
+
 /// The message as a compiler would print it, with a final line end. Long source lines are cut around the column.
 std::string render(const Diagnostic& diagnostic);
 

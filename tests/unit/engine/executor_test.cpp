@@ -12,8 +12,8 @@
 #include "engine/packet_run.hpp"
 #include "engine/ring_rounds.hpp"
 #include "fabricast/models/planner.hpp"
-#include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
+#include "tests/unit/engine/bench.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -23,24 +23,9 @@ using models::Node;
 using models::NodeKind;
 using models::OperationPlan;
 using models::RepeatOrder;
+using test::Bench;
 
 namespace {
-
-/// Resources of one's own making on some topology.
-struct Bench {
-  Topology topology =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, type: dgx-1-v100}\n").topology;
-  models::Resources resources{topology};
-  int num_resources = 0;
-
-  /// A resource that nothing else uses.
-  int resource(double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{0}, gb_per_s * 1e9, "test", num_resources++);
-  }
-  [[nodiscard]] OperationTiming timing(const OperationPlan& plan, bool full_expansion = false) const {
-    return engine::run(resources, {{&plan, {}}}, {.full_expansion = full_expansion})[0];
-  }
-};
 
 Node delay(Duration time, std::vector<int> after = {}, int stream = -1) {
   Node node;

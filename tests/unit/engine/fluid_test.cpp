@@ -3,7 +3,7 @@
 #include "engine/fluid.hpp"
 
 #include "engine/host_limits.hpp"
-#include "tests/support/clusters.hpp"
+#include "tests/unit/engine/bench.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -12,19 +12,9 @@ using models::Flow;
 using models::Node;
 using models::OperationPlan;
 using models::Resources;
+using test::Bench;
 
 namespace {
-
-/// A pair of hosts; tests use its links and extra limits as plain resources.
-struct Bench {
-  Topology topology =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, type: dgx-1-v100}\n").topology;
-  Resources resources{topology};
-
-  int resource(int number, double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{number}, gb_per_s * 1e9, "test");
-  }
-};
 
 Flow flow(double bytes, std::vector<models::Crossing> crossings, Duration latency = {}) {
   Flow one;

@@ -5,29 +5,21 @@
 #include <cmath>
 #include <ctime>
 
-#include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
+#include "tests/unit/engine/bench.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
 using models::Flow;
+using test::Bench;
 
 namespace {
 
-struct Bench {
-  Topology topology =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, type: dgx-1-v100}\n").topology;
-  models::Resources resources{topology};
-
-  int resource(int number, double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{number}, gb_per_s * 1e9, "test");
-  }
-  [[nodiscard]] std::vector<double> gb_per_s(const std::vector<Flow>& flows) const {
-    auto rates = engine::host_rates(resources, flows);
-    for (auto& rate : rates) rate /= 1e9;
-    return rates;
-  }
-};
+std::vector<double> gb_per_s(const test::Bench& bench, const std::vector<Flow>& flows) {
+  auto rates = engine::host_rates(bench.resources, flows);
+  for (auto& rate : rates) rate /= 1e9;
+  return rates;
+}
 
 Flow flow(std::vector<models::Crossing> crossings, double cap_gb_per_s = 0) {
   Flow one;
@@ -57,14 +49,14 @@ TEST_CASE("shares are max-min: what one flow cannot use is left to the others") 
   Bench bench;
   const int a = bench.resource(0, 12);
   const int b = bench.resource(1, 2);
-  const auto rates = bench.gb_per_s({flow({{a, 1}, {b, 1}}), flow({{a, 1}}), flow({{a, 1}}, 3), flow({{a, 2}})});
+  const auto rates = gb_per_s(bench, {flow({{a, 1}, {b, 1}}), flow({{a, 1}}), flow({{a, 1}}, 3), flow({{a, 2}})});
   // b holds the first at 2; 12 - 2 = 10 over weights 1 + 1 + 2 is 2.5 for the rest, below the cap of 3.
   CHECK(rates[0] == doctest::Approx(2));
   CHECK(rates[1] == doctest::Approx(2.5));
   CHECK(rates[2] == doctest::Approx(2.5));
   CHECK(rates[3] == doctest::Approx(2.5));
-  CHECK(bench.gb_per_s({flow({{a, 1}}, 3), flow({{a, 1}})}) == std::vector<double>{3, 9});
-  CHECK(std::isinf(bench.gb_per_s({flow({})})[0]));
+  CHECK(gb_per_s(bench, {flow({{a, 1}}, 3), flow({{a, 1}})}) == std::vector<double>{3, 9});
+  CHECK(std::isinf(gb_per_s(bench, {flow({})})[0]));
 }
 
 TEST_CASE("rates are feasible, and each flow is held where it has the greatest share of something full") {
@@ -129,7 +121,7 @@ TEST_CASE("the work for shares inside hosts with flows that all differ grows wit
       for (int f = 0; f < 4; ++f) flows.push_back(flow({{link, 1}}, f == 0 ? 1 + h * 1e-4 : 0));
     }
     const auto before = std::clock();
-    const auto rates = bench.gb_per_s(flows);
+    const auto rates = gb_per_s(bench, flows);
     const auto spent = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
     const double last = (hosts - 1) * 1e-4;
     CHECK(rates[rates.size() - 4] == doctest::Approx(1 + last));

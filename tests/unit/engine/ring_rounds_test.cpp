@@ -3,8 +3,8 @@
 #include "engine/ring_rounds.hpp"
 
 #include "engine/fluid.hpp"
-#include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
+#include "tests/unit/engine/bench.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -13,22 +13,9 @@ using models::Flow;
 using models::Node;
 using models::OperationPlan;
 using models::RepeatOrder;
+using test::Bench;
 
 namespace {
-
-/// Resources of one's own making on some topology.
-struct Bench {
-  Topology topology =
-      test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, type: dgx-1-v100}\n").topology;
-  models::Resources resources{topology};
-
-  int resource(int number, double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{number}, gb_per_s * 1e9, "test");
-  }
-  [[nodiscard]] engine::OperationTiming timing(const OperationPlan& plan, bool full_expansion = false) const {
-    return engine::run(resources, {{&plan, {}}}, {.full_expansion = full_expansion})[0];
-  }
-};
 
 Flow edge(double bytes, int resource, Duration latency) {
   Flow flow;

@@ -66,6 +66,9 @@ std::vector<std::string> settings_without_effect(const PlanContext& context, con
 /// share.
 void set_payload_shares(Resources& resources, const ParameterSet& parameters);
 
+/// Names of `devices`: of the first 16, then "...".
+std::vector<std::string> device_names(const Topology& topology, const std::vector<DeviceId>& devices);
+
 /// A term whose time is `times` x a time parameter.
 Term parameter_term(const ParameterSet& parameters, std::string name, const std::string& parameter, double times = 1);
 
