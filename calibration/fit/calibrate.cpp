@@ -24,11 +24,6 @@ namespace fit {
 namespace {
 
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
-constexpr double k_usual_extrapolation = 0.08;  ///< when the logs have one count only
-/// The same of training steps, of which the intervals of parameters hold most: language models 0 to 0.8 %, data
-/// parallelism of images, whose inputs and hosts are not modelled, 2 to 8 % (docs/VALIDATION.md, Training steps).
-constexpr double k_usual_extrapolation_of_models = 0.008;
-constexpr double k_usual_extrapolation_of_replicas = 0.04;
 constexpr double k_share_of_fit = 0.5;  ///< of the work, for progress
 constexpr double k_odd_log = 3;         ///< times the median error of all logs, with which a log stands out
 constexpr double k_least_odd_error = 0.15;
@@ -375,18 +370,6 @@ void Calibrator::judge_logs() {
   }
   const double limit = std::max(k_least_odd_error, k_odd_log * percentile(all, 0.5));
   for (auto& log : report_.logs) log.is_odd = all.size() > 3 && log.error_without > limit;
-}
-
-double usual_extrapolation(const std::vector<Experiment>& experiments) {
-  double most = 0;
-  for (const auto& one : experiments) {
-    const auto& training = one.loaded.scenario.workloads.front().training;
-    if (training == nullptr) return k_usual_extrapolation;
-    const auto data = training->parallel.data;
-    const bool is_replica = data == DataParallelism::ddp || data == DataParallelism::horovod;
-    most = std::max(most, is_replica ? k_usual_extrapolation_of_replicas : k_usual_extrapolation_of_models);
-  }
-  return most;
 }
 
 }  // namespace
