@@ -14,6 +14,8 @@
 
 namespace fabricast::fit {
 
+struct Experiment;
+
 /// A point predicted by a fit that did not see it.
 struct Forecast {
   std::size_t experiment = 0;
@@ -37,5 +39,8 @@ double extrapolation_error_of(const std::vector<Forecast>& forecasts, double mod
 
 /// The point with low and high times of the band.
 CalibrationPoint with_band(const Forecast& forecast, const Band& band);
+
+/// Relative error per doubling of ranks or hosts that is taken when the logs have one count only.
+double usual_extrapolation(const std::vector<Experiment>& experiments);
 
 }  // namespace fabricast::fit

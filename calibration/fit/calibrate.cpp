@@ -24,9 +24,8 @@ namespace fit {
 namespace {
 
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
-constexpr double k_usual_extrapolation = 0.08;  ///< when the logs have one count only
-constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
-constexpr double k_odd_log = 3;                 ///< times the median error of all logs, with which a log stands out
+constexpr double k_share_of_fit = 0.5;  ///< of the work, for progress
+constexpr double k_odd_log = 3;         ///< times the median error of all logs, with which a log stands out
 constexpr double k_least_odd_error = 0.15;
 
 std::string stem_of(const std::string& file) { return std::filesystem::path(file).stem().string(); }
@@ -252,7 +251,9 @@ void Calibrator::set_range() {
     }
     ranks = std::max(ranks, experiment.num_ranks);
     hosts = std::max(hosts, experiment.num_hosts);
-    kinds.insert(between_systems_name(benchmark, experiment.num_hosts));
+    // A step of one GPU has no exchange to learn from.
+    if (benchmark != Benchmark::training || experiment.num_ranks > 1)
+      kinds.insert(between_systems_name(benchmark, experiment.num_hosts));
   }
   const auto add = [&](std::string_view name, double value, Dimension dimension, const char* what) {
     report_.fitted.set({std::string(name), value, dimension, value, value, Confidence::fitted, what, {}});
@@ -274,7 +275,8 @@ Band Calibrator::band_without(const Chosen& is_judged) const {
       model_error_of(setting_, report_.noise_floor, [&](const Forecast& one) { return !is_judged(one); });
   const double further =
       extrapolation_error_of(steps_, band.model_error, [&](const Forecast& one) { return !is_judged(one); });
-  band.extrapolation_error = further < 0 ? k_usual_extrapolation : std::max(k_least_extrapolation, further);
+  band.extrapolation_error =
+      further < 0 ? usual_extrapolation(data_.experiments()) : std::max(k_least_extrapolation, further);
   return band;
 }
 

@@ -48,13 +48,15 @@ void add_faults(const CalibrationLog& log, Diagnostics found, bool is_of_log, Di
 
 /// The table that the scenario forecasts; a fault when the log has none.
 std::optional<MeasuredLog> fitting_table(const CalibrationLog& log, const std::vector<MeasuredLog>& tables,
-                                         const Scenario& scenario, Diagnostics& warnings, Diagnostics& faults) {
+                                         const Scenario& scenario, Diagnostics& faults) {
   const auto wanted = scenario.workloads.front().benchmark;
   auto best = table_for(tables, scenario, log.rows);
   if (!best || best->rows.empty()) {
-    if (best) warnings.insert(warnings.end(), best->warnings.begin(), best->warnings.end());
+    const bool has_reason = best && !best->warnings.empty();
     faults.push_back(fault_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
-                              "compare the workload's benchmark, gpus, devices and direction with the log"));
+                              has_reason
+                                  ? best->warnings.back().message
+                                  : "compare the workload's benchmark, gpus, devices and direction with the log"));
     return std::nullopt;
   }
   if (best->benchmark && *best->benchmark != wanted) {
@@ -90,7 +92,7 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   auto loaded = load_scenario_of(calibration, log);
   if (!loaded) add_faults(log, loaded.error(), false, faults);
   if (!tables || !loaded) return;
-  const auto table = fitting_table(log, *tables, loaded->scenario, warnings_, faults);
+  const auto table = fitting_table(log, *tables, loaded->scenario, faults);
   if (!table) return;
   report_lost_rows(*table);
   Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};

@@ -112,7 +112,10 @@ std::set<std::string> words_of(std::string_view text) {
       continue;
     }
     // "resnet50" is two words, "8b" one.
-    if (is_digit(c) && !word.empty() && is_letter(word.back())) end_word();
+    if (is_digit(c) && !word.empty() && is_letter(word.back())) {
+      if (word.size() > 1 && word.back() == 'v') word.pop_back();  // "inceptionv3"
+      end_word();
+    }
     word += c;
   }
   end_word();

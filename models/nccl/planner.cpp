@@ -122,7 +122,7 @@ class CollectivePlanner : public Planner {
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
     facts_.version = release_number(context_.software.nccl_version);
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
-    architecture_ = architecture_of(facts_.compute_capability);
+    architecture_ = architecture_of(context_.parameters, facts_.compute_capability).name;
     set_nvls();
     is_redirected_ = is_redirected();
   }
@@ -297,6 +297,9 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
+  if (!architecture_of(context_.parameters, facts_.compute_capability).is_own)
+    out.insert(fmt::format("compute capability {}.{}: NCCL was fitted on no GPU of its kind, those of {} stand for it",
+                           facts_.compute_capability / 10, facts_.compute_capability % 10, architecture_));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (nvls_gate_.is_inferred)
     out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));

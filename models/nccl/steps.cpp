@@ -23,8 +23,22 @@ bool has_hop(const Pattern& pattern, TransportKind kind) {
   return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
 }
 
-std::string architecture_of(int compute_capability) {
-  return compute_capability >= 90 ? "hopper" : (compute_capability >= 80 ? "ampere" : "volta");
+Architecture architecture_of(const ParameterSet& parameters, int compute_capability) {
+  constexpr std::string_view k_prefix = "architecture.";
+  Architecture out;
+  int first = 0;
+  for (auto it = parameters.all().lower_bound(k_prefix);
+       it != parameters.all().end() && it->first.starts_with(k_prefix); ++it) {
+    const int from = static_cast<int>(it->second.value);
+    const bool is_better = from <= compute_capability
+                               ? from > first || first > compute_capability
+                               : out.name.empty() || (first > compute_capability && from < first);
+    if (!is_better) continue;
+    first = from;
+    out.name = it->first.substr(k_prefix.size());
+  }
+  out.is_own = first / 10 == compute_capability / 10;
+  return out;
 }
 
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,

@@ -12,7 +12,13 @@
 namespace fabricast::models::nccl {
 
 /// `volta` (and older), `ampere` or `hopper`, by compute capability as 10 x major + minor.
-std::string architecture_of(int compute_capability);
+struct Architecture {
+  std::string name;     ///< whose values are used: the last part of parameters' names
+  bool is_own = false;  ///< of this compute capability's major number
+};
+/// `architecture.<name>` are the compute capabilities from which on values of that name hold: the youngest that is not
+/// above the GPU's, for older GPUs the oldest.
+Architecture architecture_of(const ParameterSet& parameters, int compute_capability);
 
 /// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`.
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,

@@ -100,6 +100,7 @@ class TrainingPlanner : public Planner {
             {"launch_time_ps", static_cast<double>(launch.ps)},
             {"wait_time_ps", static_cast<double>((host + wait).ps)},
             {"throughput_per_s", rate},
+            {unit() + "_per_s", rate},
             {"throughput_per_gpu_per_s", rate / gpus},
             {"scaling_efficiency_share", (compute + launch + host + wait).seconds() / row.time.seconds()}};
   }
@@ -136,6 +137,12 @@ class TrainingPlanner : public Planner {
     std::set<int> hosts;
     for (const auto gpu : size.gpus) hosts.insert(context_.topology.host_of(gpu));
     return static_cast<int>(hosts.size());
+  }
+
+  /// What throughput counts. A profile does not say what its samples are.
+  [[nodiscard]] std::string unit() const {
+    if (!spec_.network) return "samples";
+    return spec_.network->tokens > 0 ? "tokens" : spec_.network->sample + "s";
   }
 
   /// Bytes of gradients that one GPU exchanges in a step; of a layer, of activations.

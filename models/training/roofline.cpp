@@ -18,6 +18,12 @@ constexpr double k_first_tensor_cores = 70;  ///< compute capability: fp16
 constexpr double k_first_tf32 = 80;
 constexpr double k_first_fp8 = 89;
 
+bool uses_tensor_cores(const PlanContext& context, DeviceId gpu, Precision precision) {
+  const double capability = device_value(context, gpu, "compute_capability");
+  if (precision == Precision::fp32) return false;
+  return capability >= (precision == Precision::fp16 ? k_first_tensor_cores : k_first_tf32);
+}
+
 /// FLOP/s, as the chip computes the precision.
 double peak_of(const PlanContext& context, DeviceId gpu, Precision precision) {
   const double capability = device_value(context, gpu, "compute_capability");
@@ -45,11 +51,14 @@ bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
     : parameters_(context.parameters),
-      architecture_(nccl::architecture_of(static_cast<int>(device_value(context, gpu, "compute_capability")))),
+      architecture_(
+          nccl::architecture_of(context.parameters, static_cast<int>(device_value(context, gpu, "compute_capability")))
+              .name),
       precision_(precision),
       is_eager_(is_eager),
       peak_(peak_of(context, gpu, precision)),
-      memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")) {}
+      memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")),
+      has_tensor_cores_(uses_tensor_cores(context, gpu, precision)) {}
 
 const Parameter& Roofline::parameter(const std::string& name) const {
   const auto p = to_string(precision_);
@@ -82,6 +91,7 @@ Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, doub
   double efficiency_used = efficiency(layer.kind).value;
   if (layer.kind == LayerKind::attention && layer.rows > 0)
     efficiency_used *= layer.rows / (layer.rows + parameter("training.attention_half_length").value);
+  if (layer.is_winograd && !has_tensor_cores_) efficiency_used *= parameter("training.winograd_saving").value;
   const double compute = flop > 0 ? flop * share.samples / split / (peak_ * efficiency_used) : 0;
   const double memory = bytes / (memory_bandwidth_ * parameter("training.memory_efficiency").value);
   return from_seconds(parameter("training.kernel_floor").value + std::max(compute, memory));

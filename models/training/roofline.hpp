@@ -5,6 +5,8 @@
 //   efficiency))
 //
 // and of a whole pass at least operators x host time per operator (eager frameworks launch one kernel after another).
+// Convolutions of 3 x 3 and stride 1 outside tensor cores: the efficiency is `training.winograd_saving` times as high,
+// because cuDNN's kernels multiply less often than is counted.
 // Matrix products: with a floor of 3.8 us and 0.8 of the peak this is within 10 % of published shares for square
 // weights of 1024 to 8192 and 128 to 8192 rows on H100 and H200. Attention reaches its efficiency with the sequence:
 // s / (s + half). Efficiencies may be given per GPU architecture and precision: `training.gemm_efficiency.ampere`,
@@ -58,6 +60,7 @@ class Roofline {
   bool is_eager_;
   double peak_ = 1;
   double memory_bandwidth_ = 1;
+  bool has_tensor_cores_ = false;
 };
 
 /// Forward, backward and gradients of a whole network on one GPU; gradients are ready in the reverse order of layers,

@@ -78,6 +78,8 @@ constexpr std::array k_rules{
     Rule{"", ".alpha_sonic", N, k_threshold_factor},
     Rule{"training.", "exchange_slowdown", N, k_factor},
     Rule{"training.", "optimizer_passes", N, k_factor},
+    Rule{"training.winograd_saving", "", N, declared(1, 10, "how many times fewer products")},
+    Rule{"architecture.", "", N, count(10, 999)},
     Rule{"training.attention_half_length", "", N, declared(0, k_count, "tokens")},
     Rule{"training.gemm_efficiency", "", N, k_efficiency},
     Rule{"training.attention_efficiency", "", N, k_efficiency},

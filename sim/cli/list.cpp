@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fabricast list devices|profiles|algorithms|parameters [FILTER]
+// fabricast list devices|networks|profiles|algorithms|parameters [FILTER]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "fabricast/models/names.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast::cli {
 
@@ -98,6 +99,21 @@ std::string gpu_profiles(const ParameterSet& parameters, const std::string& filt
          out;
 }
 
+/// Networks to train, with what one sample costs; one by its name, with its source.
+std::string networks(const std::vector<Network>& all, const std::string& filter) {
+  std::string out = fmt::format("{:<22} {:<10} {:>12} {:>8} {:>14}  {}\n", "network", "sample", "parameters", "tensors",
+                                "forward GFLOP", "description");
+  for (const auto& network : all) {
+    if (!matches(network.name, filter)) continue;
+    const auto sample = network.tokens > 0 ? fmt::format("{} tokens", network.tokens) : network.sample;
+    out += fmt::format("{:<22} {:<12} {:>8.4g} M {:>8} {:>14.5g}  {}\n", network.name, sample,
+                       static_cast<double>(network.parameters()) * 1e-6, network.num_tensors(),
+                       network.forward_flop() * 1e-9, network.description);
+    if (network.name == filter) out += fmt::format("source: {}\n", network.source);
+  }
+  return out;
+}
+
 int list(const std::string& what, const std::string& filter) {
   int exit_code = exit_ok;
   const auto catalogue = load_whole_catalogue();
@@ -107,6 +123,14 @@ int list(const std::string& what, const std::string& filter) {
   }
   std::string text;
   if (what == "algorithms") text = algorithms(filter);
+  if (what == "networks") {
+    const auto all = load_shipped_networks();
+    if (!all) {
+      print_faults(all.error());
+      return exit_internal;
+    }
+    text = networks(*all, filter);
+  }
   if (what == "devices") text = devices(*catalogue, filter);
   if (what == "profiles" || what == "parameters") {
     std::vector<const Parameter*> found;
@@ -124,7 +148,7 @@ int list(const std::string& what, const std::string& filter) {
     }
   }
   // A header alone is no answer.
-  const bool has_header = what == "algorithms" || what == "parameters";
+  const bool has_header = what == "algorithms" || what == "parameters" || what == "networks";
   if (std::count(text.begin(), text.end(), '\n') <= (has_header ? 1 : 0)) {
     std::fputs(
         fmt::format("fabricast: none of the {} matches '{}'; 'fabricast list {}' shows all\n", what, filter, what)
@@ -141,11 +165,12 @@ int list(const std::string& what, const std::string& filter) {
 void add_list(CLI::App& app, int& exit_code) {
   auto what = std::make_shared<std::string>();
   auto filter = std::make_shared<std::string>();
-  auto* command = app.add_subcommand("list", "the catalogue: devices, profiles, algorithms, parameters, with sources");
+  auto* command =
+      app.add_subcommand("list", "the catalogue: devices, networks, profiles, algorithms, parameters, with sources");
   command->footer("Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time");
-  command->add_option("WHAT", *what, "devices, profiles, algorithms or parameters")
+  command->add_option("WHAT", *what, "devices, networks, profiles, algorithms or parameters")
       ->required()
-      ->check(CLI::IsMember({"devices", "profiles", "algorithms", "parameters"}).description(""));
+      ->check(CLI::IsMember({"devices", "networks", "profiles", "algorithms", "parameters"}).description(""));
   command->add_option("FILTER", *filter, "a name, a part of it, or a device kind");
   command->callback([what, filter, &exit_code] { exit_code = list(*what, *filter); });
 }

@@ -64,7 +64,8 @@ double share_inside(const WorkloadPrediction& prediction, const std::vector<Meas
 void add_setting_hints(const ValidateOptions& options, const std::vector<MeasuredLog>& logs,
                        const std::vector<Bytes>& sizes, report::Validated& validated) {
   constexpr double k_nominal_inside = 0.8;
-  if (options.fidelity == "packet" || validated.overall.num_points == 0) return;
+  const bool is_step = validated.workload->benchmark == Benchmark::training;  // compute takes most of it
+  if (is_step || options.fidelity == "packet" || validated.overall.num_points == 0) return;
   SimulateOptions simulate_options;
   simulate_options.seed = options.seed;
   simulate_options.with_terms = false;

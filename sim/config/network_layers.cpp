@@ -213,6 +213,7 @@ class LayerWriter {
     layer.name = word;
     layer.kind = is_linear ? LayerKind::gemm : LayerKind::convolution;
     layer.tensors = {inner * *features};
+    layer.is_winograd = !is_linear && shape->height == 3 && shape->width == 3 && shape->stride == 1;
     if (is_linear || shape->has_bias) layer.tensors.push_back(*features);
     layer.forward_flop = 2 * rows * static_cast<double>(inner) * static_cast<double>(*features);
     layer.backward_flop = network_.layers.empty() ? layer.forward_flop : 2 * layer.forward_flop;

@@ -126,3 +126,18 @@ std::optional<Network> find_network(const std::string& name, const std::string& 
 }
 
 }  // namespace fabricast::config
+
+namespace fabricast {
+
+Result<std::vector<Network>> load_shipped_networks() {
+  Diagnostics faults;
+  std::vector<Network> networks;
+  for (const auto& name : config::shipped_networks()) {
+    if (auto network = config::find_network(name, "", {}, faults, std::nullopt))
+      networks.push_back(std::move(*network));
+  }
+  if (has_errors(faults)) return tl::unexpected(faults);
+  return networks;
+}
+
+}  // namespace fabricast

@@ -17,6 +17,9 @@ namespace fabricast::config {
 
 namespace {
 
+/// GPUs, ranks and hosts: 1,048,576 and its double.
+constexpr std::int64_t k_most_ranks = std::int64_t{1} << 21;
+
 using T = Schema::Type;
 using namespace parts;
 
@@ -138,7 +141,7 @@ SchemaPtr fabric() {
 SchemaPtr topology() {
   const auto group = mapping("a host group",
                              {{"name", text(), "hosts are called name0, name1, ...; just name when count is 1", true},
-                              {"count", integer(1, 1'000'000), "number of equal hosts; default 1"},
+                              {"count", integer(1, k_most_ranks), "number of equal hosts; default 1"},
                               {"type", text(), "catalogue name of the host"},
                               {"host", host_body("a host"), "the host written out, instead of a type"},
                               {"processor", text(), "replaces the processor of the type"},
@@ -170,9 +173,9 @@ SchemaPtr workload() {
   std::vector<Field> fields{
       {"name", text(), "default: the benchmark's name"},
       {"benchmark", choice(benchmark_names()), "program whose table is forecast", true},
-      {"gpus", any_of({integer(1, 1'000'000), list(integer(1, 1'000'000))}),
+      {"gpus", any_of({integer(1, k_most_ranks), list(integer(1, k_most_ranks))}),
        "GPUs that take part, in host order; default: all. training: also a list, one row each"},
-      {"ranks", integer(1, 1'000'000), "MPI ranks; default: one per GPU"},
+      {"ranks", integer(1, k_most_ranks), "MPI ranks; default: one per GPU"},
       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
       {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
@@ -190,7 +193,7 @@ SchemaPtr workload() {
       {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
-      {"root", integer(0, 1'000'000), "root rank; default 0"},
+      {"root", integer(0, k_most_ranks), "root rank; default 0"},
       {"direction", choice({"to_host", "to_device", "both", "to_peer"}), "host_copies; default to_host"},
       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},
@@ -304,10 +307,11 @@ SchemaPtr calibration() {
                                                      {"prior", number(0, 100),
                                                       "relative standard deviation before the fit; 0 = none; default "
                                                       "by the interval or confidence of the value"}});
-  const auto hold_out = mapping("the held-out part", {{"every", integer(2, 1000), "every n-th size of each log"},
-                                                      {"sizes", list(size()), "these sizes"},
-                                                      {"ranks", list(integer(1, 1'000'000)), "logs of so many ranks"},
-                                                      {"hosts", list(integer(1, 1'000'000)), "logs of so many hosts"}});
+  const auto hold_out =
+      mapping("the held-out part", {{"every", integer(2, 1000), "every n-th size of each log"},
+                                    {"sizes", list(size()), "these sizes"},
+                                    {"ranks", list(integer(1, k_most_ranks)), "logs of so many ranks"},
+                                    {"hosts", list(integer(1, k_most_ranks)), "logs of so many hosts"}});
   return mapping("a calibration file",
                  {{"schema", choice({"fabricast/calibration/1"}), "file kind and version", true},
                   {"name", text(), "name of the calibration", true},

@@ -259,6 +259,17 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
   return out;
 }
 
+/// Scatter between systems, relative to the row's time. Of a training step only what is exposed of its exchange has
+/// NCCL's; compute has the interval of its own parameters.
+double scatter(const Planner& planner, const Row& row, Duration waited, Benchmark benchmark, int hosts,
+               const ParameterSet& parameters) {
+  if (benchmark != Benchmark::training) return between_systems(benchmark, hosts, parameters);
+  const auto figures = planner.figures(row, waited);
+  const auto exposed = std::ranges::find(figures, std::string_view("exposed_exchange_time_ps"), &Figure::key);
+  if (exposed == figures.end() || row.time.ps <= 0) return 0;
+  return exposed->value / static_cast<double>(row.time.ps) * between_systems(benchmark, hosts, parameters);
+}
+
 }  // namespace
 
 Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
@@ -287,7 +298,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
   const auto outside = extrapolation(row, ranks, hosts, parameters, workload.benchmark == Benchmark::training);
-  const double between = between_systems(workload.benchmark, hosts, parameters);
+  const double between = scatter(planner, row, waited, workload.benchmark, hosts, parameters);
   const auto band = interval(row, parameters, outside, between);
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));

@@ -17,6 +17,17 @@ double figure(const Row& row, std::string_view key) {
 
 std::string milliseconds(double ps) { return fmt::format("{:.3f}", ps * 1e-9); }
 
+/// "images/s" for the figure `images_per_s` beside `throughput_per_s`.
+std::string unit_of(const WorkloadPrediction& workload) {
+  for (const auto& row : workload.rows) {
+    const auto at = std::ranges::find(row.figures, std::string_view("throughput_per_s"), &Figure::key);
+    if (at == row.figures.end() || std::next(at) == row.figures.end()) continue;
+    const auto& key = std::next(at)->key;
+    return key.substr(0, key.find("_per_s")) + "/s";
+  }
+  return "1/s";
+}
+
 }  // namespace
 
 std::string training_table(const WorkloadPrediction& workload) {
@@ -24,7 +35,7 @@ std::string training_table(const WorkloadPrediction& workload) {
       fmt::format("#{:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10} {:>10} {:>10} {:>14} {:>10}\n", "GPUs", "step",
                   "low", "high", "compute", "exchange", "bubble", "launch", "wait", "throughput", "scaling");
   out += fmt::format("#{:>7} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10} {:>10} {:>10} {:>14} {:>10}\n", "", "(ms)",
-                     "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(1/s)", "");
+                     "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)", "(" + unit_of(workload) + ")", "");
   for (const auto& row : workload.rows) {
     if (!is_finished(row)) {
       out += unfinished_line(row);

@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::string_view k_nccl_host = "model.between_systems.nccl_host";
 constexpr std::string_view k_nccl_network = "model.between_systems.nccl_network";
+constexpr std::string_view k_training_host = "model.between_systems.training_host";
+constexpr std::string_view k_training_network = "model.between_systems.training_network";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
 
 }  // namespace
@@ -18,10 +20,11 @@ std::string_view between_systems_name(Benchmark benchmark, int num_hosts) {
       return k_mpi;
     case BenchmarkFamily::nccl_tests:
       return num_hosts > 1 ? k_nccl_network : k_nccl_host;
+    case BenchmarkFamily::training:
+      return num_hosts > 1 ? k_training_network : k_training_host;
     case BenchmarkFamily::system:
     case BenchmarkFamily::sharing:
     case BenchmarkFamily::traffic:
-    case BenchmarkFamily::training:  // its terms have intervals of their own
       return {};
   }
   return {};
@@ -30,11 +33,14 @@ std::string_view between_systems_name(Benchmark benchmark, int num_hosts) {
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters) {
   const auto name = between_systems_name(benchmark, num_hosts);
   const auto* parameter = name.empty() ? nullptr : parameters.find(std::string(name));
+  // Exchanges of a step scatter as NCCL does, until a calibration has seen some of this system.
+  if (parameter == nullptr && family_of(benchmark) == BenchmarkFamily::training)
+    return between_systems(Benchmark::all_reduce_perf, num_hosts, parameters);
   return parameter == nullptr ? 0 : parameter->value;
 }
 
 ParameterSet without_scatter(ParameterSet parameters) {
-  for (const auto name : {k_nccl_host, k_nccl_network, k_mpi})
+  for (const auto name : {k_nccl_host, k_nccl_network, k_training_host, k_training_network, k_mpi})
     parameters.set({std::string(name), 0, Dimension::number, 0, 0, Confidence::fitted, "a known system", {}});
   return parameters;
 }

@@ -110,6 +110,24 @@ TEST_CASE("a step that hides its exchange is never slower than one that hides no
   }
 }
 
+TEST_CASE("a step takes the same on both engines where nothing congests") {
+  // One GPU per host and one switch: every exchange has its links for itself.
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    auto one = random_case(seed);
+    one.hosts = 2 + static_cast<int>(seed % 3);
+    one.batch = 32;
+    const auto text = one.yaml(std::to_string(one.hosts));
+    if (one.parallel.find(": 2") != std::string::npos && one.hosts % 2 != 0) continue;
+    CAPTURE(text);
+    const auto loaded = test::scenario(text);
+    SimulateOptions options;
+    const auto fluid = test::run(loaded, options).workloads[0].rows.front();
+    options.fidelity = Fidelity::packet;
+    const auto packet = test::run(loaded, options).workloads[0].rows.front();
+    CHECK(packet.time.seconds() == doctest::Approx(fluid.time.seconds()).epsilon(0.01));
+  }
+}
+
 TEST_CASE("a pipeline of p stages and m micro-batches idles (p - 1) / (v m) of its ideal time") {
   for (const int batches : {2, 4, 8}) {
     for (const int interleave : {1, 2}) {

@@ -41,6 +41,7 @@ struct NetworkLayer {
   int block = -1;                 ///< repeated block it belongs to; -1 = before the first or after the last
   int experts = 1;                ///< that share the layer's parameters; a token meets `experts_per_token`
   bool is_last_stage = false;     ///< after the blocks
+  bool is_winograd = false;       ///< 3 x 3 of stride 1: kernels of fp32 multiply less often than counted
 };
 
 /// Dimensions of a transformer, for model parallelism.
@@ -66,6 +67,9 @@ struct Network {
   [[nodiscard]] int num_tensors() const;
   [[nodiscard]] double forward_flop() const;
 };
+
+/// Every network that is shipped, by name.
+Result<std::vector<Network>> load_shipped_networks();
 
 struct GradientTensor {
   std::string name;

@@ -120,6 +120,8 @@ TEST_CASE("a table with a column per number of GPUs") {
   CHECK(steps[1].step == from_seconds(9.47));
   CHECK(readers::is_same_model(steps[1].model, "llama3-8b"));
   CHECK_FALSE(readers::is_same_model(steps[1].model, "llama3-70b"));
+  CHECK(readers::is_same_model("inceptionv3", "inception-v3"));
+  CHECK_FALSE(readers::is_same_model("resnet101", "resnet-50"));
 }
 
 TEST_CASE("a sentence above a table says model, GPUs and batch") {
