@@ -181,7 +181,8 @@ void add_mpi(CLI::App& app, int& exit_code) {
       "collectives are\nSimGrid's, made of messages: they lack what MPI libraries spend inside them (all-reduce 10 to "
       "50 % below the forecast).\n\nExamples:\n"
       "  smpicc -O2 scenarios/mpi/latency.c -o latency\n"
-      "  fabricast mpi topologies/dgx-a100-pair.yaml -n 2 ./latency");
+      "  fabricast mpi topologies/dgx-a100-pair.yaml -n 2 ./latency\n"
+      "  fabricast mpi topologies/dgx-a100-16.yaml -n 16 --ranks-per-host 1 ./allreduce");
   command->add_option("TOPOLOGY", options->topology, "topology file")->required()->type_name("FILE");
   command->add_option("PROGRAM", options->program, "program and its arguments")->required()->type_name("PROGRAM...");
   command->add_option("-n,--np", options->ranks, "ranks; default 2")->check(whole_number(100'000, 1))->type_name("N");
