@@ -107,7 +107,8 @@ void read_marks(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
         faults.push_back(entry.key.error(fmt::format("'{}' is no DSCP", entry.key.scalar), "DSCPs are 0 to 63"));
       spec.dscp_priorities[dscp] = static_cast<int>(as_integer(entry.value));
     }
-    if (spec.trust != "dscp" || node.find("marks") == nullptr)
+    const bool is_pfc = spec.flow_control.value_or(FlowControl::pfc) == FlowControl::pfc;
+    if (is_pfc && (spec.trust != "dscp" || node.find("marks") == nullptr))
       faults.push_back(
           table->error("nobody reads 'dscp_to_priority'", "it belongs to `trust: dscp` and `marks: {dscp: N}`"));
   }

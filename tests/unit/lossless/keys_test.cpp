@@ -25,6 +25,9 @@ const std::map<std::string, Acts> k_keys{
     {"operating_system", {"pfc", "shared_buffer: 200 kB, ", "onyx", "sonic"}},
     {"flow_control", {"", "shared_buffer: 300 kB", "pfc", "drop"}},
     {"trust", {"pfc", "", "dscp", "pcp"}},
+    {"marks", {"pfc", "", "{dscp: 26}", "{dscp: 0}"}},
+    {"dscp_to_priority", {"pfc", "marks: {dscp: 10}, ", "{10: 3}", "{10: 2}"}},
+    {"ports", {"pfc", "", "{leaf0: [3]}", "{leaf0: [4]}"}},
     {"pfc", {"pfc", "", "[3]", "[4]"}},
     {"headroom", {"pfc", "xoff: 60 kB, ", "auto", "2 KiB"}},
     {"xoff", {"pfc", "", "30 kB", "90 kB"}},
@@ -70,7 +73,8 @@ std::string scenario_text(const std::string& lossless) {
          lossless +
          "}}\nworkload:\n  benchmark: traffic\n  sizes: [600 kB]\n  flows: [{from: n1, to: n0}, {from: n2, to: n0}, "
          "{from: "
-         "n4, to: n0}, {from: n5, to: n0, bytes: 3 MB}, {from: n6, to: n3}]\n  transport: {priority: 3}\n";
+         "n4, to: n0}, {from: n5, to: n0, bytes: 3 MB}, {from: n6, to: n3}]\n" +
+         (lossless.find("marks") == std::string::npos ? "  transport: {priority: 3}\n" : "");
 }
 
 /// What a user sees: flows, counters, drops, and what check says; or the refusal.
