@@ -12,8 +12,8 @@ void add_schema(CLI::App& app, int& exit_code) {
   command->footer("Examples:\n  fabricast schema topology > topology.schema.json\n  fabricast schema scenario");
   command->add_option("KIND", *kind, "topology, scenario, parameters, device, calibration, network, plan or cost")
       ->required()
-      ->check(
-          CLI::IsMember({"topology", "scenario", "parameters", "device", "calibration", "network", "plan", "cost"}).description(""));
+      ->check(CLI::IsMember({"topology", "scenario", "parameters", "device", "calibration", "network", "plan", "cost"})
+                  .description(""));
   command->callback([kind, &exit_code] { write_output("-", json_schema(*kind), exit_code); });
 }
 

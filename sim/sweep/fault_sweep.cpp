@@ -136,7 +136,6 @@ class FaultSimulator {
     }
     if (remaining < 1 || !workload.devices.empty()) return answer_text(0, lost, "the job cannot go on");
     Diagnostics faults;
-    auto metric = metric_;
     const auto parameters = slowed(slower, scenario);
     const auto value = figure(topology, scenario, parameters, faults);
     if (!value) return answer_text(0, lost, "the job cannot go on: " + faults.front().message);

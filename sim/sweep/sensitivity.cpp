@@ -61,8 +61,8 @@ struct Range {
 
 class Analyst {
  public:
-  Analyst(const SweepPlan& plan, LoadedScenario loaded, std::vector<Metric> metrics)
-      : plan_(plan), loaded_(std::move(loaded)), metrics_(std::move(metrics)) {
+  Analyst(LoadedScenario loaded, std::vector<Metric> metrics)
+      : loaded_(std::move(loaded)), metrics_(std::move(metrics)) {
     keep_rows(loaded_.scenario, metrics_);
     collect();
   }
@@ -108,7 +108,6 @@ class Analyst {
     }
   }
 
-  const SweepPlan& plan_;
   LoadedScenario loaded_;
   std::vector<Metric> metrics_;
   std::vector<Range> ranges_;
@@ -212,7 +211,7 @@ Result<SensitivityReport> sensitivity(const SweepPlan& plan, const DesignResult&
     if (!metric.is_of_hardware) simulated.push_back(metric);
     report.figures.push_back(std::move(figure));
   }
-  const Analyst analyst(plan, std::move(*loaded), simulated);
+  const Analyst analyst(std::move(*loaded), simulated);
   std::vector<std::size_t> todo(simulated.empty() ? 0 : 2 * analyst.ranges().size());
   for (std::size_t i = 0; i < todo.size(); ++i) todo[i] = i;
   std::map<std::size_t, std::vector<double>> ends;
