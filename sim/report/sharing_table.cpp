@@ -22,10 +22,15 @@ struct Layout {
   TimeUnit unit;
 };
 
-Layout layout_of(Benchmark benchmark) {
+Layout layout_of(const WorkloadPrediction& workload) {
+  const auto benchmark = workload.benchmark;
   if (benchmark == Benchmark::gpu_sharing) return {"client", "period", {"us", 1e6}};
   if (benchmark == Benchmark::remote_gpu) return {"data per step", "remote", {"ms", 1e9}};
-  return {"framebuffer", "stun", {"s", 1e12}};
+  // A VM that moves over the network is stunned at the end only: a column of its own.
+  const bool has_stun =
+      !workload.rows.empty() &&
+      std::ranges::find(workload.rows.front().figures, "stun_ps", &Figure::key) != workload.rows.front().figures.end();
+  return {"framebuffer", has_stun ? "migration" : "stun", {"s", 1e12}};
 }
 
 /// "worst_wait_ps" -> "worst wait (us)".
@@ -52,7 +57,7 @@ std::string shown(const Figure& figure, const TimeUnit& unit) {
 std::string row_name(const Row& row) { return row.label.empty() ? to_string(row.size) : row.label; }
 
 std::string sharing_table(const WorkloadPrediction& workload) {
-  const auto layout = layout_of(workload.benchmark);
+  const auto layout = layout_of(workload);
   std::size_t widest = std::string(layout.first).size();
   for (const auto& row : workload.rows) widest = std::max(widest, row_name(row).size());
   std::string out = fmt::format("# {:<{}}", layout.first, widest);

@@ -111,7 +111,7 @@ TEST_CASE("a step that hides its exchange is never slower than one that hides no
 }
 
 TEST_CASE("a step takes the same on both engines where nothing congests") {
-  // One GPU per host and one switch: every exchange has its links for itself.
+  // Two GPUs per host and one switch: every exchange has its links for itself.
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     auto one = random_case(seed);
     one.hosts = 2 + static_cast<int>(seed % 3);
