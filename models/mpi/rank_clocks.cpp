@@ -10,6 +10,7 @@ void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes
   const auto repeat = static_cast<double>(round.repeat);
   auto next = now_;
   auto sending = now_;
+  bool holds_all = false;
   for (std::size_t s = 0; s < round.steps.size(); ++s) {
     const auto from = static_cast<std::size_t>(round.steps[s].from);
     const auto to = static_cast<std::size_t>(round.steps[s].to);
@@ -17,7 +18,10 @@ void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes
     sending[from] += repeat * times[s].sender;
     next[from] = std::max(next[from], sending[from]);
     next[to] = std::max(next[to], start + repeat * (times[s].receiver + reducing));
+    holds_all = holds_all || times[s].sender >= times[s].receiver;
   }
+  // Messages that keep their sender share links with each other: nobody is done long before the round is.
+  if (holds_all) next.assign(next.size(), *std::max_element(next.begin(), next.end()));
   now_ = std::move(next);
 }
 

@@ -19,7 +19,8 @@ class RankClocks {
  public:
   explicit RankClocks(int num_ranks) : now_(static_cast<std::size_t>(num_ranks), 0) {}
 
-  /// One round; `times`: [step], `reducing`: seconds that each receiver combines afterwards.
+  /// One round, whose end all ranks wait for when a message keeps its sender; `times`: [step], `reducing`: seconds that
+  /// each receiver combines afterwards.
   void pass(const ScheduleRound& round, const std::vector<MessageTimes>& times, double reducing);
 
   /// The mean over ranks by the last one's time; 1 when nothing takes time.

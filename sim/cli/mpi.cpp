@@ -7,12 +7,12 @@
 //
 // with T the one-way time, B the rate of the largest message and L the platform's latency between the first two hosts.
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,8 +20,6 @@
 #include <memory>
 
 #include "cli/command.hpp"
-
-extern char** environ;  // NOLINT
 
 namespace fabricast::cli {
 
@@ -105,19 +103,28 @@ std::string platform_of(const Topology& topology, const Protocol& protocol) {
          hosts + "    <router id=\"network\"/>\n" + links + routes + "  </zone>\n</platform>\n";
 }
 
+constexpr int k_cannot_start = 127;
+
 std::optional<int> spawn(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (auto& one : arguments) argv.push_back(one.data());
   argv.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (failed != 0) {
-    say(fmt::format("fabricast: cannot start {}: {}; SimGrid's smpirun is in libsimgrid-dev\n", arguments[0],
-                    std::strerror(failed)));
+  // Not posix_spawn: it takes `environ`, and a program that names it has a copy of its own, which Open MPI's libraries
+  // (loaded for sweeps) take for another environment and free.
+  const pid_t child = fork();
+  if (child == 0) {
+    execvp(argv[0], argv.data());
+    std::fprintf(stderr, "fabricast: cannot start %s: %s; SimGrid's smpirun is in libsimgrid-dev\n", argv[0],
+                 std::strerror(errno));
+    std::_Exit(k_cannot_start);
+  }
+  if (child < 0) {
+    say(fmt::format("fabricast: cannot start {}: {}\n", arguments[0], std::strerror(errno)));
     return std::nullopt;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  if (WIFEXITED(status) && WEXITSTATUS(status) == k_cannot_start) return std::nullopt;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -50,9 +50,9 @@ double value_of(const Node& node, Dimension dimension, const std::string& what, 
 /// Names whose dot starts the parameters of a software layer.
 bool is_software_layer(const std::string& name) {
   const std::vector<std::string> layers{
-      "esxi", "mig_placement", "support", "cuda",      "dcqcn", "gdrcopy", "gpu",
-      "host", "lossless",      "mig",     "migration", "model", "mpi",     "nccl",
-      "pcie", "remote_gpu",    "tcp",     "training",  "verbs", "vgpu",    "virtualization"};
+      "architecture", "esxi",     "mig_placement", "support",   "cuda",  "dcqcn",         "gdrcopy", "gpu",
+      "host",         "lossless", "mig",           "migration", "model", "mpi",           "nccl",    "pcie",
+      "remote_gpu",   "tcp",      "training",      "verbs",     "vgpu",  "virtualization"};
   return std::find(layers.begin(), layers.end(), name) != layers.end();
 }
 

@@ -41,7 +41,7 @@ struct Topology::Impl {
   std::vector<DeviceId> hcas;                         ///< network node -> device
   std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
   bool is_infiniband = false;                         ///< every switch
-  std::unique_ptr<topology::Network> network;
+  std::shared_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 
   [[nodiscard]] int host_of_device(int device) const {
