@@ -154,7 +154,7 @@ class CollectivePlanner : public Planner {
     double whole = sum(message.terms).seconds();
     if (message.flow.bytes > 0) whole += message.flow.bytes / rate_alone(transfers_.context().resources, message.flow);
     const bool is_eager = message.protocol.starts_with("eager") || message.protocol == "shared memory";
-    return {is_eager ? std::min(whole, message.gap.seconds()) : whole, whole};
+    return {is_eager ? std::min(whole, message.gap.seconds()) : whole, whole, is_eager};
   }
 
   [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan, RankClocks& clocks) const {

@@ -18,7 +18,7 @@ void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes
     sending[from] += repeat * times[s].sender;
     next[from] = std::max(next[from], sending[from]);
     next[to] = std::max(next[to], start + repeat * (times[s].receiver + reducing));
-    holds_all = holds_all || times[s].sender >= times[s].receiver;
+    holds_all = holds_all || !times[s].is_eager;
   }
   // Messages that keep their sender share links with each other: nobody is done long before the round is.
   if (holds_all) next.assign(next.size(), *std::max_element(next.begin(), next.end()));

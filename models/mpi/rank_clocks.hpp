@@ -13,13 +13,14 @@ namespace fabricast::models::mpi {
 struct MessageTimes {
   double sender = 0;
   double receiver = 0;
+  bool is_eager = true;  ///< it leaves the sender's hands before it arrives
 };
 
 class RankClocks {
  public:
   explicit RankClocks(int num_ranks) : now_(static_cast<std::size_t>(num_ranks), 0) {}
 
-  /// One round, whose end all ranks wait for when a message keeps its sender; `times`: [step], `reducing`: seconds that
+  /// One round, whose end all ranks wait for when a message is not eager; `times`: [step], `reducing`: seconds that
   /// each receiver combines afterwards.
   void pass(const ScheduleRound& round, const std::vector<MessageTimes>& times, double reducing);
 

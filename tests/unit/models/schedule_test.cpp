@@ -213,8 +213,8 @@ TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once
     RankClocks eager(n);
     RankClocks rendezvous(n);
     for (const auto& round : rounds) {
-      eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {0, 1}), 0);
-      rendezvous.pass(round, std::vector<MessageTimes>(round.steps.size(), {1, 1}), 0);
+      eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {0, 1, true}), 0);
+      rendezvous.pass(round, std::vector<MessageTimes>(round.steps.size(), {1, 1, false}), 0);
     }
     CHECK(eager.mean_share() == doctest::Approx(0.5));  // a rank waits for as many hops as its number has bits
     CHECK(rendezvous.mean_share() == doctest::Approx(1));
