@@ -157,7 +157,8 @@ void add_manual(CLI::App& app, int& exit_code) {
   auto shell = std::make_shared<std::string>();
   auto* completion = app.add_subcommand("completion", "print the completion script of a shell");
   completion->footer(
-      "Examples:\n  source <(fabricast completion bash)\n  fabricast completion fish > "
+      "Examples:\n  fabricast completion bash > ~/.local/share/bash-completion/completions/fabricast\n  fabricast "
+      "completion fish > "
       "~/.config/fish/completions/fabricast.fish");
   completion->add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
