@@ -36,7 +36,7 @@
 
   function options(spec, data, width, tip) {
     const ink = style("--soft"), grid = style("--grid");
-    const axis = (of, size) => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, labelSize: 22, size,
+    const axis = (of, size) => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, labelSize: 22, size: size || 50,
       space: size ? 40 : 70, values: (u, ticks) => ticks.map((v) => (v === null ? "" : format(of.unit)(v))) });
     /* Logarithmic axes: the points at both ends stay whole, and labels leave room for each other. */
     const wide = (u, low, high) => [low / 1.5, high * 1.5];

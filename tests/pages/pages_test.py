@@ -59,6 +59,8 @@ class Test:
         ink = self.tab.value("""fabricastPlots.map(u => { const c = u.ctx.getImageData(0, 0, u.ctx.canvas.width, u.ctx.canvas.height).data;
             let n = 0; for (let i = 3; i < c.length; i += 4) n += c[i] > 0; return n; })""")
         self.expect(all(pixels > 2000 for pixels in ink), f"{name}: hardly anything is drawn: {ink}")
+        below = self.tab.value("fabricastPlots.map(u => (u.ctx.canvas.height - u.bbox.top - u.bbox.height) / devicePixelRatio)")
+        self.expect(all(room > 50 for room in below), f"{name}: no room for labels below the plot: {below}")
         return plots
 
     def run_page(self):
