@@ -191,7 +191,7 @@ class LosslessRules {
     for (const auto& [port, own] : given.port_pfc) {
       const auto switches = topology_.devices(DeviceKind::network_switch);
       const bool is_switch =
-          std::ranges::any_of(switches, [&](DeviceId id) { return topology_.device(id).name == port; });
+          std::ranges::any_of(switches, [&, &port = port](DeviceId id) { return topology_.device(id).name == port; });
       if (!is_switch && !topology_.find_device(port))
         warn(place("ports"), fmt::format("'{}' is no switch and no adapter of the topology", port),
              "ports are named by their switch, leaf0, or adapter, host.hca0");

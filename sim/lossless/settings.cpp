@@ -115,7 +115,7 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   std::sort(out.pfc.begin(), out.pfc.end());
   // A priority is lossless where both ends of a port say so.
   for (const auto& [port, own] : given.port_pfc)
-    std::erase_if(out.pfc, [&](int priority) { return std::ranges::find(own, priority) == own.end(); });
+    std::erase_if(out.pfc, [&own = own](int priority) { return std::ranges::find(own, priority) == own.end(); });
   out.marked = marked_priority(given);
   set_memory(resolver, out);
   out.port_mtu = resolver.bytes(given.port_mtu, "port_mtu");
