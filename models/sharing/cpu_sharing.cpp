@@ -15,6 +15,8 @@
 #include <limits>
 #include <vector>
 
+#include "sharing/split_mix.hpp"
+
 namespace fabricast::models {
 
 namespace {
@@ -23,21 +25,6 @@ constexpr double k_least_load = 1e-4;
 constexpr double k_most_per_core = 32;           // simulated; beyond, the slowdown grows in proportion
 constexpr int k_warm_up = 50, k_counted = 1500;  // bursts of the thread
 constexpr double k_never = std::numeric_limits<double>::infinity();
-
-/// Pseudo-random numbers in [0, 1); the same for every run [Steele, Lea, Flood, OOPSLA 2014].
-class SplitMix {
- public:
-  double next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return static_cast<double>((z ^ (z >> 31U)) >> 11U) * 0x1.0p-53;
-  }
-
- private:
-  std::uint64_t state_ = 1;
-};
 
 struct Vcpu {
   double pause = 0;
@@ -128,7 +115,7 @@ class Pool {
   int cores_;
   double burst_, slice_, spread_;
   std::vector<Vcpu> vcpus_;
-  SplitMix random_;
+  SplitMix random_{1};
   int running_ = 0, done_ = 0;
   double now_ = 0, woke_ = 0, waited_ = 0;
 };

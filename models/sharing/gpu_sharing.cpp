@@ -12,6 +12,7 @@
 
 #include "base/assert.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "sharing/split_mix.hpp"
 
 namespace fabricast::models {
 
@@ -25,22 +26,6 @@ constexpr std::int64_t k_most_turns = 4'000'000;  // bound on the length of a si
 // The clock stops at a quarter of what it can count, and what is added to it at once is at most half of that.
 constexpr std::int64_t k_last_ps = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr std::int64_t k_longest_ps = k_last_ps / 2;
-
-/// Pseudo-random numbers in [0, 1) for spread pauses; the same for every run [Steele, Lea, Flood, OOPSLA 2014].
-class SplitMix {
- public:
-  explicit SplitMix(std::uint64_t seed) : state_(seed) {}
-  double next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return static_cast<double>((z ^ (z >> 31U)) >> 11U) * 0x1.0p-53;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 struct ClientState {
   std::int64_t requested = 0;  ///< when the operation at hand was, or will be, asked for

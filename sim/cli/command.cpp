@@ -98,15 +98,19 @@ CLI::Validator whole_number(std::uint64_t high, std::uint64_t low) {
   return CLI::Validator(check, "");
 }
 
-void add_simulation_options(CLI::App& app, CommonOptions& options) {
-  app.add_option("--parameters", options.parameter_files,
-                 "parameter file, after the shipped ones and the scenario's own (repeatable)")
+void add_what_if_options(CLI::App& app, CommonOptions& options, const std::string& of_parameters,
+                         const std::string& of_settings) {
+  app.add_option("--parameters", options.parameter_files, of_parameters + " (repeatable)")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--set", options.settings,
-                 "change one value: workload.gpus=8, topology.hosts.node.count=4 (repeatable)")
+  app.add_option("--set", options.settings, of_settings + " (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+}
+
+void add_simulation_options(CLI::App& app, CommonOptions& options) {
+  add_what_if_options(app, options, "parameter file, after the shipped ones and the scenario's own",
+                      "change one value: workload.gpus=8, topology.hosts.node.count=4");
   app.add_option("--seed", options.seed, "picks among equal-cost routes; default 1")
       ->check(whole_number(std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N");
@@ -117,15 +121,19 @@ void add_simulation_options(CLI::App& app, CommonOptions& options) {
   app.add_flag("-q,--quiet", options.is_quiet, "no progress on standard error");
 }
 
+void add_output_file(CLI::App& app, CommonOptions& options) {
+  app.add_option("-o,--output", options.output, "file to write, whole or not at all; - is standard output")
+      ->check(not_empty())
+      ->type_name("FILE");
+}
+
 void add_output_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
   std::string names;
   for (const auto& format : formats) names += (names.empty() ? "" : "|") + format;
   app.add_option("--format", options.format, "default: by the suffix of -o, else text")
       ->check(CLI::IsMember(formats).description(""))
       ->type_name(names);
-  app.add_option("-o,--output", options.output, "file to write, whole or not at all; - is standard output")
-      ->type_name("FILE")
-      ->check([](const std::string& name) { return name.empty() ? "the file name is empty" : std::string(); });
+  add_output_file(app, options);
 }
 
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {

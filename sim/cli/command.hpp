@@ -40,7 +40,12 @@ struct CommonOptions {
 };
 
 void add_simulation_options(CLI::App& app, CommonOptions& options);
+/// --parameters and --set, with what a command says of them.
+void add_what_if_options(CLI::App& app, CommonOptions& options, const std::string& of_parameters,
+                         const std::string& of_settings);
 void add_output_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
+/// -o alone, of commands with formats of their own.
+void add_output_file(CLI::App& app, CommonOptions& options);
 
 /// Subcommands register themselves; `exit_code` is set when one has run.
 void add_run(CLI::App& app, int& exit_code);

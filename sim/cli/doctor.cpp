@@ -248,12 +248,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   command
       ->add_option("--pairs", options->pairs, "host, host, time per line: which hosts share a switch, which are slow")
       ->type_name("FILE");
-  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->settings, "change one value first (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_what_if_options(*command, *options, "parameter file", "change one value first");
   add_output_options(*command, *options, k_doctor_formats);
   command->callback([options, &exit_code] { exit_code = doctor_command(*options); });
 }
@@ -277,18 +272,11 @@ void add_expect(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--floors", options->floors, "floors that were written before, for --check")->type_name("FILE");
   command->add_option("--check", options->logs, "logs to hold against the floors")->type_name("LOG...");
-  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->settings, "change one value of the topology (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_what_if_options(*command, *options, "parameter file", "change one value of the topology");
   command->add_option("--format", options->format, "default: by the suffix of -o, else yaml")
       ->check(CLI::IsMember(k_expect_formats).description(""))
       ->type_name("yaml|json|superbench");
-  command->add_option("-o,--output", options->output, "file to write, whole or not at all; - is standard output")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_output_file(*command, *options);
   command->callback([options, &exit_code] { exit_code = expect_command(*options); });
 }
 

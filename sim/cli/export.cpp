@@ -227,15 +227,8 @@ void add_export(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--of", options->host, "nccl-topo: the host; default the first")->type_name("HOST");
   add_source_options(*command, options->sources);
-  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->settings, "change one value first (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("-o,--output", options->output, "file to write, whole or not at all; - is standard output")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_what_if_options(*command, *options, "parameter file", "change one value first");
+  add_output_file(*command, *options);
   command->callback([options, &exit_code] { exit_code = export_command(*options); });
 }
 

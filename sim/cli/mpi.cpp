@@ -197,12 +197,7 @@ void add_mpi(CLI::App& app, int& exit_code) {
       ->check(whole_number(1024, 1))
       ->type_name("N");
   command->add_option("--mpi", options->mpi, "profile (`fabricast list profiles`)")->type_name("NAME");
-  command->add_option("--parameters", options->parameter_files, "parameter file (repeatable)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->settings, "change one value of the topology (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_what_if_options(*command, *options, "parameter file", "change one value of the topology");
   command->prefix_command(false);
   command->callback([options, &exit_code] { exit_code = mpi_command(*options); });
 }

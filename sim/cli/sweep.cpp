@@ -371,12 +371,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--top", options->top, "designs that are recommended with reasons; default: the plan's, 5")
       ->check(whole_number(1000, 1))
       ->type_name("K");
-  command->add_option("--parameters", options->parameter_files, "parameter file, after the plan's own (repeatable)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  command->add_option("--set", options->settings, "change one value of every design (repeatable)")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  add_what_if_options(*command, *options, "parameter file, after the plan's own", "change one value of every design");
   command->add_flag("--sensitivity", options->is_sensitivity,
                     "which parameter, price or scatter moves the best design's figures, and what to measure next");
   command
