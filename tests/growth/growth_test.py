@@ -99,7 +99,28 @@ def long_setting(n):
     return lambda folder: ["check", write(folder, HEAD), "--set", "name=" + "x" * n]
 
 
+def ibnetdiscover(n):
+    """A fat tree's leaves as the fabric prints them: 32 hosts' ports per switch."""
+    lines = []
+    for s in range(n):
+        lines.append(f'devid=0xd2f2\nSwitch\t64 "S-{0x2000 + s:016x}"\t\t# "leaf{s}" base port 0 lid 1 lmc 0\n')
+        lines += [f'[{p}]\t"H-{0x100000 + 64 * s + p:016x}"[1]({p:x}) \t\t# "n{4 * s + (p - 1) // 8} mlx5_{(p - 1) % 8}" lid 2 4xNDR\n' for p in range(1, 33)]
+        lines += [f'Ca\t1 "H-{0x100000 + 64 * s + p:016x}"\t\t# "n{4 * s + (p - 1) // 8} mlx5_{(p - 1) % 8}"\n'
+                  f'[1]({p:x}) \t"S-{0x2000 + s:016x}"[{p}]\t\t# lid 3 4xNDR\n' for p in range(1, 33)]
+    return lambda folder: ["import", "--fabric", write(folder, "".join(lines), "fabric.txt")]
+
+
+def entities(n):
+    """Entities that name each other: they never grow."""
+    text = "<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY a0 \"lol\">"
+    text += "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, n))
+    text += f"]>\n<domain type='kvm'><name>&a{n - 1};</name><vcpu>2</vcpu></domain>"
+    return lambda folder: ["import", "--vms", write(folder, text, "vms.xml")]
+
+
 CASES = {
+    ibnetdiscover: 600,
+    entities: 2000,
     unknown_keys: 20000,
     unknown_keys_on_one_line: 20000,
     duplicate_keys: 20000,
