@@ -63,13 +63,14 @@ class CollectivePlanner : public Planner {
     plan.before.push_back(
         parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
-    RankClocks clocks(num_ranks());
+    std::optional<RankClocks> clocks;
+    if (ends_apart(collective)) clocks.emplace(num_ranks());
     for (auto& round : make_schedule(collective)) {
-      auto node = to_node(round, plan, clocks);
+      auto node = to_node(round, plan, clocks ? &*clocks : nullptr);
       if (is_reduction(workload_.benchmark)) add_memory_traffic(node, round, size);
       plan.program.then(std::move(node));
     }
-    if (ends_apart(collective)) plan.printed_share = clocks.mean_share();
+    if (clocks) plan.printed_share = clocks->mean_share();
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
@@ -157,7 +158,8 @@ class CollectivePlanner : public Planner {
     return {is_eager ? std::min(whole, message.gap.seconds()) : whole, whole, is_eager};
   }
 
-  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan, RankClocks& clocks) const {
+  /// A round as a node; `clocks`, where ranks end apart, pass it.
+  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan, RankClocks* clocks) const {
     Node node;
     node.repeat = scheduled.repeat;
     if (scheduled.order == RoundOrder::ring) node.order = RepeatOrder::blocking;
@@ -173,7 +175,7 @@ class CollectivePlanner : public Planner {
                              Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       if (scheduled.order == RoundOrder::pipeline) overlap_segments(message, gap_name);
-      times.push_back(times_of(message));
+      if (clocks != nullptr) times.push_back(times_of(message));
       // A rank posts its messages of a round one after the other and handles as many that arrive.
       if (const int earlier = sent[step.from]++; earlier > 0) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
@@ -191,7 +193,7 @@ class CollectivePlanner : public Planner {
       reducing = scheduled.reduced_bytes / rate.value;
       node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
     }
-    clocks.pass(scheduled, times, reducing);
+    if (clocks != nullptr) clocks->pass(scheduled, times, reducing);
     return node;
   }
 

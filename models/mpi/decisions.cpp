@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <span>
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "base/version.hpp"
 #include "mpi/schedules/families.hpp"
 
 namespace fabricast::models::mpi {
@@ -345,11 +345,9 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
 
 Library library_of(const std::string& profile, const std::string& release) {
   if (!profile.starts_with("open-mpi") && profile != "tcp") return Library::mpich;
-  int major = 4;
-  int minor = 1;
-  if (!release.empty()) std::sscanf(release.c_str(), "%d.%d", &major, &minor);
-  if (major < 4 || (major == 4 && minor < 1)) return Library::open_mpi_4_0;
-  return major < 5 ? Library::open_mpi_4_1 : Library::open_mpi_5_0;
+  if (release.empty()) return Library::open_mpi_4_1;
+  if (is_older(release, 4, 1)) return Library::open_mpi_4_0;
+  return is_older(release, 5, 0) ? Library::open_mpi_4_1 : Library::open_mpi_5_0;
 }
 
 Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/version.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -42,14 +42,6 @@ bool has_tcp_adapters(const PlanContext& context) {
     first += num_systems(spec);
   }
   return false;
-}
-
-/// `version` is older than major.minor; a version that is not given is the newest.
-bool is_before(const std::string& version, int major, int minor) {
-  int given_major = 0;
-  int given_minor = 0;
-  if (std::sscanf(version.c_str(), "%d.%d", &given_major, &given_minor) < 1) return false;
-  return given_major < major || (given_major == major && given_minor < minor);
 }
 
 }  // namespace
@@ -92,9 +84,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.staged_eager_limit = profile.eager_limit;
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
-  profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_before(software.ucx_version, 1, 8);
+  profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
   profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
-  profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_before(software.ucx_version, 1, 10);
+  profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
   return profile;
 }

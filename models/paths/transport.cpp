@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 
 #include "base/assert.hpp"
+#include "base/version.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
 
@@ -217,15 +217,6 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
 }
 
 namespace {
-
-/// `version` (major.minor[.patch]) is given and older than the three numbers.
-bool is_older(const std::string& version, int major, int minor, int patch) {
-  int own_major = 0;
-  int own_minor = 0;
-  int own_patch = 0;
-  if (std::sscanf(version.c_str(), "%d.%d.%d", &own_major, &own_minor, &own_patch) < 2) return false;
-  return std::tuple(own_major, own_minor, own_patch) < std::tuple(major, minor, patch);
-}
 
 /// Floors of VMware's guide on GPUDirect RDMA: CUDA 5.0, Open MPI 1.7.4, MLNX_OFED 2.1 for Connect-IB and ConnectX-3,
 /// 3.1 for ConnectX-4 and later.

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
+#include "base/version.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/sharing.hpp"
@@ -64,14 +66,13 @@ class ScenarioReader {
     flag(node, "gpudirect_rdma", software.gpudirect_rdma);
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     flag(node, "gdrcopy", software.gdrcopy);
-    if (const auto* cuda = node.find("cuda")) read_version(*cuda, "a CUDA version", software.cuda_version);
-    if (const auto* ofed = node.find("ofed")) read_version(*ofed, "an MLNX_OFED version", software.ofed_version);
+    read_version(node, "cuda", "a CUDA version, e.g. \"11.4\"", software.cuda_version);
+    read_version(node, "ofed", "an MLNX_OFED version, e.g. \"5.4\"", software.ofed_version);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
-    if (const auto* version = node.find("mpi_version"))
-      read_version(*version, "a release of the MPI library", software.mpi_version);
-    if (const auto* ucx = node.find("ucx")) read_version(*ucx, "a UCX version", software.ucx_version);
+    read_version(node, "mpi_version", "a release of the MPI library, e.g. \"4.1\"", software.mpi_version);
+    read_version(node, "ucx", "a UCX version, e.g. \"1.12\"", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
-      if (const auto* version = nccl->find("version")) read_version(*version, "an NCCL version", software.nccl_version);
+      read_version(*nccl, "version", "an NCCL version, e.g. \"2.18\"", software.nccl_version);
       flag(*nccl, "p2p", software.nccl_p2p);
       flag(*nccl, "shm", software.nccl_shm);
       if (const auto* nvls = nccl->find("nvls"); nvls != nullptr && nvls->scalar != "auto")
@@ -89,29 +90,33 @@ class ScenarioReader {
     const auto* level = node.find("p2p_pxn_level");
     if (pxn != nullptr) software.nccl_pxn = as_flag(*pxn);
     if (level != nullptr) software.nccl_p2p_pxn_level = static_cast<int>(as_integer(*level));
-    int minor = 0;
-    const bool is_older = std::sscanf(software.nccl_version.c_str(), "2.%d", &minor) == 1 && minor < 12;
-    if (is_older && software.nccl_pxn.value_or(false))
+    const bool has_none = is_older(software.nccl_version, 2, 12);
+    if (has_none && software.nccl_pxn.value_or(false))
       faults_.push_back(pxn->error(fmt::format("'pxn: on' with NCCL {}, PXN came with 2.12", software.nccl_version),
                                    "leave it out, or set a version from 2.12 on"));
-    const bool is_off = is_older || !software.nccl_pxn.value_or(true);
+    const bool is_off = has_none || !software.nccl_pxn.value_or(true);
     if (level != nullptr && is_off && *software.nccl_p2p_pxn_level > 0)
       faults_.push_back(level->error(
           fmt::format("'p2p_pxn_level: {}' needs PXN, {}", *software.nccl_p2p_pxn_level,
-                      is_older ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
-          is_older ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
+                      has_none ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
+          has_none ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
   }
 
-  void read_version(const Node& node, const char* what, std::string& into) {
+  /// Major.minor and what the vendor puts behind: "2.18.3-1".
+  void read_version(const Node& node, const char* key, const char* what, std::string& into) {
+    const auto* version = node.find(key);
+    if (version == nullptr) return;
+    const auto& text = version->scalar;
     int major = 0;
     int minor = 0;
-    if (std::sscanf(node.scalar.c_str(), "%d.%d", &major, &minor) != 2 || major < 1 || major > 99 || minor < 0 ||
-        minor > 99) {
-      faults_.push_back(node.error(fmt::format("'version' must be {}, found '{}'", what, node.scalar),
-                                   "write e.g. \"2.18\" in quotes"));
+    int used = 0;
+    if (std::sscanf(text.c_str(), "%2d.%2d%n", &major, &minor, &used) != 2 || major < 1 || minor < 0 ||
+        text.find_first_not_of("0123456789.-", static_cast<std::size_t>(used)) != std::string::npos) {
+      faults_.push_back(
+          version->error(fmt::format("'{}' must be {}, found '{}'", key, what, text), "write major.minor in quotes"));
       return;
     }
-    into = node.scalar;
+    into = text;
   }
 
   Workload read_workload(const Node& node) {

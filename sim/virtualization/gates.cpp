@@ -6,7 +6,7 @@
 // NVSwitches has no multicast is inferred: three of ours, of 2, 4 and 8 H200, found no channels for it.
 #include <fmt/format.h>
 
-#include "fabricast/virtualization.hpp"
+#include "virtualization/gate.hpp"
 
 namespace fabricast {
 
@@ -20,8 +20,6 @@ constexpr ReleaseNumber k_pvrdma_release{6, 5, 0};
 
 /// Unified memory of vGPUs excludes peer access over NVLink before this compute capability.
 constexpr int k_hopper = 90;
-
-Gate closed(std::string reason, bool is_inferred = false) { return {false, std::move(reason), is_inferred}; }
 
 bool is_older(const Virtualization& guest, const ReleaseNumber& release) {
   return guest.hypervisor == Hypervisor::esxi && guest.version < release;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "virtualization/gate.hpp"
+
 namespace fabricast {
 
 namespace {
@@ -17,8 +19,6 @@ constexpr ReleaseNumber k_vmotion{6, 7, 1};
 constexpr ReleaseNumber k_dynamic{7, 0, 0};
 constexpr ReleaseNumber k_drs{8, 0, 2};
 constexpr ReleaseNumber k_evacuation{7, 0, 3};
-
-Gate closed(std::string reason, bool is_inferred = false) { return {false, std::move(reason), is_inferred}; }
 
 bool is_esxi(const Virtualization& vm) { return vm.hypervisor == Hypervisor::esxi; }
 bool is_dynamic(const Virtualization& vm) {

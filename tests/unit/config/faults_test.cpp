@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One test per kind of faulty input: the whole message, never a crash.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "tests/support/clusters.hpp"
@@ -29,6 +31,26 @@ TEST_CASE("an unknown key names the nearest one") {
         "    4 |   - {name: n, typ: dgx-a100}\n"
         "      |               ^\n"
         "      = note: did you mean 'type'?\n");
+}
+
+TEST_CASE("a release is major.minor with digits behind it, whatever software it is of") {
+  const auto answer = [](const std::string& software) {
+    const auto loaded = load_scenario(
+        write_file("s.yaml", "schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                                 "/topologies/dgx-a100-pair.yaml\nsoftware: {" + software +
+                                 "}\nworkload: {benchmark: osu_latency}\n"));
+    return loaded ? "" : shown(loaded.error());
+  };
+  for (const auto* key : {"cuda", "ofed", "mpi_version", "ucx", "version"}) {
+    const auto line = [&](const std::string& value) {
+      const auto entry = fmt::format("{}: \"{}\"", key, value);
+      return std::string_view(key) == "version" ? "nccl: {" + entry + "}" : entry;
+    };
+    for (const auto* good : {"12.4", "5.4-1.0.3", "2.18.3"}) CHECK(answer(line(good)) == "");
+    for (const auto* bad : {"4", "four", "4.", "4.1x", "4.1 rc", "0.9", "-4.1", "4.-1", "123.4", "4.1.x"})
+      CHECK(answer(line(bad)).find(fmt::format("'{}' must be ", key)) != std::string::npos);
+    CHECK(answer(line("")).find(" is empty") != std::string::npos);
+  }
 }
 
 TEST_CASE("an unknown device type names the nearest ones") {
