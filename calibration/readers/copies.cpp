@@ -137,7 +137,7 @@ bool read_concurrent(const Head& head, const Words& words, int line, MeasuredLog
   return true;
 }
 
-bool read_row(const Head& head, const Words& words, int line, MeasuredLog& table) {
+bool read_copies_row(const Head& head, const Words& words, int line, MeasuredLog& table) {
   switch (head.kind) {
     case SectionKind::none:
       return true;
@@ -165,7 +165,7 @@ std::vector<MeasuredLog> read_copies(const LogText& log, Lines section) {
     if (line.text.starts_with("#")) {
       if (line.text.starts_with("## ")) head = parse_head(line.text);
       if (const auto gpus = count_after(line.text, "# gpus")) table.header.num_ranks = gpus;
-    } else if (!words.empty() && !read_row(head, words, line.number, table)) {
+    } else if (!words.empty() && !read_copies_row(head, words, line.number, table)) {
       add_warning(table, line_warning(log, line, "row lost: its words do not fit the columns of the section"));
     }
   }

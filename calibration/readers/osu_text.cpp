@@ -104,7 +104,7 @@ void read_comment(std::string_view line, MeasuredLog& table) {
 }
 
 /// What one column says about the row.
-void read_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
+void read_osu_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
   if (column == "latency(us)" || column == "avglatency(us)" || column == "overall(us)")
     row.time = from_us(number.value);
   else if (column == "minlatency(us)" || column == "mincomm.(us)")
@@ -134,7 +134,7 @@ bool is_number_row(const std::vector<Word>& words) {
 }
 
 /// Reads a row; adds a warning when it cannot.
-void read_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
+void read_osu_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
   const auto words = split_words(line.text);
   MeasuredRow row;
   row.line = line.number;
@@ -148,7 +148,7 @@ void read_row(const LogText& log, const Line& line, const std::vector<std::strin
   const std::size_t num_words = std::min(words.size() - (may_be_cut ? 1 : 0), columns.size());
   for (std::size_t i = columns[0] == "size" ? 1 : 0; i < num_words; ++i) {
     const auto number = parse_printed(words[i].text);
-    if (number && number->value >= 0) read_column(columns[i], *number, row, rate);
+    if (number && number->value >= 0) read_osu_column(columns[i], *number, row, rate);
   }
   const bool is_bandwidth_row = rate.bytes_per_s || rate.messages_per_s;
   if (is_bandwidth_row && !set_rates(row, rate)) {
@@ -162,7 +162,7 @@ void read_row(const LogText& log, const Line& line, const std::vector<std::strin
   table.rows.push_back(std::move(row));
 }
 
-void close_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
+void close_osu_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
   if (table.rows.empty() && table.title.empty()) return;
   complete_from_provenance(log, table);
   tables.push_back(std::move(table));
@@ -178,7 +178,7 @@ std::vector<MeasuredLog> read_osu(const LogText& log, Lines section) {
   std::vector<std::string> columns;
   for (const auto& line : section) {
     if (const auto title = osu_title(line.text)) {
-      close_table(log, table, tables);
+      close_osu_table(log, table, tables);
       table = begin_table(log, LogFormat::osu, line.number);
       columns.clear();
       read_title(*title, table);
@@ -188,12 +188,12 @@ std::vector<MeasuredLog> read_osu(const LogText& log, Lines section) {
           std::any_of(columns.begin(), columns.end(), [](const auto& c) { return contains(c, "mb/s"); });
       table.header.unit = is_rate ? "MB/s" : "us";
     } else if (!columns.empty() && is_number_row(split_words(line.text))) {
-      read_row(log, line, columns, table);
+      read_osu_row(log, line, columns, table);
     } else {
       read_comment(line.text, table);
     }
   }
-  close_table(log, table, tables);
+  close_osu_table(log, table, tables);
   return tables;
 }
 

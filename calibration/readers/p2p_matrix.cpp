@@ -53,9 +53,9 @@ std::vector<int> column_devices(const std::vector<Word>& words) {
   return devices;
 }
 
-class SectionReader {
+class MatrixReader {
  public:
-  explicit SectionReader(const LogText& log, int line)
+  explicit MatrixReader(const LogText& log, int line)
       : log_(log), table_(begin_table(log, LogFormat::p2p_matrix, line)) {}
 
   void read(const Line& line) {
@@ -118,7 +118,7 @@ class SectionReader {
 bool starts_p2p_matrix(std::string_view line) { return is_banner(line) || is_matrix_title(line); }
 
 std::vector<MeasuredLog> read_p2p_matrix(const LogText& log, Lines section) {
-  SectionReader reader(log, section.empty() ? 0 : section.front().number);
+  MatrixReader reader(log, section.empty() ? 0 : section.front().number);
   for (const auto& line : section) reader.read(line);
   std::vector<MeasuredLog> tables;
   tables.push_back(reader.finish());

@@ -59,7 +59,7 @@ void read_settings(std::string_view line, MeasuredLog& table) {
   if (!table.benchmark) table.benchmark = benchmark_in(line);
 }
 
-void read_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
+void read_perftest_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
   const double unit = unit_of(column);
   if (column.starts_with("bwaverage"))
     rate.bytes_per_s = Printed{number.value * unit, number.half_unit * unit};
@@ -85,7 +85,8 @@ void read_column(const std::string& column, const Printed& number, MeasuredRow& 
   }
 }
 
-void read_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
+void read_perftest_row(const LogText& log, const Line& line, const std::vector<std::string>& columns,
+                       MeasuredLog& table) {
   const auto words = split_words(line.text);
   const auto size = parse_count(words[0].text);
   if (!size) return;
@@ -99,7 +100,7 @@ void read_row(const LogText& log, const Line& line, const std::vector<std::strin
   const bool may_be_cut = !line.is_terminated && words.size() < columns.size();
   for (std::size_t i = 1; i + (may_be_cut ? 1 : 0) < words.size(); ++i) {
     const auto number = parse_printed(words[i].text);
-    if (number && number->value >= 0) read_column(columns[i], *number, row, rate);
+    if (number && number->value >= 0) read_perftest_column(columns[i], *number, row, rate);
   }
   if (table.header.unit != "usec") {
     if (!set_rates(row, rate)) {
@@ -120,7 +121,7 @@ std::string unit_text(std::string_view line) {
   return "usec";
 }
 
-void close_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
+void close_perftest_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
   if (table.rows.empty() && table.title.empty()) return;
   table.header.num_ranks = 2;
   complete_from_provenance(log, table);
@@ -164,7 +165,7 @@ std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section) {
   for (const auto& line : section) {
     if (const auto title = perftest_title(line.text)) {
       const auto named_before = table.rows.empty() ? table.benchmark : std::nullopt;
-      close_table(log, table, tables);
+      close_perftest_table(log, table, tables);
       table = begin_table(log, LogFormat::perftest, line.number);
       columns.clear();
       table.title = std::string(title->text);
@@ -175,12 +176,12 @@ std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section) {
       table.header.unit = unit_text(line.text);
     } else if (const auto words = split_words(line.text);
                !columns.empty() && !words.empty() && parse_count(words[0].text)) {
-      read_row(log, line, columns, table);
+      read_perftest_row(log, line, columns, table);
     } else {
       read_settings(line.text, table);
     }
   }
-  close_table(log, table, tables);
+  close_perftest_table(log, table, tables);
   return tables;
 }
 

@@ -11,6 +11,7 @@
 #include "mpi/cache.hpp"
 #include "mpi/decisions.hpp"
 #include "mpi/end_points.hpp"
+#include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
 #include "mpi/schedule.hpp"
 #include "paths/guest.hpp"
@@ -187,6 +188,8 @@ class CollectivePlanner : public Planner {
       node.flows.push_back(std::move(message.flow));
     }
     if (scheduled.order == RoundOrder::ring) share_latencies(node);
+    if (scheduled.order == RoundOrder::barrier && node.flows.size() > k_most_messages && are_alike(node.flows))
+      node.flows = {in_lockstep(std::move(node.flows), gap_name)};
     double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth");

@@ -22,8 +22,8 @@ namespace fabricast::models {
 namespace {
 
 constexpr double k_least_load = 1e-4;
-constexpr double k_most_per_core = 32;           // simulated; beyond, the slowdown grows in proportion
-constexpr int k_warm_up = 50, k_counted = 1500;  // bursts of the thread
+constexpr double k_most_per_core = 32;                // simulated; beyond, the slowdown grows in proportion
+constexpr int k_first_bursts = 50, k_counted = 1500;  // bursts of the thread
 constexpr double k_never = std::numeric_limits<double>::infinity();
 
 struct Vcpu {
@@ -53,7 +53,7 @@ class Pool {
 
   /// Mean time of a burst of the first one over its work.
   double slowdown() {
-    while (done_ < k_warm_up + k_counted) {
+    while (done_ < k_first_bursts + k_counted) {
       fill();
       advance();
     }
@@ -97,7 +97,7 @@ class Pool {
     if (one.left > 0) return;
     one.wake = now_ + one.pause * (1 + spread_ * (2 * random_.next() - 1));
     if (&one != vcpus_.data()) return;
-    if (done_ >= k_warm_up) waited_ += now_ - woke_;
+    if (done_ >= k_first_bursts) waited_ += now_ - woke_;
     ++done_;
   }
 

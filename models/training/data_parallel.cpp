@@ -13,8 +13,6 @@ namespace fabricast::models::training {
 
 namespace {
 
-constexpr int k_compute = 0;  ///< stream
-constexpr int k_nccl = 1;     ///< stream
 constexpr int k_device = 0;
 constexpr Bytes k_fusion{64 << 20};
 

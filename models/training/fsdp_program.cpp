@@ -16,8 +16,6 @@ namespace fabricast::models::training {
 
 namespace {
 
-constexpr int k_compute = 0;
-constexpr int k_nccl = 1;
 constexpr int k_gathered_bytes = 2;  ///< parameters travel in bf16
 
 class ShardedStep {

@@ -4,6 +4,10 @@
 
 namespace fabricast::models::training {
 
+/// Streams of the GPU that a step is told of.
+inline constexpr int k_compute = 0;
+inline constexpr int k_nccl = 1;
+
 inline constexpr const char* k_forward = "forward pass";
 inline constexpr const char* k_backward = "backward pass";
 inline constexpr const char* k_optimizer = "optimiser";

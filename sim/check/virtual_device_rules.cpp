@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "check/sources.hpp"
 #include "check/virtual_host.hpp"
 #include "fabricast/models/virtualization.hpp"
 
@@ -13,7 +14,6 @@ namespace fabricast::check {
 namespace {
 
 constexpr ReleaseNumber k_ecc_release{9, 0, 0};
-constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
 constexpr const char* k_p2p_guide = "VMware, GPUDirect RDMA in vSphere 6.7; NVIDIA AI Enterprise guide";
 
 bool is_shared_gpu(const VirtualHost& host) {

@@ -6,13 +6,12 @@
 #include <cmath>
 #include <set>
 
+#include "check/sources.hpp"
 #include "check/vm_setup.hpp"
 
 namespace fabricast::check {
 
 namespace {
-
-constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
 
 class GpuRules {
  public:

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "check/sources.hpp"
 #include "check/vm_setup.hpp"
 #include "fabricast/models/virtualization.hpp"
 
@@ -17,7 +18,6 @@ namespace fabricast::check {
 
 namespace {
 
-constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
 constexpr const char* k_mig_guide = "NVIDIA MIG guide, supported profiles and placement";
 
 /// One holder of a card.
