@@ -326,10 +326,10 @@ Result<std::string> file_kind(const std::string& path) {
     if (schema != nullptr && schema->scalar == fmt::format("fabricast/{}/1", kind)) return std::string(kind);
   }
   const auto& where = schema == nullptr ? *node : *schema;
-  loader.faults.push_back(
-      where.error(schema == nullptr ? std::string("the file does not say what it is")
-                                    : fmt::format("unknown schema '{}'", schema->scalar),
-                  "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device, calibration, plan, cost)"));
+  loader.faults.push_back(where.error(
+      schema == nullptr ? std::string("the file does not say what it is")
+                        : fmt::format("unknown schema '{}'", schema->scalar),
+      "the first key is `schema: fabricast/scenario/1` (or topology, parameters, device, calibration, plan, cost)"));
   return tl::unexpected(loader.distinct());
 }
 

@@ -6,42 +6,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/optional_keys.hpp"
 #include "config/schema.hpp"
 
 namespace fabricast::config {
 
 namespace {
 
-void size(const Node& node, const char* key, std::optional<Bytes>& into) {
-  if (const auto* found = node.find(key)) into = as_size(*found);
-}
-
-void number(const Node& node, const char* key, std::optional<double>& into) {
-  if (const auto* found = node.find(key)) into = as_quantity(*found, Dimension::number);
-}
-
-void time(const Node& node, const char* key, std::optional<Duration>& into) {
-  if (const auto* found = node.find(key)) into = from_seconds(as_quantity(*found, Dimension::time));
-}
-
-void rate(const Node& node, const char* key, std::optional<Bandwidth>& into) {
-  if (const auto* found = node.find(key)) into = Bandwidth{as_quantity(*found, Dimension::bandwidth)};
-}
-
 DcqcnSpec read_dcqcn(const Node& node) {
   DcqcnSpec dcqcn;
-  number(node, "g", dcqcn.g);
-  number(node, "initial_alpha", dcqcn.initial_alpha);
-  time(node, "alpha_interval", dcqcn.alpha_interval);
-  time(node, "decrease_interval", dcqcn.decrease_interval);
-  time(node, "increase_interval", dcqcn.increase_interval);
-  time(node, "cnp_interval", dcqcn.cnp_interval);
-  size(node, "byte_counter", dcqcn.byte_counter);
+  read_number(node, "g", dcqcn.g);
+  read_number(node, "initial_alpha", dcqcn.initial_alpha);
+  read_time(node, "alpha_interval", dcqcn.alpha_interval);
+  read_time(node, "decrease_interval", dcqcn.decrease_interval);
+  read_time(node, "increase_interval", dcqcn.increase_interval);
+  read_time(node, "cnp_interval", dcqcn.cnp_interval);
+  read_size(node, "byte_counter", dcqcn.byte_counter);
   if (const auto* found = node.find("fast_recovery")) dcqcn.fast_recovery = static_cast<int>(as_integer(*found));
   if (const auto* clamp = node.find("clamp_target")) dcqcn.clamp_target = as_flag(*clamp);
-  rate(node, "additive_increase", dcqcn.additive_increase);
-  rate(node, "hyper_increase", dcqcn.hyper_increase);
-  rate(node, "minimum_rate", dcqcn.minimum_rate);
+  read_rate(node, "additive_increase", dcqcn.additive_increase);
+  read_rate(node, "hyper_increase", dcqcn.hyper_increase);
+  read_rate(node, "minimum_rate", dcqcn.minimum_rate);
   return dcqcn;
 }
 
@@ -77,9 +62,9 @@ void read_ecn(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
     return;
   }
   spec.ecn = true;
-  size(*ecn, "min", spec.ecn_min);
-  size(*ecn, "max", spec.ecn_max);
-  number(*ecn, "probability", spec.ecn_probability);
+  read_size(*ecn, "min", spec.ecn_min);
+  read_size(*ecn, "max", spec.ecn_max);
+  read_number(*ecn, "probability", spec.ecn_probability);
   if (spec.ecn_min && spec.ecn_max && *spec.ecn_min > *spec.ecn_max)
     faults.push_back(ecn->find("min")->error(fmt::format("ECN marks from {} but must mark everything at {}",
                                                          to_string(*spec.ecn_min), to_string(*spec.ecn_max)),
@@ -138,19 +123,19 @@ LosslessSpec read_lossless(const Node& node, Diagnostics& faults) {
   read_classes(node, spec, faults);
   read_ecn(node, spec, faults);
   if (const auto* headroom = node.find("headroom")) spec.headroom = to_bytes(as_size_or_auto(*headroom));
-  size(node, "xoff", spec.xoff);
-  size(node, "xon", spec.xon);
-  size(node, "resume_offset", spec.resume_offset);
-  size(node, "reserved", spec.reserved);
-  size(node, "shared_buffer", spec.shared_buffer);
-  size(node, "cell", spec.cell);
-  size(node, "port_mtu", spec.port_mtu);
-  size(node, "lossless_mtu", spec.lossless_mtu);
-  size(node, "vl_buffer", spec.vl_buffer);
-  number(node, "alpha", spec.alpha);
-  number(node, "pool_share", spec.pool_share);
-  time(node, "pause_time", spec.pause_time);
-  time(node, "credit_update", spec.credit_update);
+  read_size(node, "xoff", spec.xoff);
+  read_size(node, "xon", spec.xon);
+  read_size(node, "resume_offset", spec.resume_offset);
+  read_size(node, "reserved", spec.reserved);
+  read_size(node, "shared_buffer", spec.shared_buffer);
+  read_size(node, "cell", spec.cell);
+  read_size(node, "port_mtu", spec.port_mtu);
+  read_size(node, "lossless_mtu", spec.lossless_mtu);
+  read_size(node, "vl_buffer", spec.vl_buffer);
+  read_number(node, "alpha", spec.alpha);
+  read_number(node, "pool_share", spec.pool_share);
+  read_time(node, "pause_time", spec.pause_time);
+  read_time(node, "credit_update", spec.credit_update);
   if (const auto* lanes = node.find("virtual_lanes")) spec.virtual_lanes = static_cast<int>(as_integer(*lanes));
   if (spec.xon && !spec.xoff)
     faults.push_back(node.find("xon")->error("'xon' without 'xoff'", "dynamic thresholds take `resume_offset`"));

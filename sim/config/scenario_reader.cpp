@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/version.hpp"
+#include "config/optional_keys.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/sharing.hpp"
@@ -45,27 +46,19 @@ class ScenarioReader {
   }
 
  private:
-  static void flag(const Node& node, const char* key, bool& into) {
-    if (const auto* found = node.find(key)) into = as_flag(*found);
-  }
-
-  static void size(const Node& node, const char* key, std::optional<Bytes>& into) {
-    if (const auto* found = node.find(key)) into = as_size(*found);
-  }
-
   Software read_software(const Node& node) {
     Software software;
     for (const auto& entry : node.entries) software.locations[entry.key.scalar] = entry.key.location();
     if (const auto* mpi = node.find("mpi")) software.mpi = mpi->scalar;
-    size(node, "gpudirect_limit", software.gpudirect_limit);
-    size(node, "eager_limit", software.eager_limit);
-    size(node, "device_eager_limit", software.device_eager_limit);
-    size(node, "staging_chunk", software.staging_chunk);
+    read_size(node, "gpudirect_limit", software.gpudirect_limit);
+    read_size(node, "eager_limit", software.eager_limit);
+    read_size(node, "device_eager_limit", software.device_eager_limit);
+    read_size(node, "staging_chunk", software.staging_chunk);
     if (software.staging_chunk && software.staging_chunk->value < 1)
       faults_.push_back(node.find("staging_chunk")->error("'staging_chunk' must be at least 1 B"));
-    flag(node, "gpudirect_rdma", software.gpudirect_rdma);
+    read_flag(node, "gpudirect_rdma", software.gpudirect_rdma);
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
-    flag(node, "gdrcopy", software.gdrcopy);
+    read_flag(node, "gdrcopy", software.gdrcopy);
     read_version(node, "cuda", "a CUDA version, e.g. \"11.4\"", software.cuda_version);
     read_version(node, "ofed", "an MLNX_OFED version, e.g. \"5.4\"", software.ofed_version);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
@@ -73,8 +66,8 @@ class ScenarioReader {
     read_version(node, "ucx", "a UCX version, e.g. \"1.12\"", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
       read_version(*nccl, "version", "an NCCL version, e.g. \"2.18\"", software.nccl_version);
-      flag(*nccl, "p2p", software.nccl_p2p);
-      flag(*nccl, "shm", software.nccl_shm);
+      read_flag(*nccl, "p2p", software.nccl_p2p);
+      read_flag(*nccl, "shm", software.nccl_shm);
       if (const auto* nvls = nccl->find("nvls"); nvls != nullptr && nvls->scalar != "auto")
         software.nccl_nvls = as_flag(*nvls) ? NvlsSetting::on : NvlsSetting::off;
       for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
@@ -229,7 +222,7 @@ class ScenarioReader {
     if (const auto* name = node.find("name")) flow.name = name->scalar;
     if (const auto* start = node.find("start")) flow.start = from_seconds(as_quantity(*start, Dimension::time));
     if (const auto* priority = node.find("priority")) flow.priority = static_cast<int>(as_integer(*priority));
-    size(node, "bytes", flow.bytes);
+    read_size(node, "bytes", flow.bytes);
     return flow;
   }
 
@@ -238,7 +231,7 @@ class ScenarioReader {
     if (const auto* control = node.find("congestion_control")) transport.congestion_control = control->scalar;
     if (const auto* routing = node.find("routing")) transport.routing = routing->scalar;
     if (const auto* priority = node.find("priority")) transport.priority = static_cast<int>(as_integer(*priority));
-    size(node, "window", transport.window);
+    read_size(node, "window", transport.window);
   }
 
   static void read_launch(const Node& node, Workload& workload) {
