@@ -13,7 +13,6 @@
 #include "base/assert.hpp"
 #include "fabricast/scatter.hpp"
 #include "fit/errors.hpp"
-#include "fit/fault.hpp"
 #include "fit/fittable.hpp"
 #include "fit/leave_out.hpp"
 
@@ -24,8 +23,8 @@ namespace fit {
 namespace {
 
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
-constexpr double k_share_of_fit = 0.5;  ///< of the work, for progress
-constexpr double k_odd_log = 3;         ///< times the median error of all logs, with which a log stands out
+constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
+constexpr double k_odd_log = 3;                 ///< times the median error of all logs, with which a log stands out
 constexpr double k_least_odd_error = 0.15;
 
 std::string stem_of(const std::string& file) { return std::filesystem::path(file).stem().string(); }
@@ -134,9 +133,9 @@ Diagnostics Calibrator::unforecast_logs() const {
   for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
     const auto& experiment = data_.experiments()[e];
     if (data_.predict_table(e, result_.x, {}, false)) continue;
-    faults.push_back(fault_at(experiment.spec.location,
-                              fmt::format("the fitted values make no forecast of '{}'", experiment.name),
-                              "keep the parameters nearer to their start by 'low' and 'high', or remove the log"));
+    faults.push_back(make_error_at(experiment.spec.location,
+                                   fmt::format("the fitted values make no forecast of '{}'", experiment.name),
+                                   "keep the parameters nearer to their start by 'low' and 'high', or remove the log"));
   }
   return faults;
 }
@@ -190,10 +189,10 @@ void Calibrator::set_parameters() {
   }
   if (result_.free_indices.empty() && !is_stopped())
     report_.warnings.push_back(
-        warning_at({calibration_.file, 0, 0},
-                   fmt::format("these {} points say less of every parameter than is known already: all keep their "
-                               "start, only the band is set",
-                               result_.points.size())));
+        make_warning_at({calibration_.file, 0, 0},
+                        fmt::format("these {} points say less of every parameter than is known already: all keep their "
+                                    "start, only the band is set",
+                                    result_.points.size())));
 }
 
 void Calibrator::set_logs() {

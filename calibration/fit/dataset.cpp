@@ -12,7 +12,6 @@
 
 #include "base/ranges.hpp"
 #include "fabricast/simulate.hpp"
-#include "fit/fault.hpp"
 
 namespace fabricast::fit {
 
@@ -50,7 +49,8 @@ double prior_of(const Parameter& parameter) {
 
 /// The topology is built from device values and from the bus; all other layers act in the planners.
 bool builds_topology(const std::string& name) {
-  static const std::vector<std::string> layers{"nccl.", "mpi.", "cuda.", "gdrcopy.", "tcp.", "verbs.", "model.", "training."};
+  static const std::vector<std::string> layers{"nccl.", "mpi.",   "cuda.",  "gdrcopy.",
+                                               "tcp.",  "verbs.", "model.", "training."};
   return std::none_of(layers.begin(), layers.end(), [&](const auto& layer) { return name.rfind(layer, 0) == 0; });
 }
 
@@ -65,15 +65,15 @@ void set_start(double start, Parameter& parameter) {
 double value_of(const std::string& text, const Parameter& parameter, const SourceLocation& where, Diagnostics& faults) {
   const auto parsed = parse_quantity(text, parameter.dimension);
   if (!parsed.ok) {
-    faults.push_back(fault_at(where,
-                              fmt::format("'{}' is not a {} for '{}': {}", text, to_string(parameter.dimension),
-                                          parameter.name, parsed.error),
-                              parsed.hint));
+    faults.push_back(make_error_at(where,
+                                   fmt::format("'{}' is not a {} for '{}': {}", text, to_string(parameter.dimension),
+                                               parameter.name, parsed.error),
+                                   parsed.hint));
   } else if (parsed.value <= 0) {
-    faults.push_back(fault_at(where, fmt::format("'{}' of '{}' must be above zero", text, parameter.name)));
+    faults.push_back(make_error_at(where, fmt::format("'{}' of '{}' must be above zero", text, parameter.name)));
   } else if (const auto range = range_of(parameter.name, parameter.dimension); !range.holds(parsed.value)) {
-    faults.push_back(fault_at(where, fmt::format("'{}' is outside the range of '{}'", text, parameter.name),
-                              fmt::format("give {}: {}", range.what, to_string(range, parameter.dimension))));
+    faults.push_back(make_error_at(where, fmt::format("'{}' is outside the range of '{}'", text, parameter.name),
+                                   fmt::format("give {}: {}", range.what, to_string(range, parameter.dimension))));
   }
   return parsed.value;
 }
@@ -115,14 +115,14 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       for (const auto& [name, parameter] : all) names.push_back(name);
       const auto near = nearest_name(entry.pattern, names);
       if (is_glob) {
-        auto warning = fault_at(entry.location, fmt::format("no parameter matches '{}'", entry.pattern));
+        auto warning = make_error_at(entry.location, fmt::format("no parameter matches '{}'", entry.pattern));
         warning.severity = Severity::warning;
         warnings_.push_back(std::move(warning));
         continue;
       }
-      faults.push_back(
-          fault_at(entry.location, fmt::format("no parameter '{}' in these scenarios", entry.pattern),
-                   near.empty() ? "`fabricast list parameters` prints all" : fmt::format("did you mean '{}'?", near)));
+      faults.push_back(make_error_at(
+          entry.location, fmt::format("no parameter '{}' in these scenarios", entry.pattern),
+          near.empty() ? "`fabricast list parameters` prints all" : fmt::format("did you mean '{}'?", near)));
     }
     for (auto& [parameter, inherits] : found) {
       FreeParameter free;
@@ -132,7 +132,7 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       if (entry.start) set_start(value_of(*entry.start, parameter, entry.location, faults), parameter);
       if (faults.size() > faults_before) continue;
       if (parameter.value <= 0) {
-        faults.push_back(fault_at(
+        faults.push_back(make_error_at(
             entry.location, fmt::format("'{}' is {} and cannot be fitted by ratio", parameter.name, parameter.value),
             "give a start above zero"));
         continue;
@@ -143,9 +143,9 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       free.high = entry.high ? value_of(*entry.high, parameter, entry.location, faults)
                              : std::min(parameter.value * 10, range.high);
       if (free.low > parameter.value || free.high < parameter.value)
-        faults.push_back(fault_at(entry.location,
-                                  fmt::format("the start of '{}' is outside its bounds", parameter.name),
-                                  "low <= start <= high"));
+        faults.push_back(make_error_at(entry.location,
+                                       fmt::format("the start of '{}' is outside its bounds", parameter.name),
+                                       "low <= start <= high"));
       free.parameter = parameter;
       free.has_own_start = entry.start.has_value();
       free.is_of_device = builds_topology(parameter.name);

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "fit/fault.hpp"
-
 namespace fabricast::fit {
 
 namespace {
@@ -38,7 +36,7 @@ Diagnostics faults_of_fit(const Dataset& data, const Calibration& calibration) {
   SourceLocation where{calibration.file, 0, 0};
   if (!calibration.parameters.empty()) where = calibration.parameters.front().location;
   const auto refuse = [&](std::string message, std::string hint) {
-    return Diagnostics(1, fault_at(where, std::move(message), std::move(hint)));
+    return Diagnostics(1, make_error_at(where, std::move(message), std::move(hint)));
   };
   if (data.parameters().empty()) return refuse("no parameter to fit", "list names under 'fit'");
   const auto& experiments = data.experiments();

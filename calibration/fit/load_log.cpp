@@ -9,7 +9,6 @@
 
 #include "fabricast/simulate.hpp"
 #include "fit/dataset.hpp"
-#include "fit/fault.hpp"
 
 namespace fabricast::fit {
 
@@ -53,15 +52,15 @@ std::optional<MeasuredLog> fitting_table(const CalibrationLog& log, const std::v
   auto best = table_for(tables, scenario, log.rows);
   if (!best || best->rows.empty()) {
     const bool has_reason = best && !best->warnings.empty();
-    faults.push_back(fault_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
-                              has_reason
-                                  ? best->warnings.back().message
-                                  : "compare the workload's benchmark, gpus, devices and direction with the log"));
+    faults.push_back(make_error_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
+                                   has_reason
+                                       ? best->warnings.back().message
+                                       : "compare the workload's benchmark, gpus, devices and direction with the log"));
     return std::nullopt;
   }
   if (best->benchmark && *best->benchmark != wanted) {
-    faults.push_back(fault_at(log.location, fmt::format("'{}' is of {}, its workload of {}", log.file,
-                                                        to_string(*best->benchmark), to_string(wanted))));
+    faults.push_back(make_error_at(log.location, fmt::format("'{}' is of {}, its workload of {}", log.file,
+                                                             to_string(*best->benchmark), to_string(wanted))));
     return std::nullopt;
   }
   return best;
@@ -84,7 +83,7 @@ void Dataset::load_scenario_alone(const Calibration& calibration, const Calibrat
 
 void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
   if (log.is_optional && !std::filesystem::exists(log.file)) {
-    warnings_.push_back(warning_at(log.location, fmt::format("'{}' is absent, left out", log.file)));
+    warnings_.push_back(make_warning_at(log.location, fmt::format("'{}' is absent, left out", log.file)));
     return;
   }
   const auto tables = read_logs(log.file);
@@ -119,7 +118,7 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   if (is_training) return;
   if (experiment.sizes.empty()) {
     faults.push_back(
-        fault_at(log.location, fmt::format("'{}' has no row with a size and a time above zero", log.file)));
+        make_error_at(log.location, fmt::format("'{}' has no row with a size and a time above zero", log.file)));
     return;
   }
   experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
@@ -136,17 +135,18 @@ void Dataset::add_experiment(Experiment experiment, std::optional<int> logged_ra
   if (!probe) return add_faults(log, probe.error(), false, faults);
   for (const auto& row : probe->workloads.front().rows) {
     if (row.time.ps > 0) continue;
-    faults.push_back(fault_at(log.location, fmt::format("the forecast of {} takes no time, so that no ratio to the "
-                                                        "measurement exists",
-                                                        to_string(row.size))));
+    faults.push_back(
+        make_error_at(log.location, fmt::format("the forecast of {} takes no time, so that no ratio to the "
+                                                "measurement exists",
+                                                to_string(row.size))));
     return;
   }
   experiment.num_ranks = probe->workloads.front().num_ranks;
   experiment.num_hosts = probe->workloads.front().num_hosts;
   const bool is_collection = scenario.workloads.front().benchmark == Benchmark::host_copies;
   if (logged_ranks && *logged_ranks != experiment.num_ranks && !is_collection)
-    warnings_.push_back(warning_at(log.location, fmt::format("'{}' has {} ranks, its workload {}", log.file,
-                                                             *logged_ranks, experiment.num_ranks)));
+    warnings_.push_back(make_warning_at(log.location, fmt::format("'{}' has {} ranks, its workload {}", log.file,
+                                                                  *logged_ranks, experiment.num_ranks)));
   experiments_.push_back(std::move(experiment));
 }
 
@@ -156,7 +156,7 @@ void Dataset::report_lost_rows(const MeasuredLog& log) {
   for (std::size_t i = 0; i < std::min(k_most, log.warnings.size()); ++i) warnings_.push_back(log.warnings[i]);
   if (log.warnings.size() <= k_most) return;
   warnings_.push_back(
-      warning_at({log.file, 0, 0}, fmt::format("{} more warnings of this log", log.warnings.size() - k_most)));
+      make_warning_at({log.file, 0, 0}, fmt::format("{} more warnings of this log", log.warnings.size() - k_most)));
 }
 
 }  // namespace fabricast::fit

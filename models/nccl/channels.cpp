@@ -21,8 +21,7 @@ int compute_capability(const PlanContext& context, DeviceId gpu) {
 Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
   const auto& topology = context.topology;
   const int gpus = topology.count(DeviceKind::gpu, topology.host_of(gpu));
-  const bool is_amd = processor_of(topology, gpu).rfind("epyc", 0) == 0;
-  return is_amd && gpus <= 2 ? Distance::sys : Distance::pxb;
+  return is_amd(topology, gpu) && gpus <= 2 ? Distance::sys : Distance::pxb;
 }
 
 /// The loopback interface belongs to a kernel, one per VM: among several of a host, the first GPU of the VM that shares

@@ -20,12 +20,12 @@ int known_generation(int version, int generation) { return version < 209 ? std::
 
 /// NCCL's planning speed of the way between two sockets, GB/s (topo.h): Broadwell and older 6, Skylake 10 (9 before
 /// 2.18), Sapphire Rapids 22 and Emerald Rapids 40 from 2.26 on, AMD 16 from 2.19 on and without a limit before.
-double between_sockets(const std::string& processor, int version) {
-  const auto is = [&](const char* name) { return processor.rfind(name, 0) == 0; };
-  if (is("epyc")) return version >= 219 ? 16 : 5000;
-  if (is("xeon-emeraldrapids") && version >= 226) return 40;
-  if (is("xeon-sapphirerapids") && version >= 226) return 22;
-  if (is("xeon-broadwell") || is("xeon-haswell") || is("xeon-ivybridge") || is("xeon-sandybridge")) return 6;
+double between_sockets(const Topology& topology, DeviceId gpu, int version) {
+  if (is_amd(topology, gpu)) return version >= 219 ? 16 : 5000;
+  const auto cores = topology.attribute(processor_of(topology, gpu), "microarchitecture");
+  if (cores == "emeraldrapids" && version >= 226) return 40;
+  if (cores == "sapphirerapids" && version >= 226) return 22;
+  if (cores == "broadwell" || cores == "haswell" || cores == "ivybridge" || cores == "sandybridge") return 6;
   return version >= 218 ? 10 : 9;
 }
 
@@ -99,7 +99,7 @@ void HostNics::find_hcas(const PlanContext& context) {
 
 void HostNics::measure_paths(const PlanContext& context) {
   const auto& topology = context.topology;
-  between_sockets_ = between_sockets(processor_of(topology, gpus_[0]), version_);
+  between_sockets_ = between_sockets(topology, gpus_[0], version_);
   for (const auto gpu : gpus_) gpu_sockets_.push_back(topology.device(gpu).socket);
   for (const auto hca : hcas_) hca_sockets_.push_back(topology.device(hca).socket);
   PathOptions options;

@@ -112,7 +112,7 @@ class CollectivePlanner : public Planner {
     facts_.num_nodes = num_hosts();
     facts_.compute_capability = static_cast<int>(device_value(context_, ranks_[0], "compute_capability"));
     facts_.is_nvlink = graph_.is_nvlink;
-    facts_.is_amd = processor_of(context_.topology, ranks_[0]).rfind("epyc", 0) == 0;
+    facts_.is_amd = is_amd(context_.topology, ranks_[0]);
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.is_network_only = graph_.is_network_only;

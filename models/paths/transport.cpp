@@ -35,6 +35,10 @@ const std::string& processor_of(const Topology& topology, DeviceId device) {
   return topology.host_spec(topology.host_of(device)).processor;
 }
 
+bool is_amd(const Topology& topology, DeviceId device) {
+  return topology.attribute(processor_of(topology, device), "vendor") == "amd";
+}
+
 const Parameter& of_processor(const PlanContext& context, DeviceId device, std::string_view field,
                               const std::string& usual) {
   return context.parameters.first_of({fmt::format("{}.{}", processor_of(context.topology, device), field), usual});

@@ -115,9 +115,7 @@ class VmMigrationPlanner : public Planner {
 };
 
 Diagnostics fault(const Workload& workload, std::string message, std::string hint) {
-  auto one = make_error(std::move(message), std::move(hint));
-  one.location = workload.migration->location;
-  return {std::move(one)};
+  return {make_error_at(workload.migration->location, std::move(message), std::move(hint))};
 }
 
 HeldModes modes_of(const PlanContext& context, int host) {

@@ -63,6 +63,12 @@ Diagnostic make_error_at(const SourceLocation& where, std::string message, std::
   return diagnostic;
 }
 
+Diagnostic make_warning_at(const SourceLocation& where, std::string message, std::string hint) {
+  auto diagnostic = make_error_at(where, std::move(message), std::move(hint));
+  diagnostic.severity = Severity::warning;
+  return diagnostic;
+}
+
 std::string render(const Diagnostic& diagnostic) {
   std::string out =
       fmt::format("{}{}: {}\n", where(diagnostic.location),

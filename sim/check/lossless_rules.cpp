@@ -61,10 +61,7 @@ class LosslessRules {
   }
 
   void warn(const SourceLocation& where, std::string message, std::string fix) {
-    auto warning = make_error(std::move(message), std::move(fix));
-    warning.severity = Severity::warning;
-    warning.location = where;
-    found_.push_back(std::move(warning));
+    found_.push_back(make_warning_at(where, std::move(message), std::move(fix)));
   }
 
   void check_headroom() {

@@ -31,9 +31,8 @@ class ScenarioRules {
 
  private:
   void add(Severity severity, const SourceLocation& where, std::string message, std::string fix) {
-    auto one = make_error(std::move(message), std::move(fix));
+    auto one = make_error_at(where, std::move(message), std::move(fix));
     one.severity = severity;
-    one.location = where;
     found_.push_back(std::move(one));
   }
 

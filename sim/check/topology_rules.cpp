@@ -37,16 +37,13 @@ class TopologyRules {
   }
 
   void warn(const SourceLocation& where, std::string message, std::string fix) {
-    auto warning = make_error(std::move(message), std::move(fix));
-    warning.severity = Severity::warning;
-    warning.location = where;
-    found_.push_back(std::move(warning));
+    found_.push_back(make_warning_at(where, std::move(message), std::move(fix)));
   }
 
   void check_group(const HostGroupSpec& group, int host) {
     for (const auto& device : group.host.devices) check_slot(group, device);
     check_links(group, host);
-    check_peer_limits(group);
+    check_processor(group);
     for (const auto hca : topology_.devices(DeviceKind::hca, host)) check_hca(group, hca);
     if (topology_.num_hosts() > 1) {
       check_gpu_distance(group, host);
@@ -100,8 +97,12 @@ class TopologyRules {
     }
   }
 
-  void check_peer_limits(const HostGroupSpec& group) {
+  void check_processor(const HostGroupSpec& group) {
     const auto& processor = group.host.processor;
+    if (topology_.attribute(processor, "vendor").empty() && without_vendor_.insert(processor).second)
+      warn(group.location, fmt::format("processor '{}' does not say its vendor", processor),
+           "give its type `attributes: {vendor: amd|intel, microarchitecture: ...}`; NCCL's rules for Intel from "
+           "Skylake on are used");
     const bool is_known = std::ranges::all_of(
         std::array{"p2p_read_bandwidth", "p2p_write_bandwidth", "p2p_cross_read_bandwidth",
                    "p2p_cross_write_bandwidth"},
@@ -225,6 +226,7 @@ class TopologyRules {
   const Topology& topology_;
   const ParameterSet& parameters_;
   Diagnostics found_;
+  std::set<std::string> without_vendor_;
   std::set<std::string> unlimited_;  ///< processors reported for a missing peer limit
 };
 

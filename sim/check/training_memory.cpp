@@ -92,15 +92,14 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   if (spec.network->transformer) kept.activations = activation_bytes(spec);
   if (kept.states + kept.activations <= memory->value) return found;
   const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };
-  auto one = make_error(
+  found.push_back(make_error_at(
+      workload.location,
       fmt::format(
           "a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
           "of activations",
           spec.network->name, text(kept.states + kept.activations), type, text(memory->value), text(kept.states),
           text(kept.activations)),
-      "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu");
-  one.location = workload.location;
-  found.push_back(std::move(one));
+      "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu"));
   return found;
 }
 

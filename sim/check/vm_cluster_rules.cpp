@@ -26,8 +26,7 @@ class ClusterRules {
 
  private:
   void add(const SourceLocation& where, std::string message, std::string fix, const std::string& source) {
-    auto one = make_error(std::move(message), std::move(fix));
-    one.location = where;
+    auto one = make_error_at(where, std::move(message), std::move(fix));
     one.notes.push_back({fmt::format("source: {}", source), {}});
     found_.push_back(std::move(one));
   }

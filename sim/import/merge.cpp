@@ -211,10 +211,7 @@ void check_distances(Machine& machine, Inventory& inventory) {
 }  // namespace
 
 Diagnostic contradiction(SourceLocation where, std::string message, SourceLocation other, std::string there) {
-  Diagnostic found;
-  found.severity = Severity::warning;
-  found.location = std::move(where);
-  found.message = std::move(message);
+  auto found = make_warning_at(where, std::move(message));
   found.notes.push_back({std::move(there), std::move(other)});
   return found;
 }

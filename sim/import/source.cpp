@@ -73,10 +73,7 @@ SourceLocation Source::at_offset(std::ptrdiff_t offset) const {
 }
 
 Diagnostic Source::error(SourceLocation where, std::string message, std::string hint) const {
-  Diagnostic fault;
-  fault.location = std::move(where);
-  fault.message = std::move(message);
-  if (!hint.empty()) fault.notes.push_back({std::move(hint), {}});
+  auto fault = make_error_at(where, std::move(message), std::move(hint));
   const int line = fault.location.line;
   if (line_starts_.empty()) find_lines();
   if (line >= 1 && static_cast<std::size_t>(line) <= line_starts_.size()) {

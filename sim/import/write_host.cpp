@@ -248,13 +248,11 @@ class HostWriter {
     if (is_possible(has) && (has.generation < can.generation || has.width < can.width)) {
       const PcieRate low{std::min(has.generation, can.generation), std::min(has.width, can.width)};
       text += fmt::format(", trained: gen{} x{}", low.generation, low.width);
-      Diagnostic found;
-      found.severity = Severity::warning;
-      found.location = at(i).place;
-      found.message = fmt::format("{} ({}) trained at gen{} x{}, it can do gen{} x{}", at(i).address, names_[i],
-                                  low.generation, low.width, can.generation, can.width);
-      found.notes.push_back({"reseat the card or its riser, and look at the slot's width in the BIOS", {}});
-      inventory_.findings.push_back(std::move(found));
+      inventory_.findings.push_back(
+          make_warning_at(at(i).place,
+                          fmt::format("{} ({}) trained at gen{} x{}, it can do gen{} x{}", at(i).address, names_[i],
+                                      low.generation, low.width, can.generation, can.width),
+                          "reseat the card or its riser, and look at the slot's width in the BIOS"));
     }
     return text;
   }
@@ -267,12 +265,11 @@ class HostWriter {
     auto found = gpu_identity(at(i));
     if (found.name.empty() && !options_.gpu.empty()) found = {options_.gpu, "", {6, 16}};
     if (found.name.empty()) {
-      Diagnostic fault;
-      fault.location = at(i).place;
-      fault.message = fmt::format("GPU {} [{:04x}:{:04x}] {} is not in the catalogue", at(i).address, at(i).vendor,
-                                  at(i).device, at(i).model);
-      fault.notes.push_back({"name a type that stands for it: --gpu TYPE (`fabricast list devices` names all)", {}});
-      return tl::unexpected(Diagnostics{fault});
+      return tl::unexpected(Diagnostics{
+          make_error_at(at(i).place,
+                        fmt::format("GPU {} [{:04x}:{:04x}] {} is not in the catalogue", at(i).address, at(i).vendor,
+                                    at(i).device, at(i).model),
+                        "name a type that stands for it: --gpu TYPE (`fabricast list devices` names all)")});
     }
     if (!found.assumed.empty() && assumed_.insert(found.assumed).second) inventory_.assumed.push_back(found.assumed);
     types_[i] = found.name;

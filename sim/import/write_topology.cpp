@@ -306,11 +306,8 @@ class TopologyWriter {
   }
 
   static Diagnostic one_sided(const FabricNode& node, int number, const FabricPort& port, const char* why) {
-    Diagnostic found;
-    found.severity = Severity::warning;
-    found.location = port.place;
-    found.message = fmt::format("port {} of '{}' leads to '{}': {}", number, node.description, port.peer, why);
-    return found;
+    return make_warning_at(port.place,
+                           fmt::format("port {} of '{}' leads to '{}': {}", number, node.description, port.peer, why));
   }
 
   /// Leaves and hosts from the scheduler: no rates, no number of cables.

@@ -28,6 +28,8 @@ class Builder {
       : impl_(impl), types_(types), values_(values) {}
 
   void build() {
+    for (const auto& type : types_)
+      for (const auto& [key, word] : type.attributes) impl_.attributes[{type.name, key}] = word;
     const auto faults_before = values_.num_faults();
     for (const auto& group : impl_.spec.hosts) place_hosts(group);
     if (impl_.spec.hosts.empty()) {
@@ -147,10 +149,8 @@ class Builder {
   /// Every switch type is InfiniBand.
   [[nodiscard]] bool is_infiniband(const topology::Fabric& fabric) const {
     return !fabric.switches.empty() && std::ranges::all_of(fabric.switches, [&](const topology::FabricSwitch& one) {
-      return std::ranges::any_of(types_, [&](const DeviceType& type) {
-        const auto protocol = type.attributes.find("protocol");
-        return type.name == one.type && protocol != type.attributes.end() && protocol->second == "infiniband";
-      });
+      const auto protocol = impl_.attributes.find({one.type, "protocol"});
+      return protocol != impl_.attributes.end() && protocol->second == "infiniband";
     });
   }
 

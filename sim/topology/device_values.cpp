@@ -7,14 +7,6 @@
 
 namespace fabricast::topology {
 
-Diagnostic error_at(const SourceLocation& location, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.location = location;
-  diagnostic.message = std::move(message);
-  if (!hint.empty()) diagnostic.notes.push_back({std::move(hint), {}});
-  return diagnostic;
-}
-
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const auto name = nearest_name(word, candidates);
   return name.empty() ? std::string{} : fmt::format("did you mean '{}'?", name);
@@ -115,7 +107,7 @@ Duration DeviceValues::required_duration(const std::string& type, const std::str
 }
 
 void DeviceValues::error(const SourceLocation& location, std::string message, std::string hint) {
-  report(error_at(location, std::move(message), std::move(hint)));
+  report(make_error_at(location, std::move(message), std::move(hint)));
 }
 
 }  // namespace fabricast::topology

@@ -16,7 +16,6 @@
 namespace fabricast::topology {
 
 /// An error at a place of the input, with an optional note.
-Diagnostic error_at(const SourceLocation& location, std::string message, std::string hint = {});
 
 /// "did you mean 'x'?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);

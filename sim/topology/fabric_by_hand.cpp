@@ -76,8 +76,8 @@ void check_repeated(const std::vector<CableSpec>& cables, DeviceValues& values) 
     const auto [first, is_new] = known.try_emplace({ends.first, ends.second}, cable.location);
     if (is_new || cable.from == cable.to) continue;
     auto fault =
-        error_at(cable.location, fmt::format("the cable from '{}' to '{}' is listed twice", cable.from, cable.to),
-                 "give several cables between two ends as one with `count:`");
+        make_error_at(cable.location, fmt::format("the cable from '{}' to '{}' is listed twice", cable.from, cable.to),
+                      "give several cables between two ends as one with `count:`");
     fault.notes.push_back({"the first one", first->second});
     values.report(std::move(fault));
   }

@@ -184,6 +184,10 @@ std::vector<LinkId> Topology::uplinks(DeviceId hca) const {
   return impl_->network->uplinks(node->second);
 }
 
+std::string Topology::attribute(std::string_view type, std::string_view key) const {
+  const auto found = impl_->attributes.find({std::string(type), std::string(key)});
+  return found == impl_->attributes.end() ? std::string() : found->second;
+}
 bool Topology::is_infiniband() const { return impl_->is_infiniband; }
 
 std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit) const {

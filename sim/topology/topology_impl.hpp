@@ -38,9 +38,10 @@ struct Topology::Impl {
   int num_host_links = 0;
   std::vector<Device> switches;
   std::vector<Link> network_links;
-  std::vector<DeviceId> hcas;                         ///< network node -> device
-  std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
-  bool is_infiniband = false;                         ///< every switch
+  std::vector<DeviceId> hcas;                                             ///< network node -> device
+  std::unordered_map<std::int32_t, int> node_of_hca;                      ///< device -> network node
+  std::map<std::pair<std::string, std::string>, std::string> attributes;  ///< of device types, by type and key
+  bool is_infiniband = false;                                             ///< every switch
   std::shared_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 

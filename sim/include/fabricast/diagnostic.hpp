@@ -59,6 +59,7 @@ Diagnostic make_error(std::string message, std::string hint = {});
 
 /// The same with its place.
 Diagnostic make_error_at(const SourceLocation& where, std::string message, std::string hint = {});
+Diagnostic make_warning_at(const SourceLocation& where, std::string message, std::string hint = {});
 
 /// The message as a compiler would print it, with a final line end. Long source lines are cut around the column.
 std::string render(const Diagnostic& diagnostic);

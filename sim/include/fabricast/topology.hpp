@@ -272,6 +272,8 @@ class Topology {
   [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
   /// The network links from an HCA to switches.
   [[nodiscard]] std::vector<LinkId> uplinks(DeviceId hca) const;
+  /// A word that the catalogue says of a device type (vendor, microarchitecture ...); empty when it says none.
+  [[nodiscard]] std::string attribute(std::string_view type, std::string_view key) const;
   /// True when every switch is an InfiniBand switch.
   [[nodiscard]] bool is_infiniband() const;
   /// Path between any two memories, through the nearest HCAs when they are in different hosts.
@@ -287,8 +289,8 @@ class Topology {
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;
 
-  /// The same cluster without these network links, both directions of each: devices, links and ports keep their numbers,
-  /// routes go round, HCAs without a cable are not used. Only where can_lose_links() says so.
+  /// The same cluster without these network links, both directions of each: devices, links and ports keep their
+  /// numbers, routes go round, HCAs without a cable are not used. Only where can_lose_links() says so.
   [[nodiscard]] Topology without_links(const std::vector<LinkId>& failed) const;
   /// False for tori and dragonflies, whose routes are fixed by place.
   [[nodiscard]] bool can_lose_links() const;

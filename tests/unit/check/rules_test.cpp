@@ -97,7 +97,7 @@ TEST_CASE("oversubscription is stated with the ratio of capacities, where a leaf
   CHECK_FALSE(says(doubts(three, list(", count: 2")), "oversubscribed"));
 }
 
-TEST_CASE("a processor without limits of peer traffic is named once") {
+TEST_CASE("a processor without limits of peer traffic or vendor is named once") {
   test::write_file(
       "cpu.yaml",
       "schema: fabricast/device/1\nname: my-cpu\nkind: processor\nvalues:\n  memory_bandwidth: {value: 100 "
@@ -109,9 +109,11 @@ TEST_CASE("a processor without limits of peer traffic is named once") {
       "sockets: 1}}\n  - {name: b, host: {processor: my-cpu, sockets: 1}}\nfabric:\n  single_switch: {switch: "
       "sb7800}\n");
   const auto text = render(check_topology(loaded.topology, loaded.parameters));
-  const std::string words = "processor 'my-cpu' does not say how fast peer traffic passes it";
-  REQUIRE(says(text, words));
-  CHECK(text.find(words, text.find(words) + 1) == std::string::npos);
+  for (const std::string words : {"processor 'my-cpu' does not say how fast peer traffic passes it",
+                                  "processor 'my-cpu' does not say its vendor"}) {
+    REQUIRE(says(text, words));
+    CHECK(text.find(words, text.find(words) + 1) == std::string::npos);
+  }
 }
 
 TEST_CASE("a link without bandwidth") {

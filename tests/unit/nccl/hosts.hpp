@@ -49,10 +49,11 @@ inline std::vector<HcaAt> beside_gpus(const std::string& type, int count) {
 
 inline LoadedScenario cluster_of(const PairedHost& host, int count, const std::string& nccl = "{}",
                                  const std::string& workload = "{benchmark: all_reduce_perf}",
-                                 const std::string& fabric = "single_switch: {switch: qm9700}") {
+                                 const std::string& fabric = "single_switch: {switch: qm9700}",
+                                 const std::string& device_file = "") {
   return scenario(
-      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
-      "    - {name: n, count: " +
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n" +
+      (device_file.empty() ? "" : "  devices: [" + device_file + "]\n") + "  hosts:\n    - {name: n, count: " +
       std::to_string(count) + ", host: {processor: " + host.processor + ", devices: [" + host.devices() + "]" +
       (host.has_nvswitch ? ", nvlinks: [{from: gpus, to: nvs, links: " + std::to_string(host.nvlinks) + "}]" : "") +
       "}}\n  fabric: {" + fabric + "}\nsoftware: {nccl: " + nccl + "}\nworkload: " + workload + "\n");

@@ -2,6 +2,9 @@
 // Which HCA a send or a receive takes, and which GPU hands over its data, by release.
 #include "nccl/nics.hpp"
 
+#include <fstream>
+#include <iterator>
+
 #include "tests/unit/nccl/hosts.hpp"
 
 using namespace fabricast;
@@ -159,6 +162,21 @@ TEST_CASE("between sockets NCCL counts 10, 22 or 40 GB/s on Intel by processor a
   CHECK(far_gb_per_s("xeon-broadwell", "2.28") == doctest::Approx(6));
   CHECK(far_gb_per_s("epyc-rome", "2.28") == doctest::Approx(16));
   CHECK(far_gb_per_s("epyc-rome", "2.18") == doctest::Approx(48));  // no limit: the slots
+}
+
+TEST_CASE("a processor's vendor and microarchitecture decide what NCCL counts, not its name") {
+  const auto far_gb_per_s = [](const std::string& shipped) {
+    std::ifstream in(std::string(FABRICAST_SOURCE_DIR) + "/models/catalogue/processors/" + shipped + ".yaml");
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.replace(text.find("name: " + shipped), 6 + shipped.size(), "name: our-cores");
+    PairedHost host{.gpus = 2, .hcas = {{"connectx-7-ndr", "sw3"}}, .processor = "our-cores", .has_nvswitch = false};
+    const Setup setup(cluster_of(host, 2, "{version: \"2.28\"}", "{benchmark: all_reduce_perf}",
+                                 "single_switch: {switch: qm9700}", test::write_file("our-cores.yaml", text)));
+    return nics_of(setup).path_gb_per_s(0, 0);
+  };
+  CHECK(far_gb_per_s("epyc-rome") == doctest::Approx(16));
+  CHECK(far_gb_per_s("xeon-broadwell") == doctest::Approx(6));
+  CHECK(far_gb_per_s("xeon-emeraldrapids") == doctest::Approx(40));
 }
 
 TEST_CASE("adapters without RDMA are left out where one has it") {
