@@ -69,7 +69,7 @@ void StepCosts::limit_sockets(Flow& flow, const Shape& shape) const {
     const double connections = shape.is_pairs ? std::max(1.0, shape.pair_channels / shape.pattern.shares) : 1;
     const auto* own = of_adapter(hops, "connection_sustained_bandwidth");
     if (own == nullptr) own = of_adapter(hops, "connection_bandwidth");
-    const auto& stream = own != nullptr ? *own : context_.parameters.at("tcp.stream_bandwidth");
+    const auto& stream = own != nullptr ? *own : context_.parameters.at("mpi.tcp.flow_bandwidth");
     limit_by(stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
     if (use.helpers > 0) {
       limit_by(thread * use.helpers * connections, "helper threads of one connection", channel.name);

@@ -172,8 +172,7 @@ namespace {
 /// LL counts four times (enqueue.cc, scheduleCollTasksToPlan).
 int channels_by_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels) {
   if (facts.version < 222 || choice.algorithm == Algorithm::nvls) return channels;
-  const int factor =
-      (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
+  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
   const std::int64_t cell = 32768 / factor;
   return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
 }
