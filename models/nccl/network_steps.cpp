@@ -125,6 +125,7 @@ void StepCosts::add_store_and_forward(Flow& flow, const Shape& shape) const {
 void StepCosts::limit_network_channels(Flow& flow, const Shape& shape) const {
   if (is_.num_hosts == 1) return;
   limit_plugin(flow, shape);
+  limit_sockets(flow, shape);
   if (shape.is_nvls || shape.is_pairs || !is_.is_redirected || !has_hop(shape.pattern, TransportKind::network)) return;
   const auto* limit = context_.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", shape.protocol));
   if (limit == nullptr) return;

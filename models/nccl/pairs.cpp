@@ -72,6 +72,8 @@ class PatternMaker::PairCounter {
       Route route;
       if (uses_tcp(context, source.hca) || uses_tcp(context, target.hca)) {
         route = route_between_hosts(context, source, target, from * places_.size() + to, maker_.buffers_);
+        ++uses_[gpu.value].first;
+        ++uses_[peer.value].second;
       } else {
         route.kind = TransportKind::network;
         add_fabric(context, source.hca, target.hca, from * places_.size() + to, route, source.gpu, target.gpu);
@@ -84,25 +86,29 @@ class PatternMaker::PairCounter {
 
   void finish() {
     const auto& context = maker_.context_;
-    std::map<int, std::pair<int, int>> uses;  // of a process: units it sends and receives
     for (const auto& [key, end] : in_order(sent_)) {
       add(sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_), end.times);
       add_known(end);
-      uses[end.sender.value].first += end.times;
+      uses_[end.sender.value].first += end.times;
     }
     for (const auto& [key, end] : in_order(received_)) {
       add(receiver_segment(context, end.hca, end.gpu, maker_.buffers_), end.times);
       add_known(end);
-      uses[end.gpu.value].second += end.times;
+      uses_[end.gpu.value].second += end.times;
     }
     for (std::size_t link = 0; link < link_counts_.size(); ++link)
       if (link_counts_[link] > 0) counter_.add(static_cast<int>(link), link_counts_[link]);
     int duplex = 0;
-    for (const auto& [process, count] : uses)
+    int most = 0;
+    for (const auto& [process, count] : uses_) {
       if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
+      most = std::max(most, count.first + count.second);
+    }
     for (auto& hops : pattern_.hops) {
       hops.count = 1;
-      if (is_network(hops.kind)) hops.duplex_uses = duplex;
+      if (!is_network(hops.kind)) continue;
+      hops.duplex_uses = duplex;
+      hops.process_uses = most;
     }
   }
 
@@ -225,8 +231,9 @@ class PatternMaker::PairCounter {
   std::vector<Place> places_;   ///< by rank
   int parts_ = 1;               ///< units of one pair
   Ends sent_, received_;
-  std::vector<int> physical_hosts_;  ///< [host, or virtual machine]
-  std::vector<int> link_counts_;     ///< [link] of known connections
+  std::map<int, std::pair<int, int>> uses_;  ///< of a process: units it sends and receives over the network
+  std::vector<int> physical_hosts_;          ///< [host, or virtual machine]
+  std::vector<int> link_counts_;             ///< [link] of known connections
 };
 
 void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {

@@ -183,7 +183,8 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
 
 /// One process, one proxy thread: channels that enter a host by the GPU that others leave it by. In trees of hosts a
 /// GPU does both in every channel, in rings one with a host of its own.
-void PatternMaker::count_duplex_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
+void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
+  int duplex = 0;
   int most = 0;
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
     std::map<int, std::pair<int, int>> uses;  // of a GPU: channels in, channels out
@@ -193,11 +194,14 @@ void PatternMaker::count_duplex_uses(Algorithm algorithm, std::size_t channels, 
       ++uses[algorithm == Algorithm::ring ? order.back().value : order.front().value].second;
     }
     for (const auto& [gpu, count] : uses) {
-      if (count.first > 0 && count.second > 0) most = std::max({most, count.first, count.second});
+      if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
+      most = std::max(most, count.first + count.second);
     }
   }
   for (auto& hops : pattern.hops) {
-    if (is_network(hops.kind)) hops.duplex_uses = most;
+    if (!is_network(hops.kind)) continue;
+    if (!is_chain(collective_)) hops.duplex_uses = duplex;
+    hops.process_uses = most;
   }
 }
 
@@ -217,8 +221,7 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
   }
   pattern.crossings = counter.take();
   count_adapter_uses(pattern);
-  if (hosts_.size() > 1 && !is_peer_to_peer(collective_) && !is_chain(collective_))
-    count_duplex_uses(algorithm, channels, pattern);
+  if (hosts_.size() > 1 && !is_peer_to_peer(collective_)) count_process_uses(algorithm, channels, pattern);
   pattern.legs = merged_legs(std::move(pattern.legs));
   if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
   return pattern;

@@ -20,6 +20,7 @@ struct Hops {
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
   int adapter_uses = 0;           ///< times all channels together cross it one way
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
+  int process_uses = 0;           ///< channels that the busiest process sends and those it receives
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
@@ -65,7 +66,7 @@ class PatternMaker {
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
   void count_adapter_uses(Pattern& pattern) const;
-  void count_duplex_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
+  void count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
 
   const PlanContext& context_;

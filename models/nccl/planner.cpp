@@ -121,6 +121,7 @@ class CollectivePlanner : public Planner {
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
     facts_.version = release_number(context_.software.nccl_version);
+    facts_.collective = collective_;
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
     architecture_ = architecture_of(context_.parameters, facts_.compute_capability).name;
     set_nvls();

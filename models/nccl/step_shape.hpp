@@ -29,8 +29,9 @@ struct StepCosts::Shape {
   double loops = 1;       ///< chunks one after the other in a step
   double paid_loops = 1;  ///< as many times the hops are paid
   double channels = 1;
-  double filled = 1;  ///< as many of them as are filled like a full one (filling.hpp)
-  double steps = 1;   ///< of a ring
+  double filled = 1;         ///< as many of them as are filled like a full one (filling.hpp)
+  double steps = 1;          ///< of a ring
+  double pair_channels = 1;  ///< send and receive: channels that one pair of ranks uses
 };
 
 }  // namespace fabricast::models::nccl

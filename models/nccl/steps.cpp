@@ -86,6 +86,9 @@ StepCosts::Shape StepCosts::shape_of(const Pattern& pattern, const Choice& choic
   // Later loops overlap with earlier ones: they pay a share of their hops.
   if (shape.is_ring) shape.paid_loops = 1 + (shape.loops - 1) * parameter("nccl.later_loops", shape.protocol).value;
   shape.steps = collective_ == Collective::all_reduce ? 2 * (shape.n - 1) : shape.n - 1;
+  if (shape.is_pairs)
+    shape.pair_channels =
+        pair_channels(shape, collective_ == Collective::all_to_all ? shape.size / shape.n : shape.size);
   return shape;
 }
 
@@ -120,26 +123,18 @@ double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
   return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
 }
 
-bool StepCosts::is_loopback(TransportKind kind) const { return kind == TransportKind::socket && is_.num_hosts == 1; }
-
-/// A short message travels in NCCL's header, a longer one behind it: one more pass of the kernel on both sides.
-double StepCosts::socket_data_time(const Shape& shape) const {
-  const auto& parameters = context_.parameters;
-  const bool is_inline = shape.chunk / shape.share <= parameters.number("nccl.socket_inline");
-  return is_inline ? 0.0 : parameters.number("nccl.socket_data_time");
-}
-
 Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
-  const auto& time =
-      parameter_by_algorithm(context_.parameters, is_.architecture, collective_, "nccl.hop_time",
-                             shape.choice.algorithm, fmt::format("{}.{}", shape.protocol, to_string(hops.kind)));
+  const auto& time = parameter_by_algorithm(
+      context_.parameters, is_.architecture, collective_, "nccl.hop_time", shape.choice.algorithm,
+      fmt::format("{}.{}", shape.protocol, is_loopback(hops.kind) ? "loopback" : to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
   if (is_loopback(hops.kind))
     exchange = (exchange + socket_data_time(shape)) * scattered_threads_factor(context_, is_.gpu);
   exchange *= crowd_factor(shape, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
-  if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  if (is_network(hops.kind))
+    one = exchange + socket_queue_time(hops, shape) + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   return {fmt::format("{:.0f} hops over {}{}", hops.count * shape.loops, to_string(hops.kind),
                       shape.loops > 1 ? fmt::format(" ({:.0f} loops)", shape.loops) : ""),
           from_seconds(hops.count * paid_loops(hops, shape) * one), time.name, time.source};
@@ -290,10 +285,7 @@ void StepCosts::add_bytes(Flow& flow, const Shape& shape) const {
   flow.cap_name = fmt::format("one channel's thread block ({})", shape.protocol);
   flow.cap_parameter = copy.name;
   if (!shape.is_nvls) flow.rate_cap = rate / shape.share;
-  if (shape.is_loopback) {
-    const auto host = contention_at(context_, is_.gpu, socket_threads(context_, is_.gpu));
-    flow.rate_cap *= host.core_speed / host.copy_slowdown / scattered_threads_factor(context_, is_.gpu);
-  }
+  if (shape.is_loopback) flow.rate_cap *= thread_speed();
   if (shape.is_shm) flow.rate_cap /= contention_at(context_, is_.gpu, 1).copy_slowdown;
 }
 

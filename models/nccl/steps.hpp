@@ -64,7 +64,6 @@ class StepCosts {
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
   [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
   [[nodiscard]] bool is_loopback(TransportKind kind) const;
-  [[nodiscard]] double socket_data_time(const Shape& shape) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;
@@ -76,6 +75,16 @@ class StepCosts {
   void add_hops(Flow& flow, const Shape& shape) const;
   void add_bytes(Flow& flow, const Shape& shape) const;
   void add_tree_fill(Flow& flow, const Shape& shape) const;
+  // Sockets: socket_steps.cpp.
+  struct SocketUse {
+    double streams = 1;  ///< that carry one message
+    double helpers = 0;  ///< threads of one connection beside the proxy
+  };
+  [[nodiscard]] double socket_data_time(const Shape& shape) const;
+  [[nodiscard]] double socket_queue_time(const Hops& hops, const Shape& shape) const;
+  [[nodiscard]] double thread_speed() const;
+  [[nodiscard]] SocketUse socket_use(const Hops& hops, const Shape& shape) const;
+  void limit_sockets(Flow& flow, const Shape& shape) const;
   // Between hosts: network_steps.cpp.
   [[nodiscard]] double paid_loops(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] double buffer_factor(const Pattern& pattern) const;

@@ -166,6 +166,19 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
   return best;
 }
 
+namespace {
+
+/// From 2.22 on a channel has at least 32 KiB of traffic: twice an all-reduce's bytes, all that an all-gather collects;
+/// LL counts four times (enqueue.cc, scheduleCollTasksToPlan).
+int channels_by_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels) {
+  if (facts.version < 222 || choice.algorithm == Algorithm::nvls) return channels;
+  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
+  const std::int64_t cell = 32768 / factor;
+  return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
+}
+
+}  // namespace
+
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
   ChannelUse use{max_channels, 512};
   if (choice.protocol == Protocol::ll128) use.threads = 640;
@@ -186,6 +199,7 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
       break;
     }
   }
+  use.channels = channels_by_traffic(facts, choice, size, use.channels);
   return use;
 }
 

@@ -55,6 +55,7 @@ struct CommunicatorFacts {
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network; what trees grow into
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
   int version = 228;             ///< release_number
+  Collective collective = Collective::all_reduce;
 };
 
 struct Choice {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/evidence.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/load_plan.hpp"
@@ -29,8 +30,8 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
-/// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, and how a
-/// lossless fabric is set.
+/// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, how a
+/// lossless fabric is set, and what forecasts rest on.
 Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features) {
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
@@ -66,7 +67,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
   features = virtual_features(loaded->topology, loaded->parameters) +
-             describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario);
+             describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + describe_evidence(*loaded);
   return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
                               check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
                        check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),

@@ -261,13 +261,16 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
 
 /// Scatter between systems, relative to the row's time. Of a training step only what is exposed of its exchange has
 /// NCCL's; compute has the interval of its own parameters.
-double scatter(const Planner& planner, const Row& row, Duration waited, Benchmark benchmark, int hosts,
-               const ParameterSet& parameters) {
-  if (benchmark != Benchmark::training) return between_systems(benchmark, hosts, parameters);
+double scatter(const Planner& planner, const OperationPlan& plan, const Row& row, Duration waited, Benchmark benchmark,
+               int hosts, const ParameterSet& parameters) {
+  if (benchmark != Benchmark::training) return between_systems(benchmark, hosts, parameters, row.terms);
   const auto figures = planner.figures(row, waited);
   const auto exposed = std::ranges::find(figures, std::string_view("exposed_exchange_time_ps"), &Figure::key);
   if (exposed == figures.end() || row.time.ps <= 0) return 0;
-  return exposed->value / static_cast<double>(row.time.ps) * between_systems(benchmark, hosts, parameters);
+  std::vector<Term> terms;
+  for (const auto& node : plan.program.nodes)
+    for (const auto& flow : node.flows) terms.insert(terms.end(), flow.latency_terms.begin(), flow.latency_terms.end());
+  return exposed->value / static_cast<double>(row.time.ps) * between_systems(benchmark, hosts, parameters, terms);
 }
 
 }  // namespace
@@ -298,7 +301,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
   const auto outside = extrapolation(row, ranks, hosts, parameters, workload.benchmark == Benchmark::training);
-  const double between = scatter(planner, row, waited, workload.benchmark, hosts, parameters);
+  const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
   const auto band = interval(row, parameters, outside, between);
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabricast/scatter.hpp"
 
+#include <algorithm>
+#include <string>
+
 namespace fabricast {
 
 namespace {
 
 constexpr std::string_view k_nccl_host = "model.between_systems.nccl_host";
 constexpr std::string_view k_nccl_network = "model.between_systems.nccl_network";
+constexpr std::string_view k_nccl_untaught = "model.between_systems.nccl_untaught";
 constexpr std::string_view k_training_host = "model.between_systems.training_host";
 constexpr std::string_view k_training_network = "model.between_systems.training_network";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
+
+bool is_untaught(const std::vector<Term>& terms) {
+  return std::any_of(terms.begin(), terms.end(), [](const Term& term) {
+    return term.parameter.find(".plugin_") != std::string::npos || term.parameter.ends_with(".socket");
+  });
+}
 
 }  // namespace
 
@@ -37,6 +47,17 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
   if (parameter == nullptr && family_of(benchmark) == BenchmarkFamily::training)
     return between_systems(Benchmark::all_reduce_perf, num_hosts, parameters);
   return parameter == nullptr ? 0 : parameter->value;
+}
+
+double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
+                       const std::vector<Term>& terms) {
+  const double usual = between_systems(benchmark, num_hosts, parameters);
+  const auto* untaught = parameters.find(std::string(k_nccl_untaught));
+  // A calibration that knows the system sets the usual one to 0.
+  const auto name = between_systems_name(benchmark, num_hosts);
+  const bool is_nccl = name == k_nccl_network || name == k_training_network;
+  if (usual == 0 || untaught == nullptr || !is_nccl) return usual;
+  return is_untaught(terms) ? std::max(usual, untaught->value) : usual;
 }
 
 ParameterSet without_scatter(ParameterSet parameters) {

@@ -128,6 +128,28 @@ TEST_CASE("the scatter belongs to the kind of forecast; a calibration of that ki
   CHECK(between_systems(Benchmark::osu_bcast, 4, parameters) == 0);
 }
 
+TEST_CASE("connections that no other system teaches scatter more, until a calibration has seen the system") {
+  ParameterSet parameters;
+  const auto number = [&](const char* name, double value) {
+    parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
+  };
+  const auto scatter = [&](const char* term, int hosts) {
+    return between_systems(Benchmark::all_reduce_perf, hosts, parameters, {{"", {}, term, ""}});
+  };
+  number("model.between_systems.nccl_host", 0.1);
+  number("model.between_systems.nccl_network", 0.2);
+  CHECK(scatter("efa-100g.plugin_latency", 2) == 0.2);  // nothing declared
+  number("model.between_systems.nccl_untaught", 1);
+  for (const auto* term : {"efa-100g.plugin_latency", "nccl.hop_time.ring.ll.socket"}) {
+    CHECK(scatter(term, 2) == 1);
+    CHECK(scatter(term, 1) == 0.1);
+  }
+  CHECK(scatter("nccl.hop_time.ring.ll.network", 2) == 0.2);
+  CHECK(scatter("nccl.hop_time.ring.ll.loopback", 2) == 0.2);
+  number("model.between_systems.nccl_network", 0);
+  CHECK(scatter("efa-100g.plugin_latency", 2) == 0);
+}
+
 TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by a quarter") {
   ParameterSet parameters;
   CHECK_FALSE(extrapolation(row_of("p"), 64, 8, parameters).is_outside);  // no fit

@@ -57,3 +57,90 @@ TEST_CASE("over loopback the proxy threads limit, and the thread blocks' own wor
   const double rate = 64 * 1048576 / ((us(prediction, 128_MiB) - us(prediction, 64_MiB)) * 1e-6);
   CHECK(rate == doctest::Approx(2 * channel).epsilon(0.03));  // two channels; the rest are hops of later loops
 }
+
+namespace {
+
+/// Two hosts with `gpus` GPUs each, and as many 200 Gb/s adapters.
+LoadedScenario two_hosts(int gpus, const std::string& transport, const std::string& benchmark, const std::string& sizes,
+                         const std::string& parameters = {}) {
+  std::string devices;
+  for (int i = 0; i < gpus; ++i)
+    devices += "        - {name: gpu" + std::to_string(i) + ", type: a100-pcie-40, below: socket0, pcie: gen4 x16}\n" +
+               "        - {name: hca" + std::to_string(i) +
+               ", type: connectx-6-200g, below: socket0, pcie: gen4 x16}\n";
+  const auto file = test::write_file(
+      "sockets-topology.yaml",
+      "schema: fabricast/topology/1\nname: pair\nhosts:\n  - name: node\n    count: 2\n    host:\n      processor: "
+      "epyc-milan\n      sockets: 1\n      devices:\n" +
+          devices + "fabric:\n  single_switch: {switch: sn3700, cable: 2 m}\n");
+  std::vector<std::string> files;
+  if (!parameters.empty())
+    files.push_back(test::write_file("sockets-parameters.yaml",
+                                     "schema: fabricast/parameters/1\nname: sockets\nparameters:\n" + parameters));
+  const auto path = test::write_file(
+      "sockets-scenario.yaml", "schema: fabricast/scenario/1\nname: sockets\ntopology: " + file +
+                                   "\nsoftware: {transport: " + transport + "}\nworkload: {benchmark: " + benchmark +
+                                   ", gpus: " + std::to_string(2 * gpus) +
+                                   ", launch: process_per_gpu, sizes: " + sizes + "}\n");
+  auto loaded = load_scenario(path, files, {});
+  if (!loaded) FAIL(render(loaded.error()));
+  return std::move(*loaded);
+}
+
+std::string helpers(int threads, int sockets) {
+  return "  connectx-6-200g.socket_threads: {value: " + std::to_string(threads) +
+         ", source: \"NCCL_SOCKET_NTHREADS\"}\n  connectx-6-200g.sockets_per_thread: {value: " +
+         std::to_string(sockets) + ", source: \"NCCL_NSOCKS_PERTHREAD\"}\n";
+}
+
+/// Of an all-reduce of one GPU in each host, beyond its latencies.
+double bytes_per_second(const std::string& parameters = {}) {
+  const auto prediction = test::run(two_hosts(1, "tcp", "all_reduce_perf", "[256 MiB, 512 MiB]", parameters));
+  return 256 * 1048576 / ((us(prediction, 512_MiB) - us(prediction, 256_MiB)) * 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE("between hosts each channel is one TCP stream, and one thread copies what all of them send and receive") {
+  const auto loaded = two_hosts(1, "tcp", "all_reduce_perf", "[512 MiB]");
+  const double stream = loaded.parameters.number("mpi.tcp.flow_bandwidth");
+  const double thread = 4 * loaded.parameters.number("nccl.loopback_channel_bandwidth");
+  const int channels = test::run(loaded).workloads[0].rows[0].channels;
+  // The one GPU of a host sends and receives every channel.
+  CHECK(bytes_per_second() == doctest::Approx(channels * std::min(stream, thread / (2 * channels))).epsilon(0.1));
+}
+
+TEST_CASE("helper threads take the copies over, and more streams are never slower") {
+  double before = bytes_per_second();
+  for (const auto& [threads, sockets] : std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {2, 2}, {4, 4}}) {
+    const double rate = bytes_per_second(helpers(threads, sockets));
+    CHECK(rate >= 0.999 * before);
+    before = rate;
+  }
+  CHECK(before > 2 * bytes_per_second());
+}
+
+TEST_CASE("TCP is never faster than RDMA on the same adapters") {
+  const std::string sizes = "[64 B, 4 KiB, 256 KiB, 16 MiB, 256 MiB]";
+  for (const auto* benchmark :
+       {"all_reduce_perf", "all_gather_perf", "broadcast_perf", "alltoall_perf", "sendrecv_perf"}) {
+    for (const int gpus : {1, 2, 4}) {
+      const auto tcp = test::run(two_hosts(gpus, "tcp", benchmark, sizes));
+      const auto rdma = test::run(two_hosts(gpus, "rdma", benchmark, sizes));
+      for (std::size_t i = 0; i < tcp.workloads[0].rows.size(); ++i) {
+        CAPTURE(benchmark);
+        CAPTURE(gpus);
+        CAPTURE(i);
+        CHECK(tcp.workloads[0].rows[i].time >= rdma.workloads[0].rows[i].time);
+      }
+    }
+  }
+}
+
+TEST_CASE("a short all-to-all over TCP pays a message to and from each peer, one after the other") {
+  const auto time = [](int gpus) { return us(test::run(two_hosts(gpus, "tcp", "alltoall_perf", "[64 B]")), 64_B); };
+  const double both_ways = test::shipped("validation/h200vm2-2gpu-all_reduce-tcp-socket.yaml")
+                               .parameters.number("nccl.hop_time.ring.ll.loopback");
+  // 2 and 8 messages over the network: six more.
+  CHECK(time(4) - time(1) > 6 * both_ways / 2 * 1e6);
+}
