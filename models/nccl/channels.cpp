@@ -35,31 +35,6 @@ DeviceId loopback_owner(const PlanContext& context, DeviceId gpu) {
   return gpu;
 }
 
-Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,
-                   std::uint64_t flow) {
-  Route route;
-  route.kind = TransportKind::socket;
-  const auto& topology = context.topology;
-  const auto from_memory = topology.local_memory(from);
-  const auto to_memory = topology.local_memory(to);
-  add_host_copy(context, from, from_memory, true, route);
-  if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
-    add_inside_host(context, from_hca, to_hca, route, from, to);
-  } else if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
-    add_host_copy(context, from_hca, from_memory, false, route);
-    add_fabric(context, from_hca, to_hca, flow, route, from, to);
-    add_host_copy(context, to_hca, to_memory, true, route);
-  } else {
-    const auto limit = context.parameters.at("tcp.loopback_bandwidth");
-    const auto host = contention_at(context, from_memory, socket_threads(context, from));
-    const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
-    const auto owner = loopback_owner(context, from);
-    route.crossings.push_back({context.resources.extra(Limit::loopback, owner, left, limit.name), 1});
-  }
-  add_host_copy(context, to, to_memory, false, route);
-  return route;
-}
-
 Distance gdr_level(const PlanContext& context) {
   const auto& level = context.software.nccl_gdr_level;
   if (level == "pix") return Distance::pix;
@@ -95,6 +70,31 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
 }
 
 }  // namespace
+
+Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,
+                   std::uint64_t flow) {
+  Route route;
+  route.kind = TransportKind::socket;
+  const auto& topology = context.topology;
+  const auto from_memory = topology.local_memory(from);
+  const auto to_memory = topology.local_memory(to);
+  add_host_copy(context, from, from_memory, true, route);
+  if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
+    add_inside_host(context, from_hca, to_hca, route, from, to);
+  } else if (from_hca.value >= 0 && to_hca.value >= 0 && from_hca != to_hca) {
+    add_host_copy(context, from_hca, from_memory, false, route);
+    add_fabric(context, from_hca, to_hca, flow, route, from, to);
+    add_host_copy(context, to_hca, to_memory, true, route);
+  } else {
+    const auto limit = context.parameters.at("tcp.loopback_bandwidth");
+    const auto host = contention_at(context, from_memory, socket_threads(context, from));
+    const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
+    const auto owner = loopback_owner(context, from);
+    route.crossings.push_back({context.resources.extra(Limit::loopback, owner, left, limit.name), 1});
+  }
+  add_host_copy(context, to, to_memory, false, route);
+  return route;
+}
 
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks) {
   std::vector<HostGroup> groups;
@@ -236,16 +236,6 @@ Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, B
   Route route;
   route.kind =
       add_end(context, gpu, hca, false, buffers, route) ? TransportKind::network : TransportKind::network_staged;
-  return route;
-}
-
-Route route_between_hosts(const PlanContext& context, const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow,
-                          Buffers buffers) {
-  if (uses_tcp(context, from.hca) || uses_tcp(context, to.hca))
-    return socket_route(context, from.gpu, to.gpu, from.hca, to.hca, flow);
-  auto route = sender_segment(context, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers);
-  add_fabric(context, from.hca, to.hca, flow, route, from.gpu, to.gpu);
-  append(route, receiver_segment(context, to.hca, to.gpu, buffers));
   return route;
 }
 

@@ -53,13 +53,8 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, 
                      Buffers buffers = Buffers::device);
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers = Buffers::device);
 
-/// One end of a connection between hosts.
-struct NetworkEnd {
-  DeviceId gpu, hca;
-  DeviceId sender;  ///< as in HostChannel; value -1: the GPU itself
-};
-
-Route route_between_hosts(const PlanContext& context, const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow,
-                          Buffers buffers = Buffers::device);
+/// A connection over TCP; inside a host without adapters.
+Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,
+                   std::uint64_t flow);
 
 }  // namespace fabricast::models::nccl

@@ -60,7 +60,7 @@ class PatternMaker::PairCounter {
     const auto gpu = maker_.ranks_[from];
     const auto peer = maker_.ranks_[to];
     if (places_[from].host == places_[to].host) {
-      const auto route = route_in_host(context, gpu, peer);
+      const auto& route = maker_.connections_.in_host(gpu, peer);
       add(route, parts_);
       if (is_merged(from)) merge_hop(pattern_.hops, route, 0);
       return;
@@ -70,8 +70,8 @@ class PatternMaker::PairCounter {
       const auto [source, target] = ends(from, to, turn);
       if (!is_merged(from) && count_known(from, to, source, target)) continue;
       Route route;
-      if (uses_tcp(context, source.hca) || uses_tcp(context, target.hca)) {
-        route = route_between_hosts(context, source, target, from * places_.size() + to, maker_.buffers_);
+      if (maker_.connections_.is_tcp(source.hca) || maker_.connections_.is_tcp(target.hca)) {
+        route = maker_.connections_.between_hosts(source, target, from * places_.size() + to);
         ++uses_[gpu.value].first;
         ++uses_[peer.value].second;
       } else {

@@ -33,11 +33,11 @@ bool is_network(TransportKind kind) {
 /// The connection out of position `position` of a host's chain; the last position leads to the next host.
 Route PatternMaker::hop(std::size_t channel, std::size_t host, std::size_t position) const {
   const auto& here = graph_.channels[channel][host];
-  if (position + 1 < here.order.size()) return route_in_host(context_, here.order[position], here.order[position + 1]);
+  if (position + 1 < here.order.size()) return connections_.in_host(here.order[position], here.order[position + 1]);
   const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
-  if (hosts_.size() == 1) return route_in_host(context_, here.order.back(), here.order.front());
-  return route_between_hosts(context_, {here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}},
-                             channel, buffers_);
+  if (hosts_.size() == 1) return connections_.in_host(here.order.back(), here.order.front());
+  return connections_.between_hosts({here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}},
+                                    channel);
 }
 
 void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
@@ -87,9 +87,9 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& here = graph_.channels[c][h];
       longest = std::max(longest, here.order.size());
       for (std::size_t p = 0; p + 1 < here.order.size(); ++p) {
-        const auto down = route_in_host(context_, here.order[p], here.order[p + 1]);
+        const auto& down = connections_.in_host(here.order[p], here.order[p + 1]);
         add(down);
-        add(route_in_host(context_, here.order[p + 1], here.order[p]));
+        add(connections_.in_host(here.order[p + 1], here.order[p]));
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }
       const int parent =
@@ -98,9 +98,9 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
       const NetworkEnd child{here.order.front(), here.hca, {}};
       const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto up = route_between_hosts(context_, child, root, c, buffers_);
+      const auto up = connections_.between_hosts(child, root, c);
       add(up);
-      add(route_between_hosts(context_, root, child, c, buffers_));
+      add(connections_.between_hosts(root, child, c));
       if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
@@ -138,8 +138,8 @@ void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const 
       const auto& above = channel[static_cast<std::size_t>(parent)];
       const NetworkEnd child{here.order.front(), here.hca, {}};
       const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto up = route_between_hosts(context_, child, root, c, buffers_);
-      const auto down = route_between_hosts(context_, root, child, c, buffers_);
+      const auto up = connections_.between_hosts(child, root, c);
+      const auto down = connections_.between_hosts(root, child, c);
       const auto g = static_cast<int>(hosts_[h].gpus.size());
       for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
       for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "nccl/channels.hpp"
+#include "nccl/connections.hpp"
 #include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
@@ -52,7 +52,8 @@ class PatternMaker {
         hosts_(hosts),
         graph_(graph),
         root_(root),
-        buffers_(buffers) {}
+        buffers_(buffers),
+        connections_(context, buffers) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
   [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels) const;
@@ -76,6 +77,7 @@ class PatternMaker {
   const ChannelGraph& graph_;
   DeviceId root_;  ///< of broadcast and reduce
   Buffers buffers_;
+  mutable Connections connections_;
 };
 
 }  // namespace fabricast::models::nccl

@@ -142,7 +142,8 @@ class CollectivePlanner : public Planner {
 
   [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
     const auto buffers = protocol == Protocol::ll && hosts_.size() > 1 ? Buffers::host : Buffers::device;
-    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, channels});
+    // Pairs of ranks have channels of their own.
+    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, is_peer_to_peer(collective_) ? 0 : channels});
     if (is_new)
       it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
                                 ranks_[static_cast<std::size_t>(workload_.root)], buffers)

@@ -42,6 +42,8 @@ Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca);
 /// What the VMs on both ends add to one message between their adapters: terms, and the virtual ports' limits.
 void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route,
                        DeviceId from_user = {}, DeviceId to_user = {});
+/// The same of one end.
+void add_virtual_port(const PlanContext& context, DeviceId hca, bool is_sender, DeviceId user, Route& route);
 
 /// A connection between two VMs of one host that does not leave the host: through the adapter's own switch, the
 /// hypervisor's switch or a memory copy. False when the adapters must use the fabric.

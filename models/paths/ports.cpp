@@ -109,10 +109,14 @@ Duration virtual_message_gap(const PlanContext& context, DeviceId hca) {
   return context.parameters.duration("virtualization.pvrdma.work_request_time");
 }
 
+void add_virtual_port(const PlanContext& context, DeviceId hca, bool is_sender, DeviceId user, Route& route) {
+  add_end(context, hca, is_sender ? Limit::virtual_out : Limit::virtual_in, user, route);
+}
+
 void add_virtual_ports(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
                        DeviceId to_user) {
-  add_end(context, from_hca, Limit::virtual_out, from_user, route);
-  add_end(context, to_hca, Limit::virtual_in, to_user, route);
+  add_virtual_port(context, from_hca, true, from_user, route);
+  add_virtual_port(context, to_hca, false, to_user, route);
 }
 
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca) {

@@ -191,32 +191,39 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   return context.parameters.number("cuda.staged_copy_share") * slower;
 }
 
-void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
-                DeviceId from_user, DeviceId to_user) {
-  if (add_inside_host(context, from_hca, to_hca, route, from_user, to_user)) return;
+void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
   if (!path) {
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
                               context.topology.device(to_hca).name));
   }
-  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1, uses_tcp(context, from_hca)});
   for (const auto link : path->links) route.crossings.push_back({link.value, 1});
   route.latency += path->latency;
-  const auto half_latency = [&](DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); };
-  route.adapter_latency += from_seconds(half_latency(from_hca) + half_latency(to_hca));
-  const auto payload_limit = [&](Limit kind, DeviceId hca) {
-    const double rate = device_value(context, hca, "rate");
-    const double mtu =
-        std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
-    const double header = device_value(context, hca, "packet_header");
-    const double by_headers = mtu / (mtu + header);
-    const double seen = device_value_or(context, hca, "payload_efficiency", 1);
-    const auto parameter =
-        context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
-    route.crossings.push_back({context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1});
-  };
-  payload_limit(Limit::hca_transmit, from_hca);
-  payload_limit(Limit::hca_receive, to_hca);
+}
+
+double half_latency_s(const PlanContext& context, DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); }
+
+Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender) {
+  const double rate = device_value(context, hca, "rate");
+  const double mtu =
+      std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
+  const double header = device_value(context, hca, "packet_header");
+  const double by_headers = mtu / (mtu + header);
+  const double seen = device_value_or(context, hca, "payload_efficiency", 1);
+  const auto parameter =
+      context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
+  const auto kind = is_sender ? Limit::hca_transmit : Limit::hca_receive;
+  return {context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1};
+}
+
+void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
+                DeviceId from_user, DeviceId to_user) {
+  if (add_inside_host(context, from_hca, to_hca, route, from_user, to_user)) return;
+  add_wire(context, from_hca, to_hca, flow, route);
+  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1, uses_tcp(context, from_hca)});
+  route.adapter_latency += from_seconds(half_latency_s(context, from_hca) + half_latency_s(context, to_hca));
+  route.crossings.push_back(payload_crossing(context, from_hca, true));
+  route.crossings.push_back(payload_crossing(context, to_hca, false));
   add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
 }
 

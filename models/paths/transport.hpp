@@ -70,6 +70,12 @@ bool is_peer_path(const PlanContext& context, DeviceId from, DeviceId to, const 
 void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
                 DeviceId from_user = {}, DeviceId to_user = {});
 
+/// Parts of add_fabric: the links between the two adapters (throws NoRoute), half of what one adapter adds to a
+/// message, and what packet headers leave of its port.
+void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+double half_latency_s(const PlanContext& context, DeviceId hca);
+Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender);
+
 /// May the HCA read or write this GPU's memory directly, as the software is set up? `is_read`: the sending side.
 struct GpuDirect {
   bool is_allowed = false;

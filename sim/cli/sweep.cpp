@@ -14,9 +14,7 @@
 #include "cli/sweep_parts.hpp"
 #include "fabricast/fault_sweep.hpp"
 #include "fabricast/load_plan.hpp"
-#include "fabricast/sensitivity.hpp"
 #include "fabricast/sweep.hpp"
-#include "report/fault_report.hpp"
 #include "report/sweep.hpp"
 
 namespace fabricast::cli {
@@ -24,11 +22,6 @@ namespace fabricast::cli {
 namespace {
 
 const std::vector<std::string> k_formats = {"text", "csv", "json", "jsonl", "html"};
-
-int refuse(const Diagnostics& faults) {
-  print_faults(faults);
-  return exit_input;
-}
 
 std::string text_of(const SweepReport& sweep, const std::string& format) {
   if (format == "json") return report::sweep_json(sweep);
@@ -38,59 +31,16 @@ std::string text_of(const SweepReport& sweep, const std::string& format) {
   return report::sweep_text(sweep);
 }
 
-/// What a scenario is judged by when nobody says.
-std::string usual_metric(Benchmark benchmark) {
-  const auto family = family_of(benchmark);
-  if (family == BenchmarkFamily::training) return "throughput";
-  if (family == BenchmarkFamily::nccl_tests) return "busbw";
-  return is_bandwidth_test(benchmark) ? "bandwidth" : "time";
-}
-
-Metric asked_metric(const std::string& option, const std::string& text) {
-  std::string fault;
-  auto metric = metric_from(text, fault);
-  if (!metric) throw CLI::ValidationError(option, fault);
-  return *metric;
-}
-
-/// A scenario as a plan of one design.
-Result<SweepPlan> plan_of_scenario(const SweepOptions& options, const std::string& path) {
-  auto loaded = load_scenario(path, options.parameter_files, parse_settings(options.settings));
-  if (!loaded) return tl::unexpected(loaded.error());
-  SweepPlan plan;
-  plan.name = loaded->scenario.name;
-  plan.file = path;
-  plan.scenario_file = path;
-  const auto text =
-      options.metric.empty() ? usual_metric(loaded->scenario.workloads.front().benchmark) : options.metric;
-  const auto metric = asked_metric("--metric", text);
-  plan.objectives.push_back({metric, !metric.is_less_better});
-  return plan;
-}
-
-Result<SweepPlan> load_question(const SweepOptions& options) {
-  const auto& path = options.files.front();
-  const auto kind = file_kind(path);
-  if (!kind) return tl::unexpected(kind.error());
-  if (*kind != "scenario") return load_sweep_plan(path);
-  if (options.is_sensitivity || !options.fail.empty()) return plan_of_scenario(options, path);
-  auto fault = make_error("this is a scenario, a plan is swept",
-                          "write a plan that names it (docs/FORMATS.md), or ask for "
-                          "--fail or --sensitivity of the scenario");
-  fault.location.file = path;
-  return tl::unexpected(Diagnostics{std::move(fault)});
-}
-
 class Sweep {
  public:
   Sweep(const SweepOptions& options, std::string format) : options_(options), format_(std::move(format)) {}
 
   int run() {
     auto plan = load_question(options_);
-    if (!plan) return refuse(plan.error());
+    if (!plan) return refuse_input(plan.error());
     plan_ = std::move(*plan);
     apply_options();
-    if (const auto faults = space_faults(plan_); !faults.empty()) return refuse(faults);
+    if (const auto faults = space_faults(plan_); !faults.empty()) return refuse_input(faults);
     std::vector<InputFile> inputs;
     for (const auto& input : plan_.inputs) inputs.push_back({input.first, input.second});
     inputs.push_back({plan_.scenario_file, ""});
@@ -132,14 +82,16 @@ class Sweep {
     const DesignSpace space(plan_);
     const auto shard = parse_shard(options_.shard);
     if (is_first) {
-      if (const auto faults = preflight(plan_); has_errors(faults)) failed_ = refuse(faults);
+      if (const auto faults = preflight(plan_); has_errors(faults)) failed_ = refuse_input(faults);
       if (failed_ == exit_ok && !options_.store.empty()) failed_ = open_store();
     }
     if (options_.design && *options_.design >= space.size())
       throw CLI::ValidationError("--design", fmt::format("the plan has designs 0 to {}", space.size() - 1));
     std::vector<std::size_t> todo;
     for (std::size_t i = shard.number - 1; failed_ == exit_ok && i < space.size(); i += shard.count) {
-      if (!records_.contains(i) && (!options_.design || i == *options_.design)) todo.push_back(i);
+      // Whether a design is the best, and what would change that, is known beside all others.
+      const bool is_asked = !options_.design || options_.is_sensitivity || i == *options_.design;
+      if (!records_.contains(i) && is_asked) todo.push_back(i);
     }
     const auto known = records_.size();
     SweepProgress progress(todo.size() + known, known, options_.is_quiet || !is_first);
@@ -165,10 +117,10 @@ class Sweep {
 
   int open_store() {
     auto store = SweepStore::open(options_.store, fingerprint_of(plan_, k_version), header_of(plan_, k_version));
-    if (!store) return refuse(store.error());
+    if (!store) return refuse_input(store.error());
     store_ = std::make_unique<SweepStore>(std::move(*store));
     for (auto& [index, record] : store_->records()) records_[index] = std::move(record);
-    if (const auto faults = changed_inputs(records_); !faults.empty()) return refuse(faults);
+    if (const auto faults = changed_inputs(records_); !faults.empty()) return refuse_input(faults);
     if (!records_.empty() && !options_.is_quiet)
       say(fmt::format("{}: {} designs are known\n", options_.store, records_.size()));
     return exit_ok;
@@ -181,7 +133,7 @@ class Sweep {
     }
     auto judged = judge(plan_, std::move(designs), num_planned);
     if (options_.is_sensitivity || !options_.fail.empty())
-      return was_interrupted() ? exit_interrupted : question(judged);
+      return was_interrupted() ? exit_interrupted : answer_question(options_, format_, judged);
     judged.version = k_version;
     judged.shard = options_.shard;
     judged.is_interrupted = was_interrupted();
@@ -198,72 +150,6 @@ class Sweep {
       return exit_limit_missed;
     }
     return exit_ok;
-  }
-
-  /// Sensitivity or faults of one design: the one that is named, else the best.
-  int question(const SweepReport& judged) {
-    const DesignResult* design = nullptr;
-    if (!judged.top.empty()) design = &judged.designs[judged.top.front().index];
-    for (const auto& one : judged.designs) {
-      const bool is_only = judged.designs.size() == 1 || one.index == options_.design;
-      if (is_only && one.status == DesignStatus::feasible) design = &one;
-    }
-    if (design == nullptr) {
-      say("fabricast: no feasible design to look at");
-      for (const auto& one : judged.designs) {
-        if (!one.reasons.empty()) {
-          say(fmt::format(": {}", one.reasons.front()));
-          break;
-        }
-      }
-      say("\n");
-      return exit_input;
-    }
-    Progress progress(options_.is_sensitivity ? "sensitivity" : "faults", options_.is_quiet);
-    const auto show = [&](double share) { progress.show(share); };
-    const TaskOptions tasks{options_.jobs, &stop_flag()};
-    int code = exit_ok;
-    if (options_.is_sensitivity) {
-      auto found = sensitivity(plan_, *design, tasks, show);
-      if (!found) return refuse(found.error());
-      found->version = k_version;
-      write_output(options_.output,
-                   format_ == "json"   ? report::sensitivity_json(*found)
-                   : format_ == "csv"  ? report::sensitivity_csv(*found)
-                   : format_ == "html" ? report::sensitivity_html(*found)
-                                       : report::sensitivity_text(*found),
-                   code);
-    } else {
-      auto found = sweep_faults(plan_, *design, fault_plan(), tasks, show);
-      if (!found) return refuse(found.error());
-      found->version = k_version;
-      write_output(options_.output,
-                   format_ == "json"   ? report::faults_json(*found)
-                   : format_ == "csv"  ? report::faults_csv(*found)
-                   : format_ == "html" ? report::faults_html(*found)
-                                       : report::faults_text(*found),
-                   code);
-    }
-    return code == exit_ok && was_interrupted() ? exit_interrupted : code;
-  }
-
-  [[nodiscard]] FaultPlan fault_plan() const {
-    FaultPlan out;
-    std::string fault;
-    out.classes = fault_classes_from(options_.fail, fault);
-    if (!fault.empty()) throw CLI::ValidationError("--fail", fault);
-    out.simultaneous = options_.simultaneous;
-    out.samples = options_.samples;
-    out.seed = options_.seed;
-    out.simulates_every = options_.has_every;
-    out.target = parse_share("--target", options_.target);
-    for (const auto& one : plan_.objectives) {
-      if (!one.metric.is_of_hardware) out.metric = one.metric;
-    }
-    if (!options_.metric.empty()) out.metric = asked_metric("--metric", options_.metric);
-    if (out.metric.name.empty() || out.metric.is_of_hardware)
-      throw CLI::ValidationError("--metric", "faults need a figure of the simulation: busbw at 64 MiB, step_time ...");
-    return out;
   }
 
   const SweepOptions& options_;
@@ -304,10 +190,10 @@ int merge(const SweepOptions& options, const std::string& format) {
       faults.back().location.file = path;
     }
   }
-  if (!faults.empty()) return refuse(faults);
+  if (!faults.empty()) return refuse_input(faults);
   auto plan = plan_of(header);
   if (!plan)
-    return refuse({make_error("the stores hold no plan", "name files that `fabricast sweep --store` has made")});
+    return refuse_input({make_error("the stores hold no plan", "name files that `fabricast sweep --store` has made")});
   if (options.top > 0) plan->top = options.top;
   const auto num_planned = DesignSpace(*plan).size();
   std::vector<DesignResult> designs;
@@ -383,7 +269,6 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--simultaneous", options->simultaneous, "random faults at once; default 1: every single fault")
       ->check(whole_number(1000, 1))
       ->type_name("N");
-  command->add_flag("--every", options->has_every, "simulate every fault, also of many that are alike by place");
   command->add_option("--samples", options->samples, "draws of simultaneous faults; default 200")
       ->check(whole_number(1'000'000, 1))
       ->type_name("N");

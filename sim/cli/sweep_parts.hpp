@@ -32,10 +32,19 @@ struct SweepOptions : CommonOptions {
   std::string fail;
   int simultaneous = 1;
   int samples = 200;
-  bool has_every = false;
   std::string target = "95%";
   std::string metric;
 };
+
+inline int refuse_input(const Diagnostics& faults) {
+  print_faults(faults);
+  return exit_input;
+}
+
+/// The plan of a sweep; of --sensitivity and --fail also a scenario, as a plan of one design.
+Result<SweepPlan> load_question(const SweepOptions& options);
+/// --sensitivity or --fail: answers it and returns the exit code.
+int answer_question(const SweepOptions& options, const std::string& format, const SweepReport& judged);
 
 /// `2/8`: the second of eight.
 struct Shard {

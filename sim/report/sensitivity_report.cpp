@@ -36,6 +36,39 @@ std::string figure_text(const SensitivityReport::Figure& figure, const std::stri
   return out;
 }
 
+/// What would change the answer, in a sentence and a line for each end that does.
+std::vector<std::string> change_lines(const SensitivityReport& report) {
+  if (!report.is_best)
+    return {fmt::format("design {} is not the best of its plan: ask for the best one", report.design)};
+  if (report.num_contenders == 0) return {"no other design to choose: nothing can change the choice"};
+  if (report.changes.empty())
+    return {fmt::format("nothing: at either end of each interval none of the {} designs nearest to it does better",
+                        report.num_contenders)};
+  std::vector<std::string> out;
+  for (const auto& one : report.changes) {
+    const auto what = one.kind == "scatter"
+                          ? fmt::format("{}: {} end of the band", one.what, one.is_high ? "high" : "low")
+                          : fmt::format("{} = {:.4g} ({} end)", one.what, one.value, one.is_high ? "high" : "low");
+    out.push_back(one.design ? fmt::format("{}: design {} ({}) is the best; {}", what, *one.design, one.name, one.why)
+                             : fmt::format("{}: none of the {} designs looked at meets every constraint; {}", what,
+                                           report.num_contenders + 1, one.why));
+  }
+  return out;
+}
+
+Json changes_json(const SensitivityReport& report) {
+  Json out = Json::array();
+  for (const auto& one : report.changes)
+    out.push_back({{"what", one.what},
+                   {"kind", one.kind},
+                   {"end", one.is_high ? "high" : "low"},
+                   {"value", one.value},
+                   {"best_design", one.design ? Json(*one.design) : Json()},
+                   {"best_name", one.name},
+                   {"why", one.why}});
+  return out;
+}
+
 Json bound_json(const std::optional<double>& bound) { return bound ? Json(*bound) : Json(); }
 
 }  // namespace
@@ -43,6 +76,8 @@ Json bound_json(const std::optional<double>& bound) { return bound ? Json(*bound
 std::string sensitivity_text(const SensitivityReport& report) {
   std::string out =
       fmt::format("# fabricast {}: what moves design {} ({})\n", report.version, report.design, report.name);
+  out += "\nwhat would change the answer:\n";
+  for (const auto& line : change_lines(report)) out += "  " + line + "\n";
   for (const auto& figure : report.figures) {
     out += "\n" + figure_text(figure, report.currency) + "\n";
     out += fmt::format("{:>9} {:>14} {:>14} {:>7}  {}\n", "variance", "at low end", "at high end", "limit", "what");
@@ -57,7 +92,8 @@ std::string sensitivity_text(const SensitivityReport& report) {
       out += fmt::format("... and {} more\n", figure.influences.size() - k_most_influences);
     if (!figure.next.empty()) out += "measure next, in order of worth:\n";
     for (const auto& one : figure.next)
-      out += fmt::format("{:>7.1f} %  {} (settles {})\n", 100 * one.share, one.benchmark, settled_text(one));
+      out += fmt::format("{:>7.1f} %  {} (settles {}){}\n", 100 * one.share, one.benchmark, settled_text(one),
+                         one.can_change_answer ? "; can change the answer" : "");
   }
   return out;
 }
@@ -66,7 +102,10 @@ std::string sensitivity_json(const SensitivityReport& report) {
   Json out{{"schema", "fabricast/sensitivity/1"},
            {"tool", {{"name", "fabricast"}, {"version", report.version}}},
            {"design", report.design},
-           {"name", report.name}};
+           {"name", report.name},
+           {"is_best", report.is_best},
+           {"contenders", report.num_contenders},
+           {"changes_of_answer", changes_json(report)}};
   out["inputs"] = Json::array();
   for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.first}, {"sha256", input.second}});
   out["figures"] = Json::array();
@@ -92,8 +131,10 @@ std::string sensitivity_json(const SensitivityReport& report) {
                                    {"source", influence.source}});
     one["measure_next"] = Json::array();
     for (const auto& next : figure.next)
-      one["measure_next"].push_back(
-          {{"benchmark", next.benchmark}, {"variance_share", next.share}, {"settles", next.settles}});
+      one["measure_next"].push_back({{"benchmark", next.benchmark},
+                                     {"variance_share", next.share},
+                                     {"can_change_answer", next.can_change_answer},
+                                     {"settles", next.settles}});
     out["figures"].push_back(std::move(one));
   }
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -114,6 +155,9 @@ std::string sensitivity_csv(const SensitivityReport& report) {
 std::string sensitivity_html(const SensitivityReport& report) {
   std::string out = fmt::format("<h1>What moves the answer</h1>\n<p class=\"sub\">Design {}: {}</p>\n", report.design,
                                 escaped(report.name));
+  out += "<h2>What would change the answer</h2>\n<ul>\n";
+  for (const auto& line : change_lines(report)) out += fmt::format("<li>{}</li>\n", escaped(line));
+  out += "</ul>\n";
   for (const auto& figure : report.figures) {
     out += fmt::format("<h2>{}</h2>\n", escaped(figure_text(figure, report.currency)));
     double most = 0;
@@ -135,8 +179,9 @@ std::string sensitivity_html(const SensitivityReport& report) {
           fmt::format("<svg viewBox=\"0 0 820 {}\" role=\"img\" aria-label=\"influences\">{}</svg>", 24 * shown, bars));
     out += "<p>Measure next, in order of worth:</p>\n<ol>\n";
     for (const auto& one : figure.next)
-      out += fmt::format("<li>{} &mdash; {:.1f} % of the variance; settles {}</li>\n", escaped(one.benchmark),
-                         100 * one.share, escaped(settled_text(one)));
+      out += fmt::format("<li>{} &mdash; {:.1f} % of the variance; settles {}{}</li>\n", escaped(one.benchmark),
+                         100 * one.share, escaped(settled_text(one)),
+                         one.can_change_answer ? "; <b>can change the answer</b>" : "");
     out += "</ol>\n";
   }
   out += "<h2>Provenance</h2>\n<ul>\n";

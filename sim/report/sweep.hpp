@@ -23,6 +23,17 @@ std::string sweep_html(const SweepReport& sweep);
 std::vector<Metric> columns_of(const SweepReport& sweep);
 /// "at least 20000 images_per_second"
 std::string constraint_text(const Constraint& constraint, const std::string& currency);
+/// Designs that are not feasible, by the kind of their first reason: its words without numbers. Most first.
+struct Refusal {
+  DesignStatus status = DesignStatus::infeasible;
+  std::string example;    ///< the first design's reason
+  std::size_t first = 0;  ///< its number
+  std::size_t count = 0;
+};
+std::vector<Refusal> refusals_of(const SweepReport& sweep);
+/// "N GPUs need N B" of "64 GPUs need 1.5e9 B": what reasons of one kind have in common.
+std::string without_numbers(const std::string& reason);
+
 /// Every input of every design once, by path.
 std::vector<std::pair<std::string, std::string>> inputs_of(const SweepReport& sweep);
 std::string currency_of(const SweepReport& sweep);

@@ -257,17 +257,16 @@ class SweepPage {
   }
 
   [[nodiscard]] std::string refused() const {
-    std::map<std::pair<std::string, std::string>, std::size_t> counts;
-    for (const auto& design : sweep_.designs) {
-      if (design.status == DesignStatus::feasible) continue;
-      ++counts[{std::string(to_string(design.status)), design.reasons.empty() ? "" : design.reasons.front()}];
-    }
-    if (counts.empty()) return "";
-    std::string out = "<h2>Not feasible</h2>\n<div class=\"wide\">" + head({"designs", "", "first reason"});
-    for (const auto& entry : counts)
-      out +=
-          fmt::format("<tr>{}{}<td class=\"name\" style=\"white-space:normal\">{}</td></tr>\n",
-                      cell(std::to_string(entry.second)), cell(entry.first.first, true), escaped(entry.first.second));
+    const auto kinds = refusals_of(sweep_);
+    if (kinds.empty()) return "";
+    std::string out =
+        "<h2>Not feasible</h2>\n<p>Reasons that differ only in numbers are counted together.</p>\n<div "
+        "class=\"wide\">" +
+        head({"designs", "", "first reason of the first of them"});
+    for (const auto& one : kinds)
+      out += fmt::format("<tr>{}{}<td class=\"name\" style=\"white-space:normal\">{} (design {})</td></tr>\n",
+                         cell(std::to_string(one.count)), cell(std::string(to_string(one.status)), true),
+                         escaped(one.example), one.first);
     return out + "</tbody></table></div>\n";
   }
 

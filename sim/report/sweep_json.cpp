@@ -47,6 +47,13 @@ std::string sweep_json(const SweepReport& sweep) {
   out["top"] = Json::array();
   for (const auto& one : sweep.top)
     out["top"].push_back({{"id", sweep.designs[one.index].index}, {"reasons", one.reasons}});
+  out["refused"] = Json::array();
+  for (const auto& one : refusals_of(sweep))
+    out["refused"].push_back({{"status", to_string(one.status)},
+                              {"count", one.count},
+                              {"kind", without_numbers(one.example)},
+                              {"example", one.example},
+                              {"first_id", one.first}});
   out["designs"] = Json::array();
   for (std::size_t i = 0; i < sweep.designs.size(); ++i) {
     auto design = Json::parse(record_of(sweep.designs[i]));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -89,17 +90,14 @@ std::string nearest_miss(const SweepReport& sweep) {
 }
 
 std::string infeasible_table(const SweepReport& sweep) {
-  std::map<std::string, std::size_t> by_reason;
-  for (const auto& design : sweep.designs) {
-    if (design.status != DesignStatus::feasible && !design.reasons.empty()) ++by_reason[design.reasons.front()];
-  }
-  std::vector<std::pair<std::string, std::size_t>> sorted(by_reason.begin(), by_reason.end());
-  std::ranges::stable_sort(sorted, std::greater{}, &std::pair<std::string, std::size_t>::second);
+  const auto all = refusals_of(sweep);
   std::string out;
-  for (std::size_t i = 0; i < sorted.size() && i < k_most_reasons; ++i)
-    out += fmt::format("{:>6}  {}\n", sorted[i].second, cut(sorted[i].first, k_widest));
-  if (sorted.size() > k_most_reasons)
-    out += fmt::format("... and {} further reasons\n", sorted.size() - k_most_reasons);
+  for (std::size_t i = 0; i < all.size() && i < k_most_reasons; ++i)
+    out += fmt::format(
+        "{:>6}  {}\n", all[i].count,
+        cut(all[i].example + (all[i].count > 1 ? fmt::format(" (design {})", all[i].first) : ""), k_widest));
+  if (all.size() > k_most_reasons)
+    out += fmt::format("... and {} further kinds of reasons\n", all.size() - k_most_reasons);
   return out;
 }
 
@@ -114,6 +112,46 @@ std::string constraint_text(const Constraint& constraint, const std::string& cur
   if (constraint.at_least) out += " at least " + metric_text(constraint.metric, *constraint.at_least, currency);
   if (constraint.at_least && constraint.at_most) out += " and";
   if (constraint.at_most) out += " at most " + metric_text(constraint.metric, *constraint.at_most, currency);
+  return out;
+}
+
+std::string without_numbers(const std::string& reason) {
+  std::string out;
+  for (std::size_t i = 0; i < reason.size(); ++i) {
+    const auto is_digit = [&](std::size_t at) {
+      return at < reason.size() && std::isdigit(static_cast<unsigned char>(reason[at])) != 0;
+    };
+    if (!is_digit(i)) {
+      out += reason[i];
+      continue;
+    }
+    out += 'N';
+    // 1,024; 2.5; 1.5e9; 1e-06
+    while (is_digit(i + 1) || ((reason[i + 1] == '.' || reason[i + 1] == ',') && is_digit(i + 2))) ++i;
+    if (i + 1 < reason.size() && reason[i + 1] == 'e') {
+      const std::size_t sign = i + 2 < reason.size() && (reason[i + 2] == '-' || reason[i + 2] == '+') ? 1 : 0;
+      if (is_digit(i + 2 + sign)) {
+        i += 2 + sign;
+        while (is_digit(i + 1)) ++i;
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Refusal> refusals_of(const SweepReport& sweep) {
+  std::map<std::pair<DesignStatus, std::string>, Refusal> by_kind;
+  for (const auto& design : sweep.designs) {
+    if (design.status == DesignStatus::feasible) continue;
+    const auto reason = design.reasons.empty() ? std::string() : design.reasons.front();
+    auto& one =
+        by_kind.try_emplace({design.status, without_numbers(reason)}, Refusal{design.status, reason, design.index, 0})
+            .first->second;
+    ++one.count;
+  }
+  std::vector<Refusal> out;
+  for (const auto& entry : by_kind) out.push_back(entry.second);
+  std::ranges::stable_sort(out, std::greater{}, &Refusal::count);
   return out;
 }
 
@@ -160,7 +198,7 @@ std::string sweep_text(const SweepReport& sweep) {
       for (const auto& reason : one.reasons) out += "     " + reason + "\n";
     }
   }
-  if (const auto why = infeasible_table(sweep); !why.empty()) out += "\nNot feasible, by first reason\n" + why;
+  if (const auto why = infeasible_table(sweep); !why.empty()) out += "\nNot feasible, by kind of first reason\n" + why;
   out += "\n# inputs:\n";
   for (const auto& input : inputs_of(sweep))
     out += fmt::format("#   {} sha256 {}\n", input.first, input.second.substr(0, 16));

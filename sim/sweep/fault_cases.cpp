@@ -57,19 +57,9 @@ class Lister {
       Fault fault;
       fault.name = fmt::format("cable {} - {}", topology_.device(link.from).name, topology_.device(link.to).name);
       fault.links = {{id}};
-      fault.place = place_of(link.from) + " - " + place_of(link.to);
       fault.hosts = hosts_at(topology_, fault.links);
       out.push_back(std::move(fault));
     }
-  }
-
-  /// Kind, type and cables of an end; of an adapter its place in the host.
-  [[nodiscard]] std::string place_of(DeviceId end) const {
-    const auto device = topology_.device(end);
-    const auto cables = cables_.find(end.value);
-    return fmt::format("{} {} {} {}", to_string(device.kind), device.type,
-                       device.kind == DeviceKind::hca ? device.ordinal : 0,
-                       cables == cables_.end() ? 0 : cables->second.size());
   }
 
   /// `only_edge`: switches that hosts are cabled to.

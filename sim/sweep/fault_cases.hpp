@@ -17,7 +17,6 @@ struct Fault {
   std::vector<int> hosts;     ///< that spares would replace
   std::vector<int> broken;    ///< hosts that are out of work themselves
   double slower = 0;          ///< of a GPU
-  std::string place;          ///< equal for faults that are alike: same kinds of ends, same adapter of equal hosts
 };
 
 /// All single faults, or `samples` draws of `simultaneous` of them.

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "fabricast/load.hpp"
@@ -28,7 +29,6 @@ using namespace sweep;
 
 constexpr std::array k_kinds = {"link", "hca", "leaf", "switch", "host", "slow-gpu"};
 constexpr double k_tenth = 0.1;
-constexpr std::size_t k_most_alike = 24;  ///< faults of one place that are simulated, unless every one is asked for
 
 /// What a simulation of one fault answers, as numbers in a text.
 std::string answer_text(double goodput, int lost, const std::string& note) {
@@ -117,8 +117,15 @@ class FaultSimulator {
     workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
   }
 
-  /// On the hosts that remain; a split model on as many GPUs as its splits divide.
+  /// On the hosts that remain; a split model on as many GPUs as its splits divide. Whichever hosts are lost, as many
+  /// are left: computed once for each number.
   [[nodiscard]] std::string after_restart(int lost, double slower) const {
+    auto& known = restarts_[{lost, slower}];
+    if (known.empty()) known = restarted(lost, slower);
+    return known;
+  }
+
+  [[nodiscard]] std::string restarted(int lost, double slower) const {
     const auto& topology = loaded_.topology;
     const int per_host = std::max(1, gpus_ / std::max(1, hosts_in_use()));
     int remaining = gpus_ - lost * per_host;
@@ -153,6 +160,7 @@ class FaultSimulator {
   Metric metric_;
   int gpus_ = 0;
   double base_ = 1;
+  mutable std::map<std::pair<int, double>, std::string> restarts_;
 };
 
 FaultResult result_from(std::size_t index, const Fault& fault, const std::string& answer) {
@@ -164,27 +172,6 @@ FaultResult result_from(std::size_t index, const Fault& fault, const std::string
   int at = 0;
   if (std::sscanf(answer.c_str(), "%lf %d %n", &out.goodput, &out.lost_hosts, &at) >= 2)
     out.note = answer.substr(std::min(answer.size(), static_cast<std::size_t>(at)));
-  return out;
-}
-
-/// Which fault speaks for each: itself, or, of many that are alike, one of a few that are spread evenly among them.
-std::vector<std::vector<std::size_t>> speakers_of(const std::vector<Fault>& cases, const FaultPlan& plan) {
-  std::map<std::string, std::vector<std::size_t>> alike;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!cases[i].place.empty()) alike[cases[i].place].push_back(i);
-  }
-  std::vector<std::vector<std::size_t>> out(cases.size());
-  for (std::size_t i = 0; i < cases.size(); ++i) out[i] = {i};
-  if (plan.simulates_every || plan.simultaneous > 1) return out;
-  for (const auto& entry : alike) {
-    const auto& all = entry.second;
-    if (all.size() <= 2 * k_most_alike) continue;
-    std::vector<std::size_t> few;
-    for (std::size_t k = 0; k < k_most_alike; ++k) few.push_back(all[k * (all.size() - 1) / (k_most_alike - 1)]);
-    for (const auto i : all) {
-      if (std::ranges::find(few, i) == few.end()) out[i] = few;
-    }
-  }
   return out;
 }
 
@@ -282,11 +269,8 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
   if (!base) return tl::unexpected(faults);
   report.fault_free = *base;
   const auto cases = faults_of(simulator.loaded().topology, asked);
-  const auto speakers = speakers_of(cases, asked);
-  std::vector<std::size_t> todo;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (speakers[i].front() == i) todo.push_back(i);
-  }
+  std::vector<std::size_t> todo(cases.size());
+  std::iota(todo.begin(), todo.end(), std::size_t{0});
   std::map<std::size_t, std::string> answers;
   const auto work = [&](std::size_t i) { return simulator.answer(cases[i]); };
   const auto done = [&](std::size_t i, const std::string& answer) {
@@ -296,28 +280,13 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
   const auto lost = [](std::size_t, const std::string& why) { return answer_text(0, 0, why); };
   run_tasks(todo, work, done, lost, options);
   report.is_interrupted = answers.size() < todo.size();
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    std::optional<FaultResult> worst;
-    for (const auto speaker : speakers[i]) {
-      const auto answer = answers.find(speaker);
-      if (answer == answers.end()) continue;
-      auto result = result_from(i, cases[i], answer->second);
-      if (speaker != i) result.note = "as the worst of those alike that were simulated";
-      if (!worst || result.goodput < worst->goodput) worst = std::move(result);
-    }
-    if (worst) report.cases.push_back(std::move(*worst));
-  }
+  for (const auto& [i, answer] : answers) report.cases.push_back(result_from(i, cases[i], answer));
   summarise(report);
   report.assumptions = {
       "a job whose hosts lose every route starts again on the others; the time to notice and to restart is not counted",
       "routes are found anew around dead cables; adapters without a cable are not used",
       "all GPUs wait for the slowest in every step",
       "spares: hosts next to a fault are replaced; a fault inside the fabric needs its cable or switch repaired"};
-  if (todo.size() < cases.size())
-    report.assumptions.push_back(fmt::format(
-        "{} of {} faults are simulated: cables alike by place (same kinds of ends, same adapter of equal hosts) are "
-        "represented by {} that are spread evenly, the others count as the worst of these; --every simulates all",
-        todo.size(), cases.size(), k_most_alike));
   return report;
 }
 

@@ -7,16 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
-#include "engine/interval.hpp"
-#include "fabricast/load.hpp"
-#include "fabricast/simulate.hpp"
-#include "sweep/cost.hpp"
-#include "sweep/figures.hpp"
-#include "sweep/short_names.hpp"
+#include "sweep/contenders.hpp"
 
 namespace fabricast {
 
@@ -51,75 +45,6 @@ std::string benchmark_for(const std::string& name) {
       field.find("pcie") != std::string::npos)
     return "bandwidthTest and p2pBandwidthLatencyTest on one host";
   return "ib_write_lat and ib_write_bw between two hosts";
-}
-
-struct Range {
-  std::string name;
-  double value = 0, low = 0, high = 0;
-  std::string source;
-};
-
-class Analyst {
- public:
-  Analyst(LoadedScenario loaded, std::vector<Metric> metrics)
-      : loaded_(std::move(loaded)), metrics_(std::move(metrics)) {
-    keep_rows(loaded_.scenario, metrics_);
-    collect();
-  }
-
-  [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
-
-  /// Every figure at one end of one parameter, as a text of numbers; 2 i: low, 2 i + 1: high.
-  [[nodiscard]] std::string figures_at(std::size_t end) const {
-    const auto& range = ranges_[end / 2];
-    auto parameters = loaded_.parameters;
-    auto changed = parameters.at(range.name);
-    changed.value = end % 2 == 0 ? range.low : range.high;
-    changed.low = changed.high = changed.value;
-    parameters.set(std::move(changed));
-    std::string out;
-    const auto topology = build_topology(loaded_.topology.spec(), parameters, loaded_.device_types);
-    const auto prediction = topology ? simulate(*topology, loaded_.scenario, parameters)
-                                     : Result<Prediction>(tl::unexpected(topology.error()));
-    for (const auto& metric : metrics_) {
-      std::string why;
-      const auto found = prediction ? figure_of(metric, loaded_.scenario, *prediction, why) : std::nullopt;
-      out += fmt::format("{:.17g} ", found ? found->value : std::nan(""));
-    }
-    return out;
-  }
-
- private:
-  /// Parameters that the graph or the simulation reads and whose value is uncertain.
-  void collect() {
-    std::set<std::string, std::less<>> names;
-    auto parameters = loaded_.parameters;
-    parameters.collect_reads(&names);
-    const auto topology = build_topology(loaded_.topology.spec(), parameters, loaded_.device_types);
-    if (topology) static_cast<void>(simulate(*topology, loaded_.scenario, parameters));
-    parameters.collect_reads(nullptr);
-    for (const auto& name : names) {
-      if (name.starts_with("model.")) continue;  // of the band, not of the value
-      const auto& one = loaded_.parameters.at(name);
-      if (one.value == 0) continue;
-      const double half = one.has_interval() ? 0 : engine::relative_half_width(one.confidence) * std::abs(one.value);
-      ranges_.push_back({name, one.value, one.has_interval() ? one.low : one.value - half,
-                         one.has_interval() ? one.high : one.value + half, one.source});
-    }
-  }
-
-  LoadedScenario loaded_;
-  std::vector<Metric> metrics_;
-  std::vector<Range> ranges_;
-};
-
-std::vector<double> numbers_of(const std::string& text) {
-  std::vector<double> out;
-  double value = 0;
-  int length = 0;
-  for (const char* at = text.c_str(); std::sscanf(at, "%lf%n", &value, &length) == 1; at += length)
-    out.push_back(value);
-  return out;
 }
 
 double log_width(double low, double high) { return low > 0 && high > 0 ? std::log(high / low) / 2 : 0; }
@@ -179,21 +104,8 @@ void add_prices(const DesignResult& design, SensitivityReport::Figure& figure) {
   }
 }
 
-}  // namespace
-
-Result<SensitivityReport> sensitivity(const SweepPlan& plan, const DesignResult& design, const TaskOptions& options,
-                                      const std::function<void(double share)>& progress) {
-  Diagnostics faults;
-  const auto settings = expanded(plan, design.settings, faults);
-  if (has_errors(faults)) return tl::unexpected(faults);
-  auto loaded = load_scenario(plan.scenario_file, plan.parameter_files, settings);
-  if (!loaded) return tl::unexpected(loaded.error());
-  SensitivityReport report;
-  report.design = design.index;
-  report.name = design.name;
-  report.currency = plan.cost ? plan.cost->currency : "";
-  for (const auto& input : loaded->inputs) report.inputs.emplace_back(input.path, input.sha256);
-  std::vector<Metric> simulated;
+/// The design's figures that can be bounded or are asked for.
+void add_figures(const SweepPlan& plan, const DesignResult& design, SensitivityReport& report) {
   for (const auto& metric : metrics_of(plan)) {
     const auto* found = design.find(metric.text);
     const bool is_asked = !metric.is_of_hardware || metric.is_money;
@@ -208,34 +120,63 @@ Result<SensitivityReport> sensitivity(const SweepPlan& plan, const DesignResult&
     }
     figure.probability = probability_within(*found, figure.at_least, figure.at_most);
     if (metric.is_money) add_prices(design, figure);
-    if (!metric.is_of_hardware) simulated.push_back(metric);
     report.figures.push_back(std::move(figure));
   }
-  const Analyst analyst(std::move(*loaded), simulated);
-  std::vector<std::size_t> todo(simulated.empty() ? 0 : 2 * analyst.ranges().size());
-  for (std::size_t i = 0; i < todo.size(); ++i) todo[i] = i;
-  std::map<std::size_t, std::vector<double>> ends;
-  run_tasks(
-      todo, [&](std::size_t i) { return analyst.figures_at(i); },
-      [&](std::size_t i, const std::string& text) {
-        ends[i] = numbers_of(text);
-        if (progress) progress(static_cast<double>(ends.size()) / static_cast<double>(todo.size()));
-      },
-      [](std::size_t, const std::string&) { return std::string(); }, options);
+}
+
+/// What the ends of the design's parameters make of one simulated figure.
+void add_parameters(const Contender& design, std::size_t m, SensitivityReport::Figure& figure) {
+  for (const auto& range : design.analyst->ranges()) {
+    const auto ends = design.ends_of(range.name, m);
+    if (!ends || std::abs(ends->second - ends->first) <= k_least_effect * figure.estimate.value) continue;
+    figure.influences.push_back({range.name, "parameter", range.value, range.low, range.high, ends->first, ends->second,
+                                 0, false, range.source});
+  }
+}
+
+/// A measurement that can change the answer comes before one that only narrows a figure.
+void order_measurements(SensitivityReport& report) {
+  std::set<std::string> deciding;
+  for (const auto& change : report.changes) deciding.insert(change.what);
+  for (auto& figure : report.figures) {
+    for (auto& one : figure.next)
+      one.can_change_answer =
+          std::ranges::any_of(one.settles, [&](const std::string& what) { return deciding.contains(what); });
+    std::ranges::stable_sort(figure.next, [](const NextBenchmark& a, const NextBenchmark& b) {
+      if (a.can_change_answer != b.can_change_answer) return a.can_change_answer;
+      return a.share > b.share;
+    });
+  }
+}
+
+}  // namespace
+
+Result<SensitivityReport> sensitivity(const SweepReport& judged, const DesignResult& design, const TaskOptions& options,
+                                      const std::function<void(double share)>& progress) {
+  const auto& plan = judged.plan;
+  SensitivityReport report;
+  report.design = design.index;
+  report.name = design.name;
+  report.is_best = judged.standings[static_cast<std::size_t>(&design - judged.designs.data())].rank == 1;
+  report.currency = plan.cost ? plan.cost->currency : "";
+  add_figures(plan, design, report);
+  std::vector<Metric> simulated;
+  for (const auto& figure : report.figures) {
+    if (!figure.metric.is_of_hardware) simulated.push_back(figure.metric);
+  }
+  auto contenders = contenders_of(judged, design, simulated);
+  if (!contenders) return tl::unexpected(contenders.error());
+  report.inputs = contenders->front().inputs;
+  simulate_ends(*contenders, options, progress);
   for (std::size_t m = 0; m < simulated.size(); ++m) {
     auto& figure =
         *std::ranges::find_if(report.figures, [&](const auto& one) { return one.metric.text == simulated[m].text; });
-    for (std::size_t i = 0; i < analyst.ranges().size(); ++i) {
-      const auto& low = ends[2 * i];
-      const auto& high = ends[2 * i + 1];
-      if (low.size() <= m || high.size() <= m || std::isnan(low[m]) || std::isnan(high[m])) continue;
-      if (std::abs(high[m] - low[m]) <= k_least_effect * figure.estimate.value) continue;
-      const auto& range = analyst.ranges()[i];
-      figure.influences.push_back(
-          {range.name, "parameter", range.value, range.low, range.high, low[m], high[m], 0, false, range.source});
-    }
+    add_parameters(contenders->front(), m, figure);
   }
   for (auto& figure : report.figures) finish(figure);
+  report.num_contenders = contenders->size() - 1;
+  report.changes = changes_of_answer(plan, *contenders, simulated, report.figures);
+  order_measurements(report);
   return report;
 }
 

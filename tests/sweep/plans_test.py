@@ -9,15 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-BASE = """schema: fabricast/scenario/1
-name: base
-topology:
-  schema: fabricast/topology/1
-  name: cluster
-  hosts: [{name: node, count: 4, type: server-2s-rome-4a100}]
-  fabric: {leaf_spine: {switch: qm8700, cable: 5 m}}
-workload: {benchmark: all_reduce_perf, sizes: [1 MiB, 64 MiB]}
-"""
+from base import BASE
+
 TRAINING = """schema: fabricast/scenario/1
 name: training
 topology:
@@ -38,7 +31,9 @@ cost:
     gpu: {a100-pcie-40: {price: 1000, low: 900, high: 1200, source: offer}}
     host: {server-2s-rome-4a100: {price: 500, per_year: 10, watts: 100, source: offer}}
     switch: {other: {price: 700, watts: 50, source: offer}}
-    cable: {host: {price: 1, per_metre: 2, source: offer}}
+    cable:
+      host: {price: 1, per_metre: 2, source: offer}
+      switch: {price: 1, per_metre: 2, source: offer}
   licences:
     hypervisor: {when: [virtual], per: socket, per_year: 30, source: offer}
 """
@@ -149,6 +144,11 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
         names = [one["name"] for one in fabric["faults"]]
         self.expect(sum(name.startswith("cable") for name in names) == 16 and sum(name.startswith("leaf") for name in names) == 4, f"dead: {names}")
         self.expect(all(0 < one["goodput_share"] <= 1 + 1e-9 for one in fabric["faults"]), "dead: goodput outside 0 to 1")
+        # Where every HCA has one cable, losing either is the same; alike faults are counted by simulation, never by sample.
+        both = self.question("training.yaml", "--fail", "link|hca")["faults"]
+        cables = {one["name"].split()[1]: one["goodput_share"] for one in both if one["name"].startswith("cable") and ".hca" in one["name"]}
+        adapters = {one["name"].split()[1]: one["goodput_share"] for one in both if one["name"].startswith("adapter")}
+        self.expect(len(cables) == 8 and cables == adapters, f"dead: cables {cables}, adapters {adapters}")
         worst = min(one["goodput_share"] for one in fabric["faults"])
         self.expect(fabric["worst_share"] == worst, "dead: the worst fault")
         slow = [self.question("training.yaml", "--fail", f"slow-gpu:{percent}%")["worst_share"] for percent in (1, 10, 30)]
@@ -165,15 +165,50 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
         figure = found["figures"][0]
         shares = [one["variance_share"] for one in figure["influences"]]
         self.expect(shares == sorted(shares, reverse=True) and abs(sum(shares) - 1) < 1e-6, f"moves: shares {shares[:5]}")
+        self.expect(found["is_best"] and found["contenders"] == 0 and not found["changes_of_answer"], "moves: one design has no rival")
+        self.expect(not any(one["what"].endswith(("compute_capability", ".ports", ".pcie_width")) for one in figure["influences"]), "moves: a fact of a device is varied")
         self.expect(figure["measure_next"] and abs(sum(one["variance_share"] for one in figure["measure_next"]) - 1) < 1e-6, "moves: what to measure")
         for one in figure["influences"]:
             if one["kind"] == "parameter" and one["what"].endswith("memory_bandwidth"):
                 self.expect(one["figure_at_high"] >= one["figure_at_low"], f"moves: {one['what']}")
 
+    def answer(self):
+        """Three sizes of cluster for a target that the cheapest just reaches: the next one is the answer where it fails."""
+        vary = "vary: {hosts: [2, 3, 4]}\nobjectives: [{minimise: cost}, {maximise: images_per_second}]\nconstraints: [{metric: images_per_second, at_least: %s}]\n" + PRICES.replace("a100-pcie-40", "other").replace("server-2s-rome-4a100", "other")
+        _, found = self.sweep("reach", vary % "1", scenario="training.yaml")
+        speeds = [one["metrics"]["images_per_second"] for one in found["designs"]]
+        for share, is_certain in ((1.001, False), (0.3, True)):
+            target = speeds[0]["value"] / share if share > 1 else speeds[0]["low"] * share
+            _, plain = self.sweep("reach", vary % f"{target:.1f}", scenario="training.yaml")
+            self.expect(plain["front"][0] == 0, f"answer: {plain['front']}")
+            done, found = self.sweep("reach", vary % f"{target:.1f}", "--sensitivity", scenario="training.yaml")
+            self.expect(found is not None and found["design"] == 0 and found["is_best"] and found["contenders"] == 2, f"answer: {done.stderr}")
+            speed = next(one for one in found["figures"] if one["metric"] == "images_per_second")
+            self.expect((speed["probability"] > 0.99) == is_certain, f"answer: probability {speed['probability']}")
+            changes = found["changes_of_answer"]
+            if is_certain:
+                self.expect(all(one["kind"] == "price" for one in changes), f"answer: certain, and yet {changes}")
+                continue
+            self.expect(changes and all(one["best_design"] in (1, 2, None) and "misses" in one["why"] for one in changes), f"answer: {changes}")
+            crossing = {(one["what"], "low" if one["figure_at_low"] < target else "high") for one in speed["influences"] if one["crosses_limit"]}
+            self.expect(crossing <= {(one["what"], one["end"]) for one in changes}, f"answer: {crossing} cross, {changes}")
+            worths = [(one["can_change_answer"], one["variance_share"]) for one in speed["measure_next"]]
+            self.expect(worths == sorted(worths, reverse=True) and worths[0][0], f"answer: order of worth {worths}")
+        _, found = self.sweep("reach", vary % "1", "--sensitivity", "--design", "2", scenario="training.yaml")
+        self.expect(found["design"] == 2 and not found["is_best"] and not found["changes_of_answer"], "answer: of another design than the best")
+
+    def kinds(self):
+        """Reasons that differ in numbers only are one kind, and every refused design is counted."""
+        _, found = self.sweep("kinds", "vary: {hca.count: [1, 7, 8, 9], hosts: [2, 3]}\nobjectives: [{maximise: busbw}]\n")
+        refused = [one for one in found["designs"] if one["status"] != "feasible"]
+        self.expect(len(found["designs"]) == 8 and len(refused) == 6, "kinds: a refused design is missing")
+        self.expect([one["count"] for one in found["refused"]] == [6] and "'N'" in found["refused"][0]["kind"], f"kinds: {found['refused']}")
+        self.expect(found["refused"][0]["example"] == refused[0]["reasons"][0], "kinds: the example")
+
 
 def main() -> int:
     test = Test(sys.argv[1])
-    for part in (test.bill, test.front, test.laws, test.wrong, test.dead, test.moves):
+    for part in (test.bill, test.front, test.laws, test.wrong, test.dead, test.moves, test.answer, test.kinds):
         part()
     for failure in test.failures:
         print(failure)

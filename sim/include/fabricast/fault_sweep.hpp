@@ -27,17 +27,11 @@ struct FaultPlan {
   int simultaneous = 1;  ///< faults at once; more than one are drawn at random
   int samples = 200;     ///< of simultaneous faults
   std::uint64_t seed = 1;
-  double target = 0.95;          ///< goodput asked for, share of the fault-free one
-  bool simulates_every = false;  ///< also where many are alike by place
+  double target = 0.95;  ///< goodput asked for, share of the fault-free one
   Metric metric;
 };
 
 /// One fault, or several at once.
-struct FaultCase {
-  std::string name;  ///< "cable leaf0 - spine1"
-  int count = 1;     ///< equal ones that it stands for
-};
-
 struct FaultResult {
   std::size_t index = 0;
   std::string name;

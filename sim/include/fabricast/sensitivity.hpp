@@ -25,6 +25,18 @@ struct NextBenchmark {
   std::string benchmark;
   double share = 0;
   std::vector<std::string> settles;  ///< parameters, most first
+  bool can_change_answer = false;    ///< one of them makes another design the best at an end of its interval
+};
+
+/// One end of one influence at which another design is the best, or none that was looked at meets every constraint.
+struct AnswerChange {
+  std::string what;
+  std::string kind;  ///< as of Influence
+  bool is_high = false;
+  double value = 0;                   ///< of the parameter or price there; of the figure for the scatter
+  std::optional<std::size_t> design;  ///< that is the best there
+  std::string name;
+  std::string why;  ///< what the design of today misses or is worse in
 };
 
 struct SensitivityReport {
@@ -41,11 +53,16 @@ struct SensitivityReport {
     std::vector<NextBenchmark> next;
   };
   std::vector<Figure> figures;
+  bool is_best = false;               ///< of the plan; else there is no answer that could change
+  std::size_t num_contenders = 0;     ///< other designs that were looked at
+  std::vector<AnswerChange> changes;  ///< empty: nothing within its interval makes another of them the best
   std::vector<std::pair<std::string, std::string>> inputs;
 };
 
-/// Of one design that is feasible. Every end of every parameter is one simulation.
-Result<SensitivityReport> sensitivity(const SweepPlan& plan, const DesignResult& design, const TaskOptions& options,
+/// Of one design that is feasible, beside the designs that could take its place: those ranked next, and cheaper (by the
+/// first objective) ones that miss a constraint by less than their band. Every end of every parameter of each of them
+/// is one simulation.
+Result<SensitivityReport> sensitivity(const SweepReport& judged, const DesignResult& design, const TaskOptions& options,
                                       const std::function<void(double share)>& progress);
 
 }  // namespace fabricast

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connections of one communicator. Channels use the same ones again and again: what lies inside the hosts is found
+// once for each pair of ends, only the links between hosts depend on the flow.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <unordered_map>
+
+#include "nccl/channels.hpp"
+
+namespace fabricast::models::nccl {
+
+/// One end of a connection between hosts.
+struct NetworkEnd {
+  DeviceId gpu, hca;
+  DeviceId sender;  ///< as in HostChannel; value -1: the GPU itself
+};
+
+class Connections {
+ public:
+  Connections(const PlanContext& context, Buffers buffers) : context_(context), buffers_(buffers) {}
+
+  /// Between two ranks of one host.
+  const Route& in_host(DeviceId from, DeviceId to);
+  /// Between two hosts; `flow` picks one of the equal ways.
+  Route between_hosts(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow);
+  bool is_tcp(DeviceId hca);
+
+ private:
+  /// What one end adds whatever the other is.
+  struct End {
+    DeviceId sender;
+    bool is_sender = false;
+    bool is_known = false;  ///< what follows is set
+    Route segment;          ///< GPU and adapter
+    Route port;             ///< of a VM
+    Crossing payload;       ///< of the adapter's port
+    double latency_s = 0;
+  };
+  End& end_of(const NetworkEnd& end, bool is_sender);
+  void meet(const NetworkEnd& from, const NetworkEnd& to, End& out, End& in);
+
+  const PlanContext& context_;
+  Buffers buffers_;
+  std::unordered_map<std::uint64_t, Route> in_host_;
+  std::unordered_map<std::int32_t, bool> is_tcp_;
+  std::unordered_map<std::uint64_t, std::list<End>> ends_;  ///< of a GPU and an adapter
+};
+
+}  // namespace fabricast::models::nccl
