@@ -8,7 +8,8 @@ import re
 import sys
 
 THIRD_PARTY = {
-    "simgrid/": ["sim/engine/simgrid_clock.cpp"],
+    "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp"],
+    "smpi/": ["sim/programs/collectives.cpp"],
     "boost/": ["sim/topology"],
     "yaml-cpp/": ["sim/config/tree.cpp", "sim/import/fabric.cpp"],
     "pugixml": ["sim/import"],
