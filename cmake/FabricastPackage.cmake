@@ -11,6 +11,7 @@ install(FILES ${fabricast_pages}/_fabricast DESTINATION ${CMAKE_INSTALL_DATADIR}
 install(FILES ${fabricast_pages}/fabricast.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(TARGETS fabricast_smpi LIBRARY DESTINATION lib/fabricast)
 if(FABRICAST_MPI)
   install(TARGETS fabricast_mpi LIBRARY DESTINATION lib/fabricast)
 endif()

@@ -32,13 +32,6 @@ std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, cons
   return std::nullopt;
 }
 
-/// In trees ranks return one after the other; everywhere else nearly together.
-bool ends_apart(const Collective& collective) {
-  return collective.benchmark == Benchmark::osu_bcast || collective.benchmark == Benchmark::osu_reduce ||
-         collective.algorithm == CollectiveAlgorithm::two_level ||
-         collective.algorithm == CollectiveAlgorithm::reduce_broadcast;
-}
-
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks)

@@ -81,4 +81,7 @@ struct Collective {
 
 Rounds make_schedule(const Collective& collective);
 
+/// In trees ranks return one after the other; everywhere else nearly together.
+bool ends_apart(const Collective& collective);
+
 }  // namespace fabricast::models::mpi

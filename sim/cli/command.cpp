@@ -287,4 +287,16 @@ CLI::Validator not_empty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? std::string("the value is empty") : ""; }, "");
 }
 
+std::optional<std::string> read_text(const std::string& path, int& exit_code) {
+  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  if (in) text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  if (in && !in.bad()) return text;
+  say(fmt::format("{}: error: cannot read: {}\n", path, std::strerror(errno == 0 ? EIO : errno)));
+  exit_code = exit_input;
+  return std::nullopt;
+}
+
 }  // namespace fabricast::cli

@@ -63,6 +63,7 @@ void add_manual(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_expect(CLI::App& app, int& exit_code);
 void add_mpi(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 
 /// `path=value` of --set; a missing '=' is a usage error.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
@@ -106,6 +107,9 @@ std::string format_of(const CommonOptions& options, const std::vector<std::strin
 
 /// Usage error when `written` is among the files that were loaded.
 void protect_inputs(const std::vector<OutputFile>& written, const std::vector<InputFile>& inputs);
+
+/// Text of a file, `-` standard input; a message and the exit code when it cannot be read.
+std::optional<std::string> read_text(const std::string& path, int& exit_code);
 
 /// Prints to standard error, without what would do something to a terminal.
 void say(const std::string& text);

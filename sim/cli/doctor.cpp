@@ -104,19 +104,9 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   return out.dump(1) + "\n";
 }
 
-std::optional<std::string> text_of(const std::string& path, int& exit_code) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in) return text;
-  say(fmt::format("{}: error: cannot read: {}\n", path, std::strerror(errno == 0 ? EIO : errno)));
-  exit_code = exit_input;
-  return std::nullopt;
-}
-
 int pairs_command(const DoctorCommand& command) {
   int exit_code = exit_ok;
-  const auto text = text_of(command.pairs, exit_code);
+  const auto text = read_text(command.pairs, exit_code);
   if (!text) return exit_code;
   const auto pairs = read_pairs(*text, command.pairs);
   if (!pairs) {
@@ -190,7 +180,7 @@ int expect_command(const ExpectCommand& command) {
   int exit_code = exit_ok;
   if (!command.floors.empty()) {
     if (command.logs.empty()) throw CLI::ValidationError("--floors", "needs logs: --check LOG...");
-    const auto text = text_of(command.floors, exit_code);
+    const auto text = read_text(command.floors, exit_code);
     if (!text) return exit_code;
     const auto floors = read_floors(*text, command.floors);
     if (floors) return check_logs(command.logs, *floors);

@@ -57,18 +57,17 @@ std::vector<Row> forced_rows(LoadedScenario loaded, const std::string& algorithm
 }
 
 struct Candidate {
-  std::string algorithm, protocol;
   int channels;
   std::vector<Row> rows;
 };
 
 std::vector<Candidate> candidates_of(const LoadedScenario& loaded) {
   std::vector<Candidate> out;
-  for (const auto* algorithm : {"ring", "tree", "nvls", "nvls_tree"}) {
+  for (const auto* algorithm : {"ring", "tree", "nvls"}) {
     for (const auto* protocol : {"ll", "ll128", "simple"}) {
       for (const int channels : {-1, 2, 4, 8, 16, 32}) {
         auto rows = forced_rows(loaded, algorithm, protocol, channels);
-        if (!rows.empty()) out.push_back({algorithm, protocol, channels, std::move(rows)});
+        if (!rows.empty()) out.push_back({channels, std::move(rows)});
       }
     }
   }
@@ -85,8 +84,9 @@ std::vector<TunerChoice> choose(const std::vector<Row>& own, const std::vector<C
     }
     TunerChoice choice{own[i].size, "", "", -1};
     if (best != nullptr && best->rows[i].high_time < own[i].time) {
-      choice.algorithm = best->algorithm;
-      choice.protocol = best->protocol;
+      // As NCCL runs it: NVLS over hosts is another algorithm of its cost table, nvls_tree.
+      choice.algorithm = best->rows[i].algorithm;
+      choice.protocol = best->rows[i].protocol;
       choice.channels = best->channels;
     }
     out.push_back(std::move(choice));

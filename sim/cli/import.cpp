@@ -6,11 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -25,18 +20,6 @@ struct ImportCommand : CommonOptions {
   SourceOptions sources;
   ImportOptions options;
 };
-
-std::optional<std::string> read_text(const std::string& path, int& exit_code) {
-  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  if (in && !in.bad()) return text;
-  say(fmt::format("{}: error: cannot read: {}\n", path, std::strerror(errno == 0 ? EIO : errno)));
-  exit_code = exit_input;
-  return std::nullopt;
-}
 
 int import_command(ImportCommand command) {
   int exit_code = exit_ok;

@@ -95,6 +95,7 @@ int parse_and_run(std::vector<std::string> arguments) {
   add_doctor(app, exit_code);
   add_expect(app, exit_code);
   add_mpi(app, exit_code);
+  add_replay(app, exit_code);
   add_manual(app, exit_code);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());

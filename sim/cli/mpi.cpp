@@ -3,9 +3,13 @@
 // platform has the topology's hosts, cables and switches; what a message costs beyond them follows from the forecasts
 // of osu_latency and osu_bw of the same topology, size by size:
 //
-//   os(s) = per-message time of osu_bw      lat-factor(s) = (T(s) - os(s) - s / B) / L
+//   T(s) = gap(s) + latency(s) + s / B
 //
-// with T the one-way time, B the rate of the largest message and L the platform's latency between the first two hosts.
+// with T the one-way time between two hosts, the gap from osu_bw and B the rate of the largest message. Pairs of hosts
+// differ by the latency of the way between them, and messages share cables. A blocking send, and messages of both
+// directions at once (the forecast's all-reduce of two ranks), take what they need beyond that. Ranks of one host
+// exchange messages as osu_latency of two ranks in a host does. Collectives are the forecast's own schedules
+// (sim/programs, loaded into SimGrid's smpimain).
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +24,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/mpi_platform.hpp"
 
 namespace fabricast::cli {
 
@@ -29,78 +34,141 @@ struct MpiOptions : CommonOptions {
   std::string topology;
   int ranks = 2;
   int per_host = 0;
-  std::string mpi;
+  std::string mpi, release;
   std::vector<std::string> program;
 };
 
-/// Times of a two-rank benchmark, host buffers.
-std::vector<Row> rows_of(const MpiOptions& options, const char* benchmark, int& exit_code) {
-  const auto path = std::filesystem::absolute(options.topology).lexically_normal().string();
-  auto settings = parse_settings(options.settings);
-  for (auto& one : settings) one.path = "topology." + one.path;
-  auto loaded = load_scenario_text(
-      "mpi",
-      fmt::format("schema: fabricast/scenario/1\nname: mpi\ntopology: \"{}\"\n{}workload: {{benchmark: {}, sizes: "
-                  "{{from: 1 B, to: 4 MiB}}}}\n",
-                  path, options.mpi.empty() ? "" : fmt::format("software: {{mpi: {}}}\n", options.mpi), benchmark),
-      options.parameter_files, settings);
-  if (!loaded) {
-    print_faults(loaded.error());
-    exit_code = exit_input;
-    return {};
-  }
-  SimulateOptions simulate_options;
-  simulate_options.with_terms = false;
-  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
-  if (prediction) return prediction->workloads.front().rows;
-  print_faults(prediction.error());
-  exit_code = exit_input;
-  return {};
-}
-
-struct Protocol {
-  double latency_s = 0, rate = 0;  ///< of the platform, host to host
-  std::string overhead, latency_factor;
+/// Times of a two-rank benchmark, host buffers, and what it rests on.
+struct Forecast {
+  std::vector<Row> rows;
+  std::string profile;
+  double collective_entry_s = 0, reduction_rate = 0, control_messages = 0;
 };
 
-Protocol protocol_of(const std::vector<Row>& latency, const std::vector<Row>& bandwidth) {
-  constexpr double k_window = 64;
-  Protocol out;
-  out.rate = static_cast<double>(bandwidth.back().size.value) / bandwidth.back().time.seconds();
-  out.latency_s = latency.front().time.seconds() / 2;
-  for (std::size_t i = 0; i < latency.size() && i < bandwidth.size(); ++i) {
-    const double size = static_cast<double>(latency[i].size.value);
-    const double one_way = latency[i].time.seconds(), wire = size / out.rate;
-    // A window's end waits for the last message and the answer: that is no cost of each message.
-    const double window = k_window * bandwidth[i].time.seconds();
-    const double gap = std::max(0.0, (window - one_way - latency.front().time.seconds()) / k_window);
-    const double overhead = std::min(gap, 0.9 * std::max(0.0, one_way - wire));
-    const double factor = std::max(0.0, (one_way - overhead - wire) / out.latency_s);
-    const auto from = latency[i].size.value - 1;
-    out.overhead += fmt::format("{}{}:{:.9g}:0", i == 0 ? "" : ";", from, overhead);
-    out.latency_factor += fmt::format("{}{}:{:.9g}", i == 0 ? "" : ";", from, factor);
+/// Powers of two, where protocols change, what comes right after, and between: segments.
+std::string sizes_to_forecast() {
+  std::string out = "1 B, 2 B";
+  for (std::int64_t size = 4; size <= 4 << 20; size *= 2) {
+    out += fmt::format(", {} B, {} B", size, size + 1);
+    if (size >= 8) out += fmt::format(", {} B, {} B", size * 5 / 4, size * 3 / 2);
   }
   return out;
 }
 
-/// Hosts behind one link each, at the rate that one rank reaches; switches between them by what oversubscription
-/// leaves.
-std::string platform_of(const Topology& topology, const Protocol& protocol) {
-  std::string hosts, links, routes;
-  for (int host = 0; host < topology.num_hosts(); ++host) {
-    const auto& name = topology.host_name(host);
-    hosts += fmt::format("    <host id=\"{}\" speed=\"1Gf\" core=\"1024\"/>\n", name);
-    for (const auto* way : {"up", "down"})
-      links += fmt::format("    <link id=\"{}{}\" bandwidth=\"{:.0f}Bps\" latency=\"{:.12g}s\"/>\n", way, host,
-                           protocol.rate, protocol.latency_s / 2);
-    routes += fmt::format(
-        "    <route src=\"{0}\" dst=\"network\" symmetrical=\"NO\"><link_ctn id=\"up{1}\"/></route>\n"
-        "    <route src=\"network\" dst=\"{0}\" symmetrical=\"NO\"><link_ctn id=\"down{1}\"/></route>\n",
-        name, host);
+std::optional<Forecast> forecast_of(const MpiOptions& options, const std::string& workload) {
+  const auto path = std::filesystem::absolute(options.topology).lexically_normal().string();
+  auto settings = parse_settings(options.settings);
+  for (auto& one : settings) one.path = "topology." + one.path;
+  std::string software;
+  if (!options.mpi.empty()) software += fmt::format("mpi: {}", options.mpi);
+  if (!options.release.empty())
+    software += fmt::format("{}mpi_version: \"{}\"", software.empty() ? "" : ", ", options.release);
+  const auto loaded =
+      load_scenario_text("mpi",
+                         fmt::format("schema: fabricast/scenario/1\nname: mpi\ntopology: \"{}\"\nsoftware: "
+                                     "{{{}}}\nworkload: {{{}, sizes: [{}]}}\n",
+                                     path, software, workload, sizes_to_forecast()),
+                         options.parameter_files, settings);
+  if (!loaded) {
+    print_faults(loaded.error());
+    return std::nullopt;
   }
-  return "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-         "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"DijkstraCache\">\n" +
-         hosts + "    <router id=\"network\"/>\n" + links + routes + "  </zone>\n</platform>\n";
+  SimulateOptions simulate_options;
+  simulate_options.with_terms = false;
+  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
+  if (!prediction) {
+    print_faults(prediction.error());
+    return std::nullopt;
+  }
+  Forecast out;
+  auto& first = prediction->workloads.front();
+  for (const auto& setting : first.settings) {
+    if (setting.setting == "profile") out.profile = setting.used;
+  }
+  out.rows = std::move(first.rows);
+  const auto* control = loaded->parameters.find(fmt::format("mpi.{}.rendezvous_messages", out.profile));
+  out.control_messages = control == nullptr ? 0 : control->value;
+  out.collective_entry_s = loaded->parameters.at("mpi.collective.overhead").value;
+  out.reduction_rate = loaded->parameters.at("mpi.reduction_bandwidth").value;
+  return out;
+}
+
+struct Protocol {
+  Platform platform;
+  SimgridNetwork network;
+  std::string settings;  ///< lines for sim/programs
+};
+
+std::optional<Forecast> one_way_forecast(const MpiOptions& options, const Topology& topology, int from, int to) {
+  return forecast_of(options, fmt::format("benchmark: osu_latency, devices: [{}.memory0, {}.memory0]",
+                                          topology.host_name(from), topology.host_name(to)));
+}
+
+/// The first two hosts: messages one way with blocking sends, and both ways at once.
+struct FirstPair {
+  Forecast one_way, both;
+  [[nodiscard]] bool is_held(std::size_t i) const { return is_rendezvous(both.rows[i]); }
+  /// What the i-th size takes more when both send at once, without blocking, over a way that takes `further` than
+  /// theirs: control messages pay it too.
+  [[nodiscard]] double more_both_ways(std::size_t i, double further_s) const {
+    const double size = static_cast<double>(both.rows[i].size.value);
+    const double open = both.rows[i].time.seconds() - both.collective_entry_s - size / both.reduction_rate;
+    const double control = is_held(i) && !is_rendezvous(one_way.rows[i]) ? both.control_messages * further_s : 0;
+    return open - one_way.rows[i].time.seconds() + control;
+  }
+  static bool is_rendezvous(const Row& row) { return row.protocol.starts_with("rendezvous"); }
+};
+
+/// Time of a rank's core per message: what a window of messages takes beyond its last message and the answer.
+std::vector<double> gaps_of(const FirstPair& first, const std::vector<Row>& bandwidth, double rate) {
+  constexpr double k_window = 64;
+  std::vector<double> out;
+  const auto& latency = first.one_way.rows;
+  for (std::size_t i = 0; i < latency.size() && i < bandwidth.size(); ++i) {
+    const double blocking = latency[i].time.seconds(), wire = static_cast<double>(latency[i].size.value) / rate;
+    const double one_way = blocking + std::min(0.0, first.more_both_ways(i, 0));
+    const double window = k_window * bandwidth[i].time.seconds() - blocking - latency.front().time.seconds();
+    out.push_back(std::clamp(window / k_window, 0.0, 0.9 * std::max(0.0, one_way - wire)));
+  }
+  return out;
+}
+
+/// Lines of the tables of one way through the network.
+std::string tables_of(const std::vector<Row>& one_way, const FirstPair& first, const std::vector<double>& gaps,
+                      double rate, Duration way, Duration first_way) {
+  std::string out;
+  for (std::size_t i = 0; i < one_way.size() && i < gaps.size() && i < first.both.rows.size(); ++i) {
+    const double wire = static_cast<double>(one_way[i].size.value) / rate;
+    const double blocking = one_way[i].time.seconds(),
+                 open = blocking + first.more_both_ways(i, (way - first_way).seconds());
+    const double rest = std::max(0.0, std::min(blocking, open) - wire - gaps[i]);
+    const double base = rest + wire + gaps[i];
+    out += fmt::format("latency {0} {1} {2:.9g}\nblocking {0} {1} {3:.9g}\nboth {0} {1} {4:.9g}\n", way.ps,
+                       one_way[i].size.value, rest, std::max(0.0, blocking - base), std::max(0.0, open - base));
+  }
+  return out;
+}
+
+/// Lines of the tables that all ways share.
+std::string common_tables(const FirstPair& first, const std::vector<double>& gaps) {
+  std::string out;
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    const auto from = first.one_way.rows[i].size.value;
+    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\n", from, gaps[i], first.is_held(i) ? 1 : 0);
+  }
+  return out;
+}
+
+/// Messages that stay in a host: their bytes at the rate of the largest, the rest of their time at the sender.
+void add_inside(Protocol& out, const std::vector<Row>& latency) {
+  const auto& last = latency.back();
+  const auto& before = latency[latency.size() - 2];
+  out.platform.rate_inside =
+      static_cast<double>((last.size - before.size).value) / std::max(1e-12, (last.time - before.time).seconds());
+  for (const auto& row : latency)
+    out.settings +=
+        fmt::format("inside {} {:.9g}\n", row.size.value,
+                    std::max(0.0, row.time.seconds() - static_cast<double>(row.size.value) / out.platform.rate_inside));
 }
 
 constexpr int k_cannot_start = 127;
@@ -128,54 +196,114 @@ std::optional<int> spawn(std::vector<std::string> arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// The library with the forecast's collectives, beside this program's folder.
+std::optional<std::string> collectives_library() {
+  std::error_code ignored;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
+  for (const auto* place : {"/../lib/", "/../lib/fabricast/"}) {
+    const auto path = folder + place + "libfabricast_smpi.so";
+    if (std::filesystem::exists(path, ignored)) return std::filesystem::path(path).lexically_normal().string();
+  }
+  say("fabricast: libfabricast_smpi.so is not in ../lib beside this program: install both from one build\n");
+  return std::nullopt;
+}
+
+std::optional<Protocol> forecast_protocol(const MpiOptions& options, const LoadedTopology& loaded, int per_host) {
+  Protocol out;
+  const auto bandwidth = forecast_of(options, "benchmark: osu_bw");
+  auto one_way = bandwidth ? one_way_forecast(options, loaded.topology, 0, 1) : std::nullopt;
+  auto both = one_way ? forecast_of(options,
+                                    "benchmark: osu_allreduce, algorithm: recursive_doubling, ranks: 2, "
+                                    "ranks_per_host: 1")
+                      : std::nullopt;
+  if (!both) return std::nullopt;
+  const FirstPair first{std::move(*one_way), std::move(*both)};
+  const auto& last = bandwidth->rows.back();
+  const double rate = static_cast<double>(last.size.value) / last.time.seconds();
+  out.platform.rate = rate;
+  if (per_host > 1 && options.ranks > 1) {
+    const auto inside = forecast_of(options, "benchmark: osu_latency, ranks: 2, ranks_per_host: 2");
+    if (!inside) return std::nullopt;
+    add_inside(out, inside->rows);
+  }
+  const auto gaps = gaps_of(first, bandwidth->rows, rate);
+  out.settings += common_tables(first, gaps);
+  out.network = simgrid_network(loaded.topology, loaded.parameters, options.ranks, per_host, out.platform);
+  for (const auto& way : out.network.ways) {
+    const auto pair = one_way_forecast(options, loaded.topology, way.from, way.to);
+    if (!pair) return std::nullopt;
+    out.settings += tables_of(pair->rows, first, gaps, rate, way.latency, out.network.ways.front().latency);
+  }
+  out.settings += fmt::format("profile {}\nrelease {}\nentry {:.9g}\nreduction {:.9g}\n", first.one_way.profile,
+                              options.release, first.both.collective_entry_s, first.both.reduction_rate);
+  return out;
+}
+
+std::vector<std::string> smpirun_arguments(const MpiOptions& options, const std::string& folder,
+                                           const std::string& library) {
+  std::vector<std::string> out{"smpirun",
+                               "-np",
+                               std::to_string(options.ranks),
+                               "-platform",
+                               folder + "/platform.xml",
+                               "-hostfile",
+                               folder + "/hosts",
+                               "-wrapper",
+                               fmt::format("env LD_PRELOAD={} FABRICAST_SMPI_SETTINGS={}/settings", library, folder),
+                               "--log=root.thres:warning"};
+  for (const auto* one : {"network/model:SMPI", "network/crosstraffic:0", "network/TCP-gamma:1e18",
+                          "network/weight-S:0", "smpi/simulate-computation:no", "smpi/host-speed:1Gf",
+                          "smpi/coll-selector:ompi", "smpi/send-is-detached-thresh:1000000000", "surf/precision:1e-12"})
+    out.push_back(fmt::format("--cfg={}", one));
+  out.insert(out.end(), options.program.begin(), options.program.end());
+  return out;
+}
+
+int run_program(const MpiOptions& options, const Topology& topology, int per_host, const Protocol& protocol,
+                const std::string& library) {
+  std::string folder = (std::filesystem::temp_directory_path() / "fabricast-mpi-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    say(fmt::format("fabricast: cannot make a folder for temporary files: {}\n", std::strerror(errno)));
+    return exit_input;
+  }
+  std::string names;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const int host = std::min(rank / per_host, topology.num_hosts() - 1);
+    names += topology.host_name(host) + "\n";
+  }
+  auto hosts = names;
+  std::replace(hosts.begin(), hosts.end(), '\n', ' ');
+  std::ofstream(folder + "/platform.xml") << protocol.network.xml;
+  std::ofstream(folder + "/hosts") << names;
+  std::ofstream(folder + "/settings") << protocol.settings << "hosts " << hosts << "\n";
+  const auto status = spawn(smpirun_arguments(options, folder, library));
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return status ? *status : exit_input;
+}
+
 int mpi_command(const MpiOptions& options) {
-  int exit_code = exit_ok;
   const auto loaded = load_topology(options.topology, options.parameter_files, parse_settings(options.settings));
   if (!loaded) {
     print_faults(loaded.error());
     return exit_input;
   }
-  if (loaded->topology.num_hosts() < 2) {
+  const int num_hosts = loaded->topology.num_hosts();
+  if (num_hosts < 2) {
     say(fmt::format("{}: error: one host only: messages between hosts are what is simulated\n", options.topology));
     return exit_input;
   }
-  const auto latency = rows_of(options, "osu_latency", exit_code);
-  const auto bandwidth = rows_of(options, "osu_bw", exit_code);
-  if (latency.empty() || bandwidth.empty()) return exit_code == exit_ok ? exit_input : exit_code;
-  const auto protocol = protocol_of(latency, bandwidth);
-  std::string pattern = (std::filesystem::temp_directory_path() / "fabricast-mpi-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    say(fmt::format("fabricast: cannot make a folder for temporary files: {}\n", std::strerror(errno)));
+  const int per_host = options.per_host > 0 ? options.per_host : (options.ranks + num_hosts - 1) / num_hosts;
+  if (options.ranks > per_host * num_hosts) {
+    say(fmt::format(
+        "{}: error: {} ranks do not fit on {} hosts with {} each\n  = note: --ranks-per-host {} is enough\n",
+        options.topology, options.ranks, num_hosts, per_host, (options.ranks + num_hosts - 1) / num_hosts));
     return exit_input;
   }
-  const auto per_host = options.per_host > 0
-                            ? options.per_host
-                            : (options.ranks + loaded->topology.num_hosts() - 1) / loaded->topology.num_hosts();
-  std::string hosts;
-  for (int rank = 0; rank < options.ranks; ++rank)
-    hosts += loaded->topology.host_name(std::min(rank / per_host, loaded->topology.num_hosts() - 1)) + "\n";
-  std::ofstream(pattern + "/platform.xml") << platform_of(loaded->topology, protocol);
-  std::ofstream(pattern + "/hosts") << hosts;
-  std::vector<std::string> arguments{"smpirun",
-                                     "-np",
-                                     std::to_string(options.ranks),
-                                     "-platform",
-                                     pattern + "/platform.xml",
-                                     "-hostfile",
-                                     pattern + "/hosts",
-                                     "--log=root.thres:warning"};
-  for (const auto* one :
-       {"network/model:SMPI", "network/crosstraffic:0", "network/TCP-gamma:1e18", "network/weight-S:0",
-        "smpi/bw-factor:0:1", "smpi/simulate-computation:no", "smpi/host-speed:1Gf", "smpi/coll-selector:ompi",
-        "smpi/send-is-detached-thresh:1000000000", "surf/precision:1e-12"})
-    arguments.push_back(fmt::format("--cfg={}", one));
-  arguments.push_back("--cfg=smpi/lat-factor:" + protocol.latency_factor);
-  for (const auto* one : {"os", "ois"}) arguments.push_back(fmt::format("--cfg=smpi/{}:{}", one, protocol.overhead));
-  arguments.insert(arguments.end(), options.program.begin(), options.program.end());
-  const auto status = spawn(std::move(arguments));
-  std::error_code ignored;
-  std::filesystem::remove_all(pattern, ignored);
-  return status ? *status : exit_input;
+  const auto library = collectives_library();
+  if (!library) return exit_input;
+  const auto protocol = forecast_protocol(options, *loaded, per_host);
+  return protocol ? run_program(options, loaded->topology, per_host, *protocol, *library) : exit_input;
 }
 
 }  // namespace
@@ -185,8 +313,7 @@ void add_mpi(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("mpi", "run a program compiled with SimGrid's smpicc on the described cluster");
   command->footer(
       "Needs smpirun (Debian: libsimgrid-dev). Computation takes no time unless the program says so (SMPI_SAMPLE); "
-      "collectives are\nSimGrid's, made of messages: they lack what MPI libraries spend inside them (all-reduce 10 to "
-      "50 % below the forecast).\n\nExamples:\n"
+      "collectives\nfollow the algorithm and the rounds that the MPI library picks.\n\nExamples:\n"
       "  smpicc -O2 scenarios/mpi/latency.c -o latency\n"
       "  fabricast mpi topologies/dgx-a100-pair.yaml -n 2 ./latency\n"
       "  fabricast mpi topologies/dgx-a100-16.yaml -n 16 --ranks-per-host 1 ./allreduce");
@@ -197,6 +324,8 @@ void add_mpi(CLI::App& app, int& exit_code) {
       ->check(whole_number(1024, 1))
       ->type_name("N");
   command->add_option("--mpi", options->mpi, "profile (`fabricast list profiles`)")->type_name("NAME");
+  command->add_option("--mpi-release", options->release, "release of the MPI library: 5.0; default 4.1 of Open MPI")
+      ->type_name("RELEASE");
   add_what_if_options(*command, *options, "parameter file", "change one value of the topology");
   command->prefix_command(false);
   command->callback([options, &exit_code] { exit_code = mpi_command(*options); });

@@ -8,14 +8,15 @@ import re
 import sys
 
 THIRD_PARTY = {
-    "simgrid/": ["sim/engine/simgrid_clock.cpp"],
+    "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp"],
+    "smpi/": ["sim/programs/collectives.cpp"],
     "boost/": ["sim/topology"],
     "yaml-cpp/": ["sim/config/tree.cpp", "sim/import/fabric.cpp"],
     "pugixml": ["sim/import"],
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],
     "pybind11/": ["python"],
-    "nlohmann/": ["sim/report", "sim/sweep", "sim/config/json_schema.cpp", "sim/config/profiler_trace.cpp", "calibration/readers", "calibration/doctor", "sim/cli/doctor.cpp", "sim/import"],
+    "nlohmann/": ["sim/report", "sim/sweep", "sim/config/json_schema.cpp", "sim/config/profiler_trace.cpp", "calibration/readers", "calibration/doctor", "sim/cli/doctor.cpp", "sim/cli/replay.cpp", "sim/import", "sim/trace"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
 

@@ -187,4 +187,10 @@ Rounds make_schedule(const Collective& one) {
   return {};
 }
 
+bool ends_apart(const Collective& collective) {
+  return collective.benchmark == Benchmark::osu_bcast || collective.benchmark == Benchmark::osu_reduce ||
+         collective.algorithm == CollectiveAlgorithm::two_level ||
+         collective.algorithm == CollectiveAlgorithm::reduce_broadcast;
+}
+
 }  // namespace fabricast::models::mpi

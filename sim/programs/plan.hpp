@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank does in a collective: the forecast's own choice of algorithm and its own rounds, seen from that rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "mpi/decisions.hpp"
+
+namespace fabricast::programs {
+
+struct Message {
+  int peer = 0;
+  std::size_t bytes = 0;
+};
+
+/// What one rank sends and receives in a round.
+struct RankRound {
+  std::vector<Message> sends, receives;
+  std::int64_t repeat = 1;
+  double reduced_bytes = 0;  ///< combined after every repeat, when something was received
+  bool is_pipeline = false;  ///< sends are waited for at the collective's end only
+  bool is_held = false;      ///< all ranks end it together
+};
+
+/// Seconds by size, straight lines between.
+using SizeTable = std::map<std::size_t, double>;
+double at_size(const SizeTable& table, std::size_t bytes);
+
+/// What `fabricast mpi` hands over: who computes what collectives cost beyond their messages.
+struct Settings {
+  models::mpi::Library library = models::mpi::Library::open_mpi_4_1;
+  double entry_s = 0;           ///< entry into a collective
+  double reduction_rate = 1e9;  ///< bytes per second
+  SizeTable gap;                ///< a rank's core is busy with a message to another host
+  SizeTable held;               ///< 1: the message keeps its sender, and ranks end a round of it together
+  SizeTable inside;             ///< of a message to a rank of the same host, beyond its bytes
+  // By the latency of the way between two hosts, ps:
+  std::map<std::int64_t, SizeTable> latency;   ///< of a message beyond gap and bytes
+  std::map<std::int64_t, SizeTable> blocking;  ///< more of a blocking send
+  std::map<std::int64_t, SizeTable> both;      ///< more of messages in both directions at once
+  std::vector<std::string> hosts;              ///< [rank]
+};
+/// Of the way with the nearest latency.
+double at_way(const std::map<std::int64_t, SizeTable>& tables, double way_s, std::size_t bytes);
+
+Settings read_settings(const std::string& path, std::string& fault);
+
+/// Rounds of every rank, made once per collective and size.
+class Plans {
+ public:
+  explicit Plans(const Settings& settings) : settings_(settings) {}
+  const std::vector<std::vector<RankRound>>& of(const models::mpi::Collective& asked);
+
+ private:
+  using Key = std::tuple<Benchmark, std::int64_t, int, std::vector<int>>;
+  const Settings& settings_;
+  std::map<Key, std::vector<std::vector<RankRound>>> known_;
+};
+
+}  // namespace fabricast::programs

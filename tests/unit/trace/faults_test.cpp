@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces that cannot be replayed: what is wrong, where, and what to write instead.
+#include <algorithm>
+
+#include "fabricast/replay.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/unit/trace/writers.hpp"
+
+using namespace fabricast;
+using test::ChakraNode;
+
+namespace {
+
+/// What reading and replaying says, empty when it works.
+std::string said_of(const std::vector<TraceFile>& files, int copies = 0) {
+  const auto trace = read_trace(files, copies);
+  if (!trace) return render(trace.error());
+  static const auto on = load_topology(std::string(FABRICAST_SOURCE_DIR) + "/topologies/dgx-a100-pair.yaml");
+  const auto report = replay(on->topology, on->parameters, *trace);
+  return report ? std::string() : render(report.error());
+}
+
+std::string goal(const std::string& rank0, const std::string& rank1 = "") {
+  return "num_ranks 2\nrank 0 {\n" + rank0 + "}\nrank 1 {\n" + rank1 + "}\n";
+}
+
+bool says(const std::string& text, const std::vector<std::string>& parts) {
+  const bool out = std::ranges::all_of(parts, [&](const auto& part) { return text.find(part) != std::string::npos; });
+  if (!out) MESSAGE(text);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("faults of a GOAL schedule have their line and what to write") {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> all{
+      {goal("l1: send 8b to 1 tag 2\n"), {"t:3:1", "never receives", "add the receive"}},
+      {goal("l1: recv 8b from 1 tag 2\n"), {"t:3:1", "never sends"}},
+      {goal("l1: send 8b to 1\n", "l1: recv 9b from 0\n"), {"t:6:1", "8 B", "same bytes"}},
+      {goal("l1: send 8 to 1\n"), {"t:3:1", "'8'", "1024b"}},
+      {goal("l1: send 8b to 2\n"), {"t:3:1", "below num_ranks"}},
+      {goal("l1: send 8b to 0\n"), {"t:3:1", "of another rank"}},
+      {goal("l1: calc -5\n"), {"t:3:1", "nanoseconds"}},
+      {goal("l1: calc 5 gpu 3\n"), {"t:3:1", "'gpu'", "cpu C"}},
+      {goal("l1: calc 5\nl1: calc 6\n"), {"t:4:1", "twice"}},
+      {goal("l1: calc 5\nl1 requires l7\n"), {"t:4:1", "'l7'"}},
+      {goal("l1: calc 5\nl1 wants l7\n"), {"t:4:1", "LABEL: calc N"}},
+      {goal("l1: calc 5\nl2: calc 5\nl1 requires l2\nl2 requires l1\n"), {"t:3:1", "waits for itself"}},
+      {goal("l1: calc 5\nl1 requires l1\n"), {"t:3:1", "waits for itself"}},
+      {"num_ranks 2\nrank 0 {\nl1: calc 1\n", {"cut off", "`}`"}},
+      {"num_ranks 0\n", {"t:1:1", "1 to 65536"}},
+      {"num_ranks 99999999999999999999\n", {"1 to 65536"}},
+      {"rank 0 {\n}\n", {"t:1:1", "num_ranks"}},
+      {"l1: calc 5\n", {"t:1:1", "outside"}},
+      {"hello\n", {"t:1:1"}},
+      {"", {"num_ranks"}},
+      {"\xff\xfe", {"no text"}},
+      {"\x1f\x8b\x08 compressed", {"gunzip"}},
+  };
+  for (const auto& [text, parts] : all) {
+    CAPTURE(text);
+    CHECK(says(said_of({{"t", text}}), parts));
+  }
+  CHECK(says(said_of({{"t", goal("")}, {"u", goal("")}}), {"beside other files"}));
+  CHECK(says(said_of({{"t", goal("")}}, 4), {"leave --ranks out"}));
+}
+
+TEST_CASE("faults of a Chakra trace name the node and what is wrong with it") {
+  const auto collective = [](std::vector<std::pair<std::string, std::string>> attributes) {
+    return test::json({{3, 7, "c", 0, {}, std::move(attributes)}});
+  };
+  CHECK(says(said_of({{"t", collective({{"comm_type", "0"}})}}), {"t:4:1", "node 3", "comm_size"}));
+  CHECK(says(said_of({{"t", collective({{"comm_size", "8"}})}}), {"comm_type", "0 all-reduce"}));
+  CHECK(says(said_of({{"t", collective({{"comm_size", "8"}, {"comm_type", "3"}})}}),
+             {"collective 3", "which NCCL has not"}));
+  CHECK(says(said_of({{"t", collective({{"comm_size", "9999999999999999"}, {"comm_type", "0"}})}}), {"2^50"}));
+  CHECK(says(said_of({{"t", test::json({{1, 4, "a", 1, {7}, {}}})}}), {"node 1", "node 7"}));
+  CHECK(says(said_of({{"t", test::json({{1, 4, "a", 1, {}, {}}, {1, 4, "b", 1, {}, {}}})}}), {"earlier node"}));
+  CHECK(says(said_of({{"t", test::json({{1, 4, "a", 1, {2}, {}}, {2, 4, "b", 1, {1}, {}}})}}), {"waits for itself"}));
+  CHECK(says(said_of({{"t", test::json({{1, 5, "a", 1, {}, {{"comm_size", "4"}}}})}}), {"comm_dst"}));
+  CHECK(says(said_of({{"t", test::json({{1, 5, "a", 1, {}, {{"comm_size", "4"}, {"comm_dst", "9"}}}})}}),
+             {"rank 9", "all ranks"}));
+  CHECK(says(said_of({{"t", test::json({{1, 4, "a", 4'000'000'000'000'000, {}, {}}})}}), {"1e12 us"}));
+  CHECK(says(said_of({{"t", test::json({{1, 4, "a", 1, {}, {}}})}}, 17), {"17 ranks", "16 GPUs"}));
+  CHECK(says(said_of({{"t", "{\"id\": \"x\"}"}}), {"t:1:1", "numbers"}));
+  CHECK(says(said_of({{"t", "{\"id\": 1, \"type\": 4"}}), {"cut off"}));
+  CHECK(says(said_of({{"t", std::string(5000, '{')}}), {"cut off"}));
+  CHECK(says(said_of({{"t", "{\"version\": \"1\"}"}}), {"no node"}));
+  CHECK(said_of({{"t", test::protobuf({{1, 4, "a", 1, {}, {}}})}}).empty());
+}
+
+TEST_CASE("ranks whose collectives differ are told apart by their places") {
+  const auto one = [](const char* type, const char* size) {
+    return test::json({{1, 7, "c", 0, {}, {{"comm_type", type}, {"comm_size", size}, {"pg_name", "tp"}}}});
+  };
+  CHECK(says(said_of({{"a.0.json", one("0", "64")}, {"a.1.json", one("0", "128")}}),
+             {"a.1.json:4:1", "group 'tp'", "64 B"}));
+  CHECK(says(said_of({{"a.0.json", one("0", "64")}, {"a.1.json", one("7", "64")}}), {"in one order"}));
+  CHECK(said_of({{"a.0.json", one("0", "64")}, {"a.1.json", one("0", "64")}}).empty());
+}
+
+TEST_CASE("a protobuf trace that is cut anywhere gets a message, never a crash") {
+  const auto whole =
+      test::protobuf({{1, 4, "forward", 100, {}, {{"stream", "7"}}},
+                      {2, 7, "all-reduce", 0, {1}, {{"comm_type", "0"}, {"comm_size", "4096"}, {"pg_name", "x"}}}});
+  int refused = 0;
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    const auto said = said_of({{"t", whole.substr(0, cut)}});
+    refused += said.empty() ? 0 : 1;
+  }
+  CHECK(refused >= static_cast<int>(whole.size()) - 2);  // a cut between two nodes leaves a trace
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const int flip : {1, 7, 0x80, 0xff}) {
+      auto damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ flip);
+      (void)said_of({{"t", damaged}});
+    }
+  }
+}
