@@ -13,11 +13,6 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-struct Place {
-  std::size_t host = 0, gpu = 0;
-  int index = 0;  ///< NVML's
-};
-
 /// Channels that a pair of ranks has over the network (paths.cc, ncclTopoComputeP2pChannels): 1 before 2.12, 2 before
 /// 2.20, then a power of two that gives every HCA beside the GPU one, as far as they fill its slot.
 int network_channels(const HostNics& nics, std::size_t gpu) {
@@ -113,6 +108,11 @@ class PatternMaker::PairCounter {
   }
 
  private:
+  struct Place {
+    std::size_t host = 0, gpu = 0;
+    int index = 0;  ///< NVML's
+  };
+
   /// Turns repeat: a multiple of every number of HCAs a GPU may have beside it up to 16.
   static constexpr std::size_t k_turns = 720720;
 

@@ -31,6 +31,8 @@ constexpr double k_most_units = 0x1p62;  ///< larger payloads are counted in lar
 /// so that their end is known to 1 ps or 2e-16 of it, and those after them still see picoseconds.
 constexpr double k_longest_on_clock_s = 4096;
 
+}  // namespace
+
 /// A zone of two end points whose route is whatever list of links the caller put in `route` before starting a flow.
 class PathZone : public simgrid::kernel::routing::NetZoneImpl {
  public:
@@ -44,8 +46,6 @@ class PathZone : public simgrid::kernel::routing::NetZoneImpl {
   void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
                  std::map<std::string, xbt_edge_t, std::less<>>*) override {}
 };
-
-}  // namespace
 
 struct SimGridClock::Impl {
   struct InFlight {
