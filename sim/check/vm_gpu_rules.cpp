@@ -14,10 +14,9 @@ namespace {
 
 constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
 
-class GpuRules {
+class GpuRules : VmRules {
  public:
-  GpuRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
-      : host_(host), vms_(vms), found_(found) {}
+  using VmRules::VmRules;
 
   void run() {
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
@@ -33,20 +32,8 @@ class GpuRules {
   }
 
  private:
-  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
-  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
-
-  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
-    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
-  }
-
   [[nodiscard]] const Parameter* of(const HeldGpu& gpu, const char* what) const {
     return cell(host_, fmt::format("{}.{}", gpu_model(gpu.type), what));
-  }
-
-  /// The release a hypervisor must have, when it is older.
-  bool is_too_old(const Parameter* first) const {
-    return first != nullptr && is_esxi() && release_code(guest().version) < first->value;
   }
 
   void check_vgpu(const HeldGpu& gpu) {
@@ -163,11 +150,6 @@ class GpuRules {
           fmt::format("ESXi {} is older than the compatibility matrix", to_string(guest().version)),
           "rules from 6.0 on are known", "configuration maximums");
   }
-
-  const VirtualHost& host_;
-  const std::vector<VmSetup>& vms_;
-  std::vector<VmFinding>& found_;
-  std::size_t vm_ = 0;
 };
 
 }  // namespace
