@@ -53,16 +53,17 @@ class GpuRules : VmRules {
     const int capability = static_cast<int>(host_.value(gpu.type, "compute_capability", 70));
     const auto* sr_iov = cell(host_, "esxi_sr_iov_vgpu_first");
     const auto* first = of(gpu, "esxi_vgpu_first");
-    if (capability >= 80 && is_too_old(sr_iov)) {
-      add(severity_of(*sr_iov), "version",
-          fmt::format("vGPU of an Ampere or later GPU ({}) needs ESXi 7.0, this is {}", gpu.type,
-                      to_string(guest().version)),
-          "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
-    } else if (is_too_old(first)) {
+    const bool is_known = first != nullptr && severity_of(*first) == Severity::error;
+    if (is_too_old(first) && (is_known || capability < 80 || !is_too_old(sr_iov))) {
       add(severity_of(*first), "version",
           fmt::format("vGPU of a {} needs ESXi {}, this is {}", gpu.type, release_words(first->value),
                       to_string(guest().version)),
           "upgrade the host, or hand the GPU over by passthrough", first->source);
+    } else if (capability >= 80 && is_too_old(sr_iov)) {
+      add(severity_of(*sr_iov), "version",
+          fmt::format("vGPU of an Ampere or later GPU ({}) needs ESXi {}, this is {}", gpu.type,
+                      release_words(sr_iov->value), to_string(guest().version)),
+          "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
     }
     const bool has_none =
         guest().hypervisor == Hypervisor::cloud_hypervisor || guest().hypervisor == Hypervisor::hyper_v;
@@ -102,7 +103,8 @@ class GpuRules : VmRules {
           "upgrade the host, or pass the whole GPU through and split it in the guest", seven->source);
     } else if (is_too_old(first)) {
       add(Severity::warning, "version",
-          fmt::format("MIG-backed vGPU came with ESXi 7.0 U2, this is {}", to_string(guest().version)),
+          fmt::format("MIG-backed vGPU came with ESXi {}, this is {}", release_words(first->value),
+                      to_string(guest().version)),
           "upgrade the host", first->source);
     }
     if (!is_too_old(seven)) check_release(gpu);

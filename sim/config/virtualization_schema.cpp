@@ -141,7 +141,7 @@ SchemaPtr vms_schema() {
        "device or catalogue name -> how the VM gets it: gpu0: passthrough, hca0: {vf: 1, rate_limit: 25 Gb/s}"},
       {"numa", any_of({text(), list(integer(0, 7))}),
        "sockets of its memory and vCPUs; default on: those of its devices; off: others"},
-      {"hardware_version", integer(4, 22), "virtual hardware of ESXi; default: the newest of the release"},
+      {"hardware_version", integer(4, 30), "virtual hardware of ESXi; default: the newest of the release"},
       {"guest_os", choice({"linux", "windows"}), "default linux"},
       {"port_group", port_group_schema(), "network of its adapters"},
       {"cpu_shares", integer(1, 100'000), "of each vCPU when cores are short; default 1000"},
