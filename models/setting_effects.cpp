@@ -45,7 +45,10 @@ constexpr std::array k_guest_readers{Reader{"hypervisor", k_device_data},
                                      Reader{"translation", k_device_data},
                                      Reader{"guest_topology", k_device_data},
                                      Reader{"mtu", k_messages},
-                                     Reader{"port_group", k_messages},
+                                     Reader{"vhost", k_messages},
+                                     Reader{"port_group.mtu", k_messages},
+                                     Reader{"port_group.shares", k_messages},
+                                     Reader{"port_group.vlan", k_messages},
                                      Reader{"cpu_load", k_compute},
                                      Reader{"cpu_shares", k_compute},
                                      Reader{"gpu_load", k_slices | k_compute},
@@ -73,7 +76,8 @@ constexpr std::array k_checked_only{"pinning",
                                     "firmware_functions",
                                     "host_memory",
                                     "dynamic_directpath",
-                                    "remote_sharing"};
+                                    "remote_sharing",
+                                    "port_group.priority"};
 
 unsigned work_of(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;
@@ -107,7 +111,11 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
 std::string_view why_idle(const Virtualization& guest, std::string_view key) {
   const bool is_shared = guest.gpu == GpuMode::vgpu || guest.gpu == GpuMode::mig;
   if (key == "rate_limit" && guest.nic != NicMode::sr_iov) return "only virtual functions (sr-iov) have one";
-  if ((key == "mtu" || key == "port_group") && !is_tcp_only(guest.nic)) return "RDMA adapters use the fabric's `mtu`";
+  if ((key == "mtu" || key == "port_group.mtu") && !is_tcp_only(guest.nic))
+    return "RDMA adapters use the fabric's `mtu`";
+  if (key == "port_group.shares" && !is_tcp_only(guest.nic))
+    return "RDMA adapters pass by the hypervisor's switch, which hands out shares";
+  if (key == "vhost" && guest.nic != NicMode::virtio) return "no adapter is virtio";
   if (key == "profile" && !is_shared) return "GPUs are not handed over by vgpu or mig";
   const bool is_of_scheduler = key == "scheduler" || key == "time_slice" || key == "busy_neighbours";
   if (is_of_scheduler && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
@@ -130,6 +138,16 @@ bool has_nvlinks(const PlanContext& context, int host) {
   return path && path->uses_nvlink;
 }
 
+/// How peer requests travel, where NCCL makes none because it does not see the switch that joins the devices.
+bool is_unseen_peer_path(const PlanContext& context, const Workload& workload, const Virtualization& guest,
+                         std::string_view key) {
+  const bool is_of_path = key == "translation" || key == "acs" || key == "ats";
+  const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests ||
+                       workload.benchmark == Benchmark::gpu_step || workload.benchmark == Benchmark::training;
+  const auto& level = context.software.nccl_gdr_level;
+  return is_of_path && is_nccl && guest.guest_topology == GuestTopology::hidden && level != "phb" && level != "sys";
+}
+
 void add_guest_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
   const unsigned work = work_of(context, workload);
   const auto benchmark = to_string(workload.benchmark);
@@ -148,6 +166,10 @@ void add_guest_lines(const PlanContext& context, const Workload& workload, std::
         out.insert(fmt::format("virtualization.{} changes no time of {}", reader.key, benchmark));
       else if (reader.key == "unified_memory" && !has_nvlinks(context, host))
         out.insert("virtualization.unified_memory changes no time: it closes NVLink, which the GPUs do not have");
+      else if (is_unseen_peer_path(context, workload, guest, reader.key))
+        out.insert(fmt::format(
+            "virtualization.{} changes no time: NCCL takes the peer paths that it sees (guest_topology: hidden)",
+            reader.key));
       else if (reader.key == "profile" && work == (k_device_data | k_host_data) && !has_nvlinks(context, host))
         out.insert("virtualization.profile changes no time: vGPUs have no peer access over PCIe");
       else if (!why.empty())

@@ -100,6 +100,13 @@ void Resources::set_payload_share(LinkId link, double share) {
   payload_shares_[static_cast<std::size_t>(link.value - first)] = share;
 }
 
+double Resources::shares(const std::vector<Crossing>& crossings) const {
+  if (shares_.empty()) return 1;
+  for (const auto& crossing : crossings)
+    if (const auto own = shares_.find(crossing.resource); own != shares_.end()) return own->second;
+  return 1;
+}
+
 std::string Resources::name(int resource) const {
   if (is_link(resource)) return topology_->link_name(LinkId{resource});
   const auto& extra = extras_[static_cast<std::size_t>(resource - topology_->num_links())];

@@ -253,7 +253,11 @@ std::vector<std::string> virtual_assumptions(const PlanContext& context, const s
                       "pinned vCPUs, huge pages, peer access allowed, ATS on)",
                       to_string(guest.mode)));
     if (guest.guest_topology == GuestTopology::hidden)
-      out.insert("the guest does not see the PCIe tree: all devices look equally far (PHB)");
+      out.insert(guest.locations.contains("guest_topology")
+                     ? "the guest does not see the PCIe tree: all devices look equally far (PHB)"
+                     : fmt::format("{} hides the PCIe tree unless told otherwise (guest_topology: hidden): all devices "
+                                   "look equally far (PHB)",
+                                   to_string(guest.hypervisor)));
     if (guest.is_container) out.insert("a container inside the VM costs nothing of its own");
     if (guest.nic == NicMode::pvrdma)
       out.insert("PVRDMA: buffers are registered once, before the measurement (up to 0.5 s per GB in QEMU)");

@@ -57,7 +57,7 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
 double vcpus_per_core(const PlanContext& context, DeviceId device);
 
 /// Capacity of a software adapter in bytes/s: one worker pays for every byte and packet.
-double software_port_rate(const PlanContext& context, NicMode nic, int mtu);
+double software_port_rate(const PlanContext& context, const Virtualization& guest, NicMode nic);
 
 /// Least time between messages that the VM's adapter imposes; zero when it adds nothing.
 Duration virtual_message_gap(const PlanContext& context, DeviceId hca);

@@ -14,7 +14,8 @@ namespace fabricast::models {
 
 namespace {
 
-constexpr double k_tcp_headers = 52;  // IPv4 20, TCP 20, timestamps 12
+constexpr double k_tcp_headers = 52;    // IPv4 20, TCP 20, timestamps 12
+constexpr double k_normal_shares = 50;  // of a vNIC in network I/O control; low 25, high 100
 
 struct Port {
   double rate = std::numeric_limits<double>::infinity();
@@ -26,7 +27,7 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
   const auto nic = nic_mode_of(context, hca);
   const auto mode = to_string(nic);
   if (is_tcp_only(nic))
-    return {software_port_rate(context, nic, guest.mtu), fmt::format("virtualization.{}.packet_time", mode)};
+    return {software_port_rate(context, guest, nic), fmt::format("virtualization.{}.packet_time", mode)};
   const auto name = fmt::format("virtualization.{}.port_share", mode);
   const double wire = device_value(context, hca, "rate");
   const double mtu =
@@ -52,6 +53,20 @@ void add_function(const PlanContext& context, DeviceId hca, Limit limit, DeviceI
       {context.resources.extra(limit, hca, rate_limit->bytes_per_s, "virtualization.rate_limit", vm), 1});
 }
 
+/// VMs of unlike VLANs have no way to each other: the fabric's switches do not route.
+void check_vlans(const PlanContext& context, DeviceId from_hca, DeviceId to_hca) {
+  const auto& from = guest_settings(context, from_hca);
+  const auto& to = guest_settings(context, to_hca);
+  if (from.vm_name.empty() || to.vm_name.empty() || from.vlan == to.vlan) return;
+  const auto name = [&](DeviceId hca, int vlan) {
+    return fmt::format("VM '{}' {}", context.topology.host_name(context.topology.host_of(hca)),
+                       vlan == 0 ? std::string("without VLAN") : fmt::format("on VLAN {}", vlan));
+  };
+  throw NoRoute(fmt::format("{} and {} do not reach each other without a router", name(from_hca, from.vlan),
+                            name(to_hca, to.vlan)),
+                "give port groups that talk to each other one `vlan`, or name the `devices` of VMs of one VLAN");
+}
+
 void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
   const auto nic = nic_mode_of(context, hca);
   if (nic == NicMode::bare_metal) return;
@@ -63,6 +78,10 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId use
       context.parameters,
       fmt::format("virtualization: {} at {}{}", to_string(nic), host, is_high ? ", latency sensitivity high" : ""),
       fmt::format("virtualization.{}.message_time", to_string(nic)), share));
+  if (nic == NicMode::virtio && !guest.has_vhost)
+    route.guest_terms.push_back(parameter_term(context.parameters,
+                                               fmt::format("virtualization: packets through the emulator at {}", host),
+                                               "virtualization.virtio.emulator_message_time"));
   const double overcommit = vcpus_per_core(context, hca);
   if (overcommit > 1)
     route.guest_terms.push_back(
@@ -70,7 +89,10 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId use
                        fmt::format("virtualization: waiting for a core at {}, {:.2g} vCPUs each", host, overcommit),
                        "virtualization.overcommit_wait", overcommit - 1));
   const auto port = virtual_port(context, hca);
-  route.crossings.push_back({context.resources.extra(limit, hca, port.rate, port.parameter), 1});
+  const int crossed = context.resources.extra(limit, hca, port.rate, port.parameter);
+  route.crossings.push_back({crossed, 1});
+  if (limit == Limit::virtual_out && is_tcp_only(nic) && guest.network_shares != k_normal_shares)
+    context.resources.set_shares(crossed, guest.network_shares / k_normal_shares);
   add_function(context, hca, limit == Limit::virtual_out ? Limit::function_out : Limit::function_in, user, route);
 }
 
@@ -86,11 +108,13 @@ double vcpus_per_core(const PlanContext& context, DeviceId device) {
   return std::max(1.0, wanted / cores);
 }
 
-double software_port_rate(const PlanContext& context, NicMode nic, int mtu) {
+double software_port_rate(const PlanContext& context, const Virtualization& guest, NicMode nic) {
   const auto time = [&](const char* what) {
     return context.parameters.number(fmt::format("virtualization.{}.{}", to_string(nic), what));
   };
-  return 1 / (time("byte_time") + time("packet_time") / (mtu - k_tcp_headers));
+  double packet = time("packet_time");
+  if (nic == NicMode::virtio && !guest.has_vhost) packet += time("emulator_packet_time");
+  return 1 / (time("byte_time") + packet / (guest.mtu - k_tcp_headers));
 }
 
 std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size) {
@@ -131,6 +155,7 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
 
 bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
                      DeviceId to_user) {
+  check_vlans(context, from_hca, to_hca);
   if (!can_stay_inside_host(context, from_hca, to_hca)) return false;
   add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
   const auto nic = nic_mode_of(context, from_hca);

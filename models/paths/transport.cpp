@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/assert.hpp"
-#include "base/version.hpp"
+#include "fabricast/gpudirect_software.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
 
@@ -229,21 +229,16 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
 
 namespace {
 
-/// Floors of VMware's guide on GPUDirect RDMA: CUDA 5.0, Open MPI 1.7.4, MLNX_OFED 2.1 for Connect-IB and ConnectX-3,
-/// 3.1 for ConnectX-4 and later.
 std::string old_software(const PlanContext& context, DeviceId hca) {
   const auto& software = context.software;
-  if (is_older(software.cuda_version, 5, 0, 0))
-    return fmt::format("GPUDirect RDMA needs CUDA 5.0, this is {}", software.cuda_version);
   const bool is_open_mpi = software.mpi.empty() || software.mpi.starts_with("open-mpi");
-  if (is_open_mpi && is_older(software.mpi_version, 1, 7, 4))
-    return fmt::format("GPUDirect RDMA needs Open MPI 1.7.4, this is {}", software.mpi_version);
   const auto type = context.topology.device(hca).type;
-  const bool is_early = type.starts_with("connect-ib") || type.starts_with("connectx-3");
-  if (is_older(software.ofed_version, is_early ? 2 : 3, 1, 0))
-    return fmt::format("GPUDirect RDMA over a {} needs MLNX_OFED {}, this is {}", type, is_early ? "2.1" : "3.1",
-                       software.ofed_version);
-  return {};
+  const auto old = too_old_for_gpudirect(
+      context.parameters, {software.cuda_version, is_open_mpi ? software.mpi_version : "", software.ofed_version},
+      type);
+  if (!old) return {};
+  const auto over = old->key == "ofed" ? fmt::format(" over a {}", type) : std::string();
+  return fmt::format("GPUDirect RDMA{} needs {} {}, this is {}", over, old->what, old->floor, old->version);
 }
 
 }  // namespace

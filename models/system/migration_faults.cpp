@@ -2,7 +2,7 @@
 // What speaks against a migration before its stun is asked for.
 #include <fmt/format.h>
 
-#include "fabricast/virtualization.hpp"
+#include "fabricast/vm_operations.hpp"
 #include "system/sharing_planner.hpp"
 
 namespace fabricast::models {
@@ -11,12 +11,13 @@ namespace {
 
 /// Against the virtualization of one host: devices that stay where they are, another release or
 /// amount of memory than the migration is told.
-Diagnostics host_faults(const Virtualization& guest, const std::string& name, const MigrationSettings& asked) {
-  const auto features = features_of(guest, false, 0);
-  if (!features.migration.is_open)
-    return Diagnostics{make_error_at(
-        asked.location, fmt::format("VMs of host '{}' cannot migrate: {}", name, features.migration.reason),
-        "hand GPUs over as vgpu and adapters by pvrdma or tcp, or leave the migration out")};
+Diagnostics host_faults(const Virtualization& guest, const std::string& name, const MigrationSettings& asked,
+                        const ParameterSet& parameters) {
+  const auto gate = operation_gate(guest, {{guest.gpu}, {guest.nic}}, VmOperation::migration, parameters);
+  if (!gate.is_open)
+    return Diagnostics{
+        make_error_at(asked.location, fmt::format("VMs of host '{}' cannot migrate: {}", name, gate.reason),
+                      "hand GPUs over as vgpu and adapters by pvrdma or tcp, or leave the migration out")};
   if (guest.hypervisor != Hypervisor::esxi)
     return Diagnostics{make_error_at(
         asked.location,
@@ -48,8 +49,8 @@ Diagnostics migration_faults(const PlanContext& context, const Workload& workloa
   for (int host = 0; host < context.topology.num_hosts(); ++host) {
     const auto& guest = context.topology.virtualization(host);
     if (!guest.is_virtual()) continue;
-    if (auto faults = host_faults(guest, context.topology.host_name(host), *workload.migration); !faults.empty())
-      return faults;
+    auto faults = host_faults(guest, context.topology.host_name(host), *workload.migration, context.parameters);
+    if (!faults.empty()) return faults;
   }
   return {};
 }

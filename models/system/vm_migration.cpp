@@ -146,7 +146,7 @@ Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm
   const auto& asked = *workload.migration;
   const auto& topology = context.topology;
   const auto& guest = topology.virtualization(vm);
-  const auto gate = operation_gate(guest, modes_of(context, vm), VmOperation::migration);
+  const auto gate = operation_gate(guest, modes_of(context, vm), VmOperation::migration, context.parameters);
   if (!gate.is_open)
     return fault(workload, fmt::format("VM '{}' cannot migrate: {}", asked.vm, gate.reason),
                  "hand its GPUs over as vgpu and its adapters by pvrdma or vmxnet3");

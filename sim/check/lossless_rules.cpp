@@ -9,6 +9,7 @@
 
 #include "fabricast/check.hpp"
 #include "fabricast/lossless.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast {
 
@@ -42,6 +43,7 @@ class LosslessRules {
     if (!is_lossless(topology_) || !fabric_.lossless) return std::move(found_);
     check_mtu();
     if (settings_.flow_control == FlowControl::pfc) check_port_settings();
+    if (settings_.flow_control == FlowControl::pfc) check_vm_priorities();
     if (scenario_ != nullptr && settings_.flow_control == FlowControl::pfc) check_priorities();
     if (settings_.flow_control == FlowControl::pfc) {
       check_headroom();
@@ -192,6 +194,31 @@ class LosslessRules {
       if (!is_switch && !topology_.find_device(port))
         warn(place("ports"), fmt::format("'{}' is no switch and no adapter of the topology", port),
              "ports are named by their switch, leaf0, or adapter, host.hca0");
+    }
+  }
+
+  /// Frames of a VM carry the priority of its port group, and switches that trust PCP act on it.
+  void check_vm_priorities() {
+    std::set<std::pair<int, int>> said;
+    for (int host = 0; host < topology_.num_hosts(); ++host) {
+      const auto& vm = topology_.virtualization(host);
+      const auto where = vm.locations.find("port_group.priority");
+      const bool is_rdma = vm.is_virtual() && !is_tcp_only(vm.nic) && topology_.count(DeviceKind::hca, host) > 0;
+      if (!is_rdma || vm.vlan == 0 || (fabric_.lossless->trust == "dscp" && where == vm.locations.end())) continue;
+      const int priority = vm.priority.value_or(0);
+      if (!said.insert({vm.location.line, priority}).second) continue;
+      const auto& place = where == vm.locations.end() ? vm.location : where->second;
+      const auto& pfc = settings_.pfc;
+      if (fabric_.lossless->trust == "dscp")
+        warn(place, fmt::format("switches trust the DSCP: nobody reads priority {} of the VLAN tag", priority),
+             "write `lossless: {trust: pcp}`, or mark the packets (marks: {dscp: 26}) and remove `priority`");
+      else if (std::ranges::find(pfc, priority) == pfc.end())
+        warn(place,
+             fmt::format("RDMA packets of VM '{}' carry priority {}, and PFC acts on {}: full buffers will drop them",
+                         topology_.host_name(host), priority,
+                         pfc.empty() ? std::string("none") : fmt::format("{}", fmt::join(pfc, ", "))),
+             fmt::format("write `priority: {}` in its port group, or list {} under `pfc`",
+                         pfc.empty() ? priority : pfc.front(), priority));
     }
   }
 

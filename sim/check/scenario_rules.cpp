@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <set>
 
 #include "check/training_memory.hpp"
 #include "fabricast/check.hpp"
+#include "fabricast/gpudirect_software.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast {
@@ -81,21 +82,23 @@ class ScenarioRules {
     if (!slicing) found_.insert(found_.end(), slicing.error().begin(), slicing.error().end());
   }
 
-  /// Versions below the floors of GPUDirect RDMA: the job runs, slower.
+  /// Versions below the floors of GPUDirect RDMA: the job runs, slower. Said once for each.
   void check_versions() {
     const auto& software = scenario_.software;
-    const auto old = [&](const char* key, const std::string& version, int major, int minor, const char* what) {
-      int own_major = 0;
-      int own_minor = 0;
-      if (!software.gpudirect_rdma || std::sscanf(version.c_str(), "%d.%d", &own_major, &own_minor) != 2) return;
-      if (std::pair(own_major, own_minor) >= std::pair(major, minor)) return;
-      add(Severity::warning, software.locations.at(key),
-          fmt::format("{} {} has no GPUDirect RDMA: device messages are staged through host memory", what, version),
-          fmt::format("install {} {}.{} or later (VMware, GPUDirect RDMA in vSphere 6.7)", what, major, minor));
-    };
-    old("cuda", software.cuda_version, 5, 0, "CUDA");
-    old("ofed", software.ofed_version, 2, 1, "MLNX_OFED");
-    old("mpi_version", software.mpi_version, 1, 7, "Open MPI");
+    if (!software.gpudirect_rdma) return;
+    const bool is_open_mpi = software.mpi.empty() || software.mpi.starts_with("open-mpi");
+    std::set<std::string> said;
+    for (const auto hca : topology_.devices(DeviceKind::hca)) {
+      const auto type = topology_.device(hca).type;
+      if (!said.insert(type).second) continue;
+      const auto old = too_old_for_gpudirect(
+          parameters_, {software.cuda_version, is_open_mpi ? software.mpi_version : "", software.ofed_version}, type);
+      if (!old || !said.insert(old->key).second) continue;
+      add(Severity::warning, software.locations.at(old->key),
+          fmt::format("{} {} has no GPUDirect RDMA{}: device messages are staged through host memory", old->what,
+                      old->version, old->key == "ofed" ? fmt::format(" over a {}", type) : std::string()),
+          fmt::format("install {} {} or later (VMware, GPUDirect RDMA in vSphere 6.7)", old->what, old->floor));
+    }
   }
 
   void check_gpudirect() {

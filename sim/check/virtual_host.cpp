@@ -83,25 +83,31 @@ void check_vms(const check::VirtualHost& host, Diagnostics& found) {
 /// PVRDMA connects VMs of one distributed switch only.
 void check_switches(const Topology& topology, Diagnostics& found) {
   const Virtualization* first = nullptr;
-  const HostGroupSpec* first_group = nullptr;
+  std::string first_name;
+  std::set<std::string> said;
+  const auto name_of = [&](int host, const HostGroupSpec& group) {
+    return topology.virtualization(host).vm_name.empty() ? fmt::format("group '{}'", group.name)
+                                                         : fmt::format("VM '{}'", topology.host_name(host));
+  };
   int host = 0;
   for (const auto& group : topology.spec().hosts) {
-    const auto& guest = topology.virtualization(host);
-    host += num_systems(group);
-    if (guest.nic != NicMode::pvrdma) continue;
-    if (first == nullptr) {
-      first = &guest;
-      first_group = &group;
-      continue;
+    for (int vm = 0; vm < num_systems(group) / group.count; ++vm) {
+      const auto& guest = topology.virtualization(host + vm);
+      if (guest.nic != NicMode::pvrdma) continue;
+      if (first == nullptr) {
+        first = &guest;
+        first_name = name_of(host + vm, group);
+      }
+      if (guest.switch_name == first->switch_name || !said.insert(guest.switch_name).second) continue;
+      auto fault =
+          make_error_at(guest.location,
+                        fmt::format("PVRDMA adapters of {} and {} are on different distributed switches, '{}' and '{}'",
+                                    first_name, name_of(host + vm, group), first->switch_name, guest.switch_name),
+                        "attach all VMs to one distributed switch");
+      fault.notes.push_back({"source: VMware documentation of PVRDMA: VMs must share one distributed switch", {}});
+      found.push_back(std::move(fault));
     }
-    if (guest.switch_name == first->switch_name) continue;
-    auto fault = make_error_at(
-        guest.location,
-        fmt::format("PVRDMA adapters of groups '{}' and '{}' are on different distributed switches, '{}' and '{}'",
-                    first_group->name, group.name, first->switch_name, guest.switch_name),
-        "attach all VMs to one distributed switch");
-    fault.notes.push_back({"source: VMware documentation of PVRDMA: VMs must share one distributed switch", {}});
-    found.push_back(std::move(fault));
+    host += num_systems(group);
   }
 }
 
@@ -128,11 +134,25 @@ Diagnostics check_virtualization(const Topology& topology, const ParameterSet& p
     first += num_systems(group);
   }
   check_switches(topology, found);
-  for (auto& one : check::cluster_findings(topology, types)) found.push_back(std::move(one));
+  for (auto& one : check::cluster_findings(topology, parameters, types)) found.push_back(std::move(one));
   return found;
 }
 
 namespace {
+
+/// vGPUs reach each other over NVLink only: by the card, and by what the topology declares between cards.
+Gate vgpu_nvlink_gate(const check::VirtualHost& host, const check::VmSetup& vm) {
+  const auto& first = vm.gpus.front();
+  if (first.mode != GpuMode::vgpu) return {};
+  const auto* cell = check::cell(host, fmt::format("{}.nvlink_vgpu", check::gpu_model(first.type)));
+  if (cell != nullptr && cell->value == 0)
+    return {false, fmt::format("vGPUs have it over NVLink only, and a {} has none", first.type), false};
+  const auto gpus = host.gpus();
+  const auto path = gpus.size() > 1 ? host.topology.path_in_host(gpus[0], gpus[1]) : std::nullopt;
+  if (path && path->uses_nvlink) return {};
+  return {false, fmt::format("vGPUs have it over NVLink only, and the topology has none between {}", first.type),
+          false};
+}
 
 /// What one VM may do, and what keeps it from the rest.
 std::string feature_lines(const check::VirtualHost& host, const check::VmSetup& vm) {
@@ -146,11 +166,12 @@ std::string feature_lines(const check::VirtualHost& host, const check::VmSetup& 
   const auto& guest = *vm.settings;
   const auto held = vm.modes();
   for (const auto operation : vm_operations())
-    line(to_string(operation), operation_gate(guest, held, operation), operation_condition(guest, held, operation));
+    line(to_string(operation), operation_gate(guest, held, operation, host.parameters),
+         operation_condition(guest, held, operation, host.parameters));
   const auto features = features_of(guest, host.is_whole_gpu(), host.compute_capability());
   if (vm.gpus.empty()) return out;
   line("GPU sharing", features.sharing);
-  if (vm.gpus.size() > 1) line("GPU peer access", features.p2p);
+  if (vm.gpus.size() > 1) line("GPU peer access", features.p2p.is_open ? vgpu_nvlink_gate(host, vm) : features.p2p);
   if (!vm.nics.empty()) line("GPUDirect RDMA", features.gpudirect);
   return out;
 }

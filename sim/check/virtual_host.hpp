@@ -40,7 +40,8 @@ struct Finding {
 };
 
 /// Rules of hosts with each other: protocols, PVRDMA, remote GPUs.
-Diagnostics cluster_findings(const Topology& topology, const std::vector<DeviceType>& types);
+Diagnostics cluster_findings(const Topology& topology, const ParameterSet& parameters,
+                             const std::vector<DeviceType>& types);
 
 Diagnostic report(const VirtualHost& host, const Finding& finding);
 

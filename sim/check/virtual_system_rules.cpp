@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "check/virtual_host.hpp"
+#include "check/vm_setup.hpp"
 
 namespace fabricast::check {
 
@@ -84,10 +84,13 @@ void check_dealing(const VirtualHost& host, std::vector<Finding>& found) {
   if (guest.nic == NicMode::pvrdma && guest.hypervisor != Hypervisor::esxi && guest.hypervisor != Hypervisor::kvm)
     found.push_back({Severity::error, "nic", fmt::format("{} has no PVRDMA adapter", to_string(guest.hypervisor)),
                      "take esxi, or sr-iov", "VMware and QEMU documentation of PVRDMA"});
-  if (guest.nic == NicMode::pvrdma && guest.hypervisor == Hypervisor::esxi && guest.version < ReleaseNumber{6, 5, 0})
-    found.push_back({Severity::error, "version",
-                     fmt::format("PVRDMA needs ESXi 6.5, this is {}", to_string(guest.version)), "upgrade the host",
-                     "VMware documentation of PVRDMA"});
+  const auto* first = cell(host, "pvrdma_first");
+  if (guest.nic == NicMode::pvrdma && guest.hypervisor == Hypervisor::esxi && first != nullptr &&
+      release_code(guest.version) < first->value)
+    found.push_back(
+        {Severity::error, "version",
+         fmt::format("PVRDMA needs ESXi {}, this is {}", release_words(first->value), to_string(guest.version)),
+         "upgrade the host", first->source});
 }
 
 void check_mtu(const VirtualHost& host, std::vector<Finding>& found) {

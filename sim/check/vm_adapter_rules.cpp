@@ -13,30 +13,22 @@ namespace {
 
 constexpr const char* k_networking_guide = "vSphere networking guide, PVRDMA and SR-IOV";
 
-class AdapterRules {
+class AdapterRules : VmRules {
  public:
-  AdapterRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
-      : host_(host), vms_(vms), found_(found) {}
+  using VmRules::VmRules;
 
   void run() {
     check_holders();
     check_functions();
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
       check_software_adapters();
+      check_shares();
       check_pvrdma();
       check_limits();
     }
   }
 
  private:
-  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
-  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
-  [[nodiscard]] bool is_described() const { return !host_.group.host.virtualization->vms.empty(); }
-
-  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
-    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
-  }
-
   [[nodiscard]] const Parameter* of(const std::string& type, const char* what) const {
     return cell(host_, fmt::format("{}.{}", adapter_family(type), what));
   }
@@ -118,6 +110,31 @@ class AdapterRules {
     }
   }
 
+  /// Shares are of the hypervisor's switch: what goes past it, or is another's, has none.
+  void check_shares() {
+    const auto& vm = guest();
+    if (!vm.has_vhost && vm.hypervisor != Hypervisor::kvm)
+      add(Severity::error, "vhost", fmt::format("{} has no vhost to switch off", to_string(vm.hypervisor)),
+          "remove vhost, or write hypervisor: kvm", "QEMU documentation, virtio-net");
+    if (!vm.locations.contains("port_group.shares")) return;
+    if (!is_esxi()) {
+      add(Severity::error, "port_group.shares", fmt::format("{} hands out no shares", to_string(vm.hypervisor)),
+          "limit the adapters instead (rate_limit), or remove shares", "vSphere networking guide, network I/O control");
+      return;
+    }
+    const auto is_past = [](const HeldNic& nic) {
+      return nic.mode == NicMode::sr_iov || nic.mode == NicMode::passthrough || nic.mode == NicMode::pvrdma;
+    };
+    for (const auto& nic : vms_[vm_].nics) {
+      if (!is_past(nic)) continue;
+      add(Severity::warning, "port_group.shares",
+          fmt::format("shares do not reach {} ({}): its traffic goes past the hypervisor's switch", nic.name,
+                      to_string(nic.mode)),
+          "use vmxnet3, or rate limits of the adapter", "vSphere networking guide, network I/O control and SR-IOV");
+      return;
+    }
+  }
+
   void check_pvrdma() {
     int count = 0;
     for (const auto& nic : vms_[vm_].nics) {
@@ -180,11 +197,6 @@ class AdapterRules {
       return;
     }
   }
-
-  const VirtualHost& host_;
-  const std::vector<VmSetup>& vms_;
-  std::vector<VmFinding>& found_;
-  std::size_t vm_ = 0;
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 
 class ClusterRules {
  public:
-  ClusterRules(const Topology& topology, const std::vector<DeviceType>& types) : topology_(topology), types_(types) {}
+  ClusterRules(const Topology& topology, const ParameterSet& parameters, const std::vector<DeviceType>& types)
+      : topology_(topology), parameters_(parameters), types_(types) {}
 
   Diagnostics run() {
     check_ports();
@@ -92,8 +93,8 @@ class ClusterRules {
       if (!has_pvrdma && !is_tcp_only(guest.nic) && topology_.count(DeviceKind::hca, host) > 0) peer = &group_of(host);
     }
     if (pvrdma == nullptr || peer == nullptr || pvrdma->hypervisor != Hypervisor::esxi) return;
-    const bool is_native =
-        pvrdma->version >= ReleaseNumber{7, 0, 1} && (pvrdma->hardware_version == 0 || pvrdma->hardware_version >= 18);
+    const bool is_native = release_code(pvrdma->version) >= parameters_.number("support.pvrdma_native_first") &&
+                           (pvrdma->hardware_version == 0 || pvrdma->hardware_version >= 18);
     if (is_native) return;
     add(pvrdma->location,
         fmt::format("PVRDMA adapters on ESXi {} reach PVRDMA adapters only, group '{}' has none",
@@ -120,14 +121,16 @@ class ClusterRules {
   }
 
   const Topology& topology_;
+  const ParameterSet& parameters_;
   const std::vector<DeviceType>& types_;
   Diagnostics found_;
 };
 
 }  // namespace
 
-Diagnostics cluster_findings(const Topology& topology, const std::vector<DeviceType>& types) {
-  return ClusterRules(topology, types).run();
+Diagnostics cluster_findings(const Topology& topology, const ParameterSet& parameters,
+                             const std::vector<DeviceType>& types) {
+  return ClusterRules(topology, parameters, types).run();
 }
 
 }  // namespace fabricast::check

@@ -13,10 +13,9 @@ namespace fabricast::check {
 
 namespace {
 
-class GpuRules {
+class GpuRules : VmRules {
  public:
-  GpuRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
-      : host_(host), vms_(vms), found_(found) {}
+  using VmRules::VmRules;
 
   void run() {
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
@@ -32,20 +31,8 @@ class GpuRules {
   }
 
  private:
-  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
-  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
-
-  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
-    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
-  }
-
   [[nodiscard]] const Parameter* of(const HeldGpu& gpu, const char* what) const {
     return cell(host_, fmt::format("{}.{}", gpu_model(gpu.type), what));
-  }
-
-  /// The release a hypervisor must have, when it is older.
-  bool is_too_old(const Parameter* first) const {
-    return first != nullptr && is_esxi() && release_code(guest().version) < first->value;
   }
 
   void check_vgpu(const HeldGpu& gpu) {
@@ -65,16 +52,17 @@ class GpuRules {
     const int capability = static_cast<int>(host_.value(gpu.type, "compute_capability", 70));
     const auto* sr_iov = cell(host_, "esxi_sr_iov_vgpu_first");
     const auto* first = of(gpu, "esxi_vgpu_first");
-    if (capability >= 80 && is_too_old(sr_iov)) {
-      add(severity_of(*sr_iov), "version",
-          fmt::format("vGPU of an Ampere or later GPU ({}) needs ESXi 7.0, this is {}", gpu.type,
-                      to_string(guest().version)),
-          "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
-    } else if (is_too_old(first)) {
+    const bool is_known = first != nullptr && severity_of(*first) == Severity::error;
+    if (is_too_old(first) && (is_known || capability < 80 || !is_too_old(sr_iov))) {
       add(severity_of(*first), "version",
           fmt::format("vGPU of a {} needs ESXi {}, this is {}", gpu.type, release_words(first->value),
                       to_string(guest().version)),
           "upgrade the host, or hand the GPU over by passthrough", first->source);
+    } else if (capability >= 80 && is_too_old(sr_iov)) {
+      add(severity_of(*sr_iov), "version",
+          fmt::format("vGPU of an Ampere or later GPU ({}) needs ESXi {}, this is {}", gpu.type,
+                      release_words(sr_iov->value), to_string(guest().version)),
+          "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
     }
     const bool has_none =
         guest().hypervisor == Hypervisor::cloud_hypervisor || guest().hypervisor == Hypervisor::hyper_v;
@@ -114,7 +102,8 @@ class GpuRules {
           "upgrade the host, or pass the whole GPU through and split it in the guest", seven->source);
     } else if (is_too_old(first)) {
       add(Severity::warning, "version",
-          fmt::format("MIG-backed vGPU came with ESXi 7.0 U2, this is {}", to_string(guest().version)),
+          fmt::format("MIG-backed vGPU came with ESXi {}, this is {}", release_words(first->value),
+                      to_string(guest().version)),
           "upgrade the host", first->source);
     }
     if (!is_too_old(seven)) check_release(gpu);
@@ -162,11 +151,6 @@ class GpuRules {
           fmt::format("ESXi {} is older than the compatibility matrix", to_string(guest().version)),
           "rules from 6.0 on are known", "configuration maximums");
   }
-
-  const VirtualHost& host_;
-  const std::vector<VmSetup>& vms_;
-  std::vector<VmFinding>& found_;
-  std::size_t vm_ = 0;
 };
 
 }  // namespace

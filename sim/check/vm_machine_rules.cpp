@@ -18,10 +18,9 @@ constexpr double k_large_bar = 16.0 * 1073741824.0;
 constexpr double k_gib = 1073741824.0;
 constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
 
-class MachineRules {
+class MachineRules : VmRules {
  public:
-  MachineRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
-      : host_(host), vms_(vms), found_(found) {}
+  using VmRules::VmRules;
 
   void run() {
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
@@ -38,14 +37,6 @@ class MachineRules {
   }
 
  private:
-  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
-  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
-  [[nodiscard]] bool is_described() const { return !host_.group.host.virtualization->vms.empty(); }
-
-  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
-    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
-  }
-
   /// `esxi.<release>.<what>` of the newest release that is not newer than the host's.
   [[nodiscard]] const Parameter* limit(const char* what) const {
     const Parameter* best = nullptr;
@@ -189,7 +180,7 @@ class MachineRules {
                            : need == "clone"         ? VmOperation::clone
                            : need == "hot-add"       ? VmOperation::hot_add
                                                      : VmOperation::snapshot;
-    return operation_gate(guest(), held, operation);
+    return operation_gate(guest(), held, operation, host_.parameters);
   }
 
   void check_numa() {
@@ -294,10 +285,6 @@ class MachineRules {
           "Broadcom KB 421543");
   }
 
-  const VirtualHost& host_;
-  const std::vector<VmSetup>& vms_;
-  std::vector<VmFinding>& found_;
-  std::size_t vm_ = 0;
   bool is_reported_ = false;
 };
 

@@ -53,10 +53,9 @@ bool place(std::vector<MigKind>& left, std::uint32_t used, int compute, int slot
   return is_placed;
 }
 
-class ProfileRules {
+class ProfileRules : VmRules {
  public:
-  ProfileRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
-      : host_(host), vms_(vms), found_(found) {}
+  using VmRules::VmRules;
 
   void run() {
     std::map<std::string, std::vector<Holder>> cards;
@@ -70,9 +69,9 @@ class ProfileRules {
  private:
   void add(std::size_t vm, Severity severity, std::string key, std::string message, std::string fix,
            std::string source) {
-    found_.push_back({vm, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
+    vm_ = vm;
+    VmRules::add(severity, std::move(key), std::move(message), std::move(fix), std::move(source));
   }
-  [[nodiscard]] bool is_described() const { return !host_.group.host.virtualization->vms.empty(); }
 
   void check_card(const std::string& name, const std::vector<Holder>& holders) {
     const auto count = [&](GpuMode mode) {
@@ -166,14 +165,10 @@ class ProfileRules {
       check_series(name, last);
   }
 
-  [[nodiscard]] bool is_before(const Virtualization& guest, const char* what) const {
-    const auto* first = cell(host_, what);
-    return guest.hypervisor == Hypervisor::esxi && first != nullptr && release_code(guest.version) < first->value;
-  }
-
   void check_series(const std::string& name, const Holder& last) {
     const auto& guest = *vms_[last.vm].settings;
-    if (!is_before(guest, "esxi_mixed_series_first")) return;
+    vm_ = last.vm;
+    if (!is_too_old(cell(host_, "esxi_mixed_series_first"))) return;
     const auto& first = *cell(host_, "esxi_mixed_series_first");
     add(last.vm, Severity::error, is_described() ? "devices" : "profile",
         fmt::format("vGPUs of unlike series on {} need ESXi {}, this is {}", name, release_words(first.value),
@@ -190,7 +185,8 @@ class ProfileRules {
     const auto& software = *cell(host_, "vgpu_mixed_sizes_first");
     const auto& release = *cell(host_, "esxi_mixed_sizes_first");
     const bool is_old_software = guest.vgpu_release && release_code(*guest.vgpu_release) < software.value;
-    if (capability < least.value || is_old_software || is_before(guest, "esxi_mixed_sizes_first")) {
+    vm_ = last.vm;
+    if (capability < least.value || is_old_software || is_too_old(&release)) {
       const auto& cause = capability < least.value ? least : (is_old_software ? software : release);
       add(last.vm, Severity::error, key,
           fmt::format(
@@ -223,10 +219,6 @@ class ProfileRules {
     for (const auto& one : profiles) out.insert(one.framebuffer_gb);
     return out;
   }
-
-  const VirtualHost& host_;
-  const std::vector<VmSetup>& vms_;
-  std::vector<VmFinding>& found_;
 };
 
 }  // namespace

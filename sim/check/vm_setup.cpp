@@ -23,7 +23,8 @@ VmSetup described(const HostGroupSpec& group, const Virtualization& vm) {
   for (const auto& held : vm.devices) {
     const auto device = std::ranges::find(group.host.devices, held.device, &DeviceSpec::name);
     if (device == group.host.devices.end()) continue;
-    if (held.gpu) out.gpus.push_back({held.device, device->type, *held.gpu, held.profile});
+    if (held.gpu)
+      out.gpus.push_back({held.card.empty() ? held.device : held.card, device->type, *held.gpu, held.profile});
     if (held.nic)
       out.nics.push_back({held.device, device->type, *held.nic, held.functions, held.rate_limit.has_value()});
   }
@@ -83,11 +84,6 @@ std::vector<VmSetup> vm_setups(const VirtualHost& host) {
 }
 
 std::string gpu_model(const std::string& type) { return type.substr(0, type.find('-')); }
-
-std::string adapter_family(const std::string& type) {
-  const auto dash = type.find('-');
-  return dash == std::string::npos ? type : type.substr(0, type.find('-', dash + 1));
-}
 
 int release_code(const ReleaseNumber& release) { return 100 * release.major + 10 * release.minor + release.update; }
 

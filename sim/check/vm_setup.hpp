@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/virtual_host.hpp"
+#include "fabricast/gpudirect_software.hpp"
 #include "fabricast/vm_operations.hpp"
 
 namespace fabricast::check {
@@ -35,9 +36,8 @@ struct VmSetup {
 /// In the order of the description; `host` is the first of its group.
 std::vector<VmSetup> vm_setups(const VirtualHost& host);
 
-/// Model as the matrix calls it: a100 of a100-sxm4-80, connectx-6 of connectx-6-dx-100g.
+/// Model as the matrix calls it: a100 of a100-sxm4-80.
 std::string gpu_model(const std::string& type);
-std::string adapter_family(const std::string& type);
 
 /// 671 of ESXi 6.7 U1, 1220 of vGPU 12.2.
 int release_code(const ReleaseNumber& release);
@@ -61,6 +61,32 @@ void gpu_rules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::ve
 void profile_rules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found);
 void adapter_rules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found);
 void machine_rules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found);
+
+/// What rules of the VMs of one machine have in common: they look at VM `vm_`, and report of it.
+class VmRules {
+ public:
+  VmRules(const VirtualHost& host, const std::vector<VmSetup>& vms, std::vector<VmFinding>& found)
+      : host_(host), vms_(vms), found_(found) {}
+
+ protected:
+  [[nodiscard]] const Virtualization& guest() const { return *vms_[vm_].settings; }
+  [[nodiscard]] bool is_esxi() const { return guest().hypervisor == Hypervisor::esxi; }
+  /// The VMs were written one by one, not dealt out by a word.
+  [[nodiscard]] bool is_described() const { return !host_.group.host.virtualization->vms.empty(); }
+  /// The release of the VM's ESXi is before that of the cell; other hypervisors are never.
+  [[nodiscard]] bool is_too_old(const Parameter* first) const {
+    return first != nullptr && is_esxi() && release_code(guest().version) < first->value;
+  }
+
+  void add(Severity severity, std::string key, std::string message, std::string fix, std::string source) {
+    found_.push_back({vm_, {severity, std::move(key), std::move(message), std::move(fix), std::move(source)}});
+  }
+
+  const VirtualHost& host_;
+  const std::vector<VmSetup>& vms_;
+  std::vector<VmFinding>& found_;
+  std::size_t vm_ = 0;
+};
 
 /// Can these MIG instances lie on a card of `slots` memory slots and `compute` slices at once? Each is compute slices
 /// and memory slots; where one may start is the placement table's.

@@ -27,8 +27,8 @@ struct ExportOptions : CommonOptions {
   SourceOptions sources;
 };
 
-const std::vector<std::string> k_formats{"nccl-topo", "ibnetdiscover", "slurm",    "slurm-yaml",
-                                         "simgrid",   "dot",           "perfetto", "nccl-tuner"};
+const std::vector<std::string> k_formats{"nccl-topo", "ibnetdiscover", "slurm",      "slurm-yaml",  "simgrid",
+                                         "dot",       "perfetto",      "nccl-tuner", "vm-settings", "onyx"};
 
 /// The tuner plugin's names of collectives that it reads.
 std::string tuner_collective(Benchmark benchmark) {
@@ -142,6 +142,8 @@ Result<std::string> topology_file(const ExportOptions& options, int& exit_code) 
   if (options.export_format == "slurm") return slurm_topology(topology, false);
   if (options.export_format == "slurm-yaml") return slurm_topology(topology, true);
   if (options.export_format == "simgrid") return simgrid_platform(topology, loaded->parameters);
+  if (options.export_format == "vm-settings") return vm_settings_file(topology, loaded->parameters);
+  if (options.export_format == "onyx") return onyx_configuration(topology);
   if (options.export_format == "dot") return topology_dot(topology, topology.num_hosts() > 16);
   int host = 0;
   if (!options.host.empty()) {
@@ -207,13 +209,16 @@ void add_export(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   auto* command = app.add_subcommand("export", "a topology or a forecast in the formats of other tools");
   command->footer(
-      "nccl-topo, ibnetdiscover (for ibsim), slurm, slurm-yaml, simgrid and dot are written from a topology; perfetto "
+      "nccl-topo, ibnetdiscover (for ibsim), slurm, slurm-yaml, simgrid and dot are written from a topology; "
+      "vm-settings (VMX\n"
+      "lines, libvirt XML, commands of the hosts) and onyx (lossless settings of the switches) too; perfetto "
       "(a trace) and\n"
       "nccl-tuner (NCCL's example tuner plugin: the best choice per size, where it wins by more than the band) from a "
       "scenario.\n"
       "nccl-topo --vm: what NCCL loads inside a VM (NCCL_TOPO_FILE), from the host's dump and the machine's "
       "devices.\n\nExamples:\n"
       "  fabricast export ibnetdiscover topologies/dgx-a100-16.yaml -o net.txt\n"
+      "  fabricast export vm-settings topologies/vms-a100-roce.yaml\n"
       "  fabricast export nccl-tuner scenarios/allreduce-hgx-h100-64.yaml -o nccl_tuner.conf\n"
       "  fabricast export nccl-topo --vm --host nccl-topo.xml --vms virsh.xml -o guest.xml");
   command->add_option("FORMAT", options->export_format, "what to write")

@@ -54,7 +54,7 @@ void add_source_options(CLI::App& app, SourceOptions& options) {
     app.add_option(name, into, what)->type_name("FILE")->allow_extra_args(false);
   };
   add("--host", options.hosts, "NCCL topology, hwloc XML, lspci, nvidia-smi topo -m (repeatable)");
-  add("--fabric", options.fabrics, "ibnetdiscover");
+  add("--fabric", options.fabrics, "ibnetdiscover; alone, an Onyx switch's running configuration");
   add("--placement", options.placements, "Slurm topology.conf or topology.yaml");
   add("--vms", options.vms, "libvirt domain XML, govc JSON (repeatable)");
 }

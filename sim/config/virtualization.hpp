@@ -14,6 +14,9 @@ SchemaPtr vms_schema();
 /// Reads a word or a mapping that the key table has accepted.
 Virtualization read_virtualization(const Node& node, const HostSpec& host, Diagnostics& faults);
 
+/// Bytes of a frame, as a number or with a unit; nothing after a fault.
+std::optional<int> read_mtu(const Node& node, Diagnostics& faults);
+
 /// Reads `vms:` beside the settings of their host, which may be missing. Adds stand-ins of remote GPUs and of software
 /// adapters without a port to the devices of `host`.
 Virtualization read_vms(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults);

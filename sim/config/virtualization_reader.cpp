@@ -98,6 +98,7 @@ class VirtualizationReader {
       guest_.latency_sensitivity = from_choice(*level, {LatencySensitivity::normal, LatencySensitivity::high});
     flag("efi", guest_.has_efi);
     flag("container", guest_.is_container);
+    flag("vhost", guest_.has_vhost);
     if (const auto* name = node_.find("distributed_switch")) guest_.switch_name = name->scalar;
     if (const auto* needs = node_.find("needs")) {
       for (const auto& one : needs->items) guest_.needs.push_back(one.scalar);
@@ -113,7 +114,7 @@ class VirtualizationReader {
     }
     if (const auto* limit = node_.find("rate_limit"))
       guest_.rate_limit = Bandwidth{as_quantity(*limit, Dimension::bandwidth)};
-    if (const auto* mtu = node_.find("mtu")) read_mtu(*mtu);
+    if (const auto* mtu = node_.find("mtu")) guest_.mtu = read_mtu(*mtu, faults_).value_or(guest_.mtu);
   }
 
   static NicMode nic_mode(const Node& node) {
@@ -148,17 +149,6 @@ class VirtualizationReader {
           "GPUs take passthrough, vgpu or mig; adapters passthrough, sr-iov, pvrdma, vmxnet3 "
           "or virtio"));
     }
-  }
-
-  void read_mtu(const Node& node) {
-    auto parsed = parse_quantity(node.scalar, Dimension::number);
-    if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
-    if (!parsed.ok || parsed.value < 576 || parsed.value > 65536) {
-      faults_.push_back(
-          node.error(fmt::format("'mtu' must be 576 to 65536 bytes, found '{}'", node.scalar), "write e.g. 9000"));
-      return;
-    }
-    guest_.mtu = static_cast<int>(parsed.value);
   }
 
   void read_pcie() {
@@ -231,6 +221,15 @@ class VirtualizationReader {
 };
 
 }  // namespace
+
+std::optional<int> read_mtu(const Node& node, Diagnostics& faults) {
+  auto parsed = parse_quantity(node.scalar, Dimension::number);
+  if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
+  if (parsed.ok && parsed.value >= 576 && parsed.value <= 65536) return static_cast<int>(parsed.value);
+  faults.push_back(
+      node.error(fmt::format("'mtu' must be 576 to 65536 bytes, found '{}'", node.scalar), "write e.g. 9000"));
+  return std::nullopt;
+}
 
 Virtualization read_virtualization(const Node& node, const HostSpec& host, Diagnostics& faults) {
   return VirtualizationReader(node, host, faults).read();

@@ -45,11 +45,13 @@ std::vector<Field> setting_fields() {
       {"translation", choice({"cached", "shared"}),
        "addresses of peer requests: cached by the devices, or translated by the root complexes of a socket; default "
        "shared on kvm and cloud-hypervisor, else cached"},
-      {"guest_topology", choice({"shown", "hidden", "injected"}), "PCIe tree as the guest sees it; default shown"},
+      {"guest_topology", choice({"shown", "hidden", "injected"}),
+       "PCIe tree as the guest sees it; default hidden, as hypervisors build it unless told otherwise"},
       {"nvswitches", choice({"passthrough", "shared"}),
        "whether the VM with all GPUs holds the NVSwitches, or the host; NVLink SHARP needs the former; default "
        "passthrough"},
       {"container", flag(), "the application runs in a container in the VM; default off"},
+      {"vhost", flag(), "virtio: a thread of the host's kernel moves packets; off: the emulator; default on"},
       {"mtu", mtu(), "of vmxnet3, virtio and remote GPU connections; default 9000"},
       {"rate_limit", quantity(Dimension::bandwidth), "of each virtual function; default none"},
       {"distributed_switch", text(), "name of the switch the VMs are attached to"},
@@ -104,25 +106,29 @@ bool is_of_host(const std::string& key) {
 }
 
 SchemaPtr port_group_schema() {
-  return mapping("a port group", {{"name", text(), "as the distributed switch calls it"},
-                                  {"vlan", integer(0, 4094), "0: untagged; default 0"},
-                                  {"mtu", mtu(), "of software adapters in it; default 9000"},
-                                  {"priority", integer(0, 7), "PCP of tagged frames; default 0"}});
+  return mapping("a port group",
+                 {{"name", text(), "as the distributed switch calls it"},
+                  {"vlan", integer(0, 4094), "0: untagged; VMs of others are not reached; default 0"},
+                  {"shares", integer(1, 100), "of an uplink that VMs fill; default 50 (normal)"},
+                  {"mtu", mtu(), "of software adapters in it; default 9000"},
+                  {"priority", integer(0, 7), "PCP of tagged frames, read by `trust: pcp`; default 0"}});
 }
 
 SchemaPtr vm_device_schema() {
   const auto ways = choice({"passthrough", "vgpu", "mig", "sr-iov", "pvrdma", "vmxnet3", "virtio"});
-  return any_of({ways, mapping("a device of a VM",
-                               {{"mode", ways, "how the VM gets it"},
-                                {"vgpu", text(), "vGPU profile, e.g. a100-10c"},
-                                {"mig", text(), "MIG profile, e.g. 2g.10gb"},
-                                {"vf", integer(1, 127), "virtual functions of the adapter"},
-                                {"remote", text(), "host.gpu whose calls go over the network, e.g. node3.gpu1"},
-                                {"share", number(0.01, 1), "of the remote GPU; default 1"},
-                                {"memory", size(), "limit of the remote GPU's memory; default: the share of it"},
-                                {"rate_limit", quantity(Dimension::bandwidth), "of an adapter, each way; default none"},
-                                {"count", integer(1, 64), "devices, where the key is a catalogue name; default 1"}},
-                               {{"mode", "vgpu", "mig", "vf", "remote"}})});
+  return any_of(
+      {ways,
+       mapping("a device of a VM",
+               {{"mode", ways, "how the VM gets it"},
+                {"vgpu", any_of({text(), list(text())}), "vGPU profile, e.g. a100-10c; a list: several of the card"},
+                {"mig", any_of({text(), list(text())}), "MIG profile, e.g. 2g.10gb; a list: several of the card"},
+                {"vf", integer(1, 127), "virtual functions of the adapter"},
+                {"remote", text(), "host.gpu whose calls go over the network, e.g. node3.gpu1"},
+                {"share", number(0.01, 1), "of the remote GPU; default 1"},
+                {"memory", size(), "limit of the remote GPU's memory; default: the share of it"},
+                {"rate_limit", quantity(Dimension::bandwidth), "of an adapter, each way; default none"},
+                {"count", integer(1, 64), "devices, where the key is a catalogue name; default 1"}},
+               {{"mode", "vgpu", "mig", "vf", "remote"}})});
 }
 
 }  // namespace
@@ -135,7 +141,7 @@ SchemaPtr vms_schema() {
        "device or catalogue name -> how the VM gets it: gpu0: passthrough, hca0: {vf: 1, rate_limit: 25 Gb/s}"},
       {"numa", any_of({text(), list(integer(0, 7))}),
        "sockets of its memory and vCPUs; default on: those of its devices; off: others"},
-      {"hardware_version", integer(4, 22), "virtual hardware of ESXi; default: the newest of the release"},
+      {"hardware_version", integer(4, 30), "virtual hardware of ESXi; default: the newest of the release"},
       {"guest_os", choice({"linux", "windows"}), "default linux"},
       {"port_group", port_group_schema(), "network of its adapters"},
       {"cpu_shares", integer(1, 100'000), "of each vCPU when cores are short; default 1000"},

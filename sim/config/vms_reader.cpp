@@ -7,12 +7,12 @@
 #include <set>
 
 #include "config/virtualization.hpp"
+#include "config/vm_devices_reader.hpp"
 
 namespace fabricast::config {
 
 namespace {
 
-constexpr const char* k_virtual_switch = "virtual-switch";
 constexpr int k_most_vms = 1024;
 
 Node scalar_like(const Node& near, std::string text) {
@@ -52,7 +52,7 @@ VirtualMode mode_of(const std::vector<VmDevice>& devices) {
 class VmsReader {
  public:
   VmsReader(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults)
-      : vms_(vms), settings_(settings), host_(host), faults_(faults) {}
+      : vms_(vms), settings_(settings), host_(host), faults_(faults), devices_(host, faults) {}
 
   Virtualization read() {
     check_settings();
@@ -124,7 +124,7 @@ class VmsReader {
   }
 
   Virtualization read_vm(const Node& node, int index) {
-    const auto devices = read_devices(node, index);
+    const auto devices = devices_.read(node, index);
     Diagnostics own;
     auto vm = read_virtualization(merged(node, mode_of(devices)), host_, own);
     if (index == 0) faults_.insert(faults_.end(), own.begin(), own.end());
@@ -163,22 +163,13 @@ class VmsReader {
       if (const auto* name = group->find("name")) vm.port_group = name->scalar;
       if (const auto* vlan = group->find("vlan")) vm.vlan = static_cast<int>(as_integer(*vlan));
       if (const auto* priority = group->find("priority")) vm.priority = static_cast<int>(as_integer(*priority));
-      if (const auto* mtu = group->find("mtu")) read_mtu(*mtu, vm);
+      if (const auto* shares = group->find("shares")) vm.network_shares = static_cast<double>(as_integer(*shares));
+      if (const auto* mtu = group->find("mtu")) vm.mtu = read_mtu(*mtu, faults_).value_or(vm.mtu);
+      for (const auto& entry : group->entries) vm.locations["port_group." + entry.key.scalar] = entry.key.location();
       if (vm.priority && vm.vlan == 0)
         faults_.push_back(group->find("priority")
                               ->error("a priority on untagged frames", "only tagged frames carry one: add `vlan`"));
     }
-  }
-
-  void read_mtu(const Node& node, Virtualization& vm) {
-    auto parsed = parse_quantity(node.scalar, Dimension::number);
-    if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
-    if (!parsed.ok || parsed.value < 576 || parsed.value > 65536) {
-      faults_.push_back(
-          node.error(fmt::format("'mtu' must be 576 to 65536 bytes, found '{}'", node.scalar), "write e.g. 9000"));
-      return;
-    }
-    vm.mtu = static_cast<int>(parsed.value);
   }
 
   void read_numa(const Node& node, Virtualization& vm) {
@@ -202,162 +193,6 @@ class VmsReader {
     for (const auto& one : node.items) add(one);
   }
 
-  std::vector<VmDevice> read_devices(const Node& vm, int index) {
-    std::vector<VmDevice> out;
-    const auto* devices = vm.find("devices");
-    if (devices == nullptr) return out;
-    for (const auto& entry : devices->entries) {
-      const auto way = way_of(entry.value);
-      for (const auto& name : names_of(entry, way, index)) {
-        auto one = way;
-        one.device = name;
-        one.location = entry.key.location();
-        check_kind(entry, one, index == 0);
-        const bool is_twice = std::ranges::any_of(out, [&](const VmDevice& known) { return known.device == name; });
-        if (is_twice)
-          faults_.push_back(entry.key.error(fmt::format("the VM holds '{}' twice", name), "name each device once"));
-        else
-          out.push_back(std::move(one));
-      }
-    }
-    return out;
-  }
-
-  /// How a device is handed over, whichever it is. A word fits GPUs or adapters; check_kind looks which.
-  VmDevice way_of(const Node& node) {
-    VmDevice out;
-    const auto word = [&](const std::string& mode) {
-      if (mode == "passthrough") {
-        out.gpu = GpuMode::passthrough;
-        out.nic = NicMode::passthrough;
-      }
-      if (mode == "vgpu") out.gpu = GpuMode::vgpu;
-      if (mode == "mig") out.gpu = GpuMode::mig;
-      for (const auto nic : {NicMode::sr_iov, NicMode::pvrdma, NicMode::vmxnet3, NicMode::virtio})
-        if (mode == to_string(nic)) out.nic = nic;
-    };
-    if (node.kind == Node::Kind::scalar) {
-      word(node.scalar);
-      return out;
-    }
-    if (const auto* mode = node.find("mode")) word(mode->scalar);
-    if (const auto* profile = node.find("vgpu")) {
-      out.gpu = GpuMode::vgpu;
-      out.profile = profile->scalar;
-    }
-    if (const auto* profile = node.find("mig")) {
-      out.gpu = GpuMode::mig;
-      out.profile = profile->scalar;
-    }
-    if (const auto* functions = node.find("vf")) {
-      out.nic = NicMode::sr_iov;
-      out.functions = static_cast<int>(as_integer(*functions));
-    }
-    if (const auto* remote = node.find("remote")) {
-      out.gpu = GpuMode::remote;
-      out.remote = remote->scalar;
-    }
-    if (const auto* share = node.find("share")) out.share = as_quantity(*share, Dimension::number);
-    if (const auto* memory = node.find("memory")) out.memory = as_size(*memory);
-    if (const auto* limit = node.find("rate_limit"))
-      out.rate_limit = Bandwidth{as_quantity(*limit, Dimension::bandwidth)};
-    for (const auto* key : {"share", "memory"}) {
-      if (const auto* found = node.find(key); found != nullptr && out.remote.empty())
-        faults_.push_back(found->error(fmt::format("'{}' of a device that is not remote", key), "remove it"));
-    }
-    return out;
-  }
-
-  /// The device of that name, or the next devices of that catalogue type: those that fewest VMs hold first.
-  std::vector<std::string> names_of(const Node::Entry& entry, const VmDevice& way, int index) {
-    const auto& key = entry.key.scalar;
-    const auto* count = entry.value.kind == Node::Kind::mapping ? entry.value.find("count") : nullptr;
-    const bool is_device = std::ranges::any_of(host_.devices, [&](const DeviceSpec& d) { return d.name == key; });
-    if (is_device || !way.remote.empty()) {
-      if (count != nullptr)
-        faults_.push_back(count->error("'count' of a single device", "it goes with a catalogue name as the key"));
-      if (!way.remote.empty()) stand_in(entry, DeviceKind::gpu, "");
-      return {key};
-    }
-    std::vector<std::string> same;
-    for (const auto& device : host_.devices)
-      if (device.type == key) same.push_back(device.name);
-    if (same.empty()) return missing(entry, way, index);
-    const auto wanted = count == nullptr ? 1 : static_cast<std::size_t>(as_integer(*count));
-    if (wanted > same.size()) {
-      faults_.push_back(entry.key.error(fmt::format("{} x '{}' for one VM, the host has {}", wanted, key, same.size()),
-                                        "lower count"));
-      return {};
-    }
-    std::stable_sort(same.begin(), same.end(),
-                     [&](const std::string& a, const std::string& b) { return holders_[a] < holders_[b]; });
-    same.resize(wanted);
-    for (const auto& name : same) ++holders_[name];
-    return same;
-  }
-
-  std::vector<std::string> missing(const Node::Entry& entry, const VmDevice& way, int index) {
-    if (way.nic == NicMode::vmxnet3 || way.nic == NicMode::virtio) {
-      stand_in(entry, DeviceKind::hca, k_virtual_switch);
-      return {entry.key.scalar};
-    }
-    if (index > 0) return {};
-    std::vector<std::string> names;
-    for (const auto& device : host_.devices) {
-      names.push_back(device.name);
-      if (!device.type.empty()) names.push_back(device.type);
-    }
-    const auto near = nearest_name(entry.key.scalar, names);
-    faults_.push_back(entry.key.error(
-        fmt::format("the host has no device '{}', by name or by type", entry.key.scalar),
-        !near.empty() ? fmt::format("did you mean '{}'?", near) : "fabricast show prints the devices of a topology"));
-    return {};
-  }
-
-  /// A GPU that is elsewhere, or an adapter that ends in the host's own switch.
-  void stand_in(const Node::Entry& entry, DeviceKind kind, const std::string& type) {
-    const auto& name = entry.key.scalar;
-    const auto known = std::ranges::find(host_.devices, name, &DeviceSpec::name);
-    if (known == host_.devices.end()) {
-      DeviceSpec spec;
-      spec.name = name;
-      spec.kind = kind;
-      spec.type = type;
-      spec.below = "socket0";
-      spec.location = entry.key.location();
-      host_.devices.push_back(std::move(spec));
-      stand_ins_.insert(name);
-    } else if (stand_ins_.count(name) == 0) {
-      faults_.push_back(entry.key.error(fmt::format("the host has a device '{}' of its own", name),
-                                        "give the remote GPU a name of its own, like remote0"));
-    }
-  }
-
-  /// The device is a GPU or an adapter; of a word that fits both, that one is meant.
-  void check_kind(const Node::Entry& entry, VmDevice& one, bool is_first) {
-    const auto device = std::ranges::find(host_.devices, one.device, &DeviceSpec::name);
-    if (device == host_.devices.end()) return;
-    const bool is_gpu = device->kind == DeviceKind::gpu;
-    const bool fits = is_gpu ? one.gpu.has_value() : device->kind == DeviceKind::hca && one.nic.has_value();
-    if (is_gpu) {
-      one.nic.reset();
-    } else {
-      one.gpu.reset();
-    }
-    if (!is_first) return;
-    if (!fits)
-      faults_.push_back(entry.value.error(
-          fmt::format("'{}' is a {}, which cannot be handed over this way", one.device, to_string(device->kind)),
-          "GPUs take passthrough, vgpu, mig or remote; adapters passthrough, vf, pvrdma, vmxnet3 or virtio"));
-    if (is_gpu && one.rate_limit)
-      faults_.push_back(entry.value.error("a rate limit of a GPU", "adapters take one: remove it"));
-    const bool is_tcp = one.nic == NicMode::vmxnet3 || one.nic == NicMode::virtio || one.nic == NicMode::sr_iov;
-    if (!is_gpu && one.rate_limit && !is_tcp)
-      faults_.push_back(entry.value.error(
-          fmt::format("a rate limit of a {} adapter", one.nic ? to_string(*one.nic) : "passed-through"),
-          "virtual functions and software adapters take one: remove it"));
-  }
-
   /// What a VM needs to know of those beside it.
   std::vector<std::shared_ptr<const Virtualization>> with_neighbours(
       std::vector<std::shared_ptr<const Virtualization>> all) {
@@ -370,10 +205,13 @@ class VmsReader {
       vm.vcpus_on_host = vcpus;
       for (const auto& own : vm.devices) {
         if (own.gpu != GpuMode::vgpu) continue;
+        const auto card = [](const VmDevice& one) { return one.card.empty() ? one.device : one.card; };
         int busy = 0;
         for (std::size_t k = 0; k < all.size(); ++k) {
-          const auto* other = k == i ? nullptr : all[k]->held(own.device);
-          if (other != nullptr && other->gpu == GpuMode::vgpu && all[k]->has_own_work) ++busy;
+          for (const auto& other : all[k]->devices) {
+            const bool is_itself = k == i && other.device == own.device;
+            if (!is_itself && other.gpu == GpuMode::vgpu && card(other) == card(own) && all[k]->has_own_work) ++busy;
+          }
         }
         if (busy > 0) vm.busy_by_name[own.device] = busy;
       }
@@ -386,8 +224,8 @@ class VmsReader {
   const Node* settings_;
   HostSpec& host_;
   Diagnostics& faults_;
-  std::map<std::string, int> holders_;
-  std::set<std::string> names_, stand_ins_;
+  VmDevicesReader devices_;
+  std::set<std::string> names_;
 };
 
 }  // namespace

@@ -31,6 +31,8 @@ class FluidBackend final : public NetworkBackend {
  private:
   struct Line {
     const models::Flow* flow = nullptr;
+    int strands = 1;  ///< it moves as, where flows have unlike shares
+    int moving = 0;   ///< strands that have not ended
     int waiting = 0;  ///< for bytes of the same flow that are on their way
     bool is_busy = false;
   };

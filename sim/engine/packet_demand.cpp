@@ -99,7 +99,9 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<SharedQueue> out;
   for (const auto& [count, queue] : order) {
-    if (out.size() < limit) out.push_back(queue);
+    if (out.size() >= limit) break;
+    out.push_back(queue);
+    out.back().sender = users.at(queue).begin()->first;
   }
   return out;
 }

@@ -35,6 +35,7 @@ struct SharedQueue {
   LinkId link;
   std::size_t job = 0;
   int priority = -1;
+  DeviceId sender{-1};  ///< one of those that use it
   friend auto operator<=>(const SharedQueue&, const SharedQueue&) = default;
 };
 

@@ -10,15 +10,15 @@
 
 namespace fabricast::engine {
 
-int PacketPairs::priority_of(std::size_t job, int flow_priority) const {
+int PacketPairs::priority_of(std::size_t job, int flow_priority, DeviceId sender) const {
   if (has_lane_rule(topology_, settings_)) return 0;  // where routes start
-  return priority_in_use(settings_, workloads_[job]->transport.priority,
+  return priority_in_use(topology_, settings_, sender, workloads_[job]->transport.priority,
                          flow_priority < 0 ? std::nullopt : std::optional(flow_priority));
 }
 
 const std::vector<packet::QueuePairId>& PacketPairs::of(packet::Simulation& simulation, std::size_t job,
                                                         const models::Flow& flow, const models::Leg& leg) {
-  const int priority = priority_of(job, flow.priority);
+  const int priority = priority_of(job, flow.priority, leg.from);
   auto& pairs = pairs_[{job, leg.from, leg.to, leg.flow, priority}];
   if (!pairs.empty()) return pairs;
   const auto pair = make(job, leg, priority);

@@ -27,7 +27,7 @@ class PacketPairs {
   const std::vector<packet::QueuePairId>& of(packet::Simulation& simulation, std::size_t job, const models::Flow& flow,
                                              const models::Leg& leg);
   /// Priority, or virtual lane where routes start, of a flow of job `job`.
-  [[nodiscard]] int priority_of(std::size_t job, int flow_priority) const;
+  [[nodiscard]] int priority_of(std::size_t job, int flow_priority, DeviceId sender) const;
   /// Per queue pair, in the order they were made.
   [[nodiscard]] const std::vector<std::string>& flow_names() const { return flow_names_; }
 

@@ -68,7 +68,7 @@ class PacketRun {
     std::vector<packet::PortClass> out;
     for (const auto& queue : shared_queues(topology_, input_.jobs, k_most_sampled)) {
       const packet::PortClass one{fabric_.sender(queue.link),
-                                  static_cast<std::uint8_t>(pairs_.priority_of(queue.job, queue.priority))};
+                                  static_cast<std::uint8_t>(pairs_.priority_of(queue.job, queue.priority, queue.sender))};
       if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
     }
     return out;

@@ -252,7 +252,11 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
   for (std::size_t f = 0; f < node.flows.size(); ++f) {
     const auto& flow = node.flows[f];
     const auto asked = flow.priority < 0 ? std::nullopt : std::optional(flow.priority);
-    const int priority = has_lanes ? 0 : priority_in_use(settings, workload_priority, asked);
+    const auto& topology = builder.resources.topology();
+    const int marked = flow.legs.empty()
+                           ? priority_in_use(settings, workload_priority, asked)
+                           : priority_in_use(topology, settings, flow.legs.front().from, workload_priority, asked);
+    const int priority = has_lanes ? 0 : marked;
     out.push_back({flow.name, priority, to_bytes(flow.bytes), flow.start, builder.timing.nodes[0].flow_ends[f],
                    flow.latency - flow.start + builder.alone_time(flow)});
   }

@@ -248,8 +248,7 @@ Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, 
                             const SimulateOptions& options) try {
   return Simulator(topology, scenario, parameters, options).run();
 } catch (const models::NoRoute& fault) {
-  auto diagnostic =
-      make_error(fault.what(), "connect all HCAs that take part by switches, or cable only those of one network");
+  auto diagnostic = make_error(fault.what(), fault.fix());
   if (!scenario.workloads.empty()) diagnostic.location = scenario.workloads.front().location;
   return tl::unexpected(Diagnostics{std::move(diagnostic)});
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/host_tree.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "fabricast/virtualization.hpp"
+#include "fabricast/vm_operations.hpp"
 
 namespace fabricast::exchange {
 
@@ -88,8 +91,28 @@ std::vector<DeviceId> machine_devices(const Topology& topology, int host, Device
   if (topology.virtualization(host).vm_name.empty()) return topology.devices(kind, host);
   std::vector<DeviceId> out;
   for (const auto& device : topology.host_spec(host).devices) {
-    if (device.kind != kind) continue;
+    if (device.kind != kind || !device.card.empty()) continue;
     if (const auto id = topology.find_device(topology.host_name(host) + "." + device.name)) out.push_back(*id);
+  }
+  return out;
+}
+
+std::vector<VmView> vms_of(const Topology& topology, int first_host) {
+  std::vector<VmView> out;
+  const auto& first = topology.virtualization(first_host);
+  if (first.vm_name.empty()) return out;
+  for (int vm = 0; vm < first.vms_on_host; ++vm) {
+    const auto& one = topology.virtualization(first_host + vm);
+    VmView view;
+    view.name = one.vm_name;
+    if (one.vcpus) view.words += fmt::format("{} vCPUs, ", *one.vcpus);
+    if (one.memory) view.words += fmt::format("{}, ", to_string(*one.memory));
+    view.words += held_devices(one);
+    for (const auto& held : one.devices) {
+      const auto id = topology.find_device(topology.host_name(first_host) + "." + held.device);
+      if (id) view.held.push_back(*id);
+    }
+    out.push_back(std::move(view));
   }
   return out;
 }

@@ -32,11 +32,25 @@ std::vector<NvlinkPair> nvlinks(const Topology& topology, int host);
 /// Devices of the machine a host is or is a VM of, whoever holds them.
 std::vector<DeviceId> machine_devices(const Topology& topology, int host, DeviceKind kind);
 
+/// The VMs of the machine that `host` is or is a VM of, when they were described one by one: name, what they get, and
+/// the machine's devices that they hold.
+struct VmView {
+  std::string name;
+  std::string words;  ///< "16 vCPUs, 64 GiB, gpu0 by passthrough"
+  std::vector<DeviceId> held;
+};
+std::vector<VmView> vms_of(const Topology& topology, int first_host);
+
 /// First host of each group and how many there are.
 struct GroupView {
   int first_host = 0;
   int count = 1;      ///< machines
   int last_host = 0;  ///< first VM of the last machine
+
+  /// First host of the group's machine number `machine`.
+  [[nodiscard]] int host_of(int machine) const {
+    return first_host + (count > 1 ? (last_host - first_host) / (count - 1) * machine : 0);
+  }
 };
 std::vector<GroupView> groups(const Topology& topology);
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "exchange/host_tree.hpp"
+#include "exchange/svg_vms.hpp"
 #include "exchange/switch_layout.hpp"
 #include "fabricast/exchange.hpp"
 
@@ -17,6 +18,8 @@ namespace fabricast {
 
 namespace {
 
+using exchange::escaped;
+using exchange::shortened;
 using exchange::TreeNode;
 
 constexpr double k_leaf = 92, k_box_w = 84, k_box_h = 34, k_row = 74, k_margin = 24, k_gap = 28;
@@ -46,29 +49,6 @@ const char* colour_of(DeviceKind kind) {
   }
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-/// At most `most` characters; the cut is never inside one of several bytes.
-std::string shortened(const std::string& text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t end = most > 0 ? most - 1 : 0;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
-}
-
 double width_of(Bandwidth rate) {
   return std::clamp(1.0 + 1.6 * std::log10(std::max(1e9, rate.bytes_per_s) * 1e-9), 1.0, 6.0);
 }
@@ -82,7 +62,7 @@ class Drawing {
     double x = k_margin;
     for (const auto& group : exchange::groups(topology_)) {
       const int drawn = std::min(group.count, k_drawn_hosts);
-      for (int i = 0; i < drawn; ++i) x = draw_host(group.first_host + i, x) + k_gap;
+      for (int i = 0; i < drawn; ++i) x = draw_host(group.host_of(i), x) + k_gap;
       if (group.count > drawn) {
         text({x + k_more / 2, top_of_hosts() + 110}, fmt::format("+ {} more", group.count - drawn), "note", "middle");
         x += k_more + k_gap;
@@ -119,7 +99,7 @@ class Drawing {
   void plan_switches() {
     std::set<int> drawn;
     for (const auto& group : exchange::groups(topology_)) {
-      for (int i = 0; i < std::min(group.count, k_drawn_hosts); ++i) drawn.insert(group.first_host + i);
+      for (int i = 0; i < std::min(group.count, k_drawn_hosts); ++i) drawn.insert(group.host_of(i));
     }
     std::set<DeviceId> needed;
     for (const auto& cable : exchange::network_cables(topology_)) {
@@ -213,12 +193,14 @@ class Drawing {
     const double above = has_mesh(host) || nv_rows > 0 ? 12 + k_nvswitch_row * std::max(1.0, nv_rows) : 0;
     const double top = top_of_hosts() + 62 + above;
     const double bottom = top + (levels - 1) * k_row;
+    const auto vms = exchange::vms_of(topology_, host);
+    const double below = exchange::height_of_vms(vms.size());
     lines_ +=
         fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\" class=\"host\"/>\n",
-                    left, top_of_hosts() + 10, width, bottom - top_of_hosts() + 20);
+                    left, top_of_hosts() + 10, width, bottom - top_of_hosts() + 20 + below);
     const auto& type = topology_.host_spec(host).type;
     text({left + 10, top_of_hosts() + 28},
-         shortened(fmt::format("{}{}", topology_.host_name(host), type.empty() ? "" : " (" + type + ")"),
+         shortened(fmt::format("{}{}", topology_.machine_name(host), type.empty() ? "" : " (" + type + ")"),
                    static_cast<std::size_t>((width - 20) / 7.2)),
          "host-name", "start");
     double x = left + 8;
@@ -234,8 +216,23 @@ class Drawing {
              fmt::format("socket interconnect, {}", to_string(path->bottleneck)));
     }
     draw_nvlinks(host, left, width, top - 20 - k_nvswitch_row * std::max(0.0, nv_rows - 1));
-    bottom_ = std::max(bottom_, bottom + 40);
+    std::vector<exchange::VmMark> marks;
+    boxes_ += exchange::draw_vms(vms, left + 8, bottom + 24, width - 16, marks);
+    for (const auto& mark : marks) mark_held(mark);
+    bottom_ = std::max(bottom_, bottom + 40 + below);
     return left + width;
+  }
+
+  /// A square of the VM's colour at the lower edge of a device it holds.
+  void mark_held(const exchange::VmMark& mark) {
+    const auto at = places_.find(mark.device);
+    if (at == places_.end()) return;
+    const double x = at->second.x - k_box_w / 2 + 3 + 8 * marks_[mark.device]++;
+    if (x > at->second.x + k_box_w / 2 - 8) return;  // a box holds ten
+    boxes_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6\" height=\"6\" fill=\"{}\" class=\"held\"><title>held by VM "
+        "{}</title></rect>\n",
+        x, at->second.y + k_box_h / 2 - 3, mark.colour, escaped(mark.vm));
   }
 
   /// NVSwitches of one row in a host of this width.
@@ -357,6 +354,7 @@ class Drawing {
   exchange::SwitchLayout layout_;
   bool is_dense_ = false;
   std::map<DeviceId, Point> places_;
+  std::map<DeviceId, int> marks_;  ///< squares of VMs drawn in the box
   std::string lines_, boxes_;
   double width_ = 0, bottom_ = 0;
 };

@@ -82,20 +82,17 @@ std::string vm_lines(const Topology& topology, int first, int count) {
   const int vms = guest.vms_on_host;
   std::string out = fmt::format("  {} VM{}{} on {}{}\n", vms, vms == 1 ? "" : "s", count > 1 ? " on each host" : "",
                                 to_string(guest.hypervisor), release);
-  std::set<std::string> held;
+  const auto all = exchange::vms_of(topology, first);
   std::size_t widest = 0;
-  for (int vm = 0; vm < vms; ++vm) widest = std::max(widest, topology.virtualization(first + vm).vm_name.size());
-  for (int vm = 0; vm < vms; ++vm) {
-    const auto& one = topology.virtualization(first + vm);
-    std::string size;
-    if (one.vcpus) size += fmt::format("{} vCPUs, ", *one.vcpus);
-    if (one.memory) size += fmt::format("{}, ", to_string(*one.memory));
-    out += fmt::format("    {:<{}}  {}{}\n", one.vm_name, widest, size, held_devices(one));
-    for (const auto& device : one.devices) held.insert(device.device);
+  for (const auto& vm : all) widest = std::max(widest, vm.name.size());
+  std::set<std::string> held;
+  for (const auto& vm : all) {
+    out += fmt::format("    {:<{}}  {}\n", vm.name, widest, vm.words);
+    for (const auto device : vm.held) held.insert(short_name(topology, device));
   }
   std::string idle;
   for (const auto& device : topology.host_spec(first).devices) {
-    const bool can_be_held = device.kind == DeviceKind::gpu || device.kind == DeviceKind::hca;
+    const bool can_be_held = device.card.empty() && (device.kind == DeviceKind::gpu || device.kind == DeviceKind::hca);
     if (can_be_held && held.count(device.name) == 0) idle += (idle.empty() ? "" : ", ") + device.name;
   }
   return idle.empty() ? out : out + fmt::format("    held by no VM: {}\n", idle);

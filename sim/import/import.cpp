@@ -7,6 +7,7 @@
 #include <array>
 
 #include "import/merge.hpp"
+#include "import/onyx.hpp"
 #include "import/source.hpp"
 #include "import/write_topology.hpp"
 
@@ -34,6 +35,7 @@ constexpr std::array k_formats{
     Format{SourceFormat::slurm, "slurm", SourceRole::placement, import::read_slurm},
     Format{SourceFormat::libvirt, "libvirt", SourceRole::vms, import::read_libvirt},
     Format{SourceFormat::govc, "govc", SourceRole::vms, import::read_govc},
+    Format{SourceFormat::onyx, "onyx", SourceRole::fabric, import::read_onyx},
 };
 
 const Format& format_of(SourceFormat format) {
@@ -52,6 +54,7 @@ std::optional<SourceFormat> looks_like(std::string_view text) {
     return std::nullopt;
   }
   if (begin.starts_with("{")) return SourceFormat::govc;
+  if (import::looks_like_onyx(head)) return SourceFormat::onyx;
   if (holds("switchguid=") || holds("caguid=") || holds("\"H-0") || holds("\"S-0")) return SourceFormat::ibnetdiscover;
   if (holds("SwitchName=") || holds("BlockName=") || holds("switchname=") || holds("switches:") || holds("blocks:") ||
       holds("block_sizes"))
@@ -129,6 +132,10 @@ Result<import::Inventory> import::read_sources(const std::vector<ClusterSource>&
 }
 
 Result<ImportedCluster> import_cluster(const std::vector<ClusterSource>& sources, const ImportOptions& options) {
+  if (sources.size() == 1) {
+    const auto format = format_asked(sources.front());
+    if (format && *format == SourceFormat::onyx) return import::import_onyx(sources.front());
+  }
   auto read = import::read_sources(sources);
   if (!read) return tl::unexpected(read.error());
   auto& inventory = *read;

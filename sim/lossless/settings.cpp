@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "fabricast/lossless.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast {
 
@@ -145,6 +146,16 @@ int priority_in_use(const LosslessSettings& settings, std::optional<int> workloa
   const int usual = is_credits || settings.pfc.empty() ? 0 : settings.pfc.front();
   const int asked = flow.value_or(workload.value_or(is_credits ? usual : settings.marked.value_or(usual)));
   return is_credits ? asked % std::max(1, settings.virtual_lanes) : asked;
+}
+
+int priority_in_use(const Topology& topology, const LosslessSettings& settings, DeviceId sender,
+                    std::optional<int> workload, std::optional<int> flow) {
+  const auto& given = topology.spec().fabric.lossless;
+  const auto& vm = topology.virtualization(topology.host_of(sender));
+  if (!given || given->trust != "pcp" || vm.vlan == 0) return priority_in_use(settings, workload, flow);
+  auto own = settings;
+  own.marked = vm.priority.value_or(0);
+  return priority_in_use(own, workload, flow);
 }
 
 bool has_lane_rule(const Topology& topology, const LosslessSettings& settings) {

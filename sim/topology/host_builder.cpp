@@ -161,6 +161,7 @@ class ShapeBuilder {
 
   int make(const DeviceSpec& spec) {
     if (spec.kind == DeviceKind::nvswitch) return make_nvswitch(spec);
+    if (!spec.card.empty()) return make_part(spec);
     const int parent = parent_of(spec);
     if (parent < 0) return k_failed;
     const bool below_socket = kind_of(parent) == DeviceKind::socket;
@@ -194,6 +195,20 @@ class ShapeBuilder {
     }
     return shape_.add_device(spec.kind, spec.name, spec.type, -1,
                              values_.required_duration(spec.type, "latency", place(spec.location)));
+  }
+
+  /// A vGPU or MIG instance beside the card's first: it shares slot and links with the card.
+  int make_part(const DeviceSpec& spec) {
+    const auto whole = index_.find(spec.card);
+    const int card = whole == index_.end() ? k_failed : add(*whole->second);
+    if (card < 0) return k_failed;
+    const int part = shape_.add_device(spec.kind, spec.name, spec.type,
+                                       shape_.devices[static_cast<std::size_t>(card)].socket, Duration{});
+    auto link = pcie_link(spec);
+    link.kind = LinkKind::socket_internal;
+    link.latency = {};
+    shape_.connect(part, card, link);
+    return part;
   }
 
   Link pcie_link(const DeviceSpec& spec) {

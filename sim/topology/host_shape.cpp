@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <set>
 
 #include "fabricast/virtualization.hpp"
 #include "topology/path.hpp"
@@ -29,14 +30,21 @@ using Graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
                           boost::property<boost::edge_weight_t, double, boost::property<boost::edge_index_t, int>>>;
 
-/// NVLink and PCIe are separate graphs; a path may not pass through a memory, an HCA or (unless asked) a GPU.
+/// NVLink and PCIe are separate graphs; a path may not pass through a memory, an HCA or (unless asked) a GPU. Parts of
+/// a card reach the slot through the card.
 Graph make_graph(const HostShape& shape, int from, bool over_nvlink, bool through_gpus) {
   Graph graph(shape.devices.size());
+  std::set<std::string> cards;
+  for (const auto& device : shape.spec.devices)
+    if (!device.card.empty()) cards.insert(device.card);
+  const auto is_card = [&](DeviceId id) {
+    return !cards.empty() && cards.count(shape.devices[static_cast<std::size_t>(id.value)].name) > 0;
+  };
   for (const auto& link : shape.links) {
     if ((link.kind == LinkKind::nvlink) != over_nvlink) continue;
     const auto start_kind = shape.devices[static_cast<std::size_t>(link.from.value)].kind;
     const bool is_middle = link.from.value != from && is_endpoint(start_kind);
-    if (is_middle && !(through_gpus && start_kind == DeviceKind::gpu)) continue;
+    if (is_middle && !(through_gpus && start_kind == DeviceKind::gpu) && !is_card(link.from)) continue;
     // Fewest hops; among equals the widest link, then the lowest number.
     const double weight = 1.0 + 1e-3 / (1.0 + link.bandwidth.bytes_per_s * 1e-9);
     boost::add_edge(

@@ -50,6 +50,16 @@ Gate snapshot_gate(const Virtualization& guest) {
   return {};
 }
 
+/// What ESXi lets two passed-through devices of a VM do, whatever the guest sees of the tree.
+Gate hypervisor_gate(const Virtualization& guest) {
+  if (is_older(guest, k_p2p_release))
+    return closed(
+        fmt::format("peer access of passed-through devices needs ESXi 6.7, this is {}", to_string(guest.version)));
+  if (guest.hypervisor == Hypervisor::esxi && !guest.allow_p2p)
+    return closed("pciPassthru.allowP2P is off: passed-through devices cannot reach each other");
+  return {};
+}
+
 }  // namespace
 
 bool is_tcp_only(NicMode mode) { return mode == NicMode::vmxnet3 || mode == NicMode::virtio; }
@@ -58,13 +68,10 @@ bool is_shareable(GpuMode mode) { return mode == GpuMode::vgpu || mode == GpuMod
 
 Gate peer_gate(const Virtualization& guest) {
   if (!guest.is_virtual()) return {};
-  if (is_older(guest, k_p2p_release))
-    return closed(
-        fmt::format("peer access of passed-through devices needs ESXi 6.7, this is {}", to_string(guest.version)));
-  if (guest.hypervisor == Hypervisor::esxi && !guest.allow_p2p)
-    return closed("pciPassthru.allowP2P is off: passed-through devices cannot reach each other");
+  if (auto gate = hypervisor_gate(guest); !gate.is_open) return gate;
+  // The driver opens peer access where the tree, or a clique it was told of, joins the GPUs.
   if (guest.hypervisor != Hypervisor::esxi && guest.guest_topology == GuestTopology::hidden)
-    return closed("the guest topology is hidden: software does not find the switch that joins GPU and adapter");
+    return closed("the guest topology is hidden: the driver does not find the switch that joins the GPUs");
   return {};
 }
 
@@ -107,7 +114,7 @@ Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool 
     return closed("GPUDirect RDMA of a vGPU needs an Ampere or later GPU");
   if (gpu == GpuMode::vgpu && is_older(guest, k_vgpu_rdma_release))
     return closed(fmt::format("GPUDirect RDMA of a vGPU needs ESXi 7.0, this is {}", to_string(guest.version)));
-  return peer_gate(guest);
+  return hypervisor_gate(guest);
 }
 
 GuestFeatures features_of(const Virtualization& guest, bool is_whole_gpu, int compute_capability) {

@@ -14,23 +14,26 @@ namespace fabricast {
 
 namespace {
 
-constexpr ReleaseNumber k_suspend{6, 7, 0};
-constexpr ReleaseNumber k_vmotion{6, 7, 1};
-constexpr ReleaseNumber k_dynamic{7, 0, 0};
-constexpr ReleaseNumber k_drs{8, 0, 2};
 constexpr ReleaseNumber k_evacuation{7, 0, 3};
 
+/// Release of a cell of the matrix: 671 is 6.7 U1.
+ReleaseNumber first_with(const ParameterSet& parameters, const char* feature) {
+  const int code = static_cast<int>(parameters.number(fmt::format("support.{}_first", feature)) + 0.5);
+  return {code / 100, code / 10 % 10, code % 10};
+}
+
 bool is_esxi(const Virtualization& vm) { return vm.hypervisor == Hypervisor::esxi; }
-bool is_dynamic(const Virtualization& vm) {
-  return is_esxi(vm) && vm.has_dynamic_directpath && vm.version >= k_dynamic;
+bool is_dynamic(const Virtualization& vm, const ParameterSet& parameters) {
+  return is_esxi(vm) && vm.has_dynamic_directpath && vm.version >= first_with(parameters, "dynamic_directpath");
 }
 
 /// A device given to one VM as a whole.
-Gate passthrough_gate(const Virtualization& vm, const char* what, VmOperation operation) {
+Gate passthrough_gate(const Virtualization& vm, const char* what, VmOperation operation,
+                      const ParameterSet& parameters) {
   if (operation == VmOperation::hot_add && !is_esxi(vm)) return {};
   if (operation == VmOperation::clone) return {};  // powered off
   const bool restarts = operation == VmOperation::ha || operation == VmOperation::drs_placement;
-  if (restarts && is_dynamic(vm)) return {};
+  if (restarts && is_dynamic(vm, parameters)) return {};
   if (operation == VmOperation::ha && !is_esxi(vm)) return {};
   if (operation == VmOperation::ha) return closed(fmt::format("{} with a fixed address ties the VM to its host", what));
   if (operation == VmOperation::drs_placement && is_esxi(vm))
@@ -38,22 +41,23 @@ Gate passthrough_gate(const Virtualization& vm, const char* what, VmOperation op
   return closed(fmt::format("{} ties the VM to its host", what));
 }
 
-Gate vgpu_gate(const Virtualization& vm, VmOperation operation) {
-  const auto needs = [&](const ReleaseNumber& release, const char* what) -> Gate {
+Gate vgpu_gate(const Virtualization& vm, VmOperation operation, const ParameterSet& parameters) {
+  const auto needs = [&](const char* feature, const char* what) -> Gate {
+    const auto release = first_with(parameters, feature);
     if (!is_esxi(vm) || vm.version >= release) return {};
     return closed(
         fmt::format("{} with a vGPU needs ESXi {}, this is {}", what, to_string(release), to_string(vm.version)));
   };
   switch (operation) {
     case VmOperation::migration:
-      if (auto gate = needs(k_vmotion, "vMotion"); !gate.is_open) return gate;
+      if (auto gate = needs("vgpu_vmotion", "vMotion"); !gate.is_open) return gate;
       if (vm.has_unified_memory) return closed("unified memory blocks migration of a vGPU");
       return {};
     case VmOperation::suspend:
     case VmOperation::snapshot:
-      return needs(k_suspend, operation == VmOperation::suspend ? "suspending a VM" : "a snapshot with memory");
+      return needs("vgpu_suspend", operation == VmOperation::suspend ? "suspending a VM" : "a snapshot with memory");
     case VmOperation::drs_balancing:
-      if (auto gate = needs(k_drs, "balancing by DRS"); !gate.is_open) return gate;
+      if (auto gate = needs("vgpu_drs_balancing", "balancing by DRS"); !gate.is_open) return gate;
       if (vm.has_unified_memory) return closed("unified memory blocks migration of a vGPU");
       return {};
     case VmOperation::fault_tolerance:
@@ -76,26 +80,27 @@ Gate pvrdma_gate(VmOperation operation) {
   return {};
 }
 
-Gate gpu_gate(const Virtualization& vm, GpuMode mode, VmOperation operation) {
+Gate gpu_gate(const Virtualization& vm, GpuMode mode, VmOperation operation, const ParameterSet& parameters) {
   switch (mode) {
     case GpuMode::passthrough:
-      return passthrough_gate(vm, "a passed-through GPU", operation);
+      return passthrough_gate(vm, "a passed-through GPU", operation, parameters);
     case GpuMode::vgpu:
-      return vgpu_gate(vm, operation);
+      return vgpu_gate(vm, operation, parameters);
     case GpuMode::mig:
       // On ESXi an instance is handed over as a MIG-backed vGPU.
-      return is_esxi(vm) ? vgpu_gate(vm, operation) : passthrough_gate(vm, "a MIG instance", operation);
+      return is_esxi(vm) ? vgpu_gate(vm, operation, parameters)
+                         : passthrough_gate(vm, "a MIG instance", operation, parameters);
     default:
       return {};
   }
 }
 
-Gate nic_gate(const Virtualization& vm, NicMode mode, VmOperation operation) {
-  if (mode == NicMode::passthrough) return passthrough_gate(vm, "a passed-through adapter", operation);
+Gate nic_gate(const Virtualization& vm, NicMode mode, VmOperation operation, const ParameterSet& parameters) {
+  if (mode == NicMode::passthrough) return passthrough_gate(vm, "a passed-through adapter", operation, parameters);
   if (mode == NicMode::sr_iov) {
     auto fixed = vm;
     fixed.has_dynamic_directpath = false;  // of whole devices only
-    return passthrough_gate(fixed, "a virtual function", operation);
+    return passthrough_gate(fixed, "a virtual function", operation, parameters);
   }
   return mode == NicMode::pvrdma ? pvrdma_gate(operation) : Gate{};
 }
@@ -134,7 +139,8 @@ const std::vector<VmOperation>& vm_operations() {
   return all;
 }
 
-Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation) {
+Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation,
+                    const ParameterSet& parameters) {
   if (!vm.is_virtual()) return closed("bare metal");
   Gate doubt;
   const auto take = [&](Gate gate) {
@@ -144,16 +150,17 @@ Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation
     return false;
   };
   for (const auto mode : held.gpus)
-    if (take(gpu_gate(vm, mode, operation))) return doubt;
+    if (take(gpu_gate(vm, mode, operation, parameters))) return doubt;
   for (const auto mode : held.nics)
-    if (take(nic_gate(vm, mode, operation))) return doubt;
+    if (take(nic_gate(vm, mode, operation, parameters))) return doubt;
   return doubt;
 }
 
-std::string operation_condition(const Virtualization& vm, const HeldModes& held, VmOperation operation) {
+std::string operation_condition(const Virtualization& vm, const HeldModes& held, VmOperation operation,
+                                const ParameterSet& parameters) {
   const bool has_vgpu =
       std::ranges::any_of(held.gpus, [](GpuMode mode) { return mode == GpuMode::vgpu || mode == GpuMode::mig; });
-  if (!is_esxi(vm) || !operation_gate(vm, held, operation).is_open) return "";
+  if (!is_esxi(vm) || !operation_gate(vm, held, operation, parameters).is_open) return "";
   if (has_vgpu && operation == VmOperation::migration)
     return vm.version >= k_evacuation
                ? "vgpu.hotmigrate.enabled=true in vCenter; VgpuMMAutomationTimeoutSecs=-1 evacuates by itself"

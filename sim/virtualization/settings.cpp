@@ -52,6 +52,9 @@ Virtualization virtualization_of(VirtualMode mode, Hypervisor hypervisor) {
   // socket.
   if (hypervisor == Hypervisor::kvm || hypervisor == Hypervisor::cloud_hypervisor)
     guest.translation = PeerTranslation::shared;
+  // ESXi and KVM give a guest one flat bus unless somebody builds it a tree (NVIDIA AI Enterprise guide; QEMU's
+  // pxb-pcie and x-nv-gpudirect-clique); the others are taken to do the same.
+  guest.guest_topology = GuestTopology::hidden;
   guest.gpu = gpu_of(mode);
   guest.nic = nic_of(mode, hypervisor);
   return guest;

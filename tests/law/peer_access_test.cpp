@@ -28,13 +28,14 @@ struct Case {
   std::string host, fabric, workload, mpi;
   std::string parameters;  ///< of the topology
 
-  [[nodiscard]] std::vector<Row> rows(const std::string& software) const {
+  /// `guest`: settings of a VM that has all GPUs and adapters, or nothing.
+  [[nodiscard]] std::vector<Row> rows(const std::string& software, const std::string& guest = "") const {
     return test::run(test::scenario("schema: fabricast/scenario/1\nname: law\ntopology:\n  schema: "
                                     "fabricast/topology/1\n  name: law\n  hosts:\n    - {name: n, count: " +
-                                    std::to_string(hosts) + ", host: {" + host + "}}\n" +
+                                    std::to_string(hosts) + ", host: {" + host + "}" + guest + "}\n" +
                                     (hosts > 1 ? "  fabric: {" + fabric + "}\n" : "") + parameters +
-                                    "software: {mpi: " + mpi + ", " + software + "}\nworkload: {" + workload +
-                                    ", sizes: " + k_sizes + "}\n"))
+                                    "software: {mpi: " + mpi + (software.empty() ? "" : ", ") + software +
+                                    "}\nworkload: {" + workload + ", sizes: " + k_sizes + "}\n"))
         .workloads[0]
         .rows;
   }
@@ -127,21 +128,75 @@ TEST_CASE("losing peer access is never faster with NCCL's rings of Simple of 4 M
   }
 }
 
-TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer traffic on freely") {
-  // Old processors forward peer reads slower than a network, and libraries limit GPUDirect for that reason: without
-  // those limits nothing may get faster.
-  std::string free_processors = "  parameters:\n";
+namespace {
+
+/// Old processors forward peer requests slower than a network, and so do root complexes that translate them.
+std::string free_processors() {
+  std::string out = "  parameters:\n";
   for (const auto& processor : k_processors) {
-    for (const auto* field : {"p2p_read", "p2p_write", "p2p_cross_read", "p2p_cross_write"})
-      free_processors += "    " + processor + "." + field + "_bandwidth: {value: 1 TB/s, source: law}\n";
+    for (const auto* field : {"p2p_read", "p2p_write", "p2p_cross_read", "p2p_cross_write", "translated_peer"})
+      out += "    " + processor + "." + field + "_bandwidth: {value: 1 TB/s, source: law}\n";
   }
+  return out;
+}
+
+/// The group's key for VMs whose devices reach each other, or not: the same VM but for what closes the gate.
+std::string guest_of(Random& random, bool is_open) {
+  const auto nic = random.pick<std::string>({"passthrough", "sr-iov"});
+  if (random.next(2) == 0)
+    return ", virtualization: {mode: " + nic +
+           ", hypervisor: esxi, guest_topology: injected, allow_p2p: " + (is_open ? "on}" : "off}");
+  return ", virtualization: {mode: " + nic + ", hypervisor: kvm, guest_topology: " + (is_open ? "shown}" : "hidden}");
+}
+
+}  // namespace
+
+TEST_CASE("in a VM copies staged by the host are never faster than peer copies on the same slots") {
+  for (std::uint64_t seed = 0; seed < test::draws(100); ++seed) {
+    CAPTURE(seed);
+    auto one = random_case(
+        1000 + seed, 1,
+        {"benchmark: osu_latency, buffers: device, devices: [n.gpu0, n.gpu1]",
+         "benchmark: osu_bw, buffers: device, devices: [n.gpu0, n.gpu1]",
+         "benchmark: osu_bibw, buffers: device, devices: [n.gpu0, n.gpu1]", "benchmark: osu_alltoall, buffers: device",
+         "benchmark: osu_allgather, buffers: device", "benchmark: host_copies, gpus: 2, direction: to_peer",
+         "benchmark: host_copies, gpus: 2, direction: to_peer, bidirectional: on"});
+    one.parameters = free_processors();
+    CAPTURE(one.host);
+    CAPTURE(one.workload);
+    CAPTURE(one.mpi);
+    Random closed(seed);
+    Random open(seed);
+    check_never_faster(one.rows("", guest_of(closed, false)), one.rows("", guest_of(open, true)));
+  }
+}
+
+TEST_CASE("between VMs staging by the host is never faster than GPUDirect RDMA on the same slots") {
+  for (std::uint64_t seed = 0; seed < test::draws(80); ++seed) {
+    CAPTURE(seed);
+    auto one = random_case(2000 + seed, 2,
+                           {"benchmark: osu_latency, buffers: device", "benchmark: osu_bw, buffers: device",
+                            "benchmark: osu_bibw, buffers: device", "benchmark: osu_allgather, buffers: device",
+                            "benchmark: sendrecv_perf", "benchmark: all_reduce_perf, algorithm: ring, protocol: simple",
+                            "benchmark: all_gather_perf, protocol: simple"});
+    one.parameters = free_processors();
+    CAPTURE(one.host);
+    CAPTURE(one.workload);
+    CAPTURE(one.mpi);
+    const std::string settings = ", virtualization: {mode: sr-iov, guest_topology: injected, allow_p2p: ";
+    check_never_faster(one.rows("", settings + "off}"), one.rows("", settings + "on}"));
+  }
+}
+
+TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer traffic on freely") {
+  // Libraries limit GPUDirect for that reason: without those limits nothing may get faster.
   for (std::uint64_t seed = 0; seed < test::draws(120); ++seed) {
     CAPTURE(seed);
     auto one = random_case(seed, 2,
                            {"benchmark: osu_latency, buffers: device", "benchmark: osu_bw, buffers: device",
                             "benchmark: osu_bibw, buffers: device", "benchmark: osu_allgather, buffers: device",
                             "benchmark: sendrecv_perf", "benchmark: all_reduce_perf, algorithm: ring"});
-    one.parameters = free_processors;
+    one.parameters = free_processors();
     CAPTURE(one.host);
     CAPTURE(one.workload);
     CAPTURE(one.mpi);

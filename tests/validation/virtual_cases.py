@@ -50,20 +50,23 @@ def published_cases():
     cases = []
     for count, host, guest in ((1, 80, 75), (2, 180, 170), (3, 240, 135), (4, 320, 180)):
         remove = f"topology.hosts.node.remove={ADAPTERS[count]}"
-        cases.append(Case(f"16 H200, {count} adapters, bare metal", "h200-adapters", [remove, BARE], host, "GB/s", 0.2, nics))
-        cases.append(Case(f"16 H200, {count} adapters, KVM passthrough", "h200-adapters", [remove], guest, "GB/s", 0.2, nics))
+        cases.append(Case(f"16 H200, {count} adapters, bare metal", "h200-adapters", [remove, BARE], host, "GB/s", 0.1, nics))
+        cases.append(Case(f"16 H200, {count} adapters, KVM passthrough", "h200-adapters", [remove], guest, "GB/s", 0.1, nics))
     a800 = "a800-16gpu-2host-sriov-vm-vs-baremetal-allreduce-summary"
     cases.append(Case("16 A800, bare metal, ring", "a800-sr-iov", [BARE, "workload.algorithm=ring"], 96, "GB/s", 0.1, a800))
     cases.append(Case("16 A800, KVM virtual functions, tree", "a800-sr-iov", [], 76, "GB/s", 0.2, a800))
     acs = "a100-16gpu-2vm-2xhdr-sriov-acs-before-after-allreduce-partial"
     cases.append(Case("16 A100, KVM virtual functions, ACS redirects", "a100-acs", [], 27, "GB/s", 0.2, acs))
-    cases.append(Case("16 A100, KVM virtual functions, ACS set right", "a100-acs", ["virtualization={mode: sr-iov, hypervisor: kvm}"], 48, "GB/s", 0.1, acs))
+    cases.append(Case("16 A100, KVM virtual functions, ACS set right", "a100-acs", ["virtualization={mode: sr-iov, hypervisor: kvm, guest_topology: shown}"], 48, "GB/s", 0.1, acs))
     cloud = "h100-16gpu-2vm-ndr8-cloudhypervisor-summary"
     cases.append(Case("8 H100, one VM of Cloud Hypervisor", "h100-cloud-hypervisor", ["workload.gpus=8"], 474, "GB/s", 0.1, cloud))
     cases.append(Case("16 H100, two VMs of Cloud Hypervisor", "h100-cloud-hypervisor", [], 154.9, "GB/s", 0.2, cloud))
     latency = "workload.benchmark=sockperf"
     cases.append(Case("25 GbE, 4 TCP streams, bare metal", "tcp-25g", [BARE], 23.5, "Gb/s", 0.05, tcp))
     cases.append(Case("25 GbE, 4 TCP streams, KVM vhost", "tcp-25g", [], 13.2, "Gb/s", 0.05, tcp))
+    emulator = "virtualization.vhost=off"
+    cases.append(Case("25 GbE, 4 TCP streams, KVM without vhost", "tcp-25g", [emulator], 9.6, "Gb/s", 0.1, tcp))
+    cases.append(Case("25 GbE, 64 B UDP, KVM without vhost", "tcp-25g", [latency, emulator], 65.3, "us", 0.1, tcp))
     cases.append(Case("25 GbE, 64 B UDP, bare metal", "tcp-25g", [BARE, latency], 32.9, "us", 0.05, tcp))
     cases.append(Case("25 GbE, 64 B UDP, KVM vhost", "tcp-25g", [latency], 48.4, "us", 0.05, tcp))
     return cases

@@ -21,6 +21,12 @@ Result<std::string> slurm_topology(const Topology& topology, bool is_yaml);
 /// message, beside cables and switches.
 Result<std::string> simgrid_platform(const Topology& topology, const ParameterSet& parameters);
 
+/// Lines that set up the virtual machines: VMX keys (ESXi) or libvirt XML (KVM), and the commands of the hosts for
+/// adapters and GPUs, each with its source. A fault when there are none.
+Result<std::string> vm_settings_file(const Topology& topology, const ParameterSet& parameters);
+/// Onyx configuration of the lossless settings. A fault where the fabric has none, or no PFC.
+Result<std::string> onyx_configuration(const Topology& topology);
+
 /// NCCL's forecast choice for one size, and the best one.
 struct TunerChoice {
   Bytes size;

@@ -23,6 +23,7 @@ enum class SourceFormat {
   slurm,          ///< topology.conf or topology.yaml
   libvirt,        ///< virsh dumpxml
   govc,           ///< govc ... -json
+  onyx,           ///< show running-config of an Onyx switch: alone, gives the `lossless:` part of a topology
 };
 std::string_view to_string(SourceFormat format);
 /// All names, for messages and the command line.

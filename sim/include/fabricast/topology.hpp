@@ -55,6 +55,7 @@ struct DeviceSpec {
   std::string below;  ///< name of the parent: socketN, a root complex or a PCIe switch; empty for nvswitch
   PcieSlot pcie;      ///< slot above the device (gpu, hca, pcie_switch)
   bool in_trained_below_slot = false;  ///< the link trained below its slot (reported by check)
+  std::string card;                    ///< a part of this GPU of the host, in the same slot; else empty
   SourceLocation location;
 };
 

@@ -68,6 +68,7 @@ struct VmDevice {
   std::string device;          ///< name in the host, e.g. hca1
   std::optional<GpuMode> gpu;  ///< one of gpu and nic is set
   std::optional<NicMode> nic;
+  std::string card;                     ///< the GPU it is a part of, where the VM holds several parts; else empty
   std::string profile;                  ///< vGPU or MIG profile
   int functions = 1;                    ///< sr-iov: virtual functions of the adapter
   std::optional<Bandwidth> rate_limit;  ///< of all its functions together, or of the virtual adapter, each way
@@ -104,6 +105,7 @@ struct Virtualization {
   GuestTopology guest_topology = GuestTopology::shown;
   NvswitchMode nvswitches = NvswitchMode::passthrough;
   bool is_container = false;            ///< the application runs in a container inside the VM
+  bool has_vhost = true;                ///< virtio: a kernel thread moves packets; off: the emulator does
   int mtu = 9000;                       ///< of vmxnet3, virtio and remote GPU connections
   std::optional<Bandwidth> rate_limit;  ///< of each virtual function
   std::string switch_name;              ///< distributed switch the VMs are attached to
@@ -128,6 +130,7 @@ struct Virtualization {
   std::string port_group;
   int vlan = 0;
   std::optional<int> priority;  ///< PCP of its frames; empty: untagged
+  double network_shares = 50;   ///< of a physical port's rate, beside those of other VMs that send
   double cpu_shares = 1000;     ///< of each vCPU, when cores are short
   double cpu_load = 1;          ///< part of the time each vCPU has work while the workload runs
   bool has_own_work = true;     ///< its vGPUs compute all the time; off: idle beside the others

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabricast/parameters.hpp"
 #include "fabricast/virtualization.hpp"
 
 namespace fabricast {
@@ -31,11 +32,14 @@ struct HeldModes {
   std::vector<NicMode> nics;
 };
 
-/// Whether the operation works, and which device keeps it from working. `is_inferred`: a source is missing.
-Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation);
+/// Whether the operation works, and which device keeps it from working. `is_inferred`: a source is missing. Releases are
+/// cells of the compatibility matrix.
+Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation,
+                    const ParameterSet& parameters);
 
 /// As a condition that remains, e.g. settings of vCenter; empty when there is none.
-std::string operation_condition(const Virtualization& vm, const HeldModes& held, VmOperation operation);
+std::string operation_condition(const Virtualization& vm, const HeldModes& held, VmOperation operation,
+                                const ParameterSet& parameters);
 
 /// The devices of a VM that was described by itself, for people: "gpu0 by passthrough, hca0 by sr-iov (25 Gb/s)".
 std::string held_devices(const Virtualization& vm);

@@ -204,7 +204,8 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
                                        host("b", second) + "fabric:\n  single_switch: {switch: sb7800}\n");
     return render(check_virtualization(loaded.topology, loaded.parameters));
   };
-  CHECK(two_groups("dvs2").find("error: PVRDMA adapters of groups 'a' and 'b' are on different distributed switches") !=
+  CHECK(two_groups("dvs2").find(
+            "error: PVRDMA adapters of group 'a' and group 'b' are on different distributed switches") !=
         std::string::npos);
   CHECK(two_groups("dvs1").empty());
 }

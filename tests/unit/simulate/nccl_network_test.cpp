@@ -118,8 +118,9 @@ TEST_CASE("a host of the catalogue says that its switches redirect, and the sett
 
 TEST_CASE("where requests that a switch could join are not redirected by it, no setting of a VM holds LL128") {
   const auto vm = [](const std::string& keys) {
-    return is_held(
-        largest("dgx-a100", ", virtualization: {mode: passthrough, hypervisor: kvm, " + keys + "}", "ll128", "ring"));
+    return is_held(largest(
+        "dgx-a100", ", virtualization: {mode: passthrough, hypervisor: kvm, guest_topology: shown, " + keys + "}",
+        "ll128", "ring"));
   };
   CHECK(vm("acs: redirect"));
   CHECK(vm("ats: off"));

@@ -95,8 +95,8 @@ TEST_CASE("a small message pays the tax of both ends by name, and a fifth of it 
 }
 
 TEST_CASE("device messages are staged where the release or allowP2P closes the gate, and the reason is printed") {
-  for (const auto* closed : {"{mode: passthrough, version: \"6.5\"}", "{mode: passthrough, allow_p2p: off}",
-                             "{mode: passthrough, hypervisor: kvm, guest_topology: hidden}", "{mode: pvrdma}"}) {
+  for (const auto* closed :
+       {"{mode: passthrough, version: \"6.5\"}", "{mode: passthrough, allow_p2p: off}", "{mode: pvrdma}"}) {
     CAPTURE(closed);
     const auto staged = forecast(closed, k_latency);
     CHECK(staged.rows.front().protocol == "staged");
@@ -106,7 +106,8 @@ TEST_CASE("device messages are staged where the release or allowP2P closes the g
     CHECK(reason->used == "impossible");
     CHECK_FALSE(reason->reason.empty());
   }
-  for (const auto* open : {"{mode: passthrough, version: \"6.7\"}", "sr-iov",
+  // MPI reads GPU memory whatever the guest sees of the tree; NCCL goes by what it sees.
+  for (const auto* open : {"{mode: passthrough, version: \"6.7\"}", "sr-iov", "{mode: passthrough, hypervisor: kvm}",
                            "{mode: passthrough, hypervisor: kvm, guest_topology: injected}"}) {
     CAPTURE(open);
     CHECK(forecast(open, k_latency).rows.front().protocol == "eager gdr");
@@ -146,9 +147,11 @@ TEST_CASE("the distances NCCL and MPI see do not change by redirection, only by 
     return loaded.topology.distance(*loaded.topology.find_device("n0.gpu0"), *loaded.topology.find_device("n0.hca0"));
   };
   CHECK(distance("bare-metal") == Distance::pix);
-  CHECK(distance("{mode: passthrough, acs: redirect}") == Distance::pix);
+  CHECK(distance("{mode: passthrough, acs: redirect, guest_topology: shown}") == Distance::pix);
   CHECK(distance("{mode: passthrough, guest_topology: injected}") == Distance::pix);
   CHECK(distance("{mode: passthrough, guest_topology: hidden}") == Distance::phb);
+  for (const auto* hypervisor : {"esxi", "kvm", "cloud-hypervisor", "xen", "hyper-v"})
+    CHECK(distance(fmt::format("{{mode: passthrough, hypervisor: {}}}", hypervisor)) == Distance::phb);
 }
 
 TEST_CASE("virtual functions keep to their rate limit, and adapters on small pages to what the IOMMU translates") {

@@ -82,6 +82,9 @@ class Resources {
   /// Bytes/s; of network links between switches, and of cables slower than their HCA, what packet headers leave.
   [[nodiscard]] double capacity(int resource) const;
   void set_payload_share(LinkId link, double share);
+  /// Where flows meet, one over `resource` gets `shares` beside the others' (1 unless said).
+  void set_shares(int resource, double shares) { shares_[resource] = shares; }
+  [[nodiscard]] double shares(const std::vector<Crossing>& crossings) const;
   [[nodiscard]] std::string name(int resource) const;
   [[nodiscard]] std::string parameter(int resource) const;
   /// The device a limit belongs to, or the one a link starts at.
@@ -100,6 +103,7 @@ class Resources {
   const Topology* topology_;
   std::vector<Extra> extras_;
   std::vector<double> payload_shares_;  ///< [link - first network link]; empty = 1
+  std::map<int, double> shares_;        ///< resource -> shares, where they are not 1
   std::map<std::tuple<Limit, std::int32_t, int>, int> numbers_;
 };
 

@@ -33,7 +33,13 @@ struct PlanContext {
 /// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
 class NoRoute : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit NoRoute(const std::string& what,
+                   std::string fix = "connect all HCAs that take part by switches, or cable only those of one network")
+      : std::runtime_error(what), fix_(std::move(fix)) {}
+  [[nodiscard]] const std::string& fix() const { return fix_; }
+
+ private:
+  std::string fix_;
 };
 
 class Planner {
