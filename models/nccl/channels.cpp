@@ -211,8 +211,9 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
       }
     }
   }
-  if (!context.software.nccl_shm || context.software.transport == "tcp")
-    return socket_route(context, from, to, {}, {}, 0);
+  // TCP between hosts leaves the shared memory inside them; on one host it means loopback.
+  const bool is_loopback_meant = context.software.transport == "tcp" && topology.num_hosts() == 1;
+  if (!context.software.nccl_shm || is_loopback_meant) return socket_route(context, from, to, {}, {}, 0);
   route.kind = TransportKind::host_memory;
   const auto memory = topology.local_memory(from);
   add_host_copy(context, from, memory, true, route);

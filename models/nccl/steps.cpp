@@ -123,9 +123,17 @@ double StepCosts::crowd_factor(const Shape& shape, TransportKind kind) const {
   return 1 + context_.parameters.number("nccl.shm_polling") * std::max(0, is_.gpus_of_memory - 2);
 }
 
+/// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
+/// plans both the same for Simple; over plugins it is they that take the time.
+Algorithm StepCosts::hop_algorithm(const Hops& hops, const Shape& shape) const {
+  const bool is_lone = shape.is_ring && is_network(hops.kind) && is_.num_hosts > 1 && is_.num_ranks == is_.num_hosts;
+  const bool is_other = shape.choice.protocol == Protocol::simple || of_adapter(hops, "plugin_latency") != nullptr;
+  return is_lone && !is_other ? Algorithm::tree : shape.choice.algorithm;
+}
+
 Term StepCosts::hop_term(const Hops& hops, const Shape& shape) const {
   const auto& time = parameter_by_algorithm(
-      context_.parameters, is_.architecture, collective_, "nccl.hop_time", shape.choice.algorithm,
+      context_.parameters, is_.architecture, collective_, "nccl.hop_time", hop_algorithm(hops, shape),
       fmt::format("{}.{}", shape.protocol, is_loopback(hops.kind) ? "loopback" : to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
@@ -205,8 +213,10 @@ void StepCosts::add_hops(Flow& flow, const Shape& shape) const {
   add_latency(flow, skew_term(shape, inside_hops));
 }
 
-/// The thread blocks of a kernel start one after the other; those of rings may take longer than others.
+/// The thread blocks of a kernel start one after the other; those of rings may take longer than others. From 2.22 on
+/// the work of a collective lies in the kernel's arguments; before, every thread block fetches its own from a queue.
 void StepCosts::add_channel_start(Flow& flow, const Shape& shape) const {
+  if (!shape.is_pairs && release_number(context_.software.nccl_version) >= 222) return;
   std::vector<std::string> names{"nccl.channel_start." + is_.architecture, "nccl.channel_start"};
   if (shape.is_ring)
     names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", shape.protocol, is_.architecture));

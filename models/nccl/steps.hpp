@@ -64,6 +64,7 @@ class StepCosts {
   [[nodiscard]] bool is_nvlink(const Crossing& crossing) const;
   [[nodiscard]] double crowd_factor(const Shape& shape, TransportKind kind) const;
   [[nodiscard]] bool is_loopback(TransportKind kind) const;
+  [[nodiscard]] Algorithm hop_algorithm(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term hop_term(const Hops& hops, const Shape& shape) const;
   [[nodiscard]] Term ramp_term(const Shape& shape, double hops) const;
   [[nodiscard]] Term skew_term(const Shape& shape, double hops) const;

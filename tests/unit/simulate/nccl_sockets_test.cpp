@@ -128,7 +128,7 @@ TEST_CASE("TCP is never faster than RDMA on the same adapters") {
       const auto tcp = test::run(two_hosts(gpus, "tcp", benchmark, sizes));
       const auto rdma = test::run(two_hosts(gpus, "rdma", benchmark, sizes));
       for (std::size_t i = 0; i < tcp.workloads[0].rows.size(); ++i) {
-        CAPTURE(benchmark);
+        CAPTURE(std::string(benchmark));
         CAPTURE(gpus);
         CAPTURE(i);
         CHECK(tcp.workloads[0].rows[i].time >= rdma.workloads[0].rows[i].time);
