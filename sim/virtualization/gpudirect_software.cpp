@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <tuple>
+
+#include "base/version.hpp"
 
 namespace fabricast {
 
@@ -23,12 +24,9 @@ std::string words(const Release& release) {
   return patch > 0 ? fmt::format("{}.{}.{}", major, minor, patch) : fmt::format("{}.{}", major, minor);
 }
 
-bool is_older(const std::string& version, const Release& floor) {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  if (std::sscanf(version.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2) return false;
-  return Release(major, minor, patch) < floor;
+bool is_below(const std::string& version, const Release& floor) {
+  const auto [major, minor, patch] = floor;
+  return fabricast::is_older(version, major, minor, patch);
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ std::optional<OldSoftware> too_old_for_gpudirect(const ParameterSet& parameters,
   const auto old = [&](const char* key, const char* what, const std::string& version,
                        const std::string& cell) -> std::optional<OldSoftware> {
     const auto* floor = version.empty() ? nullptr : parameters.find("support." + cell);
-    if (floor == nullptr || !is_older(version, release_of(floor->value))) return std::nullopt;
+    if (floor == nullptr || !is_below(version, release_of(floor->value))) return std::nullopt;
     return OldSoftware{key, what, version, words(release_of(floor->value))};
   };
   if (auto found = old("cuda", "CUDA", software.cuda, "gpudirect.cuda_first")) return found;
