@@ -14,9 +14,9 @@ namespace fabricast::report {
 namespace {
 
 constexpr double k_track = 26;
-constexpr double k_left = 150;
-constexpr double k_right = 30;
-constexpr double k_top = 8;
+constexpr double k_tracks_left = 150;
+constexpr double k_tracks_right = 30;
+constexpr double k_tracks_top = 8;
 constexpr double k_smallest = 0.4;  ///< of a rectangle, so that it shows
 constexpr std::size_t k_most_spans = 5000;
 constexpr std::size_t k_most_legend = 10;
@@ -45,20 +45,23 @@ class Timeline {
   }
 
   [[nodiscard]] std::string svg() const {
-    const double bottom = k_top + k_track * static_cast<double>(tracks_.size());
+    const double bottom = k_tracks_top + k_track * static_cast<double>(tracks_.size());
     const auto rows = std::min(k_most_legend, colours_.size());
     std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"timeline of a step\">\n",
                                   k_chart_width, bottom + 34 + 20 * static_cast<double>(rows));
     for (const auto& track : tracks_)
-      out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"tick\" text-anchor=\"end\">{}</text>\n", k_left - 8,
-                         k_top + k_track * (static_cast<double>(track.second) + 0.65), escaped(shortened(track.first)));
+      out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"tick\" text-anchor=\"end\">{}</text>\n", k_tracks_left - 8,
+                         k_tracks_top + k_track * (static_cast<double>(track.second) + 0.65),
+                         escaped(shortened(track.first)));
     for (std::size_t i = 0; i < row_.timeline.size() && i < k_most_spans; ++i) out += box(row_.timeline[i]);
     return out + axis(bottom) + legend(bottom + 44) + "</svg>\n";
   }
 
  private:
   static std::string shortened(const std::string& text) { return text.size() <= 22 ? text : text.substr(0, 21) + "."; }
-  [[nodiscard]] double x(double seconds) const { return k_left + seconds / end_ * (k_chart_width - k_left - k_right); }
+  [[nodiscard]] double x(double seconds) const {
+    return k_tracks_left + seconds / end_ * (k_chart_width - k_tracks_left - k_tracks_right);
+  }
 
   [[nodiscard]] std::string box(const Span& span) const {
     const double from = x(span.start.seconds());
@@ -66,7 +69,7 @@ class Timeline {
     return fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" style=\"fill:{}\"><title>{}: {} from {}"
         "</title></rect>\n",
-        from, k_top + k_track * static_cast<double>(tracks_.at(span.stream)) + 2, width, k_track - 6,
+        from, k_tracks_top + k_track * static_cast<double>(tracks_.at(span.stream)) + 2, width, k_track - 6,
         colour(colours_.at(kind_of(span.name))), escaped(span.name), to_string(span.time), to_string(span.start));
   }
 
@@ -91,7 +94,7 @@ class Timeline {
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" style=\"fill:{}\"/><text x=\"{}\" y=\"{}\" "
           "class=\"legend\">{}</text>\n",
-          k_left, y - 11, colour(entry.second), k_left + 18, y, escaped(entry.first));
+          k_tracks_left, y - 11, colour(entry.second), k_tracks_left + 18, y, escaped(entry.first));
     }
     return out;
   }
