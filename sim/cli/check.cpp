@@ -23,7 +23,7 @@ struct CheckOptions {
   CommonOptions written;  ///< format and -o
 };
 
-const std::vector<std::string> k_formats = {"text", "json", "html"};
+const std::vector<std::string> k_check_formats = {"text", "json", "html"};
 
 Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -76,7 +76,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
 
 int check(const CheckOptions& options) {
   const auto settings = parse_settings(options.settings);
-  const auto format = format_of(options.written, k_formats);
+  const auto format = format_of(options.written, k_check_formats);
   refuse_overwriting(std::vector<OutputFile>{{"-o", options.written.output}}, options.files);
   int errors = 0;
   int warnings = 0;
@@ -120,7 +120,7 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_option("--set", options->settings, "change one value before checking (repeatable)")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
-  add_output_options(*command, options->written, k_formats);
+  add_output_options(*command, options->written, k_check_formats);
   command->add_flag("--strict", options->is_strict, "exit 1 when there are warnings");
   command->callback([options, &exit_code] { exit_code = check(*options); });
 }

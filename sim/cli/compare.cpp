@@ -14,7 +14,7 @@ struct CompareOptions : CommonOptions {
   std::string density;  ///< name of a VM
 };
 
-const std::vector<std::string> k_formats = {"text", "json", "csv", "html"};
+const std::vector<std::string> k_compare_formats = {"text", "json", "csv", "html"};
 
 int density(const CompareOptions& options) {
   int exit_code = exit_ok;
@@ -31,7 +31,7 @@ int compare(CompareOptions options) {
   int exit_code = exit_ok;
   if (!options.density.empty()) return density(options);
   if (options.scenarios.size() < 2) throw CLI::ValidationError("SCENARIOS", "two or more are compared");
-  const auto format = format_of(options, k_formats);
+  const auto format = format_of(options, k_compare_formats);
   options.written = {{"-o", options.output}};
   refuse_overwriting(options.written, options.scenarios);
   std::vector<Run> runs;
@@ -73,7 +73,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->type_name("VM")
       ->check(not_empty());
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_compare_formats);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

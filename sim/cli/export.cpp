@@ -27,8 +27,8 @@ struct ExportOptions : CommonOptions {
   SourceOptions sources;
 };
 
-const std::vector<std::string> k_formats{"nccl-topo", "ibnetdiscover", "slurm",      "slurm-yaml",  "simgrid",
-                                         "dot",       "perfetto",      "nccl-tuner", "vm-settings", "onyx"};
+const std::vector<std::string> k_export_formats{"nccl-topo", "ibnetdiscover", "slurm",      "slurm-yaml",  "simgrid",
+                                                "dot",       "perfetto",      "nccl-tuner", "vm-settings", "onyx"};
 
 /// The tuner plugin's names of collectives that it reads.
 std::string tuner_collective(Benchmark benchmark) {
@@ -223,8 +223,8 @@ void add_export(CLI::App& app, int& exit_code) {
       "  fabricast export nccl-topo --vm --host nccl-topo.xml --vms virsh.xml -o guest.xml");
   command->add_option("FORMAT", options->export_format, "what to write")
       ->required()
-      ->check(CLI::IsMember(k_formats).description(""))
-      ->type_name(fmt::format("{}", fmt::join(k_formats, "|")));
+      ->check(CLI::IsMember(k_export_formats).description(""))
+      ->type_name(fmt::format("{}", fmt::join(k_export_formats, "|")));
   command->add_option("FILE", options->file, "topology, or scenario")->type_name("FILE");
   command->add_flag("--vm", options->is_for_vm, "nccl-topo for a virtual machine");
   command->add_option("--map", options->map, "--vm: address of a device on the host and in the guest (repeatable)")

@@ -22,7 +22,7 @@ struct ReplayCommand : CommonOptions {
   std::string mpi;
 };
 
-const std::vector<std::string> k_formats = {"text", "json"};
+const std::vector<std::string> k_replay_formats = {"text", "json"};
 constexpr std::size_t k_most_shown = 16;
 
 std::string report_text(const ReplayReport& report, const Topology& topology) {
@@ -58,7 +58,7 @@ std::string report_json(const ReplayReport& report, const Topology& topology) {
 
 int replay_command(const ReplayCommand& command) {
   int exit_code = exit_ok;
-  const auto format = format_of(command, k_formats);
+  const auto format = format_of(command, k_replay_formats);
   const auto loaded = load_topology(command.topology, command.parameter_files, parse_settings(command.settings));
   if (!loaded) {
     print_faults(loaded.error());
@@ -113,7 +113,7 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("--mpi", options->mpi, "profile of a GOAL schedule's messages (`fabricast list profiles`)")
       ->type_name("NAME");
   add_what_if_options(*command, *options, "parameter file", "change one value of the topology");
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_replay_formats);
   command->callback([options, &exit_code] { exit_code = replay_command(*options); });
 }
 

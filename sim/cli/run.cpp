@@ -23,7 +23,7 @@ struct RunOptions : CommonOptions {
   std::string fabric_csv;
 };
 
-const std::vector<std::string> k_formats = {"text", "json", "csv", "html"};
+const std::vector<std::string> k_run_formats = {"text", "json", "csv", "html"};
 
 /// Interrupted, packets lost in a lossless class or in one that should have been, or a fabric that came to a stop: said
 /// aloud, and in the exit code.
@@ -69,7 +69,7 @@ std::vector<OutputFile> written_files(const RunOptions& options) {
 
 int run(RunOptions options) {
   int exit_code = exit_ok;
-  const auto format = format_of(options, k_formats);
+  const auto format = format_of(options, k_run_formats);
   options.written = written_files(options);
   protect_inputs(options.written, {{options.scenario, ""}});
   if (!options.sample_interval.empty() && options.fidelity != "packet")
@@ -133,7 +133,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("FILE");
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_run_formats);
   command
       ->add_option("--explain", options->explain,
                    "split the time of one size (64MiB) or client (its name) into terms that add up to it")

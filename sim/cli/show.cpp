@@ -16,11 +16,11 @@ struct ShowOptions : CommonOptions {
 
 constexpr int k_most_open_hosts = 16;
 
-const std::vector<std::string> k_formats = {"text", "dot", "svg"};
+const std::vector<std::string> k_show_formats = {"text", "dot", "svg"};
 
 int show(const ShowOptions& options) {
   int exit_code = exit_ok;
-  const auto format = format_of(options, k_formats);
+  const auto format = format_of(options, k_show_formats);
   const auto settings = parse_settings(options.settings);
   const auto loaded = load_topology(options.topology, {}, settings);
   if (!loaded) {
@@ -54,7 +54,7 @@ void add_show(CLI::App& app, int& exit_code) {
   command->add_option("--collapse", options->collapse, "DOT: one node per host; default auto, from 17 hosts")
       ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
       ->type_name("auto|on|off");
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_show_formats);
   command->callback([options, &exit_code] { exit_code = show(*options); });
 }
 

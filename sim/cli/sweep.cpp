@@ -21,7 +21,7 @@ namespace fabricast::cli {
 
 namespace {
 
-const std::vector<std::string> k_formats = {"text", "csv", "json", "jsonl", "html"};
+const std::vector<std::string> k_sweep_formats = {"text", "csv", "json", "jsonl", "html"};
 
 std::string text_of(const SweepReport& sweep, const std::string& format) {
   if (format == "json") return report::sweep_json(sweep);
@@ -211,7 +211,7 @@ int merge(const SweepOptions& options, const std::string& format) {
 }
 
 int sweep(SweepOptions options) {
-  const auto format = format_of(options, k_formats);
+  const auto format = format_of(options, k_sweep_formats);
   options.written = {{"-o", options.output}};
   if (!options.store.empty()) options.written.push_back({"--store", options.store});
   refuse_overwriting(options.written, options.files);
@@ -280,7 +280,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--metric", options->metric, "figure to look at under faults, or of a scenario")
       ->type_name("FIGURE");
   command->add_flag("-q,--quiet", options->is_quiet, "no progress on standard error");
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_sweep_formats);
   command->callback([options, &exit_code] { exit_code = sweep(*options); });
 }
 

@@ -51,7 +51,7 @@ std::optional<Scenario> load_first(const ValidateOptions& options, int& exit_cod
   return std::nullopt;
 }
 
-const std::vector<std::string> k_formats = {"text", "json", "csv", "svg", "html"};
+const std::vector<std::string> k_validate_formats = {"text", "json", "csv", "svg", "html"};
 
 double share_inside(const WorkloadPrediction& prediction, const std::vector<MeasuredLog>& logs) {
   std::vector<Validation> validations;
@@ -80,7 +80,7 @@ void add_setting_hints(const ValidateOptions& options, const std::vector<Measure
 
 int validate_command(ValidateOptions options) {
   int exit_code = exit_ok;
-  const auto format = format_of(options, k_formats);
+  const auto format = format_of(options, k_validate_formats);
   options.written = {{"-o", options.output}};
   refuse_overwriting(options.written, options.logs);
   const auto max_median = parse_limit("--max-median-error", options.max_median);
@@ -155,7 +155,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("--max-p90-error", options->max_p90, "exit 1 when the 90th percentile is above")
       ->type_name("SHARE");
   add_simulation_options(*command, *options);
-  add_output_options(*command, *options, k_formats);
+  add_output_options(*command, *options, k_validate_formats);
   command->callback([options, &exit_code] { exit_code = validate_command(*options); });
 }
 
