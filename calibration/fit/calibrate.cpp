@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/assert.hpp"
+#include "base/sha256.hpp"
 #include "fabricast/scatter.hpp"
 #include "fit/errors.hpp"
 #include "fit/fault.hpp"
@@ -24,8 +25,8 @@ namespace fit {
 namespace {
 
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
-constexpr double k_share_of_fit = 0.5;  ///< of the work, for progress
-constexpr double k_odd_log = 3;         ///< times the median error of all logs, with which a log stands out
+constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
+constexpr double k_odd_log = 3;                 ///< times the median error of all logs, with which a log stands out
 constexpr double k_least_odd_error = 0.15;
 
 std::string stem_of(const std::string& file) { return std::filesystem::path(file).stem().string(); }
@@ -382,7 +383,13 @@ Result<CalibrationReport> calibrate(const Calibration& calibration, const Calibr
   auto data = fit::Dataset::load(calibration);
   if (!data) return tl::unexpected(data.error());
   if (auto faults = fit::faults_of_fit(*data, calibration); !faults.empty()) return tl::unexpected(std::move(faults));
-  return fit::Calibrator(*data, calibration, options).run();
+  auto report = fit::Calibrator(*data, calibration, options).run();
+  if (!report) return report;
+  for (const auto& path : input_files(calibration)) {
+    if (auto sum = sha256_of_file(path))
+      report->inputs.push_back({path, std::move(*sum)});  // optional logs may be absent
+  }
+  return report;
 }
 
 }  // namespace fabricast

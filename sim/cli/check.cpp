@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/sha256.hpp"
 #include "cli/command.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
@@ -29,9 +30,22 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
+/// The file itself and those it names.
+std::vector<InputFile> with_itself(const std::string& path,
+                                   const std::vector<std::pair<std::string, std::string>>& named) {
+  std::vector<InputFile> out;
+  if (auto sum = sha256_of_file(path)) out.push_back({path, std::move(*sum)});
+  for (const auto& [name, sum] : named) {
+    if (name != path) out.push_back({name, sum});
+  }
+  return out;
+}
+
 /// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, and how a
-/// lossless fabric is set.
-Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features) {
+/// lossless fabric is set. `inputs`: what was read.
+Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features,
+                       std::vector<InputFile>& inputs) {
+  inputs = with_itself(path, {});
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
   if (*kind == "parameters") {
@@ -44,6 +58,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "plan") {
     const auto plan = load_sweep_plan(path);
+    if (plan) inputs = with_itself(path, plan->inputs);
     return plan ? joined(space_faults(*plan), preflight(*plan)) : plan.error();
   }
   if (*kind == "cost") {
@@ -57,6 +72,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
     if (!loaded) return loaded.error();
+    inputs = loaded->inputs;
     features = virtual_features(loaded->topology, loaded->parameters) +
                describe_lossless(loaded->topology, loaded->parameters);
     return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
@@ -65,6 +81,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
+  inputs = loaded->inputs;
   features = virtual_features(loaded->topology, loaded->parameters) +
              describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario);
   return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
@@ -83,11 +100,12 @@ int check(const CheckOptions& options) {
   std::string table;
   for (const auto& file : options.files) {
     std::string features;
-    auto found = check_file(file, settings, features);
+    std::vector<InputFile> inputs;
+    auto found = check_file(file, settings, features, inputs);
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
-    all.push_back({file, found, features});
+    all.push_back({file, found, features, std::move(inputs)});
     const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
     if (!has_errors(found)) table += fmt::format("{}: ok{}\n", file, noted);
     table += features;
