@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 
 namespace fabricast {
 
@@ -79,6 +81,13 @@ std::string sha256(std::string_view text) {
   std::string hex;
   for (const auto word : hash) hex += fmt::format("{:08x}", word);
   return hex;
+}
+
+std::optional<std::string> sha256_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return sha256(text.starts_with("\xEF\xBB\xBF") ? std::string_view(text).substr(3) : std::string_view(text));
 }
 
 }  // namespace fabricast

@@ -46,25 +46,6 @@ std::vector<OutputFile> written_files(CalibrateCommand& command) {
   return files;
 }
 
-/// Every file that the fit reads, the topologies of its scenarios included.
-std::vector<std::string> inputs_of(const Calibration& calibration) {
-  std::set<std::string> files(calibration.parameter_files.begin(), calibration.parameter_files.end());
-  files.insert(calibration.file);
-  std::set<std::string> seen;
-  for (const auto& log : calibration.logs) {
-    files.insert(log.file);
-    auto key = log.scenario_file + '\n' + log.scenario_text;
-    for (const auto& setting : log.settings) key += '\n' + setting.path + '=' + setting.value;
-    if (!seen.insert(key).second) continue;
-    const auto loaded = log.scenario_file.empty()
-                            ? load_scenario_text(calibration.file, log.scenario_text, {}, log.settings)
-                            : load_scenario(log.scenario_file, {}, log.settings);
-    if (!loaded) continue;  // the fit says why
-    for (const auto& input : loaded->inputs) files.insert(input.path);
-  }
-  return {files.begin(), files.end()};
-}
-
 int suggest(CalibrateCommand command) {
   int exit_code = exit_ok;
   refuse_overwriting(written_files(command), command.files);
@@ -103,7 +84,7 @@ int fit(CalibrateCommand command) {
   }
   auto calibration = load_calibration(command.files[0]);
   if (!calibration) return refuse(calibration.error());
-  if (!written.empty()) refuse_overwriting(written, inputs_of(*calibration));
+  if (!written.empty()) refuse_overwriting(written, input_files(*calibration));
   if (command.hold_out_every > 0) calibration->hold_out_every = command.hold_out_every;
   if (!command.hold_out_ranks.empty()) calibration->hold_out_ranks = command.hold_out_ranks;
   if (!command.hold_out_hosts.empty()) calibration->hold_out_hosts = command.hold_out_hosts;

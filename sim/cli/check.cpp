@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/sha256.hpp"
 #include "cli/command.hpp"
 #include "cli/evidence.hpp"
 #include "fabricast/calibration.hpp"
@@ -30,9 +31,22 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
+/// The file itself and those it names.
+std::vector<InputFile> with_itself(const std::string& path,
+                                   const std::vector<std::pair<std::string, std::string>>& named) {
+  std::vector<InputFile> out;
+  if (auto sum = sha256_of_file(path)) out.push_back({path, std::move(*sum)});
+  for (const auto& [name, sum] : named) {
+    if (name != path) out.push_back({name, sum});
+  }
+  return out;
+}
+
 /// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, how a
-/// lossless fabric is set, and what forecasts rest on.
-Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features) {
+/// lossless fabric is set, and what forecasts rest on. `inputs`: what was read.
+Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features,
+                       std::vector<InputFile>& inputs) {
+  inputs = with_itself(path, {});
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
   if (*kind == "parameters") {
@@ -45,6 +59,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "plan") {
     const auto plan = load_sweep_plan(path);
+    if (plan) inputs = with_itself(path, plan->inputs);
     return plan ? joined(space_faults(*plan), preflight(*plan)) : plan.error();
   }
   if (*kind == "cost") {
@@ -58,6 +73,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);
     if (!loaded) return loaded.error();
+    inputs = loaded->inputs;
     features = virtual_features(loaded->topology, loaded->parameters) +
                describe_lossless(loaded->topology, loaded->parameters);
     return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
@@ -66,6 +82,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
+  inputs = loaded->inputs;
   features = virtual_features(loaded->topology, loaded->parameters) +
              describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + describe_evidence(*loaded);
   return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
@@ -84,11 +101,12 @@ int check(const CheckOptions& options) {
   std::string table;
   for (const auto& file : options.files) {
     std::string features;
-    auto found = check_file(file, settings, features);
+    std::vector<InputFile> inputs;
+    auto found = check_file(file, settings, features, inputs);
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);
-    all.push_back({file, found, features});
+    all.push_back({file, found, features, std::move(inputs)});
     const auto noted = found.empty() ? "" : fmt::format(", {} warning{}", found.size(), found.size() == 1 ? "" : "s");
     if (!has_errors(found)) table += fmt::format("{}: ok{}\n", file, noted);
     table += features;

@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "fabricast/exchange.hpp"
+#include "fabricast/link_use.hpp"
 #include "report/page.hpp"
 
 namespace fabricast::cli {
@@ -48,10 +49,32 @@ int outcome(const Prediction& prediction) {
   return drops + unmeant > 0 || !stopped.empty() ? exit_limit_missed : exit_ok;
 }
 
+constexpr std::size_t k_most_links = 2000;  ///< in JSON; the picture shows these
+
+/// What the largest rows use of the links, by name and as the picture wants it.
+struct UsedLinks {
+  report::LinkUseTable table;
+  LinkShares shares;
+};
+UsedLinks used_links(const Run& run, std::uint64_t seed) {
+  const auto& topology = run.loaded.topology;
+  const auto all = link_uses(topology, run.loaded.scenario, run.loaded.parameters, run.prediction, seed);
+  UsedLinks out;
+  out.table.num_used = all.size();
+  for (std::size_t i = 0; i < all.size() && i < k_most_links; ++i) {
+    const auto link = topology.link(all[i].link);
+    out.table.links.push_back({topology.hardware_name(link.from), topology.hardware_name(link.to),
+                               std::string(to_string(link.kind)), all[i].bytes_per_s, all[i].share});
+    auto& share = out.shares[{link.from, link.to}];  // of parallel cables the most used
+    share = std::max(share, all[i].share);
+  }
+  return out;
+}
+
 /// The topology as a picture for the page.
-std::string drawing(const Topology& topology) {
+std::string drawing(const Topology& topology, const LinkShares& use) {
   return fmt::format("<h2>Topology</h2>\n<figure>{}</figure>\n",
-                     report::image_of(topology_svg(topology), "the topology's devices and links"));
+                     report::image_of(topology_svg(topology, use), "the topology's devices and links, by use"));
 }
 
 /// -o, --trace and the files of --fabric-csv.
@@ -87,11 +110,13 @@ int run(RunOptions options) {
   if (!options.explain.empty() && !is_label) explained = parse_size(is_plain ? options.explain + "B" : options.explain);
   const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
   if (!result) return exit_code;
-  const report::Document document{result->prediction, result->loaded.scenario, result->provenance};
+  UsedLinks links;
+  if (format == "json" || format == "html") links = used_links(*result, options.seed);
+  const report::Document document{result->prediction, result->loaded.scenario, result->provenance, &links.table};
   std::string text;
   if (format == "json") text = report::json(document);
   if (format == "csv") text = report::csv(document);
-  if (format == "html") text = report::html(document, drawing(result->loaded.topology));
+  if (format == "html") text = report::html(document, drawing(result->loaded.topology, links.shares));
   if (format == "text") {
     text = report::text(document);
     const auto is_asked = [&](const Row& row) {

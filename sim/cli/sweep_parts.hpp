@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -103,9 +102,7 @@ inline Diagnostics changed_inputs(const std::map<std::size_t, std::string>& reco
     if (!result) continue;
     for (const auto& input : result->inputs) {
       if (!known.try_emplace(input.first, input.second).second) continue;
-      std::ifstream in(input.first, std::ios::binary);
-      const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-      if (sha256(text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text) == input.second) continue;
+      if (sha256_of_file(input.first) == input.second) continue;
       faults.push_back(make_error("this file has changed since results were stored",
                                   "name another file with --store, or remove the store"));
       faults.back().location.file = input.first;

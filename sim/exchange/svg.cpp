@@ -10,6 +10,7 @@
 #include <set>
 
 #include "exchange/host_tree.hpp"
+#include "exchange/svg_parts.hpp"
 #include "exchange/svg_vms.hpp"
 #include "exchange/switch_layout.hpp"
 #include "fabricast/exchange.hpp"
@@ -18,9 +19,12 @@ namespace fabricast {
 
 namespace {
 
+using exchange::colour_of;
 using exchange::escaped;
+using exchange::k_heat_limits;
 using exchange::shortened;
 using exchange::TreeNode;
+using exchange::width_of;
 
 constexpr double k_leaf = 92, k_box_w = 84, k_box_h = 34, k_row = 74, k_margin = 24, k_gap = 28;
 constexpr double k_switch_row = 58, k_nvswitch_row = 44, k_title = 40;
@@ -30,32 +34,9 @@ struct Point {
   double x = 0, y = 0;
 };
 
-const char* colour_of(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::gpu:
-      return "#c6f6d5";
-    case DeviceKind::hca:
-      return "#bee3f8";
-    case DeviceKind::network_switch:
-      return "#fed7aa";
-    case DeviceKind::nvswitch:
-      return "#9ae6b4";
-    case DeviceKind::pcie_switch:
-      return "#e9d8fd";
-    case DeviceKind::root_complex:
-      return "#edf2f7";
-    default:
-      return "#e2e8f0";
-  }
-}
-
-double width_of(Bandwidth rate) {
-  return std::clamp(1.0 + 1.6 * std::log10(std::max(1e9, rate.bytes_per_s) * 1e-9), 1.0, 6.0);
-}
-
 class Drawing {
  public:
-  explicit Drawing(const Topology& topology) : topology_(topology) {}
+  Drawing(const Topology& topology, const LinkShares& use) : topology_(topology), use_(use) {}
 
   std::string draw() {
     plan_switches();
@@ -146,11 +127,30 @@ class Drawing {
         escaped(shortened(words, most)));
   }
 
-  void line(Point a, Point b, Bandwidth rate, const std::string& css, const std::string& title) {
+  /// What is in use between two devices, in words and as the class of a colour; nothing without figures.
+  struct Heat {
+    std::string words, css;
+  };
+  [[nodiscard]] double share(DeviceId from, DeviceId to) const {
+    const auto it = use_.find({from, to});
+    return it == use_.end() ? 0.0 : it->second;
+  }
+  [[nodiscard]] double busier(DeviceId a, DeviceId b) const { return std::max(share(a, b), share(b, a)); }
+
+  [[nodiscard]] Heat heat_of(DeviceId a, DeviceId b) const {
+    if (use_.empty()) return {};
+    const double ahead = share(a, b);
+    const double back = share(b, a);
+    return {fmt::format("; in use: {:.1f} % of {} to {}, {:.1f} % back", 100 * ahead,
+                        exchange::short_name(topology_, a), exchange::short_name(topology_, b), 100 * back),
+            fmt::format(" heat{}", exchange::heat_of_share(busier(a, b)))};
+  }
+
+  void line(Point a, Point b, Bandwidth rate, const std::string& css, const std::string& title, const Heat& heat) {
     lines_ += fmt::format(
         "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke-width=\"{:.1f}\" "
-        "class=\"{}\"><title>{}</title></line>\n",
-        a.x, a.y, b.x, b.y, width_of(rate), css, escaped(title));
+        "class=\"{}{}\"><title>{}{}</title></line>\n",
+        a.x, a.y, b.x, b.y, width_of(rate), css, heat.css, escaped(title), escaped(heat.words));
   }
 
   void text(Point at, const std::string& words, const char* css, const char* anchor) {
@@ -173,7 +173,8 @@ class Drawing {
       const auto link = topology_.link(node.children[i].up);
       const auto what = link.kind == LinkKind::pcie ? fmt::format("PCIe {} x{}", link.generation, link.lanes)
                                                     : std::string(to_string(link.kind));
-      line(at, children[i], link.bandwidth, "pcie", fmt::format("{}, {}", what, to_string(link.bandwidth)));
+      line(at, children[i], link.bandwidth, "pcie", fmt::format("{}, {}", what, to_string(link.bandwidth)),
+           heat_of(link.from, link.to));
     }
     box(node.device, at);
     return at;
@@ -213,7 +214,8 @@ class Drawing {
       const auto path = topology_.path_in_host(trees[s - 1].device, trees[s].device);
       if (path)
         line(sockets[s - 1], sockets[s], path->bottleneck, "socket",
-             fmt::format("socket interconnect, {}", to_string(path->bottleneck)));
+             fmt::format("socket interconnect, {}", to_string(path->bottleneck)),
+             heat_of(trees[s - 1].device, trees[s].device));
     }
     draw_nvlinks(host, left, width, top - 20 - k_nvswitch_row * std::max(0.0, nv_rows - 1));
     std::vector<exchange::VmMark> marks;
@@ -254,16 +256,17 @@ class Drawing {
       const auto b = places_.find(pair.b);
       if (a == places_.end() || b == places_.end()) continue;
       const auto title = fmt::format("{} NVLinks, {}", pair.links, to_string(pair.bandwidth));
+      const auto heat = heat_of(pair.a, pair.b);
       if (topology_.kind(pair.b) == DeviceKind::nvswitch) {
-        line(a->second, b->second, pair.bandwidth, "nvlink", title);
+        line(a->second, b->second, pair.bandwidth, "nvlink", title, heat);
       } else {
         // An arc above the row of GPUs.
         const double height = 26 + 0.055 * std::abs(b->second.x - a->second.x);
         lines_ += fmt::format(
             "<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" stroke-width=\"{:.1f}\" "
-            "class=\"nvlink\"><title>{}</title></path>\n",
+            "class=\"nvlink{}\"><title>{}{}</title></path>\n",
             a->second.x, a->second.y - k_box_h / 2, (a->second.x + b->second.x) / 2, a->second.y - k_box_h / 2 - height,
-            b->second.x, b->second.y - k_box_h / 2, width_of(pair.bandwidth), title);
+            b->second.x, b->second.y - k_box_h / 2, width_of(pair.bandwidth), heat.css, title, escaped(heat.words));
       }
     }
   }
@@ -292,12 +295,23 @@ class Drawing {
     const bool in_row = are_switches && along < 1 && across > 1.3 * (width_ - 2 * k_margin) / layout_.columns;
     const bool in_column = are_switches && across < 1 && along > 1.3 * k_switch_row;
     const auto* css = are_switches && is_dense_ ? "cable dense" : "cable";
-    if (!in_row && !in_column) return line(a, b, rate, css, title);
+    const auto heat = heat_of(from, to);
+    label_use(from, to, heat);
+    label_use(to, from, heat);
+    if (!in_row && !in_column) return line(a, b, rate, css, title, heat);
     const Point over{(a.x + b.x) / 2 + (in_column ? k_box_w * 0.9 : 0), (a.y + b.y) / 2 - (in_row ? k_box_h * 1.4 : 0)};
     lines_ += fmt::format(
         "<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" stroke-width=\"{:.1f}\" "
-        "class=\"{}\"><title>{}</title></path>\n",
-        a.x, a.y, over.x, over.y, b.x, b.y, width_of(rate), css, escaped(title));
+        "class=\"{}{}\"><title>{}{}</title></path>\n",
+        a.x, a.y, over.x, over.y, b.x, b.y, width_of(rate), css, heat.css, escaped(title), escaped(heat.words));
+  }
+
+  /// What an adapter's cable has in use, above the adapter: paper has no titles.
+  void label_use(DeviceId end, DeviceId other, const Heat& heat) {
+    if (heat.css.empty() || topology_.kind(end) != DeviceKind::hca) return;
+    const auto at = places_[end];
+    text({at.x + k_box_w / 2 - 4, at.y - k_box_h / 2 - 4}, fmt::format("{:.0f} %", 100 * busier(end, other)), "use",
+         "end");
   }
 
   void draw_cables() {
@@ -328,6 +342,23 @@ class Drawing {
       x += 38 + 6.4 * static_cast<double>(to_string(kind).size());
     }
     width_ = std::max(width_, x);
+    if (!use_.empty()) heat_legend(y + 22);
+  }
+
+  void heat_legend(double y) {
+    double x = k_margin;
+    for (int heat = 0; heat <= static_cast<int>(std::size(k_heat_limits)); ++heat) {
+      const auto words = heat == 0 ? fmt::format("below {:g} % in use", 100 * k_heat_limits[0])
+                                   : fmt::format("{:g} %", 100 * k_heat_limits[heat - 1]);
+      boxes_ += fmt::format(
+          "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke-width=\"4\" class=\"heat{}\"/>", x,
+          y - 4, x + 18, y - 4, heat);
+      text({x + 23, y}, words, "note", "start");
+      x += 42 + 6.4 * static_cast<double>(words.size());
+    }
+    text({x, y}, "and more, the busier direction", "note", "start");
+    bottom_ = y;
+    width_ = std::max(width_, x + 190);
   }
 
   std::string finish() const {
@@ -342,7 +373,9 @@ class Drawing {
         ".note{font-size:12px;fill:#4a5568}.title{font-size:16px;font-weight:bold;fill:#1a202c}.host{fill:#f7fafc;"
         "stroke:#a0aec0}.host-name{font-size:12px;font-weight:bold;fill:#2d3748}"
         "line,path{fill:none}.pcie{stroke:#718096}.socket{stroke:#b83280;stroke-dasharray:6 "
-        "3}.nvlink{stroke:#38a169}.cable{stroke:#dd6b20;opacity:.75}.dense{opacity:.25}</style>\n";
+        "3}.nvlink{stroke:#38a169}.cable{stroke:#dd6b20;opacity:.75}.dense{opacity:.25}";
+    if (!use_.empty()) out += exchange::k_heat_style;
+    out += "</style>\n";
     out += fmt::format(
         "<rect width=\"{:.0f}\" height=\"{:.0f}\" fill=\"#ffffff\"/>\n<text x=\"{}\" y=\"20\" "
         "class=\"title\">{}</text>\n",
@@ -351,6 +384,7 @@ class Drawing {
   }
 
   const Topology& topology_;
+  const LinkShares& use_;
   exchange::SwitchLayout layout_;
   bool is_dense_ = false;
   std::map<DeviceId, Point> places_;
@@ -361,6 +395,6 @@ class Drawing {
 
 }  // namespace
 
-std::string topology_svg(const Topology& topology) { return Drawing(topology).draw(); }
+std::string topology_svg(const Topology& topology, const LinkShares& use) { return Drawing(topology, use).draw(); }
 
 }  // namespace fabricast

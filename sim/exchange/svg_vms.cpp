@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "exchange/svg_parts.hpp"
+
 namespace fabricast::exchange {
 
 namespace {
@@ -16,28 +18,6 @@ constexpr std::array k_colours{"#e53e3e", "#3182ce", "#38a169", "#d69e2e", "#805
                                "#dd6b20", "#319795", "#d53f8c", "#718096", "#2c5282"};
 
 }  // namespace
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string shortened(const std::string& text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t end = most > 0 ? most - 1 : 0;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
-}
 
 double height_of_vms(std::size_t count) {
   if (count == 0) return 0;

@@ -21,9 +21,4 @@ double height_of_vms(std::size_t count);
 /// Their lines from (x, y) on, `width` wide; adds what they hold to `marks`.
 std::string draw_vms(const std::vector<VmView>& vms, double x, double y, double width, std::vector<VmMark>& marks);
 
-/// Text as XML has it.
-std::string escaped(const std::string& text);
-/// At most `most` characters; the cut is never inside one of several bytes.
-std::string shortened(const std::string& text, std::size_t most);
-
 }  // namespace fabricast::exchange

@@ -138,6 +138,8 @@ std::string calibration_json(const CalibrationReport& report) {
   out["num_band_points"] = report.num_band_points;
   out["evaluations"] = report.evaluations;
   out["is_interrupted"] = report.is_interrupted;
+  out["inputs"] = Json::array();
+  for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
   out["parameters"] = Json::array();
   for (const auto& p : report.parameters) {
     out["parameters"].push_back({{"name", p.parameter.name},

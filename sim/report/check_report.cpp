@@ -17,6 +17,8 @@ std::string check_json(std::span<const CheckedFile> files, const std::string& ve
   out["files"] = Json::array();
   for (const auto& file : files) {
     Json one{{"path", file.path}, {"is_usable", !has_errors(file.found)}, {"features", file.features}};
+    one["inputs"] = Json::array();
+    for (const auto& input : file.inputs) one["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
     one["found"] = Json::array();
     for (const auto& found : file.found) {
       Json notes = Json::array();
@@ -47,13 +49,46 @@ std::string check_html(std::span<const CheckedFile> files, const std::string& ve
     }
     if (!file.found.empty()) out += "</ul>\n";
     if (!file.features.empty()) out += fmt::format("<pre>{}</pre>\n", escaped(file.features));
+    std::vector<std::pair<std::string, std::string>> inputs;
+    for (const auto& input : file.inputs) inputs.emplace_back(input.path, input.sha256);
+    out += input_list(inputs);
   }
   return page("check", out + embedded_json(check_json(files, version)));
 }
 
+namespace {
+
+/// Errors of every point over its size: fitted, held out, and those that look like bad runs.
+std::string error_plot(const CalibrationReport& report) {
+  Plot plot;
+  plot.x = {"size", "bytes", 2, false};
+  plot.y = {"error of the forecast (%)", "number", 0, false};
+  plot.series = {{"fitted", "--c0", false, false, 6, {}, {}, {}, {}, {}},
+                 {"held out", "--c1", false, false, 7, {}, {}, {}, {}, {}},
+                 {"outlier", "--rest", false, true, 6, {}, {}, {}, {}, {}}};
+  for (const auto& point : report.points) {
+    if (point.size.value <= 0) continue;  // training steps have no size
+    auto& series = plot.series[point.is_outlier ? 2 : point.is_fitted ? 0 : 1];
+    series.x.push_back(static_cast<double>(point.size.value));
+    series.y.push_back(100 * point.relative_error);
+    series.notes.push_back(fmt::format("{}: {}: measured {}, predicted {} ({} .. {})", report.logs[point.log].name,
+                                       to_string(point.size), to_string(point.measured), to_string(point.predicted),
+                                       to_string(point.low), to_string(point.high)));
+  }
+  std::erase_if(plot.series, [](const PlotSeries& one) { return one.x.empty(); });
+  if (plot.series.empty()) return "";
+  return plotted("Error of every measured point after the fit.", picture_of(plot), plot);
+}
+
+}  // namespace
+
 std::string calibration_html(const CalibrationReport& report) {
-  return page("calibration", fmt::format("<h1>Calibration</h1>\n<pre>{}</pre>\n", escaped(calibration_text(report))) +
-                                 embedded_json(calibration_json(report)));
+  std::vector<std::pair<std::string, std::string>> inputs;
+  for (const auto& input : report.inputs) inputs.emplace_back(input.path, input.sha256);
+  return page("calibration " + report.name,
+              fmt::format("<h1>Calibration {}</h1>\n", escaped(report.name)) + error_plot(report) +
+                  fmt::format("<pre>{}</pre>\n<h2>Provenance</h2>\n", escaped(calibration_text(report))) +
+                  input_list(inputs) + embedded_json(calibration_json(report)));
 }
 
 }  // namespace fabricast::report

@@ -11,6 +11,12 @@
 
 namespace fabricast::report {
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
 std::string compare_text(std::span<const Compared> all) {
   std::string out;
   for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("# {}: {}\n", letter(k), all[k].name);
@@ -55,7 +61,6 @@ std::string compare_text(std::span<const Compared> all) {
 }
 
 std::string compare_json(std::span<const Compared> all) {
-  using Json = nlohmann::ordered_json;
   Json out{{"schema", "fabricast/compare/1"}};
   out["scenarios"] = Json::array();
   for (const auto& one : all) {

@@ -128,7 +128,8 @@ std::string faults_html(const FaultReport& report) {
                                 escaped(report.name), escaped(report.metric.text),
                                 escaped(metric_text(report.metric, report.fault_free, "")), escaped(summary(report)));
   if (all > 0) out += plotted("Goodput as a share of the fault-free figure.", picture_of(plot), plot);
-  out += "<pre>" + escaped(faults_text(report)) + "</pre>\n" + embedded_json(faults_json(report));
+  out += "<pre>" + escaped(faults_text(report)) + "</pre>\n<h2>Provenance</h2>\n" + input_list(report.inputs) +
+         embedded_json(faults_json(report));
   return page("faults of " + report.name, out);
 }
 

@@ -11,6 +11,7 @@
 #include "report/page.hpp"
 #include "report/plot.hpp"
 #include "report/report.hpp"
+#include "report/sweep.hpp"
 #include "report/tables.hpp"
 
 namespace fabricast::report {
@@ -218,11 +219,47 @@ std::string provenance_html(const Provenance& provenance) {
   std::string out = fmt::format("<li>fabricast {}, {} engine, seed {}</li>\n", escaped(provenance.version),
                                 escaped(provenance.fidelity), provenance.seed);
   for (const auto& input : provenance.inputs)
-    out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.path), input.sha256.substr(0, 16));
+    out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.path), input.sha256);
   for (const auto& file : provenance.parameter_files) out += fmt::format("<li>parameters {}</li>\n", escaped(file));
   for (const auto& setting : provenance.settings)
     out += fmt::format("<li><code>--set {}={}</code></li>\n", escaped(setting.path), escaped(setting.value));
   return fmt::format("<ul>\n{}</ul>\n", out);
+}
+
+/// Links by the kind of their ends, names without numbers: how many, the busiest, and the mean.
+std::string link_use_html(const LinkUseTable& table) {
+  struct Kind {
+    std::size_t busiest = 0, count = 0;
+    double sum = 0;
+  };
+  std::vector<std::pair<std::string, Kind>> kinds;  // in the order of their busiest
+  for (std::size_t i = 0; i < table.links.size(); ++i) {
+    const auto& one = table.links[i];
+    const auto name = fmt::format("{} to {} ({})", without_numbers(one.from), without_numbers(one.to), one.kind);
+    auto known = std::ranges::find(kinds, name, &std::pair<std::string, Kind>::first);
+    if (known == kinds.end()) known = kinds.insert(kinds.end(), {name, Kind{i, 0, 0}});
+    ++known->second.count;
+    known->second.sum += one.share;
+  }
+  std::string out =
+      "<div class=\"wide\"><table><thead><tr><th class=\"name\">links</th><th>of them</th><th>mean "
+      "use</th><th>most</th>"
+      "<th class=\"name\">where</th><th>GB/s</th></tr></thead><tbody>\n";
+  for (const auto& [name, kind] : kinds) {
+    const auto& one = table.links[kind.busiest];
+    out += fmt::format(
+        "<tr data-link=\"{}\"><td class=\"name\">{}</td><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td "
+        "class=\"name\">{} "
+        "&rarr; {}</td><td>{:.4g}</td></tr>\n",
+        kind.busiest, escaped(name), kind.count, 100 * kind.sum / static_cast<double>(kind.count), 100 * one.share,
+        escaped(one.from), escaped(one.to), one.bytes_per_s * 1e-9);
+  }
+  const auto left_out = table.num_used - table.links.size();
+  return fmt::format(
+      "<h2>Use of links</h2>\n<p>Payload of the largest row over its time, as a share of what a link carries; {} links "
+      "carry "
+      "anything{}.</p>\n{}</tbody></table></div>\n",
+      table.num_used, left_out == 0 ? "" : fmt::format(", the {} most used are counted", table.links.size()), out);
 }
 
 std::string html(const Document& document, const std::string& further) {
@@ -245,8 +282,9 @@ std::string html(const Document& document, const std::string& further) {
     for (const auto& assumption : workload.assumptions) out += fmt::format("<li>{}</li>\n", escaped(assumption));
     out += "</ul>\n";
   }
+  if (document.link_use != nullptr && !document.link_use->links.empty()) out += link_use_html(*document.link_use);
   return page(prediction.scenario,
-              out + "<h2>Provenance</h2>" + provenance_html(provenance) + further + embedded_json(json(document)));
+              out + further + "<h2>Provenance</h2>" + provenance_html(provenance) + embedded_json(json(document)));
 }
 
 }  // namespace fabricast::report

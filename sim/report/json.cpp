@@ -15,6 +15,17 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+Json link_use_json(const LinkUseTable& table) {
+  Json links = Json::array();
+  for (const auto& one : table.links)
+    links.push_back({{"from", one.from},
+                     {"to", one.to},
+                     {"kind", one.kind},
+                     {"bytes_per_s", one.bytes_per_s},
+                     {"utilization_share", one.share}});
+  return {{"num_used_links", table.num_used}, {"links", std::move(links)}};
+}
+
 /// What a row that did not finish does not have.
 constexpr const char* k_measures[] = {"time_ps",           "low_time_ps",       "high_time_ps",
                                       "algbw_bytes_per_s", "busbw_bytes_per_s", "messages_per_s"};
@@ -92,6 +103,7 @@ std::string json(const Document& document) {
   }
   out["workloads"] = Json::array();
   for (const auto& workload : prediction.workloads) out["workloads"].push_back(workload_json(workload));
+  if (document.link_use != nullptr) out["link_use"] = link_use_json(*document.link_use);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -37,11 +37,13 @@ constexpr const char* k_page_style =
     "white-space:nowrap;border-bottom:1px solid var(--grid);font-variant-numeric:tabular-nums}"
     "th{color:var(--soft);font-weight:600}td.name,th.name{text-align:left}td.slower{color:var(--bad)}"
     "td.faster{color:var(--good)}li{margin:.15rem 0}code{font-size:12px}\n"
+    "img.drawing{display:block;max-width:none;height:auto;background:#fff;zoom:.75}"
     "@media (max-width:40rem){body{margin:1rem auto;padding:0 .7rem}h1{font-size:1.25rem}}\n"
     "@media print{:root{color-scheme:light;--paper:#fff;--panel:#fff;--ink:#000;--soft:#333;--line:#888;--grid:#ddd;"
     "--rest:#bbb;--bad:#a00;--good:#060;--c0:#2b6cb0;--c1:#c05621;--c2:#2f855a;--c3:#6b46c1;--c4:#b83280;--c5:#b7791f;"
     "--c6:#4a5568;--c7:#00838f;--c8:#9b2c2c;--c9:#5a67d8}@page{margin:12mm}body{max-width:none;margin:0;padding:0;"
-    "font-size:10pt}.wide,pre{overflow:visible}svg{min-width:0;max-height:11cm}figure{break-inside:avoid}"
+    "font-size:10pt}.wide,pre{overflow:visible}img.drawing{max-width:100%;zoom:1}svg{min-width:0;max-height:11cm}"
+    "figure{break-inside:avoid}"
     "h2{break-after:avoid}pre{font-size:5.2pt;padding:0;border:0}table{font-size:8pt}tr{break-inside:avoid}}";
 
 constexpr const char* k_live_style =
@@ -94,8 +96,15 @@ std::string image_of(const std::string& svg, const std::string& alt) {
     const bool is_plain = c > 32 && c < 127 && std::string_view("%#\"'<>&").find(c) == std::string_view::npos;
     encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
-  return fmt::format("<img alt=\"{}\" style=\"max-width:100%;background:#fff\" src=\"data:image/svg+xml,{}\">",
+  // As large as its letters need; narrower screens scroll, paper shrinks it.
+  return fmt::format("<div class=\"wide\"><img class=\"drawing\" alt=\"{}\" src=\"data:image/svg+xml,{}\"></div>",
                      escaped(alt), encoded);
+}
+
+std::string input_list(const std::vector<std::pair<std::string, std::string>>& inputs) {
+  std::string out = "<ul>\n";
+  for (const auto& [path, sum] : inputs) out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(path), sum);
+  return out + "</ul>\n";
 }
 
 std::string boxed(const std::string& caption, const std::string& content) {

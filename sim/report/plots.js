@@ -57,7 +57,7 @@
         points: { show: !one.line || one.x.length < 60, size: one.size || 6, fill: one.faint ? style("--paper") : colour, stroke: colour },
         value: (u, v) => (v === null ? "" : format(spec.y.unit)(v)) });
       if (one.low) {
-        const edge = { stroke: "transparent", spanGaps: true, points: { show: false } };
+        const edge = { isEdge: true, stroke: "transparent", spanGaps: true, points: { show: false } };
         series.push({ ...edge, label: one.label + " low" }, { ...edge, label: one.label + " high" });
         bands.push({ series: [at + 2, at + 1], fill: colour + "33" });
       }
@@ -98,6 +98,8 @@
     box.textContent = " ";
     const plot = new uPlot(options(spec, columns, place.clientWidth || 700, teller(spec, points, box)), columns, place);
     place.appendChild(box);
+    /* Ends of bands are no entries of their own. */
+    plot.root.querySelectorAll(".u-legend .u-series").forEach((row, i) => { if (plot.series[i] && plot.series[i].isEdge) row.style.display = "none"; });
     figure.classList.add("drawn");
     figure.dataset.points = String(points.length);
     drawn.push(plot);

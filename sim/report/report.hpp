@@ -26,10 +26,22 @@ struct Provenance {
   std::string fidelity = "fluid";
 };
 
+/// One direction of a link, and how much of it the largest rows use.
+struct NamedLinkUse {
+  std::string from, to, kind;
+  double bytes_per_s = 0;
+  double share = 0;
+};
+struct LinkUseTable {
+  std::size_t num_used = 0;         ///< links that carry anything
+  std::vector<NamedLinkUse> links;  ///< of them the most used, most first
+};
+
 struct Document {
   const Prediction& prediction;
   const Scenario& scenario;
   const Provenance& provenance;
+  const LinkUseTable* link_use = nullptr;
 };
 
 /// Tables in the benchmark's own columns, then bottleneck, settings, assumptions and provenance as comment lines.
@@ -97,6 +109,7 @@ struct CheckedFile {
   std::string path;
   Diagnostics found;
   std::string features;
+  std::vector<InputFile> inputs;  ///< that were read, as far as they could be
 };
 std::string check_html(std::span<const CheckedFile> files, const std::string& version);
 std::string check_json(std::span<const CheckedFile> files, const std::string& version);

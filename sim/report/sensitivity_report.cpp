@@ -167,7 +167,7 @@ std::string sensitivity_html(const SensitivityReport& report) {
     for (std::size_t i = 0; i < shown; ++i) {
       const auto& one = figure.influences[i];
       bars += fmt::format(
-          "<rect x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"16\" style=\"fill:{}\"/><text x=\"6\" y=\"{}\" "
+          "<rect x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"16\" style=\"fill:{};opacity:.4\"/><text x=\"6\" y=\"{}\" "
           "class=\"legend\">{:.1f} % {}: {} .. {}</text>\n",
           24 * i, most > 0 ? 800 * one.share / most : 0, one.crosses_limit ? "var(--c1)" : "var(--rest)", 24 * i + 13,
           100 * one.share, escaped(one.what), escaped(metric_text(figure.metric, one.at_low, report.currency)),
@@ -184,10 +184,8 @@ std::string sensitivity_html(const SensitivityReport& report) {
                          one.can_change_answer ? "; <b>can change the answer</b>" : "");
     out += "</ol>\n";
   }
-  out += "<h2>Provenance</h2>\n<ul>\n";
-  for (const auto& input : report.inputs)
-    out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.first), input.second);
-  return page("what moves the answer", out + "</ul>\n" + embedded_json(sensitivity_json(report)));
+  out += "<h2>Provenance</h2>\n" + input_list(report.inputs);
+  return page("what moves the answer", out + embedded_json(sensitivity_json(report)));
 }
 
 }  // namespace fabricast::report

@@ -295,11 +295,9 @@ class SweepPage {
   }
 
   [[nodiscard]] std::string provenance() const {
-    std::string out = fmt::format("<h2>Provenance</h2>\n<ul>\n<li>fabricast {}, plan {}</li>\n",
-                                  escaped(sweep_.version), escaped(sweep_.plan.name));
-    for (const auto& input : inputs_of(sweep_))
-      out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(input.first), input.second);
-    return out + "</ul>\n";
+    return fmt::format("<h2>Provenance</h2>\n<p>fabricast {}, plan {}</p>\n", escaped(sweep_.version),
+                       escaped(sweep_.plan.name)) +
+           input_list(inputs_of(sweep_));
   }
 
   const SweepReport& sweep_;

@@ -272,7 +272,9 @@ std::string workload_table(const WorkloadPrediction& workload, const Workload& a
 }
 
 std::string text(const Document& document) {
-  const auto& [prediction, scenario, provenance] = document;
+  const auto& prediction = document.prediction;
+  const auto& scenario = document.scenario;
+  const auto& provenance = document.provenance;
   std::string out;
   for (std::size_t w = 0; w < prediction.workloads.size(); ++w) {
     const auto& workload = prediction.workloads[w];

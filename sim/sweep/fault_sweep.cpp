@@ -117,15 +117,8 @@ class FaultSimulator {
     workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
   }
 
-  /// On the hosts that remain; a split model on as many GPUs as its splits divide. Whichever hosts are lost, as many
-  /// are left: computed once for each number.
+  /// On the hosts that remain; a split model on as many GPUs as its splits divide.
   [[nodiscard]] std::string after_restart(int lost, double slower) const {
-    auto& known = restarts_[{lost, slower}];
-    if (known.empty()) known = restarted(lost, slower);
-    return known;
-  }
-
-  [[nodiscard]] std::string restarted(int lost, double slower) const {
     const auto& topology = loaded_.topology;
     const int per_host = std::max(1, gpus_ / std::max(1, hosts_in_use()));
     int remaining = gpus_ - lost * per_host;
@@ -160,7 +153,6 @@ class FaultSimulator {
   Metric metric_;
   int gpus_ = 0;
   double base_ = 1;
-  mutable std::map<std::pair<int, double>, std::string> restarts_;
 };
 
 FaultResult result_from(std::size_t index, const Fault& fault, const std::string& answer) {
@@ -260,6 +252,7 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
                                loaded->topology.name()),
                    "ask for host or slow-gpu faults of a torus or dragonfly")});
   FaultReport report;
+  report.inputs = plan.inputs;
   for (const auto& input : loaded->inputs) report.inputs.emplace_back(input.path, input.sha256);
   report.name = design.name.empty() ? loaded->scenario.name : design.name;
   report.metric = asked.metric;

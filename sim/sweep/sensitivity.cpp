@@ -166,7 +166,8 @@ Result<SensitivityReport> sensitivity(const SweepReport& judged, const DesignRes
   }
   auto contenders = contenders_of(judged, design, simulated);
   if (!contenders) return tl::unexpected(contenders.error());
-  report.inputs = contenders->front().inputs;
+  report.inputs = plan.inputs;
+  for (const auto& input : contenders->front().inputs) report.inputs.push_back(input);
   simulate_ends(*contenders, options, progress);
   for (std::size_t m = 0; m < simulated.size(); ++m) {
     auto& figure =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of forked processes. Each has a pipe for task numbers and one for texts; a process gets its next task when it
-// has handed in the last. Processes end with this one, however it ends.
+// A pool of forked processes, each for one task: SimGrid's clock never goes back, so the last digits of a result depend
+// on what its process simulated before. Each has a pipe for the number of its task and one for the text. Processes end
+// with this one, however it ends.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -108,10 +109,10 @@ class Pool {
 
   [[noreturn]] void serve(int tasks, int results) const {
     std::uint64_t index = 0;
-    while (read_all(tasks, &index, sizeof index)) {
+    if (read_all(tasks, &index, sizeof index)) {
       const auto text = work_(index);
       const std::uint64_t head[2] = {index, text.size()};
-      if (!write_all(results, head, sizeof head) || !write_all(results, text.data(), text.size())) break;
+      if (write_all(results, head, sizeof head)) write_all(results, text.data(), text.size());
     }
     ::_exit(0);
   }
@@ -152,13 +153,9 @@ class Pool {
       is_whole = read_all(worker.results, text.data(), text.size());
     }
     worker.is_busy = false;
-    if (is_whole) {
-      done_(head[0], text);
-      return give(worker);
-    }
     const auto task = worker.task;
     const auto why = end(worker, false);
-    done_(task, lost_(task, why));
+    done_(task, is_whole ? text : lost_(task, why));
     if (next_ == todo_.size()) return;
     start(worker);
     give(worker);

@@ -63,6 +63,27 @@ def main() -> int:
         expect(abs(measured.median_abs_error - document.get("overall", document)["median_abs_error"]) < 1e-12, "validate")
     else:
         print(f"no scenario for {log}: validate is not compared")
+    data = SOURCE / "calibration" / "data" / "h200-8gpu-nvswitch-passthrough-vm" / "nccl-tests"
+    fit = pathlib.Path(tempfile.mkdtemp()) / "fit.yaml"
+    fit.write_text(f"""schema: fabricast/calibration/1
+name: small fit
+logs:
+  - {{file: {data}/h200vm-2gpu-all_reduce-ring-simple.txt, scenario: {SOURCE}/scenarios/validation/h200vm-2gpu-all_reduce-ring-simple.yaml}}
+fit:
+  nccl.hop_time.ring.simple.nvlink.hopper: {{start: 3 us, prior: 0.5}}
+""")
+    fitted = fabricast.calibrate(str(fit))
+    document = json.loads(subprocess.run([PROGRAM, "calibrate", str(fit), "--format", "json", "-o", str(fit.parent / "own.yaml"), "-q"], capture_output=True, text=True, check=True).stdout)
+    expect(fitted.document == document, "calibrate: the report")
+    expect(fitted.parameters_yaml == (fit.parent / "own.yaml").read_text() and "nccl.hop_time.ring.simple.nvlink.hopper" in fitted.parameters_yaml, "calibrate: the parameter file")
+    (fit.parent / "fitted.yaml").write_text(fitted.parameters_yaml)
+    scenario_of_fit = str(SOURCE / "scenarios" / "validation" / "h200vm-2gpu-all_reduce-ring-simple.yaml")
+    expect(not np.array_equal(fabricast.run(scenario_of_fit).time_s, fabricast.run(scenario_of_fit, parameter_files=[str(fit.parent / "fitted.yaml")]).time_s), "calibrate: its parameters change nothing")
+    try:
+        fabricast.calibrate(pair)
+        expect(False, "a scenario is calibrated")
+    except fabricast.InputError:
+        pass
     example = subprocess.run([sys.executable, str(SOURCE / "python" / "examples" / "designs.py"), str(SOURCE)], env={"PYTHONPATH": FOLDER, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
     expect(example.returncode == 0 and "GB/s" in example.stdout, f"the example: {example.stderr}")
     stubs = ast.parse((pathlib.Path(FOLDER) / "fabricast" / "__init__.pyi").read_text())

@@ -139,6 +139,7 @@ struct CalibrationReport {
   int evaluations = 0;          ///< simulated tables
   bool is_interrupted = false;  ///< best values so far, not the minimum; later parts are missing
   Diagnostics warnings;
+  std::vector<InputFile> inputs;  ///< every file that was read
 };
 
 struct CalibrateOptions {
@@ -148,6 +149,9 @@ struct CalibrateOptions {
 };
 
 Result<CalibrationReport> calibrate(const Calibration& calibration, const CalibrateOptions& options = {});
+
+/// Every file that a fit reads, the topologies of its scenarios included.
+std::vector<std::string> input_files(const Calibration& calibration);
 
 /// Faults and doubts of a calibration and of the files it names, without fitting. Optional logs that are absent are no
 /// fault.

@@ -2,7 +2,9 @@
 // Pictures of a topology: a text tree, Graphviz DOT, and SVG drawn here.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "fabricast/parameters.hpp"
 #include "fabricast/topology.hpp"
@@ -15,6 +17,8 @@ std::string topology_text(const Topology& topology);
 std::string topology_dot(const Topology& topology, bool is_collapsed);
 /// Switches by tier, plane or group above hosts with their PCIe tree. At most two hosts of a group are drawn, and every
 /// switch that they are cabled to; no two boxes overlap.
-std::string topology_svg(const Topology& topology);
+/// `use`: share of its rate in use of the links from one device to another; they are coloured by it.
+using LinkShares = std::map<std::pair<DeviceId, DeviceId>, double>;
+std::string topology_svg(const Topology& topology, const LinkShares& use = {});
 
 }  // namespace fabricast

@@ -48,6 +48,14 @@ TEST_CASE("every task is done once, with the same texts in any number of process
   CHECK(spread(0, 3, work).calls == 0);
 }
 
+TEST_CASE("no task sees what others have left behind in its process") {
+  int calls = 0;
+  const auto found = spread(9, 2, [&](std::size_t) { return std::to_string(++calls); });
+  CHECK(found.calls == 9);
+  for (const auto& [i, text] : found.texts) CHECK(text == "1");
+  CHECK(calls == 0);
+}
+
 TEST_CASE("a process that dies costs its own task and no other") {
   const auto work = [](std::size_t i) {
     if (i == 103 || i == 104) ::_exit(9);

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of docs/PLANNING.md runs as it stands there, in order and in one folder, with the exit code 0, and prints the lines
+below it ("..." stands for any number of lines). Arguments: the fabricast program, the source folder."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def blocks(text: str):
+    """(command, lines that follow it) of every fenced block with a `$`."""
+    for fenced in re.findall(r"```\n(\$ .*?)```", text, re.DOTALL):
+        command, lines = None, []
+        for line in fenced.rstrip("\n").split("\n"):
+            if line.startswith("$ "):
+                if command:
+                    yield command, lines
+                command, lines = line[2:], []
+            else:
+                lines.append(line)
+        if command:
+            yield command, lines
+
+
+def main() -> int:
+    program, source = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+    here = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-planning-"))
+    for folder in ("scenarios", "topologies"):
+        (here / folder).symlink_to((source / folder).resolve())
+    (here / "bin").mkdir()
+    (here / "bin" / "fabricast").symlink_to(program)
+    environment = {**os.environ, "PATH": f"{here / 'bin'}:{os.environ['PATH']}"}
+    failures, count = [], 0
+    for command, lines in blocks((source / "docs" / "PLANNING.md").read_text()):
+        count += 1
+        done = subprocess.run(["bash", "-c", command], cwd=here, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            failures.append(f"{command}: exit {done.returncode}: {done.stderr}")
+            continue
+        printed = [line.rstrip() for line in done.stdout.split("\n")]
+        failures += [f"{command}: does not print {line!r}" for line in lines if line.strip() not in ("", "...") and line.rstrip() not in printed]
+    if count < 6:
+        failures.append(f"only {count} commands")
+    for failure in failures:
+        print(failure)
+    if not failures:
+        shutil.rmtree(here)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
