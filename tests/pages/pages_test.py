@@ -147,7 +147,6 @@ class Test:
     def validate_page(self):
         log = "calibration/data/h200-8gpu-nvswitch-passthrough-vm/nccl-tests/h200vm-8gpu-all_reduce-p2poff.txt"
         expected = self.open("validate", "validate", "scenarios/validation/h200vm-8gpu-all_reduce-p2poff.yaml", "--measured", log)
-        plots = self.plots("validate", 1)
         points = expected["logs"][0]["points"]
         circles = self.tab.value("[...document.querySelectorAll('svg circle.measured')].map(c => Number(c.getAttribute('cy')))")
         curve = [float(pair.split(",")[1]) for pair in self.tab.value("document.querySelector('svg polyline.predicted').getAttribute('points')").split()]
