@@ -17,6 +17,7 @@ struct Case {
   TopologySpec spec;
   ParameterSet parameters;
   std::vector<DeviceType> types;
+  std::string weak_leaf;  ///< a switch that has lost every second cable to other switches; empty = none
 };
 
 /// One measured table and the case it belongs to.
@@ -29,7 +30,7 @@ struct Patient {
 };
 
 /// Times of `sizes`, in their order; empty when it cannot be forecast.
-std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes);
+std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes, Fidelity fidelity = Fidelity::fluid);
 
 /// A cause and how it changes a case; false when it does not apply there.
 struct Cause {
@@ -39,11 +40,9 @@ struct Cause {
   std::string fix;
   double prior = 1;  ///< how often, relative to others
   std::function<bool(Case&)> apply;
+  int host = -1;  ///< that it is in; -1 = all, or none
 };
 /// `tells_hosts`: some log is of a part of the hosts, so that it matters which one is at fault.
 std::vector<Cause> causes_for(const Case& one, bool tells_hosts);
-
-/// Groups of one host each, so that one can differ; false when there are too many. Returns names as before.
-bool split_groups(TopologySpec& spec);
 
 }  // namespace fabricast::doctor

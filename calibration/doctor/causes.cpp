@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "doctor/case.hpp"
+#include "doctor/changes.hpp"
 #include "fabricast/virtualization.hpp"
 
 namespace fabricast::doctor {
 
 namespace {
-
-constexpr int k_most_split = 64;
 
 bool is_nccl(const Case& one) {
   return family_of(one.scenario.workloads.front().benchmark) == BenchmarkFamily::nccl_tests;
@@ -45,122 +43,6 @@ bool change_worn(Case& one, const std::function<bool(Virtualization&)>& change) 
   return has_changed;
 }
 
-DeviceSpec* nth(HostSpec& host, DeviceKind kind, int number) {
-  for (auto& device : host.devices) {
-    if (device.kind == kind && number-- == 0) return &device;
-  }
-  return nullptr;
-}
-
-int count(const HostSpec& host, DeviceKind kind) {
-  return static_cast<int>(
-      std::count_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.kind == kind; }));
-}
-
-int card_value(const Case& one, const DeviceSpec& device, const char* field, int otherwise) {
-  const auto* found = one.parameters.find(device.type + "." + field);
-  return found == nullptr ? otherwise : static_cast<int>(found->value);
-}
-
-/// Halves the lanes (or takes a generation off) of one device's link.
-bool train_narrow(const Case& one, DeviceSpec& device, int width_divisor, int generation) {
-  const int card_generation = card_value(one, device, "pcie_generation", 4);
-  const int card_width = card_value(one, device, "pcie_width", 16);
-  auto& pcie = device.pcie;
-  if (pcie.generation == 0 || pcie.generation > card_generation) pcie.generation = card_generation;
-  if (pcie.width == 0 || pcie.width > card_width) pcie.width = card_width;
-  const auto before = pcie;
-  pcie.width = std::max(1, pcie.width / width_divisor);
-  if (generation > 0) pcie.generation = std::min(pcie.generation, generation);
-  device.in_trained_below_slot = true;
-  return pcie.width != before.width || pcie.generation != before.generation;
-}
-
-/// A copy of a device's type with some values scaled.
-void clone_type(Case& one, DeviceSpec& device, const std::vector<std::pair<std::string, double>>& scales) {
-  const auto old = device.type;
-  const auto name = old + "-slow";
-  for (const auto& type : one.types) {
-    if (type.name != old) continue;
-    auto copy = type;
-    copy.name = name;
-    one.types.push_back(std::move(copy));
-    break;
-  }
-  std::vector<Parameter> added;
-  for (const auto& [key, parameter] : one.parameters.all()) {
-    if (!key.starts_with(old + ".")) continue;
-    auto copy = parameter;
-    copy.name = name + key.substr(old.size());
-    for (const auto& [field, scale] : scales) {
-      if (copy.name == name + "." + field) {
-        copy.value *= scale;
-        copy.low *= scale;
-        copy.high *= scale;
-      }
-    }
-    added.push_back(std::move(copy));
-  }
-  for (auto& parameter : added) one.parameters.set(std::move(parameter));
-  device.type = name;
-}
-
-bool remove_hca(HostSpec& host, int number) {
-  if (count(host, DeviceKind::hca) < 2) return false;
-  const auto* gone = nth(host, DeviceKind::hca, number);
-  if (gone == nullptr) return false;
-  const auto name = gone->name;
-  std::erase_if(host.devices, [&](const DeviceSpec& d) { return d.name == name; });
-  return true;
-}
-
-bool swap_hcas(HostSpec& host, int a, int b) {
-  auto* first = nth(host, DeviceKind::hca, a);
-  auto* second = nth(host, DeviceKind::hca, b);
-  if (first == nullptr || second == nullptr || first == second || first->below == second->below) return false;
-  std::swap(first->below, second->below);
-  std::swap(first->pcie, second->pcie);
-  return true;
-}
-
-/// Every adapter below the other processor.
-bool swap_sockets(HostSpec& host) {
-  if (host.num_sockets < 2) return false;
-  const int n = count(host, DeviceKind::hca);
-  if (n == 0) return false;
-  std::vector<std::string> below;
-  for (int i = 0; i < n; ++i) below.push_back(nth(host, DeviceKind::hca, i)->below);
-  if (n > 1 && below.front() != below.back()) {
-    for (int i = 0; i < n / 2; ++i) swap_hcas(host, i, n - 1 - i);
-    return true;
-  }
-  // One adapter, or all on one side.
-  std::string at = below.front();
-  for (int steps = 0; steps < 16 && !at.starts_with("socket"); ++steps) {
-    const auto up =
-        std::find_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.name == at; });
-    if (up == host.devices.end()) return false;
-    at = up->below;
-  }
-  const std::string other = at == "socket0" ? "socket1" : "socket0";
-  for (int i = 0; i < n; ++i) nth(host, DeviceKind::hca, i)->below = other;
-  return true;
-}
-
-int num_hosts(const TopologySpec& spec) {
-  int sum = 0;
-  for (const auto& group : spec.hosts) sum += group.count;
-  return sum;
-}
-
-std::string host_name(const TopologySpec& spec, int host) {
-  for (const auto& group : spec.hosts) {
-    if (host < group.count) return group.count == 1 ? group.name : group.name + std::to_string(host);
-    host -= group.count;
-  }
-  return "?";
-}
-
 class Catalogue {
  public:
   Catalogue(const Case& one, bool tells_hosts) : one_(one), hosts_(num_hosts(one.spec)), tells_hosts_(tells_hosts) {}
@@ -177,7 +59,7 @@ class Catalogue {
  private:
   void add(std::string id, std::string title, std::string place, std::string fix, double prior,
            std::function<bool(Case&)> apply) {
-    out_.push_back({std::move(id), std::move(title), std::move(place), std::move(fix), prior, std::move(apply)});
+    out_.push_back({std::move(id), std::move(title), std::move(place), std::move(fix), prior, std::move(apply), -1});
   }
 
   void add_software() {
@@ -236,24 +118,25 @@ class Catalogue {
             return is_nccl(c) && put(c.scenario.workloads.front().channels, std::optional(channels));
           });
     add("slow-launch", "kernels start late: processors at low clock, or launches from one thread",
-        "every host: cpupower, C-states, NUMA balancing, hypervisor",
-        "cpupower frequency-set -g performance; sysctl kernel.numa_balancing=0; pin ranks", 0.6, [](Case& c) {
-          bool has = false;
-          std::vector<Parameter> scaled;
-          for (const auto& [name, parameter] : c.parameters.all()) {
-            const bool is_host =
-                name.starts_with("cuda.") || (name.starts_with("mpi.") && name.find("overhead") != std::string::npos);
-            if (!is_host || parameter.dimension != Dimension::time) continue;
-            auto copy = parameter;
-            copy.value *= 2;
-            copy.low *= 2;
-            copy.high *= 2;
-            scaled.push_back(std::move(copy));
-            has = true;
-          }
-          for (auto& parameter : scaled) c.parameters.set(std::move(parameter));
-          return has;
-        });
+        "every host: cpupower, C-states, hypervisor", "cpupower frequency-set -g performance; pin ranks", 0.6,
+        slow_host_software);
+    add("numa-balancing", "NUMA balancing moves the ranks' memory (simulated as the late launches that it causes)",
+        "every host: kernel.numa_balancing", "sysctl kernel.numa_balancing=0; numactl for every rank", 0.5,
+        slow_host_software);
+  }
+
+  /// What moves pages and processes about: every launch and every message waits for the host more often.
+  static bool slow_host_software(Case& c) {
+    std::vector<Parameter> scaled;
+    for (const auto& [name, parameter] : c.parameters.all()) {
+      const bool is_host = name.starts_with("cuda.") || name.ends_with(".launch_interval") ||
+                           (name.starts_with("mpi.") && name.find("overhead") != std::string::npos);
+      if (!is_host || parameter.dimension != Dimension::time) continue;
+      scaled.push_back(parameter);
+      for (auto* value : {&scaled.back().value, &scaled.back().low, &scaled.back().high}) *value *= 2;
+    }
+    for (auto& parameter : scaled) c.parameters.set(parameter);
+    return !scaled.empty();
   }
 
   void add_guests() {
@@ -309,6 +192,7 @@ class Catalogue {
       add(id + "-one", title + " in one host", where, fix, prior * 0.7 / tried, [change, host](Case& c) {
         return split_groups(c.spec) && change(c, c.spec.hosts[static_cast<std::size_t>(host)].host);
       });
+      out_.back().host = host;
     }
   }
 
@@ -352,7 +236,8 @@ class Catalogue {
           }
           return has;
         });
-    add_placed("wrong-socket", "adapters (or the ranks that use them) sit on the other processor", "all adapters",
+    add_placed("wrong-socket", "adapters (or the ranks that use them) sit on the other processor",
+               "the first processor's adapters",
                "use the adapter beside the GPU: NCCL_IB_HCA, UCX_NET_DEVICES, numactl", 0.9,
                [](Case&, HostSpec& host) { return swap_sockets(host); });
     if (hcas > 1) {
@@ -414,6 +299,14 @@ class Catalogue {
 
   void add_fabric() {
     if (one_.spec.fabric.kind == FabricKind::none) return;
+    add("pfc-off", "priority flow control is off", "every switch and adapter: lossless priority",
+        "mlnx_qos -i DEV --pfc 0,0,0,1,0,0,0,0 and the same priority on every switch port; trust DSCP", 0.5,
+        [](Case& c) {
+          auto& lossless = c.spec.fabric.lossless;
+          if (!lossless) lossless = LosslessSpec{};
+          return put(lossless->flow_control, std::optional(FlowControl::drop));
+        });
+    add_leaves();
     for (const int mtu : {256, 512, 1024, 2048})
       add(fmt::format("mtu-{}", mtu), fmt::format("the path MTU is {} bytes", mtu), "one end or a switch on the way",
           "set the MTU of ports and switches alike (ibv_devinfo active_mtu)", 0.6, [mtu](Case& c) {
@@ -444,6 +337,21 @@ class Catalogue {
           });
   }
 
+  /// One leaf has lost half of its way up: pairs with a host below it are slow.
+  void add_leaves() {
+    const auto topology = build_topology(one_.spec, one_.parameters, one_.types);
+    if (!topology || !topology->can_lose_links()) return;
+    const auto leaves = leaves_with_uplinks(*topology);
+    if (leaves.size() < 2) return;
+    const auto tried = std::min<std::size_t>(leaves.size(), tells_hosts_ ? 8 : 1);
+    for (std::size_t i = 0; i < tried; ++i)
+      add("leaf-uplinks", "one leaf has half of its way up (congested leaf pair)",
+          tells_hosts_ ? fmt::format("{}: its cables to other switches", leaves[i])
+                       : "one leaf (logs of pairs of hosts would say which)",
+          "iblinkinfo: missing or slow uplinks of the leaf; the other job that crosses it",
+          0.5 / static_cast<double>(tried), [leaf = leaves[i]](Case& c) { return put(c.weak_leaf, leaf); });
+  }
+
   const Case& one_;
   int hosts_;
   bool tells_hosts_;
@@ -451,21 +359,6 @@ class Catalogue {
 };
 
 }  // namespace
-
-bool split_groups(TopologySpec& spec) {
-  if (num_hosts(spec) > k_most_split) return false;
-  std::vector<HostGroupSpec> out;
-  for (const auto& group : spec.hosts) {
-    for (int i = 0; i < group.count; ++i) {
-      auto one = group;
-      one.count = 1;
-      if (group.count > 1) one.name = group.name + std::to_string(i);
-      out.push_back(std::move(one));
-    }
-  }
-  spec.hosts = std::move(out);
-  return true;
-}
 
 std::vector<Cause> causes_for(const Case& one, bool tells_hosts) { return Catalogue(one, tells_hosts).all(); }
 

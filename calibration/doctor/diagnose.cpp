@@ -11,6 +11,8 @@
 #include <map>
 #include <numeric>
 
+#include "doctor/median.hpp"
+#include "doctor/next_tests.hpp"
 #include "doctor/patients.hpp"
 
 namespace fabricast {
@@ -37,11 +39,7 @@ std::vector<double> measured_of(const Patient& patient) {
   std::map<Bytes, std::vector<double>> by_size;
   for (const auto& row : patient.log.rows) by_size[row.size].push_back(row.time.seconds());
   std::vector<double> out;
-  for (const auto size : patient.sizes) {
-    auto& times = by_size[size];
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    out.push_back(times.empty() ? 0 : times[times.size() / 2]);
-  }
+  for (const auto size : patient.sizes) { out.push_back(upper_median(std::move(by_size[size]))); }
   return out;
 }
 
@@ -88,9 +86,14 @@ class Doctor {
           return !p.base.scenario.workloads.front().devices.empty();
         });
     causes_ = causes_for(patients_.front().base, tells_hosts);
+    std::vector<const Cause*> unseen;
     for (const auto& cause : causes_) {
       if (options_.stop != nullptr && options_.stop->load()) break;
-      if (auto one = test(cause)) found_.push_back(std::move(*one));
+      bool applies = false;
+      if (auto one = test(cause, applies))
+        found_.push_back(std::move(*one));
+      else if (applies)
+        unseen.push_back(&cause);
     }
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
@@ -98,6 +101,7 @@ class Doctor {
     out_.error_healthy = healthy_.error;
     summarize_healthy();
     if (is_sick()) write_findings();
+    out_.hidden = hidden_causes(patients_.front().base, unseen);
     return std::move(out_);
   }
 
@@ -114,14 +118,16 @@ class Doctor {
     one.error = n == 0 ? 0 : sum / static_cast<double>(n);
   }
 
-  std::optional<Hypothesis> test(const Cause& cause) const {
+  /// Nothing when the cause changes no row of the logs; `applies`: it exists on the cluster.
+  std::optional<Hypothesis> test(const Cause& cause, bool& applies) const {
     Hypothesis one;
     one.cause = &cause;
     bool is_other = false;
     for (std::size_t p = 0; p < patients_.size(); ++p) {
       auto changed = patients_[p].base;
-      const bool applies = cause.apply(changed);
-      auto times = applies ? forecast(changed, patients_[p].sizes) : healthy_.times[p];
+      const bool applies_here = cause.apply(changed);
+      applies = applies || applies_here;
+      auto times = applies_here ? forecast(changed, patients_[p].sizes) : healthy_.times[p];
       if (times.empty()) times = healthy_.times[p];  // refused there: sendrecv knows no tree
       is_other = is_other || distance(times, healthy_.times[p]) > k_same;
       one.times.push_back(std::move(times));
@@ -157,9 +163,8 @@ class Doctor {
       all.insert(all.end(), r.begin(), r.end());
     }
     out_.num_rows = static_cast<int>(all.size());
-    std::sort(all.begin(), all.end());
     if (all.empty()) return;
-    out_.slower = std::exp(all[all.size() / 2]) - 1;
+    out_.slower = std::exp(upper_median(all)) - 1;
     slow_share_ = static_cast<double>(std::count_if(all.begin(), all.end(), [](double r) { return r > k_slower; })) /
                   static_cast<double>(all.size());
   }
@@ -196,7 +201,7 @@ class Doctor {
     for (const auto* one : shown) sum += std::exp(std::min(0.0, one->score - found_.front().score));
     for (std::size_t i = 0; i < shown.size(); ++i)
       out_.findings[i].weight = std::exp(std::min(0.0, shown[i]->score - found_.front().score)) / sum;
-    if (shown.size() > 1) out_.next = next_test(*shown[0], *shown[1]);
+    if (shown.size() > 1) out_.next = next_test(patients_.front().base, shown[0]->cause, shown[1]->cause);
   }
 
   [[nodiscard]] Finding finding_of(const Hypothesis& one) const {
@@ -232,9 +237,6 @@ class Doctor {
     return out;
   }
 
-  /// Tests from cheap to dear; the first whose forecasts differ clearly, else the one that differs most.
-  [[nodiscard]] std::optional<NextTest> next_test(const Hypothesis& a, const Hypothesis& b) const;
-
   std::vector<Patient> patients_;
   const DoctorOptions& options_;
   std::vector<std::vector<double>> measured_;
@@ -244,57 +246,6 @@ class Doctor {
   double slow_share_ = 0;
   Diagnosis out_;
 };
-
-struct Trial {
-  const char* command;
-  Benchmark benchmark;
-  bool is_on_device;
-  bool is_one_host;
-  Bytes size;
-};
-
-std::optional<NextTest> Doctor::next_test(const Hypothesis& a, const Hypothesis& b) const {
-  static const std::vector<Trial> trials{
-      {"ib_write_bw between two hosts, host memory", Benchmark::ib_write_bw, false, false, {1 << 20}},
-      {"ib_write_bw --use_cuda=0 between two hosts", Benchmark::ib_write_bw, true, false, {1 << 20}},
-      {"ib_write_lat between two hosts, host memory", Benchmark::ib_write_lat, false, false, {8}},
-      {"all_reduce_perf on one host", Benchmark::all_reduce_perf, true, true, {256 << 20}},
-      {"all_reduce_perf on one host", Benchmark::all_reduce_perf, true, true, {8}},
-      {"sendrecv_perf over all hosts", Benchmark::sendrecv_perf, true, false, {64 << 20}},
-      {"all_reduce_perf over all hosts", Benchmark::all_reduce_perf, true, false, {1 << 30}},
-      {"all_reduce_perf over all hosts", Benchmark::all_reduce_perf, true, false, {32 << 10}},
-      {"alltoall_perf over all hosts", Benchmark::alltoall_perf, true, false, {256 << 20}},
-  };
-  const auto& base = patients_.front().base;
-  std::optional<NextTest> best;
-  double most = 0.10;
-  for (const auto& trial : trials) {
-    auto one = base;
-    Workload workload;
-    workload.benchmark = trial.benchmark;
-    workload.name = std::string(to_string(trial.benchmark));
-    const auto place = trial.is_on_device ? BufferPlace::device : BufferPlace::host;
-    workload.send_buffer = workload.receive_buffer = place;
-    workload.launch = base.scenario.workloads.front().launch;
-    if (trial.is_one_host) {
-      const auto topology = build_topology(base.spec, base.parameters, base.types);
-      if (!topology) return std::nullopt;
-      workload.gpus = topology->count(DeviceKind::gpu, 0);
-    }
-    one.scenario.workloads = {workload};
-    auto first = one, second = one;
-    a.cause->apply(first);
-    b.cause->apply(second);
-    const auto under_a = forecast(first, {trial.size}), under_b = forecast(second, {trial.size});
-    if (under_a.empty() || under_b.empty()) continue;
-    const double apart = std::abs(std::log(under_a[0].seconds() / under_b[0].seconds()));
-    if (apart <= most) continue;
-    most = apart;
-    best = NextTest{trial.command, trial.size, to_string(under_a[0]), to_string(under_b[0])};
-    if (apart > 0.2) break;  // cheap enough, and clear
-  }
-  return best;
-}
 
 }  // namespace
 

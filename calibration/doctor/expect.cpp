@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "doctor/median.hpp"
 #include "doctor/patients.hpp"
 
 namespace fabricast {
@@ -222,19 +223,15 @@ FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors
     below_large = out.num_below;
   }
   if (all.empty()) return out;
-  const auto middle = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  };
+  const double of_large = doctor::upper_median(large), of_all = doctor::upper_median(all);
   const bool is_below = static_cast<double>(below_large) > most_below * static_cast<double>(large.size());
-  const bool is_lost =
-      middle(large) > k_loss_large || (middle(large) > k_loss_everywhere && middle(all) > k_loss_everywhere);
+  const bool is_lost = of_large > k_loss_large || (of_large > k_loss_everywhere && of_all > k_loss_everywhere);
   out.is_missed = is_below || is_lost;
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   if (is_lost)
     out.lines.push_back(
         fmt::format("{}: {:.0f} % slower than expected in the median from 1 MiB on, {:.0f} % over all rows", log.file,
-                    100 * (middle(large) - 1), 100 * (middle(all) - 1)));
+                    100 * (of_large - 1), 100 * (of_all - 1)));
   for (const auto& [ratio, text] : lines) out.lines.push_back(text);
   return out;
 }

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "doctor/median.hpp"
 #include "fabricast/doctor.hpp"
 
 namespace fabricast {
@@ -20,12 +21,6 @@ namespace {
 constexpr double k_slow_host = 1.25;  ///< of the median of pairs without the host
 constexpr std::size_t k_few = 2;      ///< hosts of a group that may be a part of another
 constexpr double k_two_levels = 4;    ///< gap between the levels over the scatter within them
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// The border between two levels; nothing when one level explains them as well.
 std::optional<double> border_of(std::vector<double> logs) {
@@ -91,8 +86,8 @@ PairGroups group_pairs(const std::vector<PairValue>& pairs) {
     (is_near ? near : far).push_back(one.value);
     if (is_near) top[find(one.a)] = find(one.b);
   }
-  out.near = median(near);
-  out.far = far.empty() ? out.near : median(far);
+  out.near = doctor::upper_median(near);
+  out.far = far.empty() ? out.near : doctor::upper_median(far);
   const auto collect = [&] {
     std::map<std::string, std::vector<std::string>> groups;
     for (const auto& [host, values] : by_host) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "doctor/changes.hpp"
 #include "doctor/patients.hpp"
 #include "fit/suggest_log.hpp"
 
@@ -180,13 +181,15 @@ Result<std::vector<Patient>> patients_of(const std::string& cluster, const std::
   return Collector(cluster, options).collect(logs, warnings);
 }
 
-std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes) {
+std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes, Fidelity fidelity) {
   auto topology = build_topology(one.spec, one.parameters, one.types);
   if (!topology) return {};
+  if (!one.weak_leaf.empty()) topology = with_weak_leaf(*topology, one.weak_leaf);
   auto scenario = one.scenario;
   scenario.workloads.front().sizes = sizes;
   SimulateOptions options;
   options.with_terms = false;
+  options.fidelity = fidelity;
   const auto prediction = simulate(*topology, scenario, one.parameters, options);
   if (!prediction || prediction->workloads.front().rows.size() != sizes.size()) return {};
   std::vector<Duration> out;

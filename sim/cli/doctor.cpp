@@ -53,18 +53,36 @@ std::string finding_text(const Finding& one, std::size_t number) {
   return out;
 }
 
+/// What these logs cannot show.
+std::string hidden_text(const Diagnosis& diagnosis) {
+  std::string out;
+  std::vector<std::string> nowhere;
+  for (const auto& one : diagnosis.hidden) {
+    if (one.test)
+      out += fmt::format("#   {} ({}); next test: {} at {}: {} healthy, {} with it\n", one.title, printable(one.place),
+                         one.test->command, to_string(one.test->size), one.test->first, one.test->second);
+    else
+      nowhere.push_back(one.title);
+  }
+  if (!out.empty()) out = "# indistinguishable from a healthy cluster on these logs:\n" + out;
+  if (!nowhere.empty())
+    out += fmt::format("# no simulated test of this cluster shows by 10 %: {}\n", fmt::join(nowhere, "; "));
+  return out;
+}
+
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
                                 diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
                                 diagnosis.slower >= 0 ? "slower" : "faster");
   if (diagnosis.is_healthy)
-    return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n";
+    return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n" +
+           hidden_text(diagnosis);
   auto out = head;
   for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) out += finding_text(diagnosis.findings[i], i + 1);
   if (diagnosis.next)
     out += fmt::format("next: {} at {}: {} if 1 is right, {} if 2 is\n", diagnosis.next->command,
                        to_string(diagnosis.next->size), diagnosis.next->first, diagnosis.next->second);
-  return out;
+  return out + hidden_text(diagnosis);
 }
 
 std::string diagnosis_json(const Diagnosis& diagnosis) {
@@ -95,6 +113,16 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
                                      {"expected_ps", row.expected.ps},
                                      {"under_cause_ps", row.under_cause.ps}});
     out["findings"].push_back(std::move(finding));
+  }
+  out["hidden"] = nlohmann::ordered_json::array();
+  for (const auto& one : diagnosis.hidden) {
+    nlohmann::ordered_json hidden{{"cause", one.cause}, {"title", one.title}, {"place", printable(one.place)}};
+    if (one.test)
+      hidden["test"] = {{"command", one.test->command},
+                        {"size_bytes", one.test->size.value},
+                        {"healthy", one.test->first},
+                        {"under_cause", one.test->second}};
+    out["hidden"].push_back(std::move(hidden));
   }
   if (diagnosis.next)
     out["next_test"] = {{"command", diagnosis.next->command},

@@ -29,7 +29,7 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-std::vector<std::string> options_of(const CLI::App& app) {
+std::vector<std::string> option_names_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* option : app.get_options()) {
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
@@ -54,7 +54,7 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& argu
   for (const auto& argument : arguments) {
     if (argument.rfind("--", 0) == 0) {
       const auto word = argument.substr(0, argument.find('='));
-      const auto known = options_of(*command);
+      const auto known = option_names_of(*command);
       if (std::find(known.begin(), known.end(), word) != known.end()) continue;
       if (const auto near = nearest_name(word, known); !near.empty())
         return fmt::format("unknown option '{}': did you mean '{}'?", word, near);

@@ -170,7 +170,17 @@ class TopologyWriter {
       switches += fmt::format("      - {{name: {}, type: {}}}  # {}\n", yaml_quoted(name), type.name,
                               printable(node.description));
     }
-    fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables_of(fabric, ends);
+    const auto cables = cables_of(fabric, ends, inventory_);
+    if (switches.empty() || cables.empty()) {
+      Diagnostic cut;
+      cut.severity = Severity::warning;
+      cut.location = fabric.nodes.front().place;
+      cut.message = fmt::format("the output has no {}: is it cut off? The hosts are written without a network",
+                                switches.empty() ? "record of a switch" : "cable that both ends name");
+      inventory_.findings.push_back(std::move(cut));
+      return;
+    }
+    fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables;
     inventory_.unknown.push_back("lengths of cables (3 m each)");
   }
 
@@ -248,66 +258,6 @@ class TopologyWriter {
     }
     members = std::move(ordered);
     return prefix;
-  }
-
-  /// Every cable once, parallel ones counted; a cable that only one end shows is a finding.
-  std::string cables_of(const FabricSeen& fabric, const std::map<std::string, std::string>& ends) {
-    std::map<std::pair<std::string, int>, const FabricPort*> ports;
-    for (const auto& node : fabric.nodes) {
-      for (const auto& [number, port] : node.ports) ports[{node.id, number}] = &port;
-    }
-    std::set<std::string> switches;
-    for (const auto& node : fabric.nodes) {
-      if (node.is_switch) switches.insert(node.id);
-    }
-    std::map<std::tuple<std::string, std::string, double>, int> cables;
-    std::vector<std::tuple<std::string, std::string, double>> order;
-    for (const auto& node : fabric.nodes) {
-      const auto here = ends.find(node.id);
-      if (here == ends.end()) continue;
-      for (const auto& [number, port] : node.ports) {
-        const auto there = ends.find(port.peer);
-        const auto back = ports.find({port.peer, port.peer_port});
-        if (there == ends.end()) {
-          if (back == ports.end())
-            inventory_.findings.push_back(one_sided(node, number, port, "the output does not list the other end"));
-          continue;
-        }
-        const bool is_answered = back != ports.end() && back->second->peer == node.id;
-        if (!is_answered) {
-          auto found = one_sided(node, number, port, "the other end does not name this one: left out");
-          if (back != ports.end()) found.notes.push_back({"its port is here", back->second->place});
-          inventory_.findings.push_back(std::move(found));
-          continue;
-        }
-        if (back->second->gbit_per_s > 0 && port.gbit_per_s > 0 && back->second->gbit_per_s != port.gbit_per_s &&
-            node.id < port.peer)
-          inventory_.findings.push_back(
-              contradiction(port.place, fmt::format("this end runs at {:g} Gb/s", port.gbit_per_s), back->second->place,
-                            fmt::format("the other at {:g} Gb/s", back->second->gbit_per_s)));
-        // Once per cable: from the adapter, or from the smaller end of two switches.
-        const bool is_peer_switch = switches.contains(port.peer);
-        if (node.is_switch && !is_peer_switch) continue;
-        if (node.is_switch == is_peer_switch && std::pair(node.id, number) > std::pair(port.peer, port.peer_port))
-          continue;
-        const auto key = std::tuple(here->second, there->second, port.gbit_per_s);
-        if (++cables[key] == 1) order.push_back(key);
-      }
-    }
-    std::string out;
-    for (const auto& key : order) {
-      const auto& [from, to, rate] = key;
-      out += fmt::format("      - {{from: {}, to: {}", yaml_quoted(from), yaml_quoted(to));
-      if (cables[key] > 1) out += fmt::format(", count: {}", cables[key]);
-      if (rate > 0) out += fmt::format(", rate: {:g} Gb/s", rate);
-      out += "}\n";
-    }
-    return out;
-  }
-
-  static Diagnostic one_sided(const FabricNode& node, int number, const FabricPort& port, const char* why) {
-    return make_warning_at(port.place,
-                           fmt::format("port {} of '{}' leads to '{}': {}", number, node.description, port.peer, why));
   }
 
   /// Leaves and hosts from the scheduler: no rates, no number of cables.

@@ -2,6 +2,7 @@
 // The merged description as topology YAML: hosts, fabric, virtual machines; assumptions and unknowns as comments.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband
                             const ImportOptions& options);
 /// The machine that a matrix of distances alone stands for.
 Result<Machine> machine_of_distances(const Machine& seen, Inventory& inventory, const ImportOptions& options);
+/// Every cable once, parallel ones counted; a cable that only one end shows is a finding. `ends`: names of nodes' ends.
+std::string cables_of(const FabricSeen& fabric, const std::map<std::string, std::string>& ends, Inventory& inventory);
 /// `virtualization: {...}`, or empty.
 std::string write_virtualization(Inventory& inventory);
 

@@ -43,10 +43,17 @@ struct NextTest {
   std::string first, second;  ///< forecast under each: "93.1 GB/s"
 };
 
+/// A cause that these logs cannot show: it changes no row that was measured.
+struct HiddenCause {
+  std::string cause, title, place;
+  std::optional<NextTest> test;  ///< that would: `first` healthy, `second` under the cause; none = no test that is known
+};
+
 struct Diagnosis {
   bool is_healthy = true;
   std::vector<Finding> findings;  ///< most likely first, at most five; empty when nothing is wrong
   std::optional<NextTest> next;
+  std::vector<HiddenCause> hidden;  ///< whether or not something was found
   int num_rows = 0;
   int num_causes = 0;        ///< simulated
   double error_healthy = 0;  ///< mean |ln(measured / expected)|

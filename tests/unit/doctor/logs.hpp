@@ -29,7 +29,36 @@ struct Planted {
   std::string workload;
   int ranks = 8;
   int first_host = 0;
+  int per_host = 8;  ///< GPUs
 };
+
+/// One table in nccl-tests' own columns, each time scattered.
+inline std::string nccl_tests_log(Benchmark benchmark, const std::vector<Bytes>& sizes,
+                                  const std::vector<Duration>& times, const std::string& host, const Planted& planted,
+                                  double scatter, std::mt19937_64& random) {
+  auto log = fmt::format(
+      "# Collective test starting: {}\n# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 4(factor) warmup "
+      "iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n# Using devices\n",
+      to_string(benchmark));
+  for (int i = 0; i < planted.ranks; ++i)
+    log += fmt::format("#  Rank {:2} Group  0 Pid {} on {}{} device {:2} [0x{:02x}] NVIDIA GPU\n", i, 1000 + i, host,
+                       planted.first_host + i / planted.per_host, i % planted.per_host, 7 + i % planted.per_host);
+  log +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+      "(GB/s)\n";
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    // Twelve uniform numbers less six: nearly normal, the same with every standard library.
+    double noise = -6;
+    for (int k = 0; k < 12; ++k) noise += static_cast<double>(random() >> 11) * 0x1p-53;
+    const double us = times[i].us() * (1 + scatter * noise);
+    const auto one =
+        fmt::format("{:10.2f} {:7.2f} {:7.2f}      0", us, static_cast<double>(sizes[i].value) / us / 1e3, 0.0);
+    log += fmt::format("{:12} {:13}     float     sum      -1 {} {}\n", sizes[i].value, sizes[i].value / 4, one, one);
+  }
+  return log;
+}
 
 /// Writes the logs of a cluster under settings; their paths. Settings that a workload refuses are left out of it.
 inline std::vector<std::string> planted_logs(const std::string& topology, const std::string& host,
@@ -50,28 +79,14 @@ inline std::vector<std::string> planted_logs(const std::string& topology, const 
       prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters);
     }
     REQUIRE(prediction);
-    const auto& workload = prediction->workloads.front();
-    auto log = fmt::format(
-        "# Collective test starting: {}\n# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 4(factor) warmup "
-        "iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n# Using devices\n",
-        to_string(loaded->scenario.workloads.front().benchmark));
-    for (int i = 0; i < logs[k].ranks; ++i)
-      log += fmt::format("#  Rank {:2} Group  0 Pid {} on {}{} device {:2} [0x{:02x}] NVIDIA GPU\n", i, 1000 + i, host,
-                         logs[k].first_host + i / 8, i % 8, 7 + i % 8);
-    log +=
-        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
-        "#wrong\n"
-        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
-        "(GB/s)\n";
-    for (const auto& row : workload.rows) {
-      // Twelve uniform numbers less six: nearly normal, the same with every standard library.
-      double noise = -6;
-      for (int i = 0; i < 12; ++i) noise += static_cast<double>(random() >> 11) * 0x1p-53;
-      const double us = row.time.us() * (1 + scatter * noise);
-      const auto one =
-          fmt::format("{:10.2f} {:7.2f} {:7.2f}      0", us, static_cast<double>(row.size.value) / us / 1e3, 0.0);
-      log += fmt::format("{:12} {:13}     float     sum      -1 {} {}\n", row.size.value, row.size.value / 4, one, one);
+    std::vector<Duration> times;
+    std::vector<Bytes> sizes;
+    for (const auto& row : prediction->workloads.front().rows) {
+      times.push_back(row.time);
+      sizes.push_back(row.size);
     }
+    const auto log =
+        nccl_tests_log(loaded->scenario.workloads.front().benchmark, sizes, times, host, logs[k], scatter, random);
     const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-doctor-{}-{}.log", getpid(), k);
     std::ofstream(path) << log;
     out.push_back(path.string());

@@ -57,9 +57,10 @@ TEST_CASE("faults of a GOAL schedule have their line and what to write") {
       {"\xff\xfe", {"no text"}},
       {"\x1f\x8b\x08 compressed", {"gunzip"}},
   };
-  for (const auto& [text, parts] : all) {
+  for (const auto& one : all) {
+    const auto& text = one.first;
     CAPTURE(text);
-    CHECK(says(said_of({{"t", text}}), parts));
+    CHECK(says(said_of({{"t", text}}), one.second));
   }
   CHECK(says(said_of({{"t", goal("")}, {"u", goal("")}}), {"beside other files"}));
   CHECK(says(said_of({{"t", goal("")}}, 4), {"leave --ranks out"}));

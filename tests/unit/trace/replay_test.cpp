@@ -92,7 +92,10 @@ TEST_CASE("collectives of a Chakra trace are those of NCCL's planner, sizes coun
       {"0", Benchmark::all_reduce_perf, 1},  {"1", Benchmark::reduce_perf, 1},
       {"2", Benchmark::all_gather_perf, 16}, {"5", Benchmark::broadcast_perf, 1},
       {"6", Benchmark::alltoall_perf, 1},    {"7", Benchmark::reduce_scatter_perf, 1}};
-  for (const auto& [type, benchmark, factor] : all) {
+  for (const auto& one : all) {
+    const auto& type = std::get<0>(one);
+    const auto benchmark = std::get<1>(one);
+    const long factor = std::get<2>(one);
     const long size = 4 << 20;
     const auto report = replayed(on, read(test::json({all_reduce(1, size, {}, type)}), 16));
     CAPTURE(type);
