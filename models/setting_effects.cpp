@@ -156,7 +156,8 @@ void add_guest_lines(const PlanContext& context, const Workload& workload, std::
     if (!guest.is_virtual()) continue;
     for (const auto* key : k_checked_only) {
       const bool is_of_migration = workload.benchmark == Benchmark::vgpu_migration;
-      if (guest.locations.contains(key) && !is_of_migration)
+      const bool is_of_packets = context.with_legs && std::string_view(key) == "port_group.priority";
+      if (guest.locations.contains(key) && !is_of_migration && !is_of_packets)
         out.insert(fmt::format("virtualization.{} changes no time: `fabricast check` reads it", key));
     }
     for (const auto& reader : k_guest_readers) {

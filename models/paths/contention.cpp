@@ -81,6 +81,7 @@ std::vector<Term> neighbour_compute_terms(const PlanContext& context, DeviceId g
 /// vCPUs of other VMs that may run on the cores of this one: none while every vCPU has a core of its own.
 std::optional<CoreNeighbours> vcpus_beside(const PlanContext& context, DeviceId gpu) {
   const auto& vm = guest_settings(context, gpu);
+  if (vm.vm_name.empty()) return std::nullopt;  // VMs dealt out by a word: vcpus_per_core
   const auto& topology = context.topology;
   const double cores = cores_of(context, gpu);
   const int machine = topology.machine_of(topology.host_of(gpu));
@@ -163,6 +164,9 @@ std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kin
         "host.smt_speed");
     const double wakeups = count * context.parameters.number("host.socket_wakeups");
     add("socket threads waiting for a virtual CPU", wakeups * host.scheduler_wait.seconds(), "host.scheduler_tick");
+    if (const auto beside = vcpus_beside(context, gpu))
+      add("virtualization: socket threads beside vCPUs of other VMs",
+          time * (shared_core_slowdown(context.parameters, *beside) - 1), "host.cpu_slice");
   }
   return out;
 }

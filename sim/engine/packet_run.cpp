@@ -67,8 +67,8 @@ class PacketRun {
   [[nodiscard]] std::vector<packet::PortClass> sampled_queues() const {
     std::vector<packet::PortClass> out;
     for (const auto& queue : shared_queues(topology_, input_.jobs, k_most_sampled)) {
-      const packet::PortClass one{fabric_.sender(queue.link),
-                                  static_cast<std::uint8_t>(pairs_.priority_of(queue.job, queue.priority, queue.sender))};
+      const packet::PortClass one{fabric_.sender(queue.link), static_cast<std::uint8_t>(pairs_.priority_of(
+                                                                  queue.job, queue.priority, queue.sender))};
       if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
     }
     return out;

@@ -21,7 +21,6 @@ constexpr int k_usual_dscp = 26;  // of RDMA packets, in the RoCE guides
 
 struct Marking {
   std::int64_t min = 0, max = 0;  ///< KB
-  friend bool operator==(const Marking&, const Marking&) = default;
 };
 
 class OnyxReader {

@@ -96,7 +96,8 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
 /// what its packets are marked with, then the first lossless one. Service levels are dealt out over the data lanes,
 /// level modulo lanes, as subnet managers do.
 int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow = {});
-/// The same of what adapter `sender` sends: frames of a VM carry the priority of its port group, where switches trust it.
+/// The same of what adapter `sender` sends: frames of a VM carry the priority of its port group, where switches trust
+/// it.
 int priority_in_use(const Topology& topology, const LosslessSettings& settings, DeviceId sender,
                     std::optional<int> workload, std::optional<int> flow = {});
 

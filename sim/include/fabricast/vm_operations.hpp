@@ -32,8 +32,8 @@ struct HeldModes {
   std::vector<NicMode> nics;
 };
 
-/// Whether the operation works, and which device keeps it from working. `is_inferred`: a source is missing. Releases are
-/// cells of the compatibility matrix.
+/// Whether the operation works, and which device keeps it from working. `is_inferred`: a source is missing. Releases
+/// are cells of the compatibility matrix.
 Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation,
                     const ParameterSet& parameters);
 

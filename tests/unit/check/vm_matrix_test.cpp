@@ -150,11 +150,12 @@ TEST_CASE("every cell of the compatibility matrix is noticed by a set-up when it
     const bool is_unknown = name.rfind("support.b200.", 0) == 0;
     if (!is_cell(name) || is_of_gpudirect(name) || is_unknown) continue;
     ++cells;
+    const auto& key = name;  // clang 14 captures no structured binding
     for (const double value : other_values(name, parameter.value)) {
       auto other = parameter;
       other.value = value;
       const bool is_noticed = std::any_of(all.begin(), all.end(), [&](const SetUp& one) {
-        if (!one.read.contains(name)) return false;
+        if (!one.read.contains(key)) return false;
         auto changed = one.loaded.parameters;
         changed.set(other);
         return !is_as_told(one, changed);
@@ -201,7 +202,8 @@ TEST_CASE("a GPU's vGPU is doubted or refused just below its first releases and 
     if (part.size() != 3 || part[0] != "support") continue;
     const auto gpu = gpu_of(part[1]);
     if (gpu.empty()) continue;
-    CAPTURE(name);
+    const auto cell_name = name;
+    CAPTURE(cell_name);
     const int code = static_cast<int>(cell.value);
     const std::string vgpu = "devices: {gpu0: vgpu}";
     const auto on_esxi = [&](int release) { return verdict(gpu, "{version: " + release_text(release) + "}", vgpu); };
@@ -229,7 +231,8 @@ TEST_CASE("what ESXi's releases allow a VM is allowed, one more is refused") {
   for (const auto& [name, cell] : loaded.parameters.all()) {
     const auto part = cut(name, '.');
     if (part[0] != "esxi") continue;
-    CAPTURE(name);
+    const auto cell_name = name;
+    CAPTURE(cell_name);
     const auto settings = "{version: " + release_text(std::stoi(part[1])) + ", vgpu_release: \"16.0\"}";
     const int most = static_cast<int>(cell.value);
     const auto of = [&](int value) {
@@ -282,7 +285,8 @@ TEST_CASE("below the floors of GPUDirect RDMA device messages are staged, at the
   int floors = 0;
   for (const auto& [name, parameter] : parameters.all()) {
     if (!is_of_gpudirect(name) || !is_cell(name)) continue;
-    CAPTURE(name);
+    const auto cell_name = name;
+    CAPTURE(cell_name);
     ++floors;
     const auto family = cut(name, '.')[1];
     const bool is_ofed = name.ends_with(".ofed_first");

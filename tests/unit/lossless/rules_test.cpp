@@ -82,3 +82,26 @@ TEST_CASE("routes that can deadlock are named with their circle and the way out"
   CHECK(says(ethernet, "use `routing: up_down`"));
   CHECK(doubts("torus: {switch: sn2700, dimensions: [8]}") == "");
 }
+
+TEST_CASE("priority flow control of the two ends of a port must agree") {
+  CHECK(says(pfc("ports: {n3.hca0: [4]}"), "flow control disagrees: n3.hca0 pauses 4, its neighbours 3"));
+  CHECK(says(pfc("ports: {n3.hca0: []}"), "flow control disagrees: n3.hca0 pauses nothing, its neighbours 3"));
+  CHECK(says(pfc("ports: {nowhere: [3, 4]}"), "'nowhere' is no switch and no adapter of the topology"));
+  CHECK(pfc("ports: {n3.hca0: [3]}") == "");
+}
+
+TEST_CASE("RDMA packets of a VM carry the priority of its port group, where switches trust the VLAN tag") {
+  const auto said = [](const std::string& group, const std::string& lossless, const std::string& way = "{vf: 1}") {
+    const auto loaded = test::topology(
+        "schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, count: 2, host: {processor: xeon-skylake, "
+        "devices: [{name: hca0, type: connectx-5-100g, below: socket0}]}, vms: [{name: a, devices: {hca0: " +
+        way + "}, port_group: " + group + "}]}\nfabric: {single_switch: {switch: sn2700, lossless: " + lossless +
+        "}}\n");
+    return render(check_lossless(loaded.topology, loaded.parameters));
+  };
+  CHECK(says(said("{vlan: 5, priority: 4}", "{trust: pcp}"), "carry priority 4, and PFC acts on 3"));
+  CHECK(says(said("{vlan: 5}", "{trust: pcp}"), "carry priority 0, and PFC acts on 3"));
+  CHECK(said("{vlan: 5, priority: 3}", "{trust: pcp}") == "");
+  CHECK(says(said("{vlan: 5, priority: 3}", "{trust: dscp}"), "nobody reads priority 3 of the VLAN tag"));
+  CHECK(said("{vlan: 5, priority: 4}", "{trust: pcp}", "vmxnet3") == "");
+}

@@ -281,3 +281,24 @@ TEST_CASE("VMs of unlike VLANs are refused where they must talk, and only there"
   CHECK(refusal("{benchmark: osu_latency, sizes: [8 B], devices: [n0/a, n0/b]}").find("without a router") !=
         std::string::npos);
 }
+
+TEST_CASE("the packet engine puts RDMA packets of a VM into the class of its port group, lossless or not") {
+  const auto drops = [](int priority) {
+    const auto loaded = test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+        "{{name: n, count: 6, host: {{processor: xeon-skylake, devices: [{{name: hca0, type: connectx-5-100g, below: "
+        "socket0}}]}}, virtualization: {{hypervisor: kvm}}, vms: [{{name: a, devices: {{hca0: {{vf: 1}}}}, port_group: "
+        "{{vlan: 5, priority: {}}}}}]}}\n  fabric: {{single_switch: {{switch: sn2700, lossless: {{trust: pcp, ecn: "
+        "off}}}}}}\nworkload: {{benchmark: traffic, pattern: incast, senders: 5, sizes: [8 MiB]}}\n",
+        priority));
+    SimulateOptions options;
+    options.fidelity = Fidelity::packet;
+    const auto run = test::run(loaded, options);
+    for (const auto& line : run.workloads[0].assumptions)
+      CHECK(line.find("port_group.priority changes no time") == std::string::npos);
+    CHECK(run.workloads[0].rows[0].flows[0].priority == priority);
+    return run.workloads[0].rows[0].fabric->unmeant_drops();
+  };
+  CHECK(drops(3) == 0);
+  CHECK(drops(4) > 0);
+}

@@ -195,6 +195,51 @@ TEST_CASE("vCPUs of other VMs slow a step by how many there are, their load and 
   CHECK(step(", latency_sensitivity: high", ", cpu_load: 0.8") == alone);
 }
 
+TEST_CASE("NCCL over TCP slows with the load and the shares of other VMs' vCPUs, unless cores are its own") {
+  const auto reduce = [](const std::string& own, const std::string& other) {
+    const auto vms = fmt::format(
+        "[{{name: a, vcpus: 8, devices: {{gpu0: passthrough, hca0: vmxnet3}}{}}}, {{name: b, count: 10, vcpus: 8, "
+        "devices: {{hca1: vmxnet3}}{}}}]",
+        own, other);
+    return time_of("{version: \"8.0\"}", vms, "{benchmark: all_reduce_perf, devices: [n0/a, n1/a], sizes: [8 B]}");
+  };
+  // Messages of an overcommitted host wait as before, whatever the others' load: compared at equal numbers of vCPUs.
+  CHECK(reduce("", ", cpu_load: 0.2") < reduce("", ", cpu_load: 0.8"));
+  CHECK(reduce(", cpu_shares: 8000", "") < reduce("", ""));
+  CHECK(reduce(", latency_sensitivity: high", ", cpu_load: 0.2") ==
+        reduce(", latency_sensitivity: high", ", cpu_load: 0.8"));
+}
+
+TEST_CASE("several parts of one card in a VM are GPUs of their own in the card's slot, and share it") {
+  const auto vm = [](const std::string& way) { return "[{name: a, devices: {gpu0: " + way + ", hca0: {vf: 1}}}]"; };
+  const auto loaded = test::scenario(cluster(k_kvm, vm("{mig: [2g.10gb, 1g.5gb]}")) +
+                                     "workload: {benchmark: host_copies, gpus: 2, sizes: [64 MiB]}\n");
+  const auto gpus = loaded.topology.devices(DeviceKind::gpu, 0);
+  REQUIRE(gpus.size() == 2);
+  CHECK(loaded.topology.device(gpus[1]).name == "n0/a.gpu0-1");
+  CHECK(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types).empty());
+  // Both copy over the slot's one link: half as fast as one alone, which is as fast as the whole card.
+  const auto copies = [&](const std::string& way, const std::string& devices) {
+    return time_of(k_kvm, vm(way),
+                   "{benchmark: host_copies, direction: to_device, sizes: [256 MiB], devices: [" + devices + "]}")
+        .seconds();
+  };
+  const double one = copies("{mig: [2g.10gb, 1g.5gb]}", "n0/a.gpu0-1");
+  CHECK(one == doctest::Approx(copies("passthrough", "n0/a.gpu0")).epsilon(0.01));
+  CHECK(copies("{mig: [2g.10gb, 1g.5gb]}", "n0/a.gpu0, n0/a.gpu0-1") > 1.8 * one);
+  // vGPUs of one VM take turns as those of several VMs do.
+  const auto step = [&](const std::string& way) {
+    return time_of(k_kvm, vm(way), "{benchmark: gpu_step, compute: 20 ms, sizes: [0 B], devices: [n0/a.gpu0]}")
+        .seconds();
+  };
+  CHECK(step("{vgpu: [a100-10c, a100-10c]}") > 1.9 * step("{vgpu: a100-10c}"));
+  const auto too_many = load_scenario(test::write_file(
+      "parts.yaml", cluster(k_kvm, vm("{mig: [4g.20gb, 4g.20gb]}")) + "workload: {benchmark: gpu_step}\n"));
+  REQUIRE(too_many);
+  CHECK(render(check_virtualization(too_many->topology, too_many->parameters, too_many->device_types))
+            .find("do not fit together on gpu0") != std::string::npos);
+}
+
 TEST_CASE("a migration shares the network with the traffic beside it, and is refused where a device ties the VM") {
   const auto workloads = [](const std::string& more) {
     return "{name: move, benchmark: vgpu_migration, sizes: [8 GiB], migration: {vm: n0/a, to: n1, memory: 32 GiB, "
