@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include "cli/command.hpp"
 #include "cli/sweep_parts.hpp"
@@ -46,7 +47,9 @@ class Sweep {
     inputs.push_back({plan_.scenario_file, ""});
     protect_inputs(options_.written, inputs);
     std::string fault;
-    mpi_ = MpiLink::connect(std::filesystem::read_symlink("/proc/self/exe").parent_path().string(), fault);
+    std::error_code missing;  // no /proc: no plugin beside the program either
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", missing);
+    mpi_ = MpiLink::connect(program.parent_path().string(), fault);
     if (!fault.empty()) {
       say(fmt::format("fabricast: {}\n", fault));
       return exit_usage;

@@ -9,6 +9,7 @@
 #include "report/page.hpp"
 #include "report/plot.hpp"
 #include "report/report.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
@@ -179,6 +180,8 @@ std::string validation_html(const Validated& validated) {
   return page(validated.scenario,
               fmt::format("<h1>Predicted against measured: {}</h1>\n{}<pre>{}</pre>\n", escaped(validated.scenario),
                           boxed("", panels(validated.logs, "")), escaped(validation_text(validated))) +
+                  (validated.provenance == nullptr ? std::string()
+                                                   : "<h2>Provenance</h2>\n" + provenance_html(*validated.provenance)) +
                   embedded_json(validation_json(validated)));
 }
 
