@@ -14,8 +14,8 @@ constexpr std::size_t k_most_ranks = 8;
 constexpr std::size_t k_most_ops = 200;
 
 const fabricast::LoadedScenario& cluster() {
-  static const auto loaded = fabricast::load_scenario(
-      std::string(FABRICAST_SOURCE_DIR) + "/scenarios/allreduce-dgx-a100-pair.yaml");
+  static const auto loaded =
+      fabricast::load_scenario(std::string(FABRICAST_SOURCE_DIR) + "/scenarios/allreduce-dgx-a100-pair.yaml");
   FABRICAST_ASSERT(loaded.has_value(), "{}", fabricast::render(loaded.error()));
   return *loaded;
 }

@@ -46,7 +46,8 @@ struct NextTest {
 /// A cause that these logs cannot show: it changes no row that was measured.
 struct HiddenCause {
   std::string cause, title, place;
-  std::optional<NextTest> test;  ///< that would: `first` healthy, `second` under the cause; none = no test that is known
+  std::optional<NextTest>
+      test;  ///< that would: `first` healthy, `second` under the cause; none = no test that is known
 };
 
 struct Diagnosis {
