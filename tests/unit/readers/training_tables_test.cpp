@@ -93,7 +93,8 @@ TEST_CASE("rows of another network, count, batch, precision, path or without the
   const auto none = rows_of(own, scenario_of(resnet));
   CHECK(none.rows.empty());
   REQUIRE(!none.warnings.empty());
-  CHECK(none.warnings.back().message == "no row of this table is the scenario's: 1 of another batch, 2 over another path");
+  CHECK(none.warnings.back().message ==
+        "no row of this table is the scenario's: 1 of another batch, 2 over another path");
 }
 
 TEST_CASE("a label tells GPUs and interconnect") {
