@@ -109,6 +109,8 @@ constexpr std::array k_rules{
     Rule{"", ".sms", N, count(1, 10000)},
     Rule{"", ".copy_engines", N, count(1, 64)},
     Rule{"", ".cores", N, count(1, 4096)},
+    Rule{"", ".socket_threads", N, count(0, 16)},
+    Rule{"", ".sockets_per_thread", N, count(1, 64)},
     Rule{"remote_gpu.", "calls_per_step", N, count(0, k_count)},
     Rule{"model.fitted_", "", N, count(0, 1e9)},
     Rule{"", ".ports", N, count(1, 65536)},

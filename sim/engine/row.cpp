@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "engine/causes.hpp"
 #include "engine/host_limits.hpp"
@@ -267,14 +268,21 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
 /// NCCL's; compute has the interval of its own parameters.
 double scatter(const Planner& planner, const OperationPlan& plan, const Row& row, Duration waited, Benchmark benchmark,
                int hosts, const ParameterSet& parameters) {
-  if (benchmark != Benchmark::training) return between_systems(benchmark, hosts, parameters, row.terms);
+  std::set<std::string> names;
+  if (benchmark != Benchmark::training) {
+    for (const auto& term : row.terms) names.insert(term.parameter);
+    return between_systems(benchmark, hosts, parameters, {names.begin(), names.end()});
+  }
   const auto figures = planner.figures(row, waited);
   const auto exposed = std::ranges::find(figures, std::string_view("exposed_exchange_time_ps"), &Figure::key);
   if (exposed == figures.end() || row.time.ps <= 0) return 0;
-  std::vector<Term> terms;
-  for (const auto& node : plan.program.nodes)
-    for (const auto& flow : node.flows) terms.insert(terms.end(), flow.latency_terms.begin(), flow.latency_terms.end());
-  return exposed->value / static_cast<double>(row.time.ps) * between_systems(benchmark, hosts, parameters, terms);
+  for (const auto& node : plan.program.nodes) {
+    for (const auto& flow : node.flows) {
+      for (const auto& term : flow.latency_terms) names.insert(term.parameter);
+    }
+  }
+  return exposed->value / static_cast<double>(row.time.ps) *
+         between_systems(benchmark, hosts, parameters, {names.begin(), names.end()});
 }
 
 }  // namespace

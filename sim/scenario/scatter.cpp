@@ -15,9 +15,9 @@ constexpr std::string_view k_training_host = "model.between_systems.training_hos
 constexpr std::string_view k_training_network = "model.between_systems.training_network";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
 
-bool is_untaught(const std::vector<Term>& terms) {
-  return std::any_of(terms.begin(), terms.end(), [](const Term& term) {
-    return term.parameter.find(".plugin_") != std::string::npos || term.parameter.ends_with(".socket");
+bool is_untaught(const std::vector<std::string>& of_terms) {
+  return std::any_of(of_terms.begin(), of_terms.end(), [](const std::string& parameter) {
+    return parameter.find(".plugin_") != std::string::npos || parameter.ends_with(".socket");
   });
 }
 
@@ -50,14 +50,14 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
 }
 
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
-                       const std::vector<Term>& terms) {
+                       const std::vector<std::string>& of_terms) {
   const double usual = between_systems(benchmark, num_hosts, parameters);
   const auto* untaught = parameters.find(std::string(k_nccl_untaught));
   // A calibration that knows the system sets the usual one to 0.
   const auto name = between_systems_name(benchmark, num_hosts);
   const bool is_nccl = name == k_nccl_network || name == k_training_network;
   if (usual == 0 || untaught == nullptr || !is_nccl) return usual;
-  return is_untaught(terms) ? std::max(usual, untaught->value) : usual;
+  return is_untaught(of_terms) ? std::max(usual, untaught->value) : usual;
 }
 
 ParameterSet without_scatter(ParameterSet parameters) {

@@ -3,11 +3,11 @@
 // factor that holds 80 % of the points of systems left out of every fit; a calibration sets those of its logs to 0.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "fabricast/parameters.hpp"
-#include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
 
 namespace fabricast {
@@ -18,10 +18,10 @@ std::string_view between_systems_name(Benchmark benchmark, int num_hosts);
 /// The scatter that a forecast's band has, 0 or more: a time may be 1 + b times as long, or 1 / (1 + b).
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters);
 
-/// The same for a forecast with these terms: connections that logs of no other system teach, NCCL's network plugins
+/// The same for a forecast whose terms come from these parameters: connections that logs of no other system teach, NCCL's network plugins
 /// (whose release nobody states) and TCP between hosts, scatter as `model.between_systems.nccl_untaught` says.
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
-                       const std::vector<Term>& terms);
+                       const std::vector<std::string>& of_terms);
 
 /// The same parameters for a system that is known: no scatter between systems.
 ParameterSet without_scatter(ParameterSet parameters);

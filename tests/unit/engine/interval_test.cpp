@@ -134,7 +134,7 @@ TEST_CASE("connections that no other system teaches scatter more, until a calibr
     parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
   };
   const auto scatter = [&](const char* term, int hosts) {
-    return between_systems(Benchmark::all_reduce_perf, hosts, parameters, {{"", {}, term, ""}});
+    return between_systems(Benchmark::all_reduce_perf, hosts, parameters, std::vector<std::string>{term});
   };
   number("model.between_systems.nccl_host", 0.1);
   number("model.between_systems.nccl_network", 0.2);
