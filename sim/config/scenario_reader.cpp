@@ -18,6 +18,28 @@ namespace {
 
 constexpr std::size_t k_most_sizes = 10'000;
 
+/// Keys of a workload that only some benchmarks read; those of traffic and training are refused elsewhere.
+bool is_read(std::string_view key, Benchmark benchmark) {
+  const auto family = family_of(benchmark);
+  const bool is_osu_collective = family == BenchmarkFamily::osu && is_collective(benchmark);
+  const bool has_pairs = benchmark == Benchmark::osu_multi_lat || benchmark == Benchmark::osu_mbw_mr;
+  if (key == "channels" || key == "protocol" || key == "launch")
+    return family == BenchmarkFamily::nccl_tests || family == BenchmarkFamily::training;
+  if (key == "window")
+    return (family == BenchmarkFamily::osu && !is_osu_collective) || family == BenchmarkFamily::perftest;
+  if (key == "pairs") return has_pairs;
+  if (key == "queue_pairs") return family == BenchmarkFamily::perftest;
+  if (key == "bidirectional") return family == BenchmarkFamily::perftest || benchmark == Benchmark::host_copies;
+  if (key == "root")
+    return benchmark == Benchmark::osu_bcast || benchmark == Benchmark::osu_reduce ||
+           benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
+  if (key == "direction") return benchmark == Benchmark::host_copies;
+  if (key == "streams") return benchmark == Benchmark::iperf3;
+  if (key == "compute") return benchmark == Benchmark::gpu_step;
+  if (key == "devices") return !is_osu_collective;
+  return true;
+}
+
 class ScenarioReader {
  public:
   explicit ScenarioReader(Diagnostics& faults) : faults_(faults) {}
@@ -117,6 +139,13 @@ class ScenarioReader {
     workload.location = node.location();
     workload.benchmark = *benchmark_from_name(node.find("benchmark")->scalar);
     if (const auto* name = node.find("name")) workload.name = name->scalar;
+    for (const auto& entry : node.entries) {
+      if (is_read(entry.key.scalar, workload.benchmark)) continue;
+      auto warning = entry.key.error(
+          fmt::format("{} does not read '{}'", to_string(workload.benchmark), entry.key.scalar), "leave it out");
+      warning.severity = Severity::warning;
+      faults_.push_back(std::move(warning));
+    }
     const auto count = [&](const char* key, std::optional<int>& into) {
       if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
     };

@@ -2,7 +2,9 @@
 // One test per kind of faulty input: the whole message, never a crash.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "tests/support/clusters.hpp"
 
@@ -50,6 +52,40 @@ TEST_CASE("a release is major.minor with digits behind it, whatever software it 
     for (const auto* bad : {"4", "four", "4.", "4.1x", "4.1 rc", "0.9", "-4.1", "4.-1", "123.4", "4.1.x"})
       CHECK(answer(line(bad)).find(fmt::format("'{}' must be ", key)) != std::string::npos);
     CHECK(answer(line("")).find(" is empty") != std::string::npos);
+  }
+}
+
+TEST_CASE("a key of a workload that its benchmark does not read is said, and no other") {
+  const auto warnings = [](const std::string& workload) {
+    const auto loaded = load_scenario(
+        write_file("s.yaml", "schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                                 "/topologies/dgx-a100-pair.yaml\nworkload: {benchmark: " + workload + "}\n"));
+    return loaded ? shown(loaded->warnings) : shown(loaded.error());
+  };
+  const std::map<std::string, std::vector<std::string>> readers{
+      {"channels: 2", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
+      {"protocol: ll", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
+      {"launch: graph", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
+      {"window: 2", {"osu_bw", "osu_latency", "osu_mbw_mr", "ib_write_bw"}},
+      {"pairs: 2", {"osu_mbw_mr"}},
+      {"queue_pairs: 2", {"ib_write_bw"}},
+      {"bidirectional: on", {"ib_write_bw", "host_copies"}},
+      {"root: 1", {"osu_bcast", "osu_reduce", "broadcast_perf", "reduce_perf"}},
+      {"direction: to_device", {"host_copies"}},
+      {"streams: 2", {"iperf3"}},
+      {"devices: [node0.gpu0, node1.gpu0]",
+       {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
+        "ib_write_bw", "host_copies", "iperf3"}}};
+  for (const auto& [line, by] : readers) {
+    for (const auto* benchmark :
+         {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
+          "osu_bcast", "osu_reduce", "osu_alltoall", "osu_barrier", "ib_write_bw", "host_copies", "iperf3"}) {
+      CAPTURE(line);
+      CAPTURE(benchmark);
+      const bool is_read = std::ranges::count(by, benchmark) > 0;
+      const auto words = fmt::format("{} does not read '{}'", benchmark, line.substr(0, line.find(':')));
+      CHECK((warnings(benchmark + std::string(", ") + line).find(words) == std::string::npos) == is_read);
+    }
   }
 }
 
