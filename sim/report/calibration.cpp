@@ -31,8 +31,6 @@ namespace fabricast::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Patterns of a calibration file can name a hundred parameters that its logs do not use.
 constexpr std::size_t k_unused_shown = 8;
 

@@ -4,13 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
 #include "report/report.hpp"
 
 namespace fabricast::report {
-
-using Json = nlohmann::ordered_json;
 
 std::string check_json(std::span<const CheckedFile> files, const std::string& version) {
   Json out{{"schema", "fabricast/check/1"}, {"tool", {{"name", "fabricast"}, {"version", version}}}};

@@ -11,12 +11,6 @@
 
 namespace fabricast::report {
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
-
 std::string compare_text(std::span<const Compared> all) {
   std::string out;
   for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("# {}: {}\n", letter(k), all[k].name);

@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "report/fabric_tables.hpp"
+#include "report/json_parts.hpp"
 
 namespace fabricast::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json flow_json(const FlowTime& flow) {
   Json out{{"name", flow.name}, {"priority", flow.priority}, {"bytes", flow.bytes.value}, {"start_ps", flow.start.ps}};

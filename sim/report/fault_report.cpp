@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/fault_report.hpp"
+#include "report/json_parts.hpp"
 
 #include <fmt/format.h>
 
@@ -13,8 +14,6 @@
 namespace fabricast::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t k_most_cases = 15;  ///< worst ones in text
 

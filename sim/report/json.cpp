@@ -11,8 +11,6 @@
 
 namespace fabricast::report {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Json link_use_json(const LinkUseTable& table) {

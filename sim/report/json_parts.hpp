@@ -8,6 +8,8 @@
 
 namespace fabricast::report {
 
+using Json = nlohmann::ordered_json;
+
 nlohmann::ordered_json row_json(const Row& row);
 nlohmann::ordered_json summary_json(const ValidationSummary& summary);
 nlohmann::ordered_json provenance_json(const Provenance& provenance);

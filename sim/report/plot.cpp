@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/plot.hpp"
+#include "report/json_parts.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +11,6 @@
 namespace fabricast::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t k_largest_data = 16U << 20;  ///< of the results inside a page
 

@@ -6,14 +6,13 @@
 
 #include "report/csv_field.hpp"
 #include "report/fault_report.hpp"
+#include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
 
 namespace fabricast::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t k_most_influences = 12;
 constexpr std::size_t k_most_settled = 4;

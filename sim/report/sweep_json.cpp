@@ -5,13 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "report/csv_field.hpp"
+#include "report/json_parts.hpp"
 #include "report/sweep.hpp"
 
 namespace fabricast::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json standing_json(const Standing& standing) {
   Json out{{"meets_all", standing.meets_all},

@@ -13,8 +13,6 @@ namespace fabricast::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string summary_line(const ValidationSummary& s) {
   return fmt::format(
       "points {}  median |error| {:.1f}%  90th percentile {:.1f}%  max {:.1f}%  bias {:+.1f}%  in band {:.0f}%",
