@@ -76,7 +76,9 @@ TEST_CASE("a key of a workload that its benchmark does not read is said, and no 
       {"devices: [node0.gpu0, node1.gpu0]",
        {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
         "ib_write_bw", "host_copies", "iperf3"}}};
-  for (const auto& [line, by] : readers) {
+  for (const auto& reader : readers) {
+    const auto& line = reader.first;
+    const auto& by = reader.second;
     for (const auto* benchmark :
          {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
           "osu_bcast", "osu_reduce", "osu_alltoall", "osu_barrier", "ib_write_bw", "host_copies", "iperf3"}) {
