@@ -72,8 +72,10 @@ TEST_CASE("a VM written out is forecast as the word that stands for it") {
   for (const auto* benchmark : {"all_reduce_perf, sizes: [8 B, 64 MiB]", "gpu_step, compute: 10 ms, sizes: [1 MiB]"}) {
     const auto workload = fmt::format("{{benchmark: {}}}", benchmark);
     const auto rows_of = [](const std::string& text) { return test::run(test::scenario(text)).workloads.front().rows; };
-    for (const auto& [word, way] : {std::pair("passthrough", "passthrough"), std::pair("sr-iov", "{vf: 1}"),
-                                    std::pair("pvrdma", "pvrdma"), std::pair("tcp", "vmxnet3")}) {
+    for (const auto& pair : {std::pair("passthrough", "passthrough"), std::pair("sr-iov", "{vf: 1}"),
+                             std::pair("pvrdma", "pvrdma"), std::pair("tcp", "vmxnet3")}) {
+      const auto* word = pair.first;
+      const auto* way = pair.second;
       CAPTURE(word);
       const auto all = fmt::format(
           "[{{name: a, devices: {{a100-pcie-40: {{mode: passthrough, count: 4}}, hca0: {0}, hca1: {0}}}}}]", way);
