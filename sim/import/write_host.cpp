@@ -16,6 +16,8 @@ namespace fabricast::import {
 
 namespace {
 
+constexpr int k_most_nodes = 1024;  ///< NUMA nodes of a Linux kernel (CONFIG_NODES_SHIFT 10)
+
 /// Text behind a '#': one line without control characters.
 std::string comment(std::string_view text) {
   auto out = printable(text);
@@ -112,6 +114,9 @@ class HostWriter {
   Result<void> place_sockets() {
     int highest = 0;
     for (const auto& one : machine_.devices) highest = std::max(highest, one.numa);
+    if (highest >= k_most_nodes)
+      return tl::unexpected(Diagnostics{
+          make_error(fmt::format("a device is on NUMA node {}, Linux numbers 0 to {}", highest, k_most_nodes - 1))});
     num_sockets_ = machine_.num_sockets;
     const auto gpus = ordered(PciKind::gpu);
     if (num_sockets_ == 0 && machine_.hides_tree) {
