@@ -250,10 +250,17 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   if (choice.algorithm != Algorithm::nvls && !is_peer_to_peer(collective_))
     use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
-  const StepCosts costs(context_, collective_,
-                        {num_ranks(), num_hosts(), static_cast<int>(hosts_[0].gpus.size()), gpus_of_memory(),
-                         graph_.graph_channels, graph_.channels.size(), architecture_, ranks_[0], is_redirected_});
-  plan.program.then(costs.node(pattern(choice.algorithm, choice.protocol, channels), choice, use, size));
+  const Communicator group{num_ranks(),
+                           num_hosts(),
+                           static_cast<int>(hosts_[0].gpus.size()),
+                           gpus_of_memory(),
+                           graph_.graph_channels,
+                           graph_.channels.size(),
+                           architecture_,
+                           ranks_[0],
+                           is_redirected_};
+  const auto& way = pattern(choice.algorithm, choice.protocol, channels);
+  plan.program.then(steps_node({context_, group, way, collective_, choice, use, size}));
   return plan;
 }
 

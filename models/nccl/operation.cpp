@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/operation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace fabricast::models::nccl {
+
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+                               std::string_view last) {
+  const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
+  return parameters.first_of({fmt::format("{}.{}", name, architecture), name});
+}
+
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        std::string_view last) {
+  const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
+  std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
+  if (is_peer_to_peer(collective) || is_chain(collective)) {
+    const auto other = fmt::format("{}.{}.{}", what, is_chain(collective) ? "chain" : "direct", last);
+    names.insert(names.begin(), {fmt::format("{}.{}", other, architecture), other});
+  }
+  return parameters.first_of(names);
+}
+
+Operation::Operation(const PlanContext& given, const Communicator& whole, const Pattern& way, Collective what,
+                     const Choice& chosen, const ChannelUse& use, Bytes bytes)
+    : context(given),
+      group(whole),
+      pattern(way),
+      collective(what),
+      choice(chosen),
+      protocol(to_string(chosen.protocol)),
+      size(static_cast<double>(bytes.value)),
+      channels(use.channels),
+      filled(use.filled > 0 ? use.filled : use.channels) {
+  share = parameter("nccl.payload_share", protocol).value;
+}
+
+const Parameter* Operation::of_adapter(const Hops& hops, const char* field) const {
+  if (hops.adapter.value < 0) return nullptr;
+  return context.parameters.find(fmt::format("{}.{}", context.topology.device(hops.adapter).type, field));
+}
+
+bool Operation::has_hop(TransportKind kind) const {
+  return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
+}
+
+void add_latency(Flow& flow, Term term) {
+  flow.latency += term.time;
+  flow.latency_terms.push_back(std::move(term));
+}
+
+}  // namespace fabricast::models::nccl

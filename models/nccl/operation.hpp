@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operation of a communicator: what its schedule and its transports are asked with.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nccl/patterns.hpp"
+
+namespace fabricast::models::nccl {
+
+/// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`.
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+                               std::string_view last = {});
+
+/// Parameter `<what>.<algorithm>.<last>`; send and receive (`direct`) and broadcast and reduce (`chain`) have values of
+/// their own or take the ring's.
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        std::string_view last);
+
+/// What the costs of all operations of a communicator rest on.
+struct Communicator {
+  int num_ranks = 0;
+  int num_hosts = 0;
+  int gpus_of_host = 0;
+  int gpus_of_memory = 0;    ///< most that share a host memory
+  int graph_channels = 1;    ///< before doubling
+  std::size_t channels = 1;  ///< all
+  std::string architecture;
+  DeviceId gpu;  ///< of rank 0
+  bool is_redirected =
+      false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them
+};
+
+struct Operation {
+  const PlanContext& context;
+  const Communicator& group;
+  const Pattern& pattern;
+  Collective collective;
+  Choice choice;
+  std::string protocol;  ///< of `choice`, as parameters name it
+  double size = 0;       ///< bytes
+  double channels = 1;
+  double filled = 1;  ///< as many of them as are filled like a full one (filling.hpp)
+  double share = 1;   ///< of payload in what the protocol puts on the wire
+
+  Operation(const PlanContext& context, const Communicator& group, const Pattern& pattern, Collective collective,
+            const Choice& choice, const ChannelUse& use, Bytes size);
+
+  [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
+    return parameter_for(context.parameters, group.architecture, what, last);
+  }
+  /// A field of the sending adapter's type; null inside a host and where the catalogue does not say it.
+  [[nodiscard]] const Parameter* of_adapter(const Hops& hops, const char* field) const;
+  [[nodiscard]] bool has_hop(TransportKind kind) const;
+  [[nodiscard]] bool is(Protocol protocol_asked) const { return choice.protocol == protocol_asked; }
+  [[nodiscard]] double num_ranks() const { return group.num_ranks; }
+  [[nodiscard]] bool is_in_one_host() const { return group.num_hosts == 1; }
+};
+
+void add_latency(Flow& flow, Term term);
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send and receive between pairs of ranks: sendrecv_perf, alltoall_perf.
+#include <algorithm>
+
+#include "nccl/schedules/schedule.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+class Pairs : public Schedule {
+ public:
+  using Schedule::Schedule;
+
+  [[nodiscard]] Work work(const Cut&) const override {
+    const double payload = bytes_of_pair();
+    const double channels = pair_channels();
+    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined", op_.protocol).value);
+    const double shares = op_.pattern.shares;
+    // Inside one host the rate through host memory was fitted with it.
+    const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
+    const double moved = pays_first ? op_.parameter("nccl.first_chunk.direct").value * chunk * channels : 0;
+    return {payload / shares, moved / shares, channels * num_peers() / shares};
+  }
+  /// Channels on which one rank exchanges with all its peers.
+  [[nodiscard]] double concurrent_channels() const override {
+    return std::min(pair_channels() * num_peers(), std::max(32.0, static_cast<double>(op_.group.channels)));
+  }
+  /// Every release fetches the work of send and receive.
+  [[nodiscard]] std::vector<std::string> channel_start_names() const override {
+    return {"nccl.channel_start." + op_.group.architecture, "nccl.channel_start"};
+  }
+  [[nodiscard]] bool has_one_peer() const override { return !is_all(); }
+  [[nodiscard]] std::string bandwidth_name(bool) const override {
+    return op_.is(Protocol::simple) ? "direct" : op_.protocol;
+  }
+  [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
+  /// They go over the network in chunks of their own.
+  [[nodiscard]] double slice(const Hops& hops, const Cut& cut) const override {
+    const auto* largest = op_.of_adapter(hops, "plugin_p2p_chunk");
+    if (largest == nullptr) largest = &op_.parameter("nccl.p2p_network_chunk");
+    return std::min(cut.chunk, largest->value) / op_.pattern.shares;
+  }
+  [[nodiscard]] double redirected_share() const override { return 0; }
+
+ protected:
+  [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
+  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("ring"); }
+  /// Channels that one pair of ranks uses: NCCL doubles its least number while a part is larger than 32 buffer steps;
+  /// over the network all pairs have few (nccl/pairs.cpp), inside a host the least number shrinks until all ranks
+  /// together fit the channels there are (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount). A broken number of them so
+  /// that more bytes never take less time.
+  [[nodiscard]] double pair_channels() const override {
+    const double bytes = bytes_of_pair();
+    double all = 1;
+    while (all < static_cast<double>(op_.group.channels) && all < 32) all *= 2;
+    if (!op_.is_in_one_host()) all = std::min<double>(all, op_.pattern.pair_channels);
+    double least = all;
+    while (op_.is_in_one_host() && least > 2 && least * op_.group.num_ranks > all) least /= 2;
+    const double largest_part = op_.context.parameters.at("nccl.p2p_largest_part").value;
+    while (2 * least <= all && bytes / least > largest_part) least *= 2;
+    return std::max(1.0, std::min(least, bytes / op_.parameter("nccl.p2p_bytes_per_channel").value));
+  }
+
+ private:
+  [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
+  [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
+  [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_pairs(const Operation& operation) { return std::make_unique<Pairs>(operation); }
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rank passes on n-th parts of a channel's bytes, round by round.
+#include <fmt/format.h>
+
+#include "nccl/schedules/schedule.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+class Ring : public Schedule {
+ public:
+  using Schedule::Schedule;
+
+  [[nodiscard]] Work work(const Cut& cut) const override {
+    const bool is_all_reduce = op_.collective == Collective::all_reduce;
+    const auto local = op_.has_hop(TransportKind::host_memory)
+                           ? std::string("nccl.shm_local_work")
+                           : fmt::format("nccl.local_work.{}", is_all_reduce ? "all_reduce" : "all_gather");
+    const double steps = is_all_reduce ? 2 * (op_.num_ranks() - 1) : op_.num_ranks() - 1;
+    return {cut.per_step * steps, cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
+  }
+  [[nodiscard]] std::vector<std::string> channel_start_names() const override {
+    auto names = Schedule::channel_start_names();
+    if (!names.empty())
+      names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", op_.protocol, op_.group.architecture));
+    return names;
+  }
+  /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
+  /// plans both the same for Simple; over plugins it is they that take the time.
+  [[nodiscard]] Algorithm hop_algorithm(const Hops& hops) const override {
+    const bool is_lone = is_network(hops.kind) && op_.group.num_hosts > 1 && op_.group.num_ranks == op_.group.num_hosts;
+    const bool is_other = op_.is(Protocol::simple) || op_.of_adapter(hops, "plugin_latency") != nullptr;
+    return is_lone && !is_other ? Algorithm::tree : Algorithm::ring;
+  }
+  /// Ring steps of Simple are two slices.
+  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
+    return op_.is(Protocol::simple) ? cut.chunk / 2 : cut.chunk;
+  }
+
+ protected:
+  [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / op_.num_ranks(); }
+  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("ring"); }
+  /// Later loops overlap with earlier ones: they pay a share of their hops.
+  [[nodiscard]] double paid_loops(double loops) const override {
+    return 1 + (loops - 1) * op_.parameter("nccl.later_loops", op_.protocol).value;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_ring(const Operation& operation) { return std::make_unique<Ring>(operation); }
+
+}  // namespace fabricast::models::nccl

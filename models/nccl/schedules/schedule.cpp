@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/schedules/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nccl/transports/transports.hpp"
+
+namespace fabricast::models::nccl {
+
+Cut Schedule::cut() const {
+  Cut cut;
+  cut.per_channel = bytes_per_channel();
+  cut.per_step = bytes_per_step(cut.per_channel);
+  cut.largest_chunk = largest_chunk(cut.per_channel);
+  cut.chunk = std::min(cut.largest_chunk, std::max(cut.per_step, 1.0));
+  cut.loops = std::max(1.0, std::ceil(cut.per_step / cut.largest_chunk));
+  cut.paid_loops = paid_loops(cut.loops);
+  cut.pair_channels = pair_channels();
+  return cut;
+}
+
+double Schedule::buffer_chunk(const char* kind) const {
+  const double chunk = op_.parameter(fmt::format("nccl.chunk.{}", kind), op_.protocol).value;
+  return op_.is(Protocol::simple) ? chunk * plugin_buffer_factor(op_) : chunk;
+}
+
+double Schedule::first_chunk(const Cut& cut) const {
+  return op_.parameter("nccl.first_chunk", op_.protocol).value * cut.chunk;
+}
+
+/// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own
+/// from a queue.
+std::vector<std::string> Schedule::channel_start_names() const {
+  if (release_number(op_.context.software.nccl_version) >= 222) return {};
+  return {"nccl.channel_start." + op_.group.architecture, "nccl.channel_start"};
+}
+
+std::string Schedule::bandwidth_name(bool) const { return op_.protocol; }
+
+std::unique_ptr<Schedule> make_schedule(const Operation& operation) {
+  if (is_peer_to_peer(operation.collective)) return make_pairs(operation);
+  if (is_chain(operation.collective)) return make_chain(operation);
+  switch (operation.choice.algorithm) {
+    case Algorithm::tree:
+      return make_tree(operation);
+    case Algorithm::nvls:
+      return make_nvls(operation);
+    case Algorithm::ring:
+      break;
+  }
+  return make_ring(operation);
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// An algorithm as a sequence of steps: how it cuts an operation, what a channel moves, what its own order costs. One
+// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, pairs (send and receive,
+// all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/. Equations: docs/models/nccl.md.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nccl/operation.hpp"
+
+namespace fabricast::models::nccl {
+
+/// How an operation is cut: bytes of payload per channel, per step, per chunk.
+struct Cut {
+  double per_channel = 0;  ///< bytes of the operation one channel handles, a full one
+  double per_step = 0;     ///< of them in one step of a ring, all in a chain or tree
+  double largest_chunk = 0;
+  double chunk = 0;
+  double loops = 1;          ///< chunks one after the other in a step
+  double paid_loops = 1;     ///< as many times the hops are paid
+  double pair_channels = 1;  ///< send and receive: channels that one pair of ranks uses
+};
+
+/// What a thread block has to do, in units of one channel's flow.
+struct Work {
+  double payload = 0;   ///< bytes
+  double moved = 0;     ///< beyond it, inside the GPU
+  double parallel = 1;  ///< channels that share one unit of the flow
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const Operation& operation) : op_(operation) {}
+  virtual ~Schedule() = default;
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  [[nodiscard]] Cut cut() const;
+  [[nodiscard]] virtual Work work(const Cut& cut) const = 0;
+
+  // Terms.
+  /// Before the first hop.
+  virtual void add_preparation(Flow&) const {}
+  /// Until the first chunk has passed all hops, beyond what a hop costs.
+  virtual void add_filling(Flow&, const Cut&) const {}
+  /// Channels of a rank that start, and of which the slowest is waited for in every hop.
+  [[nodiscard]] virtual double concurrent_channels() const { return op_.channels; }
+  /// The first of these parameters that exists is the time from thread block to thread block; none: nothing is paid.
+  [[nodiscard]] virtual std::vector<std::string> channel_start_names() const;
+  /// Chunks are handed over by flags that thread blocks poll: hops take longer with larger chunks and more channels.
+  [[nodiscard]] virtual bool polls_flags() const { return true; }
+  /// The algorithm whose hop this one pays.
+  [[nodiscard]] virtual Algorithm hop_algorithm(const Hops&) const { return op_.choice.algorithm; }
+  /// Ranks work on different iterations, of which nccl-tests queues many: each pays one hop, and the network is hidden.
+  [[nodiscard]] virtual bool are_iterations_apart() const { return false; }
+  /// A rank has one peer: of the kinds of hops it waits for the slowest only.
+  [[nodiscard]] virtual bool has_one_peer() const { return false; }
+
+  // Rates.
+  /// Last part of the name of what a thread block moves per second; `through_host_memory`: of its shared-memory value.
+  [[nodiscard]] virtual std::string bandwidth_name(bool through_host_memory) const;
+  /// What the thread block reaches of it.
+  [[nodiscard]] virtual double reached_share() const { return 1; }
+  [[nodiscard]] virtual bool is_limited_by_thread_block() const { return true; }
+  [[nodiscard]] virtual bool hides_local_work() const { return true; }
+  /// Last part of `nccl.nvlink_store_share`, and a further factor.
+  [[nodiscard]] virtual std::string store_name() const { return op_.protocol; }
+  [[nodiscard]] virtual double store_factor() const { return 1; }
+  /// Last part of `nccl.network_store_and_forward`, and bytes of a slice.
+  [[nodiscard]] virtual std::string slice_name() const { return op_.protocol; }
+  [[nodiscard]] virtual double slice(const Hops&, const Cut& cut) const { return cut.chunk; }
+  /// Share of a redirected connection's rate that a channel gets; 0: it is not limited by it.
+  [[nodiscard]] virtual double redirected_share() const { return 1; }
+
+ protected:
+  [[nodiscard]] virtual double bytes_per_channel() const { return op_.size / op_.filled; }
+  [[nodiscard]] virtual double bytes_per_step(double per_channel) const { return per_channel; }
+  [[nodiscard]] virtual double largest_chunk(double per_channel) const = 0;
+  /// `kind`: ring or pipelined.
+  [[nodiscard]] double buffer_chunk(const char* kind) const;
+  /// The first chunk is complete before it is passed on.
+  [[nodiscard]] double first_chunk(const Cut& cut) const;
+  [[nodiscard]] virtual double paid_loops(double) const { return 1; }
+  [[nodiscard]] virtual double pair_channels() const { return 1; }
+
+  const Operation& op_;
+};
+
+std::unique_ptr<Schedule> make_schedule(const Operation& operation);
+
+std::unique_ptr<Schedule> make_ring(const Operation& operation);
+std::unique_ptr<Schedule> make_chain(const Operation& operation);
+std::unique_ptr<Schedule> make_tree(const Operation& operation);
+std::unique_ptr<Schedule> make_nvls(const Operation& operation);
+std::unique_ptr<Schedule> make_pairs(const Operation& operation);
+
+/// An operation with its schedule and cut: what transports are asked with.
+struct Steps {
+  const Operation& op;
+  const Schedule& schedule;
+  Cut cut;
+};
+
+}  // namespace fabricast::models::nccl

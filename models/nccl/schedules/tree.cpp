@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Double binary tree over hosts, a chain inside each: up (reduce) and down (broadcast) in one pass.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nccl/schedules/schedule.hpp"
+#include "nccl/transports/transports.hpp"
+
+namespace fabricast::models::nccl {
+
+namespace {
+
+class Tree : public Schedule {
+ public:
+  using Schedule::Schedule;
+
+  /// Inside one host the first chunk passes every hop alone (add_filling).
+  [[nodiscard]] Work work(const Cut& cut) const override {
+    if (!op_.is_in_one_host()) return {cut.per_channel, first_chunk(cut), 1};
+    return {cut.per_channel, op_.is(Protocol::simple) ? -cut.chunk : 0, 1};
+  }
+
+  /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
+  /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
+  void add_filling(Flow& flow, const Cut& cut) const override {
+    if (op_.is(Protocol::ll)) return;
+    if (op_.is(Protocol::ll128)) {
+      const auto& step = op_.parameter("nccl.chunk_overhead", op_.protocol);
+      add_latency(flow, {fmt::format("{:.0f} chunks", cut.loops), from_seconds((cut.loops - 1) * step.value), step.name,
+                         step.source});
+      return;
+    }
+    double hops = 0;
+    for (const auto& one : op_.pattern.hops) hops += one.count;
+    const auto& filling = op_.parameter("nccl.fill_bandwidth", op_.protocol);
+    double rate = filling.value;
+    const double reached = op_.parameter("nccl.nvlink_store_share", op_.protocol).value * op_.share / op_.channels;
+    for (const auto& crossing : flow.crossings)
+      if (is_nvlink(op_, crossing)) rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource));
+    add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
+                       filling.source});
+  }
+  /// In the middle of a chain some threads of the block send up, the others down.
+  [[nodiscard]] double reached_share() const override {
+    return op_.parameter(fmt::format("nccl.tree_share.{}", op_.num_ranks() > 2 ? "middle" : "end"), op_.protocol).value;
+  }
+  [[nodiscard]] double store_factor() const override { return op_.parameter("nccl.nvlink_tree_share").value; }
+  /// In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
+  [[nodiscard]] double redirected_share() const override { return op_.group.num_hosts > 2 ? 0.5 : 1; }
+
+ protected:
+  [[nodiscard]] double largest_chunk(double per_channel) const override {
+    return op_.is(Protocol::ll128) ? ll128_chunk(per_channel) : buffer_chunk("pipelined");
+  }
+
+ private:
+  /// NCCL halves the chunks of an LL128 tree until enough of them fill its pipeline (NVIDIA/nccl src/enqueue.cc,
+  /// calcCollChunking).
+  [[nodiscard]] double ll128_chunk(double per_channel) const {
+    const double ranks_per_host = op_.num_ranks() / op_.group.num_hosts;
+    const double steps = 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts))) + 0.1 * ranks_per_host;
+    double chunk = op_.parameter("nccl.chunk.ring", op_.protocol).value;
+    const auto halve = [&](double chunks, double least) {
+      while (std::floor(per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
+    };
+    halve(64, 131072);
+    halve(16, 32768);
+    return chunk;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_tree(const Operation& operation) { return std::make_unique<Tree>(operation); }
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between hosts: proxies that hold a slice until it is complete, channels with few buffers. Equations:
+// docs/models/nccl.md, between hosts.
+#include <fmt/format.h>
+
+#include "nccl/transports/transports.hpp"
+
+namespace fabricast::models::nccl {
+
+/// In a chain whose ranks work on different iterations a rank is done once its data lie in the proxy's buffers.
+bool is_hidden(const Hops& hops, const Steps& steps) {
+  return steps.schedule.are_iterations_apart() && is_network(hops.kind);
+}
+
+/// A network plugin is the slowest part of its ring, and two chunks of a channel may be on their way: the hops of later
+/// loops hide behind the bytes that wait for it.
+double paid_loops(const Hops& hops, const Steps& steps) {
+  return has_plugin(steps.op, hops) ? 1 : steps.cut.paid_loops;
+}
+
+namespace {
+
+const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* of_plugin =
+      op.of_adapter(hops, op.is(Protocol::ll) ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
+  return of_plugin != nullptr ? *of_plugin
+                              : op.parameter("nccl.network_store_and_forward", steps.schedule.slice_name());
+}
+
+}  // namespace
+
+/// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
+/// arrived.
+void add_store_and_forward(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  for (const auto& hops : op.pattern.hops) {
+    if (!is_network(hops.kind) || is_hidden(hops, steps) || is_paced_by_process(flow, hops, steps)) continue;
+    const auto& factor = store_and_forward(hops, steps);
+    const double slice = steps.schedule.slice(hops, steps.cut);
+    add_latency(flow,
+                {"network store and forward of slices",
+                 from_seconds(factor.value * hops.count * slice / op.share / rate_alone(op.context.resources, flow)),
+                 factor.name, factor.source});
+  }
+}
+
+/// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
+/// trip, which is long where peer requests between GPU and HCA are redirected to the root complex.
+void limit_network_channels(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  if (op.is_in_one_host()) return;
+  limit_plugin(flow, steps);
+  limit_sockets(flow, steps);
+  const double share = steps.schedule.redirected_share();
+  if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
+  const auto* limit = op.context.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", op.protocol));
+  if (limit == nullptr) return;
+  const double rate = limit->value / op.share * share;
+  if (rate >= flow.rate_cap) return;
+  flow.rate_cap = rate;
+  flow.cap_name = fmt::format("one channel's redirected network connection ({})", op.protocol);
+  flow.cap_parameter = limit->name;
+}
+
+}  // namespace fabricast::models::nccl

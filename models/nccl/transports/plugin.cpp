@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's network plugins on adapters without verbs: what a message costs them, what they and their threads move.
+#include <algorithm>
+
+#include "nccl/transports/transports.hpp"
+
+namespace fabricast::models::nccl {
+
+bool has_plugin(const Operation& op, const Hops& hops) { return op.of_adapter(hops, "plugin_bandwidth") != nullptr; }
+
+/// A time per message, and for messages of several packets up to ramp more: ramp x m / (m + half), m bytes of the
+/// message.
+void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const double count = hops.count * paid_loops(hops, steps);
+  if (const auto* latency = op.of_adapter(hops, "plugin_latency"))
+    add_latency(flow, {"NCCL's network plugin", from_seconds(count * latency->value), latency->name, latency->source});
+  const auto* simple = op.of_adapter(hops, "plugin_simple_latency");
+  if (simple != nullptr && op.is(Protocol::simple))
+    add_latency(flow,
+                {"the network plugin's rendezvous", from_seconds(count * simple->value), simple->name, simple->source});
+  const auto* ramp = op.of_adapter(hops, "plugin_ramp_time");
+  const auto* half = op.of_adapter(hops, "plugin_ramp_bytes");
+  if (ramp == nullptr || half == nullptr) return;
+  const double message = steps.cut.chunk / op.share;
+  add_latency(flow, {"messages of several packets",
+                     from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
+}
+
+/// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
+/// Meanwhile the thread blocks do their local work.
+void limit_plugin(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  const double before = rate_alone(op.context.resources, flow);
+  const auto limit_by = [&](const Parameter* limit, int uses, const char* name) {
+    if (limit == nullptr || uses == 0 || limit->value / uses >= flow.rate_cap) return;
+    flow.rate_cap = limit->value / uses;
+    flow.cap_name = name;
+    flow.cap_parameter = limit->name;
+  };
+  for (const auto& hops : op.pattern.hops) {
+    limit_by(op.of_adapter(hops, "plugin_bandwidth"), hops.adapter_uses, "the network plugin");
+    limit_by(op.of_adapter(hops, "plugin_process_bandwidth"), hops.duplex_uses, "one process of the network plugin");
+  }
+  const double sent = flow.payload / op.share;
+  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
+}
+
+/// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
+double plugin_buffer_factor(const Operation& op) {
+  for (const auto& hops : op.pattern.hops) {
+    const auto* size = op.of_adapter(hops, "plugin_buffer_size");
+    if (size != nullptr) return size->value / op.parameter("nccl.buffer_size").value;
+  }
+  return 1;
+}
+
+bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto* limit = steps.op.of_adapter(hops, "plugin_process_bandwidth");
+  return steps.op.is(Protocol::simple) && limit != nullptr && flow.cap_parameter == limit->name;
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's socket transport: one thread per GPU, its proxy, sends and receives what all channels of that GPU exchange,
+// and copies it through the kernel; each connection is one TCP stream, which one core of the receiver takes in. Helper
+// threads, where NCCL starts them, take the copies over. Equations: docs/models/nccl.md, sockets between hosts.
+#include <algorithm>
+#include <cmath>
+
+#include "nccl/transports/transports.hpp"
+#include "paths/contention.hpp"
+#include "paths/guest.hpp"
+
+namespace fabricast::models::nccl {
+
+bool is_loopback(const Operation& op, TransportKind kind) {
+  return kind == TransportKind::socket && op.is_in_one_host();
+}
+
+/// A short message travels in NCCL's header, a longer one behind it: one more pass of the kernel on both sides.
+double socket_data_time(const Steps& steps) {
+  const auto& parameters = steps.op.context.parameters;
+  const bool is_inline = steps.cut.chunk / steps.op.share <= parameters.number("nccl.socket_inline");
+  return is_inline ? 0.0 : parameters.number("nccl.socket_data_time");
+}
+
+/// Neighbours take from it, and VMs that do not show their sockets.
+double socket_thread_speed(const Operation& op) {
+  const auto host = contention_at(op.context, op.group.gpu, socket_threads(op.context, op.group.gpu));
+  return host.core_speed / host.copy_slowdown / scattered_threads_factor(op.context, op.group.gpu);
+}
+
+namespace {
+
+/// Streams that carry one message, and threads of one connection beside the proxy.
+struct SocketUse {
+  double streams = 1;
+  double helpers = 0;
+};
+
+/// NCCL starts helper threads for adapters of some clouds (by PCI vendor, net_socket.cc) and cuts a message into as
+/// many pieces as a connection has sockets, of 64 KiB at least.
+SocketUse socket_use(const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* threads = op.of_adapter(hops, "socket_threads");
+  const auto* sockets = op.of_adapter(hops, "sockets_per_thread");
+  const double helpers = threads == nullptr ? 0 : threads->value;
+  const double all = std::max(1.0, helpers) * (sockets == nullptr ? 1 : sockets->value);
+  const double pieces = std::ceil(steps.cut.chunk / op.share / op.context.parameters.number("nccl.socket_piece"));
+  SocketUse use;
+  use.streams = std::clamp(pieces, 1.0, all);
+  use.helpers = std::min(helpers, use.streams);
+  return use;
+}
+
+}  // namespace
+
+/// What the thread of the busiest process spends on the messages of a step beside the first one: over loopback each
+/// sends and receives one message per channel in a hop's time, so a message takes half of it.
+double socket_queue_time(const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  if (hops.kind != TransportKind::socket || op.is_in_one_host()) return 0;
+  const double both_ways = op.context.parameters.number("nccl.hop_time.ring.ll.loopback") + socket_data_time(steps);
+  // Short pieces to a peer go by fewer channels than it has (pairs).
+  const double messages = hops.process_uses * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
+  return std::max(0.0, messages - 1) / 2 * both_ways * scattered_threads_factor(op.context, op.group.gpu);
+}
+
+/// A connection moves no more than its streams, a process no more than its thread; thread blocks work meanwhile.
+void limit_sockets(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  const double before = rate_alone(op.context.resources, flow);
+  const auto limit_by = [&](double rate, const char* name, const std::string& parameter_name) {
+    if (rate >= flow.rate_cap) return;
+    flow.rate_cap = rate;
+    flow.cap_name = name;
+    flow.cap_parameter = parameter_name;
+  };
+  // A thread that sends and receives two channels: four streams of bytes pass it.
+  const auto& channel = op.context.parameters.at("nccl.loopback_channel_bandwidth");
+  const double thread = 4 * channel.value * socket_thread_speed(op);
+  for (const auto& hops : op.pattern.hops) {
+    if (hops.kind != TransportKind::socket) continue;
+    const auto use = socket_use(hops, steps);
+    const double connections = std::max(1.0, steps.cut.pair_channels / op.pattern.shares);
+    const auto* own = op.of_adapter(hops, "connection_sustained_bandwidth");
+    if (own == nullptr) own = op.of_adapter(hops, "connection_bandwidth");
+    const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth");
+    limit_by(stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
+    if (use.helpers > 0) {
+      limit_by(thread * use.helpers * connections, "helper threads of one connection", channel.name);
+    } else if (hops.process_uses > 0) {
+      limit_by(thread / hops.process_uses, "one process's proxy thread", channel.name);
+    }
+  }
+  const double sent = flow.payload / op.share;
+  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
+}
+
+}  // namespace fabricast::models::nccl

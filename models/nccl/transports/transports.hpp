@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each transport adds to the steps of a schedule and how far it limits their rate: NVLink stores, host memory,
+// network adapters with their plugins, sockets. Equations: docs/models/nccl.md.
+#pragma once
+
+#include "nccl/schedules/schedule.hpp"
+
+namespace fabricast::models::nccl {
+
+// NVLink: nvlink.cpp.
+bool is_nvlink(const Operation& op, const Crossing& crossing);
+/// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
+void limit_nvlink_stores(Flow& flow, const Steps& steps);
+
+// Host memory: host_memory.cpp.
+/// How much longer a hop takes among GPUs that poll flags in the same memory.
+double polling_factor(const Operation& op);
+/// Takes the thread blocks' own copies out of the flow as far as others use that time.
+void hide_local_work(Flow& flow, const Steps& steps);
+/// When the GPUs of both sockets work through host memory, each memory gives less than alone.
+void limit_host_memories(Flow& flow, const Steps& steps);
+
+// Sockets: sockets.cpp.
+/// Sockets between processes of one host.
+bool is_loopback(const Operation& op, TransportKind kind);
+double socket_data_time(const Steps& steps);
+double socket_queue_time(const Hops& hops, const Steps& steps);
+/// What the processor leaves to host threads, at most 1.
+double socket_thread_speed(const Operation& op);
+void limit_sockets(Flow& flow, const Steps& steps);
+
+// NCCL's network plugins on adapters without verbs: plugin.cpp.
+bool has_plugin(const Operation& op, const Hops& hops);
+/// How many times larger than NCCL's own the buffers are that the settings of a plugin ask for.
+double plugin_buffer_factor(const Operation& op);
+void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
+void limit_plugin(Flow& flow, const Steps& steps);
+/// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.
+bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps);
+
+// Between hosts: network.cpp.
+/// The way over the network overlaps with the next iteration.
+bool is_hidden(const Hops& hops, const Steps& steps);
+/// Loops of a step that pay hops of this kind.
+double paid_loops(const Hops& hops, const Steps& steps);
+void add_store_and_forward(Flow& flow, const Steps& steps);
+void limit_network_channels(Flow& flow, const Steps& steps);
+
+}  // namespace fabricast::models::nccl
