@@ -91,6 +91,7 @@ class PatternMaker::PairCounter {
       add_known(end);
       uses_[end.gpu.value].second += end.times;
     }
+    count_ways();
     for (std::size_t link = 0; link < link_counts_.size(); ++link)
       if (link_counts_[link] > 0) counter_.add(static_cast<int>(link), link_counts_[link]);
     int duplex = 0;
@@ -122,6 +123,8 @@ class PatternMaker::PairCounter {
     int times = 0;
     int known_times = 0;              ///< of them, with nothing counted but links between hosts
     bool is_known = false;            ///< what follows is set
+    int way = -1;                     ///< sent: number in ways_; -1 when this HCA's ways are its own
+    int target = -1;                  ///< received: number in targets_
     std::vector<Crossing> crossings;  ///< of the adapter, whatever the other end
   };
   using Ends = std::vector<std::vector<End>>;  ///< by rank; a rank has few
@@ -148,10 +151,16 @@ class PatternMaker::PairCounter {
     auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
     auto& in = end_of(received_[to], target.gpu, {}, target.hca);
     if (!out.is_known || !in.is_known) return false;
-    const auto path =
-        context.topology.path_between_hcas(source.hca, target.hca, from * places_.size() + to + context.seed);
-    if (!path) return false;
-    for (const auto link : path->links) ++link_counts_[static_cast<std::size_t>(link.value)];
+    if (out.way >= 0) {
+      auto& times = ways_[static_cast<std::size_t>(out.way)].times;
+      if (times.size() < targets_.size()) times.resize(targets_.size());
+      ++times[static_cast<std::size_t>(in.target)];
+    } else {
+      const auto path =
+          context.topology.path_between_hcas(source.hca, target.hca, from * places_.size() + to + context.seed);
+      if (!path) return false;
+      for (const auto link : path->links) ++link_counts_[static_cast<std::size_t>(link.value)];
+    }
     for (auto* end : {&out, &in}) {
       ++end->times;
       ++end->known_times;
@@ -176,7 +185,49 @@ class PatternMaker::PairCounter {
       const bool is_here = resources.topology().host_of(resources.device(crossing.resource)) == here;
       (is_here ? out : in).crossings.push_back(crossing);
     }
+    if (!out.is_known) out.way = way_of(source.hca);
+    if (!in.is_known) in.target = target_of(target.hca);
     out.is_known = in.is_known = true;
+  }
+
+  /// HCAs whose ways to any other differ in their own cable alone, and how often a way to each target is taken.
+  struct Ways {
+    DeviceId one, other;     ///< two of them, the same when there is but one
+    std::vector<int> times;  ///< [target]
+  };
+
+  int way_of(DeviceId hca) {
+    const auto shared = maker_.context_.topology.way_class(hca);
+    if (!shared) return -1;
+    const auto [found, is_new] = way_numbers_.try_emplace(*shared, static_cast<int>(ways_.size()));
+    if (is_new) ways_.push_back({hca, hca, {}});
+    auto& ways = ways_[static_cast<std::size_t>(found->second)];
+    if (ways.other == ways.one) ways.other = hca;
+    return found->second;
+  }
+
+  int target_of(DeviceId hca) {
+    const auto [found, is_new] = target_numbers_.try_emplace(hca.value, static_cast<int>(targets_.size()));
+    if (is_new) targets_.push_back(hca);
+    return found->second;
+  }
+
+  /// The links of shared ways, then the senders' own cables.
+  void count_ways() {
+    const auto& topology = maker_.context_.topology;
+    for (const auto& ways : ways_) {
+      for (std::size_t t = 0; t < ways.times.size(); ++t) {
+        if (ways.times[t] == 0) continue;
+        Route way;
+        add_wire(maker_.context_, ways.one == targets_[t] ? ways.other : ways.one, targets_[t], 0, way);
+        for (std::size_t link = 1; link < way.crossings.size(); ++link)
+          link_counts_[static_cast<std::size_t>(way.crossings[link].resource)] += ways.times[t];
+      }
+    }
+    for (const auto& of_rank : sent_)
+      for (const auto& end : of_rank)
+        if (end.way >= 0 && end.known_times > 0)
+          link_counts_[static_cast<std::size_t>(topology.uplinks(end.hca).front().value)] += end.known_times;
   }
 
   void add_known(const End& end) {
@@ -234,6 +285,10 @@ class PatternMaker::PairCounter {
   std::map<int, std::pair<int, int>> uses_;  ///< of a process: units it sends and receives over the network
   std::vector<int> physical_hosts_;          ///< [host, or virtual machine]
   std::vector<int> link_counts_;             ///< [link] of known connections
+  std::vector<Ways> ways_;
+  std::map<int, int> way_numbers_;     ///< by Topology::way_class
+  std::vector<DeviceId> targets_;      ///< HCAs that receive
+  std::map<int, int> target_numbers_;  ///< by device
 };
 
 void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const {

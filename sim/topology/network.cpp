@@ -292,6 +292,12 @@ const Network::Step& Network::next_step(int at, int to, bool has_descended) cons
   return *known_steps_.emplace(key, &*same).first->second;
 }
 
+std::optional<int> Network::common_start(int hca) const {
+  const auto& edges = edges_of(hca);
+  if (!plan_.is_routed_by_destination || edges.size() != 1 || !is_switch(edges.front().to)) return std::nullopt;
+  return edges.front().to;
+}
+
 std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   if (from == to) return {};
   Chooser chooser(plan_.is_routed_by_destination, from, to, port_number_[static_cast<std::size_t>(to)], flow);

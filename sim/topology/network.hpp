@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,6 +54,9 @@ class Network {
   /// Links after `arrived` on the way to HCA or switch `to`; see Topology.
   [[nodiscard]] std::vector<LinkId> next_links(LinkId arrived, int to) const;
   [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
+  /// The switch from which on the way to any other HCA is that of all HCAs that hang on it: where routes go by
+  /// destination, of an HCA with one cable.
+  [[nodiscard]] std::optional<int> common_start(int hca) const;
   /// The links from an HCA to its switches.
   [[nodiscard]] std::vector<LinkId> uplinks(int node) const;
 

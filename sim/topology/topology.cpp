@@ -184,6 +184,12 @@ std::vector<LinkId> Topology::uplinks(DeviceId hca) const {
   return impl_->network->uplinks(node->second);
 }
 
+std::optional<int> Topology::way_class(DeviceId hca) const {
+  const auto node = impl_->node_of_hca.find(hca.value);
+  if (!impl_->network || node == impl_->node_of_hca.end()) return std::nullopt;
+  return impl_->network->common_start(node->second);
+}
+
 std::string_view Topology::attribute(std::string_view type, std::string_view key) const {
   return impl_->attribute(type, key);
 }

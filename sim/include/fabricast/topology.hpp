@@ -273,6 +273,9 @@ class Topology {
   [[nodiscard]] int next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const;
   /// The network links from an HCA to switches.
   [[nodiscard]] std::vector<LinkId> uplinks(DeviceId hca) const;
+  /// A number that HCAs share whose ways to any other HCA differ in nothing but their own cable, the first link of the
+  /// path. Empty for HCAs that share with none.
+  [[nodiscard]] std::optional<int> way_class(DeviceId hca) const;
   /// A word that the catalogue says of a device type (vendor, microarchitecture ...); empty when it says none.
   [[nodiscard]] std::string_view attribute(std::string_view type, std::string_view key) const;
   /// True when every switch is an InfiniBand switch.
