@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "fabricast/check.hpp"
@@ -174,27 +175,49 @@ class LosslessRules {
            fmt::format("{:.0f} B cover the round trip, the credit update and a packet", needed_there));
   }
 
-  /// Traffic in a priority that PFC does not pause is dropped by a full buffer.
-  /// PFC acts on a port when both of its ends are set to it.
+  /// PFC acts on a cable when both of its ends are set to it.
   void check_port_settings() {
-    const auto& given = *fabric_.lossless;
-    const auto usual = given.pfc.empty() ? std::vector<int>{3} : given.pfc;
-    for (const auto& [port, own] : given.port_pfc) {
-      if (std::set<int>(own.begin(), own.end()) == std::set<int>(usual.begin(), usual.end())) continue;
+    if (settings_.port_pfc.empty()) return;
+    std::set<std::string> named;
+    for (int l = topology_.first_network_link(); l < topology_.num_links(); l += 2) {
+      const auto link = topology_.link(LinkId{l});
+      for (const auto& [here, there] : {std::pair{link.from, link.to}, std::pair{link.to, link.from}}) {
+        const auto name = topology_.device(here).name;
+        named.insert({name, name + "/" + topology_.device(there).name});
+      }
+      check_cable(link);
+    }
+    for (const auto& [settings, neighbours] : disagreements_)
       warn(place("ports"),
-           fmt::format("flow control disagrees: {} pauses {}, its neighbours {}: priorities of one end alone are lossy",
-                       port, own.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(own, ", ")),
-                       fmt::join(usual, ", ")),
+           fmt::format("flow control disagrees: {}, {}{}: priorities of one end alone are lossy there", settings,
+                       neighbours.front(),
+                       neighbours.size() == 1 ? "" : fmt::format(" (and {} others)", neighbours.size() - 1)),
            "set the same priorities at both ends (mlnx_qos --pfc; dcb priority-flow-control priority N enable)");
+    for (const auto& entry : fabric_.lossless->port_pfc) {
+      if (!named.contains(entry.first))
+        warn(place("ports"), fmt::format("'{}' is no switch and no adapter of the topology", entry.first),
+             "ports are named by their switch, leaf0, or adapter, host.hca0; one port by both ends, leaf0/host.hca0");
     }
-    for (const auto& [port, own] : given.port_pfc) {
-      const auto switches = topology_.devices(DeviceKind::network_switch);
-      const bool is_switch =
-          std::ranges::any_of(switches, [&, &port = port](DeviceId id) { return topology_.device(id).name == port; });
-      if (!is_switch && !topology_.find_device(port))
-        warn(place("ports"), fmt::format("'{}' is no switch and no adapter of the topology", port),
-             "ports are named by their switch, leaf0, or adapter, host.hca0");
-    }
+  }
+
+  void check_cable(const Link& link) {
+    const auto sets = [&](DeviceId here, DeviceId there) {
+      const auto own = port_priorities(topology_, settings_, here, there);
+      return own.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(own, ", "));
+    };
+    auto [one, other] = std::pair{link.from, link.to};
+    if (sets(one, other) == sets(other, one)) return;
+    // The end that the topology names, the adapter first.
+    const auto is_named = [&](DeviceId here, DeviceId there) {
+      const auto name = topology_.device(here).name;
+      return settings_.port_pfc.contains(name) ||
+             settings_.port_pfc.contains(name + "/" + topology_.device(there).name);
+    };
+    if (!is_named(one, other)) std::swap(one, other);
+    const auto port = topology_.device(one).name + "/" + topology_.device(other).name;
+    const std::string name = settings_.port_pfc.contains(port) ? port : topology_.device(one).name;
+    disagreements_[fmt::format("{} pauses {}", name, sets(one, other))].push_back(
+        fmt::format("its neighbour {} {}", topology_.device(other).name, sets(other, one)));
   }
 
   /// Frames of a VM carry the priority of its port group, and switches that trust PCP act on it.
@@ -222,6 +245,7 @@ class LosslessRules {
     }
   }
 
+  /// Traffic in a priority that PFC does not pause is dropped by a full buffer.
   void check_priorities() {
     for (const auto& workload : scenario_->workloads) {
       check_priority(workload.transport.priority, std::nullopt, workload.location);
@@ -278,6 +302,7 @@ class LosslessRules {
   const FabricSpec& fabric_;
   LosslessSettings settings_;
   std::vector<PortHeadroom> ports_;
+  std::map<std::string, std::vector<std::string>> disagreements_;  ///< what one end does -> what its neighbours do
   Diagnostics found_;
 };
 

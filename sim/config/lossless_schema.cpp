@@ -52,7 +52,8 @@ SchemaPtr lossless_schema() {
         "what adapters write into RDMA packets; trust makes the priority of it; default: the first lossless one"},
        {"dscp_to_priority", free_mapping(integer(0, 7)), "DSCP -> priority; default: its upper three bits"},
        {"ports", free_mapping(list(integer(0, 7))),
-        "switch or host.hca -> lossless priorities there, where they differ from `pfc`"},
+        "switch, host.hca or one port by both ends (leaf0/host.hca0) -> lossless priorities there, where they differ "
+        "from `pfc`"},
        {"pfc", list(integer(0, 7)), "lossless priorities; default [3]"},
        {"headroom", make({.type = T::size_or_auto}),
         "bytes per port and lossless priority behind XOFF, or auto: the vendor's formula; default: preset, else auto"},

@@ -25,6 +25,7 @@ class FabricMaker {
       : input_(input), settings_(lossless_settings(input.topology, input.parameters)) {
     for (int l = input.topology.first_network_link(); l < input.topology.num_links(); ++l)
       fastest_ = std::max(fastest_, input.topology.link_bandwidth(LinkId{l}).bytes_per_s);
+    protect_somewhere();
   }
 
   PacketFabric make() {
@@ -37,6 +38,33 @@ class FabricMaker {
   }
 
  private:
+  /// Switches know every priority that any cable protects; cables take away those of one end alone.
+  void protect_somewhere() {
+    if (settings_.flow_control != FlowControl::pfc || settings_.port_pfc.empty()) return;
+    std::set<int> somewhere;
+    for (int l = input_.topology.first_network_link(); l < input_.topology.num_links(); l += 2) {
+      for (const int priority : cable_priorities(input_.topology, settings_, input_.topology.link(LinkId{l})))
+        somewhere.insert(priority);
+    }
+    protected_somewhere_.assign(somewhere.begin(), somewhere.end());
+  }
+
+  [[nodiscard]] std::uint8_t unprotected(const Link& link) const {
+    unsigned out = 0;
+    for (const int priority : protected_somewhere_) out |= 1U << priority;
+    if (out == 0) return 0;
+    for (const int priority : cable_priorities(input_.topology, settings_, link)) out &= ~(1U << priority);
+    return static_cast<std::uint8_t>(out);
+  }
+
+  [[nodiscard]] packet::SwitchConfig config_of_switches() const {
+    if (settings_.flow_control != FlowControl::pfc || settings_.port_pfc.empty())
+      return switch_config(settings_, Bandwidth{fastest_});
+    auto own = settings_;
+    own.pfc = protected_somewhere_;
+    return switch_config(own, Bandwidth{fastest_});
+  }
+
   [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const {
     const auto* parameter = input_.parameters.find(fmt::format("{}.{}", type, field));
     return parameter == nullptr ? fallback : parameter->value;
@@ -47,7 +75,7 @@ class FabricMaker {
     const auto [it, is_new] =
         config_of_latency_.try_emplace(device.forwarding_latency.ps, static_cast<std::uint32_t>(configs.size()));
     if (is_new) {
-      configs.push_back(switch_config(settings_, Bandwidth{fastest_}));
+      configs.push_back(config_of_switches());
       // Data sheets count from the first bit in to the first bit out, the packet engine from the end of the header.
       const auto header = transfer_time(Bytes{k_header_bytes}, Bandwidth{fastest_});
       configs.back().latency = configs.back().cut_through ? std::max(Duration{}, device.forwarding_latency - header)
@@ -130,7 +158,9 @@ class FabricMaker {
       const bool is_derived =
           settings_.flow_control == FlowControl::pfc && settings_.is_headroom_auto && settings_.headroom_delays == 0;
       for (const auto port : {there, back}) {
-        if (is_derived) out_.network.ports[packet::index(port)].headroom = headroom_of(settings_, link);
+        auto& end = out_.network.ports[packet::index(port)];
+        end.unprotected = unprotected(link);
+        if (is_derived) end.headroom = headroom_of(settings_, link);
       }
     }
   }
@@ -185,7 +215,8 @@ class FabricMaker {
 
   const PacketFabricInput& input_;
   LosslessSettings settings_;
-  double fastest_ = 0;  ///< bytes/s of the fastest network link
+  double fastest_ = 0;                    ///< bytes/s of the fastest network link
+  std::vector<int> protected_somewhere_;  ///< priorities, where ports differ
   PacketFabric out_;
   std::map<std::int32_t, packet::NodeId> node_of_;        ///< switches
   std::map<std::int32_t, packet::NodeId> host_of_cable_;  ///< [link / 2] of an HCA's cable

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "fabricast/lossless.hpp"
 #include "fabricast/virtualization.hpp"
@@ -114,9 +115,8 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   out.flow_control = given.flow_control.value_or(topology.is_infiniband() ? FlowControl::credits : FlowControl::pfc);
   out.pfc = given.pfc.empty() ? std::vector<int>{3} : given.pfc;
   std::sort(out.pfc.begin(), out.pfc.end());
-  // A priority is lossless where both ends of a port say so.
-  for (const auto& [port, own] : given.port_pfc)
-    std::erase_if(out.pfc, [&own = own](int priority) { return std::ranges::find(own, priority) == own.end(); });
+  out.port_pfc = given.port_pfc;
+  for (auto& entry : out.port_pfc) std::ranges::sort(entry.second);
   out.marked = marked_priority(given);
   set_memory(resolver, out);
   out.port_mtu = resolver.bytes(given.port_mtu, "port_mtu");
@@ -139,6 +139,25 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   out.vl_buffer = resolver.bytes(given.vl_buffer, "vl_buffer");
   out.credit_update = resolver.time(given.credit_update, "credit_update");
   return out;
+}
+
+std::vector<int> port_priorities(const Topology& topology, const LosslessSettings& settings, DeviceId device,
+                                 DeviceId neighbour) {
+  if (settings.port_pfc.empty()) return settings.pfc;
+  const auto name = topology.device(device).name;
+  for (const auto& key : {name + "/" + topology.device(neighbour).name, name}) {
+    if (const auto it = settings.port_pfc.find(key); it != settings.port_pfc.end()) return it->second;
+  }
+  return settings.pfc;
+}
+
+std::vector<int> cable_priorities(const Topology& topology, const LosslessSettings& settings, const Link& link) {
+  if (settings.port_pfc.empty()) return settings.pfc;
+  const auto one = port_priorities(topology, settings, link.from, link.to);
+  const auto other = port_priorities(topology, settings, link.to, link.from);
+  std::vector<int> both;
+  std::ranges::set_intersection(one, other, std::back_inserter(both));
+  return both;
 }
 
 int priority_in_use(const LosslessSettings& settings, std::optional<int> workload, std::optional<int> flow) {

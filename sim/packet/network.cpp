@@ -136,9 +136,14 @@ void check_routes(const Network& network, Diagnostics& out) {
 void check_memory(const Network& network, const Node& node, Diagnostics& out) {
   const auto& config = network.switch_configs[node.config];
   if (config.flow_control != FlowControl::pfc) return;
-  const auto lossless = std::ranges::count_if(config.classes, [](const auto& c) { return c.lossless; });
   Bytes taken{};
-  for (const auto port : node.ports) taken += lossless * (headroom_of(network, port) + config.reserved);
+  for (const auto port : node.ports) {
+    const auto unprotected = network.ports[index(port)].unprotected;
+    std::int64_t lossless = 0;
+    for (std::size_t c = 0; c < config.classes.size(); ++c)
+      lossless += config.classes[c].lossless && (unprotected >> c & 1) == 0 ? 1 : 0;
+    taken += lossless * (headroom_of(network, port) + config.reserved);
+  }
   if (taken >= config.buffer)
     out.push_back(make_error(fmt::format("switch '{}' needs {} for headroom and reserved space and has a buffer of {}",
                                          node.name, to_string(taken), to_string(config.buffer)),

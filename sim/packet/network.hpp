@@ -44,6 +44,7 @@ struct LinkEnd {
   /// Headroom per lossless class at this end when it receives; none = the node's configuration, then
   /// worst_case_headroom().
   std::optional<Bytes> headroom;
+  std::uint8_t unprotected = 0;  ///< a bit per class that the flow control does not act on here, whatever the node says
 };
 
 /// Equal-cost egress ports of each switch towards each switch that has hosts. The last hop, from that switch to the

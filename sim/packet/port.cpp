@@ -35,6 +35,7 @@ void Port::set_up(Core& core_of_all, std::uint32_t number) {
   for (unsigned one = 0; one < k_num_classes; ++one)
     if (config().classes[one].lossless && config().flow_control != FlowControl::none)
       lossless = static_cast<std::uint8_t>(lossless | 1U << one);
+  lossless = static_cast<std::uint8_t>(lossless & ~given.unprotected);
   has_credits = config().flow_control == FlowControl::credits;
   const auto& pfc = config().pfc;
   alpha = pfc.alpha;

@@ -161,11 +161,18 @@ std::string stop_rows(const FabricReport& fabric) {
 /// Traffic that PFC should have protected and did not.
 std::string unmeant_rows(const FabricReport& fabric) {
   std::map<int, std::uint64_t> drops;
-  for (const auto& port : fabric.ports) {
-    if (fabric.unmeant_drops() > 0 && !port.is_lossless && port.dropped_packets > 0)
-      drops[port.priority] += port.dropped_packets;
-  }
   std::string out;
+  for (const auto& port : fabric.ports) {
+    if (fabric.unmeant_drops() == 0 || port.is_lossless || port.dropped_packets == 0) continue;
+    if (std::ranges::find(fabric.lossless, port.priority) == fabric.lossless.end()) {
+      drops[port.priority] += port.dropped_packets;
+    } else {
+      out += fmt::format(
+          "#   priority {} is lossy at {}: PFC is not set at both ends, a full buffer dropped {} packets that came in "
+          "there\n",
+          port.priority, port.link, port.dropped_packets);
+    }
+  }
   for (const auto& [priority, packets] : drops)
     out += fmt::format("#   priority {} is not lossless (PFC acts on {}): full buffers dropped {} of its packets\n",
                        priority, fmt::join(fabric.lossless, ", "), packets);

@@ -15,6 +15,9 @@ import time
 
 from base import BASE
 
+LIMIT_S = 300   # of one sweep of 48 designs: a second or two of CPU
+GRACE_S = 20    # of a launcher whose rank was killed, to end by itself
+
 PLAN = """schema: fabricast/plan/1
 name: small
 scenario: base.yaml
@@ -35,6 +38,30 @@ constraints: [{metric: time at 1 MiB, at_most: 10 ms}]
 """
 
 
+def end_session(process):
+    """Ends a process that began a session of its own, and all of that session: ranks have process groups of their own."""
+    members = subprocess.run(["ps", "-o", "pid=", "-s", str(process.pid)], capture_output=True, text=True, check=False, timeout=GRACE_S).stdout.split()
+    for member in members:
+        try:
+            os.kill(int(member), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait(timeout=GRACE_S)
+
+
+def bounded(command, folder):
+    """Runs a command; one that takes longer than LIMIT_S ends with its children and has no exit code of a sweep."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # no pipe that a child could keep open
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err, text=True, start_new_session=True)
+        try:
+            process.wait(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            end_session(process)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, process.returncode, out.read(), err.read())
+
+
 class Folder:
     def __init__(self, program: str):
         self.program = program
@@ -44,7 +71,7 @@ class Folder:
         self.failures = []
 
     def run(self, *arguments, launcher=()):
-        done = subprocess.run([*launcher, self.program, "sweep", *arguments], cwd=self.path, capture_output=True, text=True, check=False)
+        done = bounded([*launcher, self.program, "sweep", *arguments], self.path)
         if done.returncode not in (0, 1):
             self.failures.append(f"{arguments}: exit {done.returncode}: {done.stderr}")
         return done
@@ -63,17 +90,29 @@ def killed_and_resumed(folder: Folder, launcher=()):
     generator = random.Random(14)
     kills, known = 0, 0
     for _ in range(40):
+        is_ended = True
         process = subprocess.Popen([*launcher, folder.program, "sweep", "plan.yaml", "--jobs", "2", "--store", "killed.sqlite", "-o", "killed.jsonl"],
                                    cwd=folder.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            process.wait(timeout=generator.uniform(0.05, 0.35) if kills < 6 else 300)
+            process.wait(timeout=generator.uniform(0.05, 0.35) if kills < 6 else LIMIT_S)
         except subprocess.TimeoutExpired:
+            if kills >= 6:
+                end_session(process)
+                folder.failures.append(f"a sweep that nobody killed did not end in {LIMIT_S} s")
+                break
             victim = process.pid
             if launcher:  # a rank rather than the launcher: its host's job ends with it
-                ranks = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False).stdout.split()
+                ranks = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False, timeout=GRACE_S).stdout.split()
                 victim = int(generator.choice(ranks)) if ranks else victim
-            os.kill(victim, signal.SIGKILL)
-            process.wait()
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # ended meanwhile
+            try:
+                process.wait(timeout=GRACE_S)
+            except subprocess.TimeoutExpired:
+                is_ended = False  # a launcher that waits for the dead: as when its host goes down
+            end_session(process)
             kills += 1
             with sqlite3.connect(folder.path / "killed.sqlite") as store:
                 try:
@@ -83,6 +122,8 @@ def killed_and_resumed(folder: Folder, launcher=()):
             if count != distinct or count < known:
                 folder.failures.append(f"after a kill {count} designs, {distinct} of them different, {known} before")
             known = count
+            if not is_ended:
+                print(f"the launcher did not end in {GRACE_S} s after a rank was killed; its processes were ended")
             continue
         break
     if process.returncode not in (0, 1):
@@ -113,7 +154,7 @@ def main() -> int:
         folder.failures.append(f"two of three shards: {missing.returncode} {missing.stderr}")
     killed_and_resumed(folder)
     (folder.path / "base.yaml").write_text(BASE.replace("cable: 5 m", "cable: 6 m"))
-    changed = subprocess.run([folder.program, "sweep", "plan.yaml", "--store", "part1.sqlite"], cwd=folder.path, capture_output=True, text=True, check=False)
+    changed = bounded([folder.program, "sweep", "plan.yaml", "--store", "part1.sqlite"], folder.path)
     if changed.returncode != 3 or "this file has changed since results were stored" not in changed.stderr:
         folder.failures.append(f"a store of another scenario was continued: {changed.returncode} {changed.stderr}")
     (folder.path / "base.yaml").write_text(BASE)

@@ -64,7 +64,8 @@ struct LosslessSettings {
   std::string preset;            ///< in use; empty when neither topology nor switch names one
   std::string operating_system;  ///< of the switches, where alpha depends on it: onyx or sonic; else empty
   FlowControl flow_control = FlowControl::pfc;
-  std::vector<int> pfc;       ///< lossless priorities of both ends of every port, ascending
+  std::vector<int> pfc;  ///< lossless priorities of ports that say nothing of their own, ascending
+  std::map<std::string, std::vector<int>> port_pfc;  ///< of the others, see LosslessSpec
   std::optional<int> marked;  ///< priority the switches give RDMA packets, where the topology says how these are marked
   Bytes buffer;               ///< packet memory of a switch
   Bytes shared_buffer;        ///< of it, for lossless classes before headroom and reserved
@@ -91,6 +92,12 @@ struct LosslessSettings {
 
 /// Settings of the fabric's generated (or, in a list, first) switch type.
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
+
+/// Priorities that PFC is set to at the port of `device` towards `neighbour`, ascending.
+std::vector<int> port_priorities(const Topology& topology, const LosslessSettings& settings, DeviceId device,
+                                 DeviceId neighbour);
+/// Priorities that are lossless on a cable: those of both of its ends. A priority of one end alone is lossy there.
+std::vector<int> cable_priorities(const Topology& topology, const LosslessSettings& settings, const Link& link);
 
 /// Priority (PFC) or virtual lane (credits) that messages travel in: what the flow asks for, then the workload, then
 /// what its packets are marked with, then the first lossless one. Service levels are dealt out over the data lanes,

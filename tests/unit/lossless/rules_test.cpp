@@ -84,8 +84,12 @@ TEST_CASE("routes that can deadlock are named with their circle and the way out"
 }
 
 TEST_CASE("priority flow control of the two ends of a port must agree") {
-  CHECK(says(pfc("ports: {n3.hca0: [4]}"), "flow control disagrees: n3.hca0 pauses 4, its neighbours 3"));
-  CHECK(says(pfc("ports: {n3.hca0: []}"), "flow control disagrees: n3.hca0 pauses nothing, its neighbours 3"));
+  CHECK(says(pfc("ports: {n3.hca0: [4]}"), "flow control disagrees: n3.hca0 pauses 4, its neighbour switch0 3"));
+  CHECK(says(pfc("ports: {n3.hca0: []}"), "flow control disagrees: n3.hca0 pauses nothing, its neighbour switch0 3"));
+  CHECK(says(pfc("ports: {switch0/n3.hca0: []}"), "flow control disagrees: switch0/n3.hca0 pauses nothing"));
+  CHECK(says(pfc("ports: {switch0: [4]}"), "(and 7 others)"));
+  // Both ends alike is no mismatch.
+  CHECK(pfc("ports: {switch0/n3.hca0: [], n3.hca0: []}") == "");
   CHECK(says(pfc("ports: {nowhere: [3, 4]}"), "'nowhere' is no switch and no adapter of the topology"));
   CHECK(pfc("ports: {n3.hca0: [3]}") == "");
 }
