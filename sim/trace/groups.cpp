@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicator groups beside Chakra traces, as ASTRA-sim takes them: {"0": [0, 1], "tp1": [2, 3]}, the name that pg_name
-// says to the ranks that take part. Traces name their groups themselves; the file says who is missing.
+// Communicator groups beside Chakra traces, as ASTRA-sim takes them: {"0": [0, 1], "tp1": [2, 3]}, the name that
+// pg_name says to the ranks that take part. Traces name their groups themselves; the file says who is missing.
 #include <fmt/format.h>
 
 #include <map>
