@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shipped machine, written as NCCL and ibnetdiscover print it and imported again, forecasts to the picosecond what the
-// shipped file does. No source says how long cables are: the importer takes 3 m, and so does the shipped file here.
+// A shipped machine, written as NCCL and ibnetdiscover print it and imported again, forecasts to the picosecond what
+// the shipped file does. No source says how long cables are: the importer takes 3 m, and so does the shipped file here.
 #include <fmt/format.h>
 
 #include "fabricast/export.hpp"
