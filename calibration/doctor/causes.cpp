@@ -258,7 +258,7 @@ class Catalogue {
   }
 
   void add_slow() {
-    // Half, a quarter, a tenth: an older speed, one lane of four, 1 Gb/s of 10.
+    // Half, a quarter: an older speed, one lane of four. A tenth, as 1 Gb/s of 10, is a rate of Ethernet alone.
     for (const auto& [id, share] : {std::pair("port-80", 0.8), std::pair("port-half", 0.5),
                                     std::pair("port-quarter", 0.25), std::pair("port-tenth", 0.1)}) {
       add_placed(id, fmt::format("adapter ports carry {:.0f} % of their rate", 100 * share), "all adapters",
@@ -266,7 +266,7 @@ class Catalogue {
                  0.5, [share = share](Case& c, HostSpec& host) {
                    bool has = false;
                    for (auto& device : host.devices) {
-                     if (device.kind != DeviceKind::hca) continue;
+                     if (device.kind != DeviceKind::hca || (share < 0.2 && !is_ethernet(c, device))) continue;
                      clone_type(c, device, {{"rate", share}});
                      has = true;
                    }

@@ -50,7 +50,8 @@ TEST_CASE("every capture becomes a topology that loads") {
     for (const auto& name : names) {
       CAPTURE(name);
       ImportOptions options;
-      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml" || name == "hwloc-power8.xml";
+      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml" ||
+                                (name.starts_with("hwloc-") && !name.starts_with("hwloc-dgx"));
       if (names_no_gpu) options.gpu = "a100-pcie-40";
       if (name.starts_with("smi-h") && name.find("-vm-") != std::string::npos) options.gpu = "h200-sxm";
       // What guests get says nothing of the host below.
