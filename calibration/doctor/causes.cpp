@@ -258,15 +258,15 @@ class Catalogue {
   }
 
   void add_slow() {
-    for (const double share : {0.8, 0.5}) {
-      const auto word = fmt::format("{:.0f} %", 100 * share);
-      add_placed(share > 0.7 ? "port-80" : "port-half", fmt::format("adapter ports carry {} of their rate", word),
-                 "all adapters",
-                 "look at the port's width and speed (`ibstat`, `ibdiagnet`), symbol errors, rate limits", 0.5,
-                 [share](Case& c, HostSpec& host) {
+    // Half, a quarter: an older speed, one lane of four. A tenth, as 1 Gb/s of 10, is a rate of Ethernet alone.
+    for (const auto& [id, share] : {std::pair("port-80", 0.8), std::pair("port-half", 0.5),
+                                    std::pair("port-quarter", 0.25), std::pair("port-tenth", 0.1)}) {
+      add_placed(id, fmt::format("adapter ports carry {:.0f} % of their rate", 100 * share), "all adapters",
+                 "look at the port's width and speed (`ibstat`, `ibdiagnet`, `ethtool`), symbol errors, rate limits",
+                 0.5, [share = share](Case& c, HostSpec& host) {
                    bool has = false;
                    for (auto& device : host.devices) {
-                     if (device.kind != DeviceKind::hca) continue;
+                     if (device.kind != DeviceKind::hca || (share < 0.2 && !is_ethernet(c, device))) continue;
                      clone_type(c, device, {{"rate", share}});
                      has = true;
                    }

@@ -31,6 +31,14 @@ int count(const HostSpec& host, DeviceKind kind) {
       std::count_if(host.devices.begin(), host.devices.end(), [&](const DeviceSpec& d) { return d.kind == kind; }));
 }
 
+bool is_ethernet(const Case& one, const DeviceSpec& device) {
+  const auto type =
+      std::find_if(one.types.begin(), one.types.end(), [&](const DeviceType& t) { return t.name == device.type; });
+  if (type == one.types.end()) return false;
+  const auto protocol = type->attributes.find("protocol");
+  return protocol != type->attributes.end() && protocol->second == "ethernet";
+}
+
 bool train_narrow(const Case& one, DeviceSpec& device, int width_divisor, int generation) {
   const int card_generation = card_value(one, device, "pcie_generation", 4);
   const int card_width = card_value(one, device, "pcie_width", 16);

@@ -14,6 +14,8 @@ int num_hosts(const TopologySpec& spec);
 /// As the topology names it.
 std::string host_name(const TopologySpec& spec, int host);
 
+/// By the catalogue's attribute `protocol`.
+bool is_ethernet(const Case& one, const DeviceSpec& device);
 /// Halves the lanes (or takes a generation off) of one device's link; false when it is so already.
 bool train_narrow(const Case& one, DeviceSpec& device, int width_divisor, int generation);
 /// The device gets a type of its own with some values scaled.

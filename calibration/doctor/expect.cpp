@@ -35,6 +35,32 @@ std::vector<std::pair<int, int>> counts_of(const Topology& topology, Benchmark b
   return {out.begin(), out.end()};
 }
 
+/// Floors of one scenario's first workload.
+Result<void> add_floors_of(LoadedScenario loaded, const ExpectOptions& options, Expectations& out) {
+  loaded.scenario.workloads.resize(1);
+  auto& workload = loaded.scenario.workloads.front();
+  if (!options.sizes.empty() && !workload.sizes.empty()) workload.sizes = options.sizes;
+  SimulateOptions simulate_options;
+  simulate_options.with_terms = false;
+  const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters, simulate_options);
+  if (!prediction) return tl::unexpected(prediction.error());
+  const auto& forecast = prediction->workloads.front();
+  for (const auto& row : forecast.rows) {
+    Floor floor;
+    floor.benchmark = forecast.benchmark;
+    floor.hosts = forecast.num_hosts;
+    floor.ranks = forecast.num_ranks;
+    floor.size = row.size;
+    floor.expected = row.time;
+    floor.slowest = row.high_time;
+    floor.expected_busbw = row.busbw;
+    floor.lowest_busbw = {row.busbw.bytes_per_s * row.time.seconds() / std::max(1e-12, row.high_time.seconds())};
+    floor.reason = row.bottleneck;
+    out.floors.push_back(std::move(floor));
+  }
+  return {};
+}
+
 Result<void> add_floors(const std::string& cluster, const LoadedTopology& topology, Benchmark benchmark,
                         const ExpectOptions& options, Expectations& out) {
   const bool is_nccl = family_of(benchmark) == BenchmarkFamily::nccl_tests;
@@ -51,23 +77,7 @@ Result<void> add_floors(const std::string& cluster, const LoadedTopology& topolo
                     path, to_string(benchmark), count),
         options.parameter_files, settings);
     if (!loaded) return tl::unexpected(loaded.error());
-    SimulateOptions simulate_options;
-    simulate_options.with_terms = false;
-    const auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
-    if (!prediction) return tl::unexpected(prediction.error());
-    for (const auto& row : prediction->workloads.front().rows) {
-      Floor floor;
-      floor.benchmark = benchmark;
-      floor.hosts = hosts;
-      floor.ranks = ranks;
-      floor.size = row.size;
-      floor.expected = row.time;
-      floor.slowest = row.high_time;
-      floor.expected_busbw = row.busbw;
-      floor.lowest_busbw = {row.busbw.bytes_per_s * row.time.seconds() / std::max(1e-12, row.high_time.seconds())};
-      floor.reason = row.bottleneck;
-      out.floors.push_back(std::move(floor));
-    }
+    if (auto added = add_floors_of(std::move(*loaded), options, out); !added) return added;
   }
   return {};
 }
@@ -100,7 +110,17 @@ double gbyte(Bandwidth rate) { return rate.bytes_per_s * 1e-9; }
 
 }  // namespace
 
-Result<Expectations> expect(const std::string& cluster, const ExpectOptions& options) {
+static Result<Expectations> floors_of_scenario(const std::string& cluster, const ExpectOptions& options) {
+  auto scenario = load_scenario(cluster, options.parameter_files, options.settings);
+  if (!scenario) return tl::unexpected(scenario.error());
+  Expectations out;
+  out.cluster = scenario->topology.name();
+  out.inputs = scenario->inputs;
+  if (auto added = add_floors_of(std::move(*scenario), options, out); !added) return tl::unexpected(added.error());
+  return out;
+}
+
+static Result<Expectations> floors_of_topology(const std::string& cluster, const ExpectOptions& options) {
   auto topology = load_topology(cluster, options.parameter_files, options.settings);
   if (!topology) return tl::unexpected(topology.error());
   Expectations out;
@@ -110,6 +130,15 @@ Result<Expectations> expect(const std::string& cluster, const ExpectOptions& opt
     if (auto added = add_floors(cluster, *topology, benchmark, options, out); !added)
       return tl::unexpected(added.error());
   }
+  return out;
+}
+
+Result<Expectations> expect(const std::string& cluster, const ExpectOptions& options) {
+  const auto kind = file_kind(cluster);
+  if (!kind) return tl::unexpected(kind.error());
+  auto forecast = *kind == "scenario" ? floors_of_scenario(cluster, options) : floors_of_topology(cluster, options);
+  if (!forecast) return forecast;
+  auto& out = *forecast;
   if (out.floors.empty())
     return tl::unexpected(
         Diagnostics{make_error(fmt::format("'{}' has too few GPUs or hosts for these benchmarks", out.cluster),

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "base/text.hpp"
 #include "cli/command.hpp"
@@ -78,6 +80,9 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
     return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n" +
            hidden_text(diagnosis);
   auto out = head;
+  if (!diagnosis.is_explained)
+    out += fmt::format("far slower than forecasts are off, and no known cause explains most of it{}\n",
+                       diagnosis.findings.empty() ? "" : "; the nearest:");
   for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) out += finding_text(diagnosis.findings[i], i + 1);
   if (diagnosis.next)
     out += fmt::format("next: {} at {}: {} if 1 is right, {} if 2 is\n", diagnosis.next->command,
@@ -89,6 +94,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   nlohmann::ordered_json out;
   out["schema"] = "fabricast/diagnosis/1";
   out["healthy"] = diagnosis.is_healthy;
+  out["explained"] = diagnosis.is_explained;
   out["rows"] = diagnosis.num_rows;
   out["causes_simulated"] = diagnosis.num_causes;
   out["slower"] = diagnosis.slower;
@@ -103,6 +109,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
                                    {"error_before", one.error_before},
                                    {"error_after", one.error_after}};
     finding["alike"] = one.alike;
+    finding["alike_causes"] = one.alike_causes;
     finding["evidence"] = nlohmann::ordered_json::array();
     for (const auto& words : one.words) finding["words"].push_back(printable(words));
     for (const auto& row : one.evidence)
@@ -204,6 +211,23 @@ int check_logs(const std::vector<std::string>& logs, const std::vector<Floor>& f
   return written == exit_ok ? exit_code : written;
 }
 
+/// All sizes that logs have rows of: floors are made for them.
+std::optional<std::vector<Bytes>> sizes_of_logs(const std::vector<std::string>& logs, int& exit_code) {
+  std::set<Bytes> sizes;
+  for (const auto& path : logs) {
+    const auto tables = read_logs(path);
+    if (!tables) {
+      print_faults(tables.error());
+      exit_code = exit_input;
+      return std::nullopt;
+    }
+    for (const auto& table : *tables) {
+      for (const auto& row : table.rows) sizes.insert(row.size);
+    }
+  }
+  return std::vector<Bytes>(sizes.begin(), sizes.end());
+}
+
 int expect_command(const ExpectCommand& command) {
   int exit_code = exit_ok;
   if (!command.floors.empty()) {
@@ -234,6 +258,9 @@ int expect_command(const ExpectCommand& command) {
   options.parameter_files = command.parameter_files;
   options.settings = parse_settings(command.settings);
   options.baselines = command.baselines;
+  const auto sizes = sizes_of_logs(command.logs, exit_code);
+  if (!sizes) return exit_code;
+  options.sizes = *sizes;
   const auto expectations = expect(command.cluster, options);
   if (!expectations) {
     print_faults(expectations.error());
@@ -281,8 +308,9 @@ void add_expect(CLI::App& app, int& exit_code) {
       "  fabricast expect cluster.yaml --benchmark all_reduce_perf --benchmark alltoall_perf -o floors.yaml\n"
       "  fabricast expect --floors floors.yaml --check nightly.log\n"
       "  fabricast expect cluster.yaml --baseline healthy.log --format superbench -o rules.yaml");
-  command->add_option("CLUSTER", options->cluster, "topology file")->type_name("FILE");
-  command->add_option("--benchmark", options->benchmarks, "default all_reduce_perf (repeatable)")
+  command->add_option("CLUSTER", options->cluster, "topology, or a scenario: its first workload and software")
+      ->type_name("FILE");
+  command->add_option("--benchmark", options->benchmarks, "of a topology; default all_reduce_perf (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_option("--baseline", options->baselines, "log of this cluster when it was healthy (repeatable)")

@@ -17,6 +17,7 @@ namespace {
 struct ReplayCommand : CommonOptions {
   std::string topology;
   std::vector<std::string> traces;
+  std::string groups;
   int ranks = 0;
   int per_host = 0;
   std::string mpi;
@@ -66,6 +67,8 @@ int replay_command(const ReplayCommand& command) {
   }
   protect_inputs({{"-o", command.output}}, loaded->inputs);
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.traces);
+  if (!command.groups.empty())
+    refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, std::vector<std::string>{command.groups});
   std::vector<TraceFile> files;
   for (const auto& path : command.traces) {
     auto text = read_text(path, exit_code);
@@ -76,6 +79,14 @@ int replay_command(const ReplayCommand& command) {
   if (!trace) {
     print_faults(trace.error());
     return exit_input;
+  }
+  if (!command.groups.empty()) {
+    auto text = read_text(command.groups, exit_code);
+    if (!text) return exit_code;
+    if (const auto checked = check_groups(*trace, {command.groups, std::move(*text)}); !checked) {
+      print_faults(checked.error());
+      return exit_input;
+    }
   }
   ReplayOptions options;
   options.software.mpi = command.mpi;
@@ -107,6 +118,10 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("--ranks", options->ranks, "equal ranks of one Chakra trace")
       ->check(whole_number(65'536, 1))
       ->type_name("N");
+  command
+      ->add_option("--groups", options->groups,
+                   "ranks of each communicator group of Chakra traces, JSON {\"NAME\": [RANK, ...]}: checked")
+      ->type_name("FILE");
   command->add_option("--ranks-per-host", options->per_host, "of a GOAL schedule; default: as MPI places them")
       ->check(whole_number(1024, 1))
       ->type_name("N");

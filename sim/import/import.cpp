@@ -42,15 +42,33 @@ const Format& format_of(SourceFormat format) {
   return *std::find_if(k_formats.begin(), k_formats.end(), [&](const Format& f) { return f.format == format; });
 }
 
+/// Name of an XML text's outermost element; empty where it does not begin with one.
+std::string_view root_element(std::string_view text) {
+  while (true) {
+    text = import::trimmed(text);
+    if (!text.starts_with("<")) return {};
+    const auto* end = text.starts_with("<?") ? "?>" : text.starts_with("<!--") ? "-->" : nullptr;
+    if (end == nullptr && text.starts_with("<!")) {
+      const auto subset = text.find('[');
+      end = subset != std::string_view::npos && subset < text.find('>') ? "]>" : ">";
+    }
+    if (end == nullptr) return text.substr(1, text.find_first_of(" \t\r\n/>", 1) - 1);
+    const auto at = text.find(end);
+    if (at == std::string_view::npos) return {};
+    text.remove_prefix(at + std::string_view(end).size());
+  }
+}
+
 /// Words that only one format has, in the first part of the text.
 std::optional<SourceFormat> looks_like(std::string_view text) {
   const auto head = text.substr(0, std::size_t{1} << 16);
   const auto begin = import::trimmed(head);
   const auto holds = [&](std::string_view part) { return import::has(head, part); };
   if (begin.starts_with("<")) {
-    if (holds("<system")) return SourceFormat::nccl_topo;
-    if (holds("<topology")) return SourceFormat::hwloc;
-    if (holds("<domain")) return SourceFormat::libvirt;
+    const auto root = root_element(head);  // domains have a <topology>, too: that of their processors
+    if (root == "system") return SourceFormat::nccl_topo;
+    if (root == "topology") return SourceFormat::hwloc;
+    if (root == "domain") return SourceFormat::libvirt;
     return std::nullopt;
   }
   if (begin.starts_with("{")) return SourceFormat::govc;

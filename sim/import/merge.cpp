@@ -254,7 +254,8 @@ namespace {
 /// "node018 HCA-1" -> node018 and HCA-1; a description that is the vendor's default names no host.
 std::pair<std::string, std::string> host_and_port(const std::string& description) {
   const auto words = words_of(description);
-  if (words.empty() || has(description, "Mellanox Technologies") || words[0].starts_with("MT")) return {"", ""};
+  const bool is_part = !words.empty() && words[0].starts_with("MT") && words[0].find_first_of("0123456789") == 2;
+  if (words.empty() || is_part || has(description, "Mellanox Technologies")) return {"", ""};
   auto host = words[0].substr(0, words[0].find('.'));
   if (host.starts_with("'")) host.remove_prefix(1);
   return {clean_name(host), words.size() > 1 ? std::string(words[1]) : ""};

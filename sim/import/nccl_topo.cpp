@@ -171,6 +171,12 @@ class Reader {
           continue;
         }
       }
+      if (target_class != k_nvswitch_class && pci_address(target) == one.address) {
+        out_.findings.push_back(source_.warning(
+            place(link), fmt::format("{} NVLinks of GPU {} to itself: left out", count, one.address),
+            "name the GPU at the other end"));
+        continue;
+      }
       one.nvlinks.push_back({pci_address(target), count, target_class == k_nvswitch_class});
     }
     if (!gpu.child("c2c").empty())

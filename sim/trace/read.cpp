@@ -13,6 +13,9 @@ namespace {
 
 using trace::fault;
 
+/// What LogGOPSim's txt2bin writes begins with this number, little-endian [spcl/LogGOPSim2, simulator/Parser.hpp].
+constexpr std::string_view k_goal_binary("\x7f\x10\0\0", 4);
+
 bool is_json(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
@@ -71,6 +74,9 @@ Result<Trace> read_trace(const std::vector<TraceFile>& files, int copies) {
           fmt::format("{} is more than 256 MiB", to_string(Bytes{static_cast<std::int64_t>(file.text.size())})),
           "replay a part of the trace");
     if (file.text.starts_with("\x1f\x8b")) return fault({file.name, 0, 0}, "a compressed file", "gunzip it first");
+    if (file.text.starts_with(k_goal_binary))
+      return fault({file.name, 0, 0}, "a binary GOAL schedule, as LogGOPSim's txt2bin writes it",
+                   "give the text that txt2bin was given");
     if (trace::is_chakra_binary(file.text) || is_json(file.text)) {
       chakra.push_back(&file);
     } else if (files.size() > 1) {

@@ -29,6 +29,7 @@ struct Finding {
   std::string place;  ///< host, adapter, link or setting
   std::string fix;
   std::vector<std::string> alike;  ///< titles of causes whose forecast is the same: these logs cannot tell them apart
+  std::vector<std::string> alike_causes;  ///< their names
   std::vector<EvidenceRow> evidence;
   std::vector<std::string> words;  ///< what the logs say in words: "all_reduce.log: NCCL_P2P_DISABLE=1"
   double error_before = 0;         ///< mean |ln(measured / expected)| over all rows, healthy
@@ -52,6 +53,7 @@ struct HiddenCause {
 
 struct Diagnosis {
   bool is_healthy = true;
+  bool is_explained = true;       ///< false: slower than forecasts are ever off, and no finding explains most of it
   std::vector<Finding> findings;  ///< most likely first, at most five; empty when nothing is wrong
   std::optional<NextTest> next;
   std::vector<HiddenCause> hidden;  ///< whether or not something was found
@@ -109,7 +111,10 @@ struct ExpectOptions {
   std::vector<Setting> settings;
   std::vector<std::string> baselines;  ///< logs of this cluster when it was healthy
   double margin = 0.08;                ///< below a baseline
+  std::vector<Bytes> sizes;            ///< empty: those that the benchmark runs by itself
 };
+/// `cluster`: a topology, whose benchmarks are forecast for all counts; or a scenario, whose first workload is, as it
+/// is.
 Result<Expectations> expect(const std::string& cluster, const ExpectOptions& options);
 std::string expectations_yaml(const Expectations& expectations);
 std::string expectations_json(const Expectations& expectations);

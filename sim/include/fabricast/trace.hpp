@@ -47,5 +47,8 @@ struct TraceFile {
 /// GOAL: one file. Chakra: one file per rank, in the order of the number before their suffix, or one for `copies` equal
 /// ranks. At most 65,536 ranks, 4,000,000 operations, 256 MiB.
 Result<Trace> read_trace(const std::vector<TraceFile>& files, int copies = 0);
+/// The ranks of each group as a file beside the traces lists them, {"NAME": [RANK, ...]}: a collective of a rank that
+/// its group has not, and a rank that its group waits for in vain, are faults.
+Result<void> check_groups(const Trace& trace, const TraceFile& groups);
 
 }  // namespace fabricast

@@ -152,3 +152,23 @@ TEST_CASE("a fifth of the pairs gives the groups of hosts, and the slow host") {
   CHECK(!read_pairs("n0,n1,1.5\nn1,n2,fast\n", "x"));
   CHECK(!read_pairs("", "x"));
 }
+
+TEST_CASE("a log slower than forecasts are ever off is not called healthy, whether or not a cause explains it") {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-far-{}.log", getpid());
+  std::vector<Bytes> sizes;
+  std::vector<Duration> times;
+  // All-reduce of 16 A100 takes 27 us to 2 ms at these sizes: three to three hundred times that, in no order.
+  for (const auto& [size, us] : {std::pair(8L, 90.0), std::pair(4096L, 9000.0), std::pair(1L << 20, 700.0),
+                                 std::pair(16L << 20, 90'000.0), std::pair(128L << 20, 9'000.0)}) {
+    sizes.push_back(Bytes{size});
+    times.push_back(from_seconds(us * 1e-6));
+  }
+  std::mt19937_64 random(3);
+  std::ofstream(path) << nccl_tests_log(Benchmark::all_reduce_perf, sizes, times, "dgx", {"", 16, 0, 8}, 0, random);
+  const auto diagnosis = diagnose(topology_file("dgx-a100-pair.yaml"), {path.string()});
+  std::filesystem::remove(path);
+  REQUIRE(diagnosis);
+  CHECK(!diagnosis->is_healthy);
+  CHECK(!diagnosis->is_explained);
+  CHECK(diagnosis->slower > 1);
+}

@@ -81,6 +81,29 @@ TEST_CASE("floors catch a loss of 15 % and let healthy runs pass") {
   CHECK(!read_floors("a: b\n", "x"));
 }
 
+TEST_CASE("a scenario's floors are those of its own workload and software, at the sizes asked for") {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-expect-{}.yaml", getpid());
+  const auto floors = [&](const char* software) {
+    std::ofstream(path) << fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\n{}workload: {{benchmark: all_gather_perf, gpus: "
+        "8}}\n",
+        topology_file("dgx-a100-pair.yaml"), software);
+    ExpectOptions options;
+    options.sizes = {Bytes{3 << 20}, Bytes{1 << 30}};
+    const auto expectations = expect(path.string(), options);
+    REQUIRE_MESSAGE(expectations, (expectations ? "" : render(expectations.error())));
+    return expectations->floors;
+  };
+  const auto plain = floors(""), slow = floors("software: {nccl: {p2p: off}}\n");
+  std::filesystem::remove(path);
+  REQUIRE(plain.size() == 2);
+  CHECK(plain[0].benchmark == Benchmark::all_gather_perf);
+  CHECK(plain[0].ranks == 8);
+  CHECK(plain[0].size == Bytes{3 << 20});
+  CHECK(plain[1].size == Bytes{1 << 30});
+  CHECK(slow[1].expected > plain[1].expected);
+}
+
 TEST_CASE("the tuner file is one that the plugin reads") {
   const std::vector<TunerChoice> choices{{{8}, "", "", -1},
                                          {{1024}, "tree", "ll", -1},

@@ -19,6 +19,20 @@ namespace {
 constexpr double k_scatter = 0.03;
 constexpr int k_most_unseen = 4;  ///< draws that are diagnosed though the logs cannot show them
 
+// Sanitizers make a diagnosis take fifteen times as long: they look for faults of ours, not for rates.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FABRICAST_FEW_DRAWS 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(FABRICAST_FEW_DRAWS)
+constexpr int k_draws = 3;
+constexpr int k_least_right = 2;
+#else
+constexpr int k_draws = 20;
+constexpr int k_least_right = 18;
+#endif
+
 struct Cluster {
   std::string name, yaml;
   int hosts = 2, per_host = 8;
@@ -175,7 +189,7 @@ TEST_CASE("of twenty faults drawn from the whole list the right one comes first 
     files[cluster.name] = write_cluster(cluster);
     logs[cluster.name] = logs_of(cluster, files[cluster.name]);
   }
-  while (counted < 20) {
+  while (counted < k_draws) {
     const auto& cluster = clusters()[random() % clusters().size()];
     const auto& own = logs[cluster.name];
     const auto& wanted = k_list[random() % k_list.size()];
@@ -210,6 +224,6 @@ TEST_CASE("of twenty faults drawn from the whole list the right one comes first 
   MESSAGE(
       fmt::format("{} of {} right; place right in {} of {} of one host; {} draws not to be seen, {} of them said so",
                   right, counted, right_place, placed, unseen, told));
-  CHECK(right >= 18);
+  CHECK(right >= k_least_right);
   CHECK(right_place == placed);
 }

@@ -42,16 +42,18 @@ std::vector<Row> forecast(const std::string& topology, const std::string& worklo
 }  // namespace
 
 TEST_CASE("every capture becomes a topology that loads") {
-  const std::map<std::string, std::size_t> formats{{"nccl", 5},  {"hwloc", 2}, {"smi", 4},   {"lspci", 6},
-                                                   {"ibnet", 5}, {"slurm", 5}, {"virsh", 5}, {"govc", 5}};
+  const std::map<std::string, std::size_t> formats{{"nccl", 9},  {"hwloc", 6}, {"smi", 7},    {"lspci", 6},
+                                                   {"ibnet", 6}, {"slurm", 7}, {"virsh", 10}, {"govc", 5}};
   for (const auto& [format, least] : formats) {
     const auto names = captures_of(format);
     CHECK(names.size() >= least);
     for (const auto& name : names) {
       CAPTURE(name);
       ImportOptions options;
-      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml";
+      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml" ||
+                                (name.starts_with("hwloc-") && !name.starts_with("hwloc-dgx"));
       if (names_no_gpu) options.gpu = "a100-pcie-40";
+      if (name.starts_with("smi-h") && name.find("-vm-") != std::string::npos) options.gpu = "h200-sxm";
       // What guests get says nothing of the host below.
       std::vector<std::string> sources{name};
       if (format == "virsh" || name == "smi-hgx-h100-wrong.txt" || name.starts_with("govc-vm") ||
@@ -130,6 +132,29 @@ TEST_CASE("names that sources turn into are those of the catalogue, and cards ca
     REQUIRE(generation != nullptr);
     CHECK(static_cast<int>(generation->value) == card.generation);
     CHECK(static_cast<int>(width->value) == card.width);
+  }
+}
+
+TEST_CASE("a GPU's NVLinks to itself are left out, and the message says so") {
+  const auto imported = import_files({"nccl-azure-nc96.xml"});
+  REQUIRE(imported);
+  CHECK(imported->yaml.find("nvlinks") == std::string::npos);
+  CHECK(text_of(imported->findings).find("12 NVLinks of GPU 0001:00:00.0 to itself: left out") != std::string::npos);
+}
+
+TEST_CASE("XML is told by its outermost element, not by what it holds") {
+  const std::string processors = "<cpu><topology sockets='2' dies='1' cores='8' threads='2'/></cpu>";
+  for (const auto* before :
+       {"", "<?xml version='1.0'?>\n", "<!-- <topology> -->\n", "<!DOCTYPE domain [<!ENTITY a 'b'>]>\n"}) {
+    CAPTURE(before);
+    const auto is = [&](const std::string& text, SourceFormat format) {
+      const auto found = detect_source(before + text, "x");
+      return found && *found == format;
+    };
+    CHECK(is("<domain type='kvm'><name>a</name>" + processors + "</domain>", SourceFormat::libvirt));
+    CHECK(is("<topology version=\"2.0\"><object type=\"Machine\"/></topology>", SourceFormat::hwloc));
+    CHECK(is("<system version=\"1\"><cpu/></system>", SourceFormat::nccl_topo));
+    CHECK(!detect_source(before + std::string("<graphs version='1'><system/></graphs>"), "x"));
   }
 }
 

@@ -56,6 +56,7 @@ TEST_CASE("faults of a GOAL schedule have their line and what to write") {
       {"", {"num_ranks"}},
       {"\xff\xfe", {"no text"}},
       {"\x1f\x8b\x08 compressed", {"gunzip"}},
+      {std::string("\x7f\x10\0\0\0\0\0\0\2\0\0\0", 12), {"binary GOAL", "txt2bin"}},
   };
   for (const auto& one : all) {
     const auto& text = one.first;
@@ -116,5 +117,39 @@ TEST_CASE("a protobuf trace that is cut anywhere gets a message, never a crash")
       damaged[at] = static_cast<char>(damaged[at] ^ flip);
       (void)said_of({{"t", damaged}});
     }
+  }
+}
+
+TEST_CASE("groups beside traces say who is missing, who is too many, and what is no list of groups") {
+  Trace trace;
+  trace.format = "chakra";
+  TraceOp op;
+  op.kind = TraceOpKind::collective;
+  op.name = "all_reduce";
+  op.group = "tp";
+  trace.ranks = {{op}, {op}, {}};
+  const auto said = [&](const std::string& text) {
+    const auto checked = check_groups(trace, {"groups.json", text});
+    return checked ? std::string() : render(checked.error());
+  };
+  CHECK(said(R"({"tp": [0, 1]})").empty());
+  CHECK(said(R"({"dp": [0, 2]})").empty());  // no trace names it
+  const std::vector<std::pair<std::string, std::vector<std::string>>> all{
+      {R"({"tp": [0, 1, 2]})", {"rank 2 of group 'tp' never takes part", "groups.json"}},
+      {R"({"tp": [0]})", {"'all_reduce' is of group 'tp', which rank 1 is not in"}},
+      {R"({"tp": [0, 3]})", {"rank 3", "0 to 2"}},
+      {R"({"tp": [0, -1]})", {"rank -1"}},
+      {R"({"tp": [0, 0]})", {"rank 0 twice"}},
+      {R"({"tp": [0.5]})", {"rank 0.5"}},
+      {R"({"tp": {"0": 1}})", {"no list of ranks"}},
+      {R"({"tp": [0, 1]})" + std::string("x"), {"cut off or no JSON"}},
+      {R"({"tp": [0, )", {"cut off or no JSON"}},
+      {"", {"cut off or no JSON"}},
+      {std::string(100'000, '['), {"groups within groups"}},
+      {"\xff\xfe{}", {"cut off or no JSON"}},
+  };
+  for (const auto& one : all) {
+    CAPTURE(one.first.substr(0, 40));
+    CHECK(says(said(one.first), one.second));
   }
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shipped machine, written as NCCL and ibnetdiscover print it and imported again, forecasts to the picosecond what
+// the shipped file does. No source says how long cables are: the importer takes 3 m, and so does the shipped file here.
+#include <fmt/format.h>
+
+#include "fabricast/export.hpp"
+#include "fabricast/simulate.hpp"
+#include "tests/unit/import/captures.hpp"
+
+using namespace fabricast;
+using namespace fabricast::test;
+
+namespace {
+
+struct Shipped {
+  std::string name;
+  std::vector<Setting> settings;  ///< cables of 3 m
+};
+
+std::vector<Duration> times_on(const std::string& topology, const std::string& workload,
+                               const std::vector<Setting>& settings) {
+  const auto loaded = load_scenario_text(
+      "s.yaml",
+      fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: {{{}, sizes: [8 B, 64 KiB, 1 "
+                  "MiB, 128 MiB]}}\n",
+                  topology, workload),
+      {}, settings);
+  REQUIRE_MESSAGE(loaded, (loaded ? "" : render(loaded.error())));
+  SimulateOptions options;
+  options.with_terms = false;
+  const auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, options);
+  REQUIRE_MESSAGE(prediction, (prediction ? "" : render(prediction.error())));
+  std::vector<Duration> out;
+  for (const auto& row : prediction->workloads.front().rows) out.push_back(row.time);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("shipped machines that are exported and imported forecast the same") {
+  const Setting short_cable{"topology.fabric.single_switch.cable", "3 m"};
+  const std::vector<Shipped> all{{"dgx-1-v100-pair", {short_cable}},
+                                 {"dgx-2-pair", {short_cable}},
+                                 {"dgx-a100-pair", {short_cable}},
+                                 {"h200-cx7x4-pair", {short_cable}},
+                                 {"hgx-h100-xe9680", {short_cable}}};
+  for (const auto& one : all) {
+    CAPTURE(one.name);
+    const auto shipped = std::string(FABRICAST_SOURCE_DIR) + "/topologies/" + one.name + ".yaml";
+    const auto loaded = load_topology(shipped);
+    REQUIRE(loaded);
+    const auto net = ib_net_file(loaded->topology);
+    REQUIRE(net);
+    const auto xml = nccl_topology_xml(loaded->topology, 0, loaded->parameters);
+    const auto imported = import_cluster({{"net", *net, SourceRole::fabric, ""}, {"xml", xml, SourceRole::host, ""}});
+    REQUIRE_MESSAGE(imported, (imported ? "" : render(imported.error())));
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-round-{}.yaml", getpid());
+    std::ofstream(path, std::ios::binary) << imported->yaml;
+    for (const auto* workload : {"benchmark: all_reduce_perf", "benchmark: alltoall_perf", "benchmark: osu_latency"}) {
+      CAPTURE(workload);
+      CHECK(times_on(path.string(), workload, {}) == times_on(shipped, workload, one.settings));
+    }
+    std::filesystem::remove(path);
+  }
+}
