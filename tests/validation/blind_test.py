@@ -112,6 +112,39 @@ class Parts(unittest.TestCase):
         self.assertIn("\n4  2.0000\n8  5.0000\n", found[0].text)
 
 
+class Classes(unittest.TestCase):
+    """script/parameter-classes: what the shipped values rest on."""
+
+    @classmethod
+    def setUpClass(cls):
+        text = (SOURCE / "script" / "parameter-classes").read_text()
+        cls.script = {"__file__": str(SOURCE / "script" / "parameter-classes"), "__name__": "classes"}
+        exec(compile(text, "parameter-classes", "exec"), cls.script)
+        cls.classes = {name: kind for name, kind, _, _ in cls.script["values"]()}
+
+    def test_every_value_has_a_class_and_no_class_grows_unseen(self):
+        self.assertEqual(set(VALUES), set(self.classes))
+        learnt = [name for name, kind in self.classes.items() if kind in ("fitted", "read_off")]
+        self.assertLessEqual(len(learnt), 295)  # 574 once; fewer is better
+        self.assertGreater(len(learnt), 100)
+
+    def test_a_value_read_off_a_log_goes_with_its_system(self):
+        of_systems = {name for names in systems.READ_OFF.values() for name in names}
+        self.assertEqual(set(), {name for name in of_systems if name not in VALUES})
+        # Their logs are of systems that no table scores.
+        elsewhere = {"tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth"}
+        self.assertEqual(elsewhere, {name for name, kind in self.classes.items() if kind == "read_off"} - of_systems)
+
+    def test_class_follows_from_source_and_confidence(self):
+        class_of = self.script["class_of"]
+        self.assertEqual("fitted", class_of("nccl.x", "fitted", "fit of calibration/y.yaml to 3 logs"))
+        self.assertEqual("fitted", class_of("training.x", "fitted", "tables of three GPUs"))
+        self.assertEqual("read_off", class_of("nccl.x", "fitted", "ring at 1 GiB on 2 H200"))
+        self.assertEqual("read_off", class_of("efa-100g.plugin_latency", "low", "23 to 30 us per hop"))
+        self.assertEqual("sourced", class_of("nccl.x", "medium", "NCCL tuning tables"))
+        self.assertEqual("assumed", class_of("nccl.x", "assumed", "guess"))
+
+
 class Figures(unittest.TestCase):
     def test_figures_of_points(self):
         points = [compare.Point("l", "all_reduce_perf", hosts, 1.0, predicted, 0.9, 1.2) for hosts, predicted in ((1, 1.1), (2, 1.2), (4, 0.7))]

@@ -67,14 +67,14 @@ SYSTEMS = (
 
 # Values read off a log of a system (no fit made them): leaving the system out does not take them away.
 READ_OFF = {
-    "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll"),
-    "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.payload_efficiency", "connectx-4-edr.store_and_forward", "connectx-4-edr.gpudirect_read_bandwidth", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll"),
-    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.flow_bandwidth", "mpi.open-mpi-ofi.eager_limit"),
+    "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
+    "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.payload_efficiency", "connectx-4-edr.store_and_forward", "connectx-4-edr.gpudirect_read_bandwidth", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.flow_bandwidth", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth"),
     "AWS p4d": ("efa-100g-gdr.plugin_bandwidth",),
     "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
     "Azure ND A100 v4": ("cuda.launch_interval",),
     "Azure NDv2": ("virtualization.sr-iov.message_time",),
-    "A100 PCIe pair, HDR across sockets": ("nccl.hop_time.ring.ll128.network_staged", "epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth"),
+    "A100 PCIe pair, HDR across sockets": ("nccl.hop_time.ring.ll128.network_staged", "epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth", "epyc-rome-nps4.memory_bandwidth"),
     "A100 4-GPU host": ("cuda.launch_interval",),
     "A100 80 GB host": ("cuda.launch_interval",),
     "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
@@ -89,6 +89,8 @@ READ_OFF = {
     "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
     "QDR pair": ("connectx-3-qdr.latency", "connectx-3-qdr.payload_efficiency"),
     "V100 mlx5 pair": ("connectx-4-edr.gpudirect_read_bandwidth",),
+    "DGX-1 of an issue": ("xeon-broadwell.launch_interval",),
+    "Azure NC24rs v3": ("xeon-broadwell.launch_interval",),
 }
 
 
