@@ -16,7 +16,7 @@ GPUS = {"t4": ["t4-8c", "t4-4c"], "a100-pcie-40": ["a100-10c", "a100-20c", "a100
 MIG = {"a100-pcie-40": ["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"], "h100-pcie": ["1g.10gb", "3g.40gb"]}
 ADAPTERS = {"connectx-5-100g": "sn2700", "connectx-4-100g": "sn2700", "connectx-6-hdr": "qm8700"}
 HOSTS = ["{version: \"6.5\"}", "{version: \"6.7 U3\"}", "{version: \"7.0\"}", "{version: \"8.0 U3\"}", "{hypervisor: kvm}", "{hypervisor: kvm, vhost: off}",
-         "{hypervisor: cloud-hypervisor}", "{}"]
+         "{hypervisor: cloud-hypervisor}", "{}", "{}", "{}"]
 
 
 class Draw:
@@ -27,28 +27,37 @@ class Draw:
         self.gpu = self.random.choice(list(GPUS))
         self.adapter = self.random.choice(list(ADAPTERS))
         self.hosts = self.random.choice([1, 2, 2, 2])
-        self.num_gpus, self.num_adapters = self.random.choice([1, 2]), self.random.choice([0, 1, 2])
+        self.num_gpus, self.num_adapters = self.random.choice([1, 2]), self.random.choice([0, 1, 1, 2])
+        self.num_machines = 1
 
     def chance(self, share):
         return self.random.random() < share
 
     def way_of_gpu(self):
-        ways = ["passthrough"] * 3 + [f"{{vgpu: {one}}}" for one in GPUS[self.gpu]] + [f"{{mig: {one}}}" for one in MIG.get(self.gpu, ["1g.5gb"])]
+        ways = ["passthrough"] * 8 + [f"{{vgpu: {one}}}" for one in GPUS[self.gpu]] + [f"{{mig: {one}}}" for one in MIG.get(self.gpu, ["1g.5gb"])]
         return self.random.choice(ways)
 
     def way_of_adapter(self):
-        return self.random.choice(["passthrough", "{vf: 1}", "{vf: 1}", "{vf: 1, rate_limit: 25 Gb/s}", "pvrdma", "vmxnet3", "virtio"])
+        return self.random.choice(["passthrough", "{vf: 1}", "{vf: 1}", "{vf: 1}", "{vf: 1, rate_limit: 25 Gb/s}", "pvrdma", "vmxnet3", "virtio"])
 
-    def machine(self, name):
+    def held_by(self, number, ways):
+        """What VM `number` holds: now and then anything, mostly parts of shared devices and whole ones that no other VM has."""
+        held = []
+        for place, (device, way) in enumerate(ways.items()):
+            is_whole = way in ("passthrough", "pvrdma")
+            if self.chance(0.1) or (place % self.num_machines == number if is_whole else self.chance(0.8)):
+                held.append(f"{device}: {way}")
+        return held
+
+    def machine(self, name, number, ways):
         keys = [f"name: {name}"]
-        held = [f"gpu{i}: {self.way_of_gpu()}" for i in range(self.num_gpus) if self.chance(0.6)]
-        held += [f"hca{i}: {self.way_of_adapter()}" for i in range(self.num_adapters) if self.chance(0.7)]
+        held = self.held_by(number, ways)
         if self.chance(0.15):
             held.append(f"net: {self.random.choice(['vmxnet3', 'virtio'])}")
         keys.append(f"devices: {{{', '.join(held)}}}")
-        for share, key in ((0.2, f"count: {self.random.choice([1, 2, 3])}"), (0.3, f"vcpus: {self.random.choice([4, 16, 64])}"),
-                           (0.3, f"memory: {self.random.choice([16, 64, 400])} GiB"), (0.2, f"hardware_version: {self.random.choice([11, 13, 17, 20])}"),
-                           (0.4, f"port_group: {{vlan: {self.random.choice([0, 100, 200])}}}"), (0.1, f"needs: [{self.random.choice(['migration', 'ha', 'snapshot'])}]")):
+        for share, key in ((0.1, f"count: {self.random.choice([1, 2])}"), (0.3, f"vcpus: {self.random.choice([4, 16, 64])}"),
+                           (0.3, f"memory: {self.random.choice([16, 64, 64, 400])} GiB"), (0.1, f"hardware_version: {self.random.choice([11, 13, 17, 20])}"),
+                           (0.3, f"port_group: {{vlan: {self.random.choice([0, 100, 200])}}}"), (0.1, f"needs: [{self.random.choice(['migration', 'ha', 'snapshot'])}]")):
             if self.chance(share):
                 keys.append(key)
         return f"{{{', '.join(keys)}}}"
@@ -63,8 +72,10 @@ class Draw:
     def text(self):
         devices = [f"{{name: gpu{i}, type: {self.gpu}, below: socket{i}}}" for i in range(self.num_gpus)]
         devices += [f"{{name: hca{i}, type: {self.adapter}, below: socket{i}}}" for i in range(self.num_adapters)]
-        machines = [self.machine(name) for name in "abc"[:self.random.choice([1, 2, 2, 3])]]
-        switch = self.random.choice([ADAPTERS[self.adapter]] * 5 + ["sn2700", "qm8700"])
+        ways = {f"gpu{i}": self.way_of_gpu() for i in range(self.num_gpus)} | {f"hca{i}": self.way_of_adapter() for i in range(self.num_adapters)}
+        self.num_machines = self.random.choice([1, 1, 2, 3])
+        machines = [self.machine(name, number, ways) for number, name in enumerate("abc"[:self.num_machines])]
+        switch = self.random.choice([ADAPTERS[self.adapter]] * 9 + ["sn2700", "qm8700"])
         fabric = f"  fabric: {{single_switch: {{switch: {switch}}}}}\n" if self.hosts > 1 or self.num_adapters else ""
         return (f"schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - {{name: n, count: {self.hosts}, host: "
                 f"{{processor: xeon-skylake, sockets: 2, devices: [{', '.join(devices)}]}}, virtualization: {self.random.choice(HOSTS)}, vms: [{', '.join(machines)}]}}\n"
