@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sha256.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/load.hpp"
@@ -59,11 +60,12 @@ Loaded load(const std::string& path, const Settings& settings, const std::vector
 }
 
 Prediction predict(const Loaded& loaded, std::uint64_t seed) {
-  auto found = check_virtualization(loaded.scenario.topology, loaded.scenario.parameters);
+  const auto& scenario = loaded.scenario;
+  auto found = check_virtualization(scenario.topology, scenario.parameters, scenario.device_types);
   if (has_errors(found)) throw InputFault(render(found));
   SimulateOptions options;
   options.seed = seed;
-  return value_of(simulate(loaded.scenario.topology, loaded.scenario.scenario, loaded.scenario.parameters, options));
+  return value_of(simulate(scenario.topology, scenario.scenario, scenario.parameters, options));
 }
 
 std::string run(const std::string& path, const Settings& settings, const std::vector<std::string>& parameter_files,
@@ -107,6 +109,7 @@ std::string validate_logs(const std::string& path, const std::vector<std::string
       throw InputFault(fmt::format("{}: no row of {} in this log\n", file,
                                    to_string(loaded.scenario.scenario.workloads.front().benchmark)));
     for (const auto size : sizes_of(*table)) sizes.insert(size);
+    if (auto sum = sha256_of_file(file)) loaded.provenance.inputs.push_back({file, std::move(*sum)});
     logs.push_back(std::move(*table));
   }
   loaded.scenario.scenario.workloads.front().sizes = {sizes.begin(), sizes.end()};

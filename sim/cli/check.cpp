@@ -11,6 +11,7 @@
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/load_plan.hpp"
+#include "fabricast/simulate.hpp"
 #include "fabricast/sweep.hpp"
 
 namespace fabricast::cli {
@@ -42,6 +43,14 @@ std::vector<InputFile> with_itself(const std::string& path,
   return out;
 }
 
+std::vector<InputFile> with_sums(const std::vector<std::string>& paths) {
+  std::vector<InputFile> out;
+  for (const auto& path : paths) {
+    if (auto sum = sha256_of_file(path)) out.push_back({path, std::move(*sum)});
+  }
+  return out;
+}
+
 /// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, how a
 /// lossless fabric is set, and what forecasts rest on. `inputs`: what was read.
 Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features,
@@ -68,6 +77,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "calibration") {
     const auto calibration = load_calibration(path);
+    if (calibration) inputs = with_sums(input_files(*calibration));
     return calibration ? check_calibration(*calibration) : calibration.error();
   }
   if (*kind == "topology") {
@@ -85,10 +95,13 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   inputs = loaded->inputs;
   features = virtual_features(loaded->topology, loaded->parameters) +
              describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + describe_evidence(*loaded);
-  return joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                              check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
-                       check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),
-                check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
+  auto found = joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
+                                    check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
+                             check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),
+                      check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
+  // What `run` would refuse while it plans.
+  if (has_errors(found)) return found;
+  return joined(std::move(found), planning_faults(loaded->topology, loaded->scenario, loaded->parameters));
 }
 
 int check(const CheckOptions& options) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/sha256.hpp"
 #include "cli/command.hpp"
 #include "fabricast/measurement.hpp"
 #include "fabricast/setting_hints.hpp"
@@ -101,6 +102,9 @@ int validate_command(ValidateOptions options) {
   auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
   if (was_interrupted()) return exit_interrupted;
+  for (const auto& path : options.logs) {
+    if (auto sum = sha256_of_file(path)) run->provenance.inputs.push_back({path, std::move(*sum)});
+  }
   auto& workload = run->prediction.workloads.front();
   std::erase_if(workload.rows, [](const Row& row) { return row.fabric && !row.fabric->is_finished(); });
   std::vector<Validation> validations;

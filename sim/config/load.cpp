@@ -19,6 +19,7 @@
 #include "config/settings.hpp"
 #include "config/virtualization.hpp"
 #include "fabricast/load_plan.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast {
 
@@ -43,6 +44,13 @@ class Loader {
       return std::nullopt;
     }
     return parse_text(path, *text);
+  }
+
+  /// A file that others have read.
+  void note_input(const std::string& path) {
+    const auto is_known = [&](const InputFile& one) { return one.path == path; };
+    if (std::ranges::any_of(inputs, is_known)) return;
+    if (auto sum = sha256_of_file(path)) inputs.push_back({path, std::move(*sum)});
   }
 
   std::optional<Node> parse_text(const std::string& path, const std::string& text) {
@@ -192,6 +200,16 @@ Result<LoadedTopology> load_topology(const std::string& path, const std::vector<
 
 namespace {
 
+/// Further files that workloads name.
+std::vector<std::string> files_of(const std::optional<Scenario>& scenario) {
+  std::vector<std::string> out;
+  if (!scenario) return out;
+  for (const auto& workload : scenario->workloads) {
+    if (workload.training) out.insert(out.end(), workload.training->files.begin(), workload.training->files.end());
+  }
+  return out;
+}
+
 Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, const std::string& path,
                                    const std::vector<std::string>& parameter_files,
                                    const std::vector<Setting>& settings) {
@@ -199,6 +217,8 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   config::apply_settings(*node, settings, SettingScope::scenario, loader.faults);
   std::optional<Scenario> scenario;
   if (loader.check(*node, "scenario")) scenario = config::read_scenario(*node, folder_of(path), loader.faults);
+
+  for (const auto& file : files_of(scenario)) loader.note_input(file);
 
   // The topology is read even when the scenario has faults, so that one run shows all.
   std::optional<Node> topology_node;

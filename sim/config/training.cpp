@@ -96,6 +96,7 @@ class TrainingReader {
     auto found = find_network(network.scalar, folder_, network, faults_,
                               tokens == nullptr ? std::nullopt : std::optional(as_integer(*tokens)));
     if (!found) return;
+    if (network.scalar.ends_with(".yaml")) spec_.files.push_back(resolved(folder_, network.scalar));
     if (tokens != nullptr && found->tokens == 0)
       faults_.push_back(
           tokens->error(fmt::format("'tokens' beside '{}', whose samples are images", network.scalar), "leave it out"));
@@ -127,6 +128,7 @@ class TrainingReader {
         faults_.push_back(file.error(fault.message, "write a path from this file"));
       return;
     }
+    spec_.files.push_back(path);
     auto profiles =
         looks_like_trace(*text) ? profile_of_trace(path, *text, file) : parse_training_profiles(path, *text);
     if (!profiles) {

@@ -101,6 +101,17 @@ class Simulator {
     return std::move(prediction_);
   }
 
+  Diagnostics plan_only() {
+    make_planners();
+    for (std::size_t w = 0; faults_.empty() && w < planners_.size(); ++w) {
+      const auto sizes = sizes_of(scenario_.workloads[w]);
+      if (sizes.empty()) continue;
+      planners_[w]->plan(sizes.front());
+      if (sizes.size() > 1) planners_[w]->plan(sizes.back());
+    }
+    return std::move(faults_);
+  }
+
  private:
   [[nodiscard]] bool is_stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
@@ -242,15 +253,21 @@ class Simulator {
   bool has_tcp_ = false;  ///< in a packet run
 };
 
+Diagnostic no_route(const models::NoRoute& fault, const Scenario& scenario) {
+  auto out = make_error(fault.what(), fault.fix());
+  if (!scenario.workloads.empty()) out.location = scenario.workloads.front().location;
+  return out;
+}
+
 }  // namespace
 
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
                             const SimulateOptions& options) try {
   return Simulator(topology, scenario, parameters, options).run();
-} catch (const models::NoRoute& fault) {
-  auto diagnostic = make_error(fault.what(), fault.fix());
-  if (!scenario.workloads.empty()) diagnostic.location = scenario.workloads.front().location;
-  return tl::unexpected(Diagnostics{std::move(diagnostic)});
-}
+} catch (const models::NoRoute& fault) { return tl::unexpected(Diagnostics{no_route(fault, scenario)}); }
+
+Diagnostics planning_faults(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters) try {
+  return Simulator(topology, scenario, parameters, {}).plan_only();
+} catch (const models::NoRoute& fault) { return {no_route(fault, scenario)}; }
 
 }  // namespace fabricast

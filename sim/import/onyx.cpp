@@ -65,7 +65,7 @@ class OnyxReader {
     --num_read_;
   }
 
-  /// traffic pool NAME type lossless | memory percent X | map switch-priority N
+  /// traffic pool NAME type lossless | memory percent X | map switch-priority N...
   void read_pool(const Words& words) {
     if (words.size() < 5) return;
     const std::string name(words[2]);
@@ -76,7 +76,8 @@ class OnyxReader {
       if (percent <= 0 || percent > 100) return warn(fmt::format("'{}' percent of the memory", words[5]), "1 to 100");
       percents_[name] = percent;
     } else if (words[3] == "map" && words.size() > 5) {
-      if (const auto priority = value(words, 5, 0, 7)) maps_[name].insert(static_cast<int>(*priority));
+      for (std::size_t at = 5; at < words.size(); ++at)
+        if (const auto priority = value(words, at, 0, 7)) maps_[name].insert(static_cast<int>(*priority));
     }
   }
 

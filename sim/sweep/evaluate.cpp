@@ -39,10 +39,10 @@ std::vector<std::string> sentences(const Diagnostics& all, Severity severity) {
 /// Everything `fabricast check` says of the scenario.
 Diagnostics checked(const LoadedScenario& loaded) {
   Diagnostics all = loaded.warnings;
-  for (const auto& found :
-       {check_topology(loaded.topology, loaded.parameters), check_virtualization(loaded.topology, loaded.parameters),
-        check_lossless(loaded.topology, loaded.parameters, &loaded.scenario),
-        check_scenario(loaded.topology, loaded.scenario, loaded.parameters)})
+  for (const auto& found : {check_topology(loaded.topology, loaded.parameters),
+                            check_virtualization(loaded.topology, loaded.parameters, loaded.device_types),
+                            check_lossless(loaded.topology, loaded.parameters, &loaded.scenario),
+                            check_scenario(loaded.topology, loaded.scenario, loaded.parameters)})
     all.insert(all.end(), found.begin(), found.end());
   return all;
 }

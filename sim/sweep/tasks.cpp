@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of forked processes, each for one task: SimGrid's clock never goes back, so the last digits of a result depend
-// on what its process simulated before. Each has a pipe for the number of its task and one for the text. Processes end
-// with this one, however it ends.
+// A pool of forked processes, each for one task: what one leaves behind, in memory or by dying, touches no other. Each
+// has a pipe for the number of its task and one for the text. Processes end with this one, however it ends.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages in headless Chromium: no message in the console, nothing fetched, charts with all points, numbers equal to those of
 --format json, no wider than a phone. Skipped with a plain word where Chromium is missing. Arguments: program, source folder."""
+import hashlib
 import json
 import math
 import pathlib
@@ -147,6 +148,9 @@ class Test:
     def validate_page(self):
         log = "calibration/data/h200-8gpu-nvswitch-passthrough-vm/nccl-tests/h200vm-8gpu-all_reduce-p2poff.txt"
         expected = self.open("validate", "validate", "scenarios/validation/h200vm-8gpu-all_reduce-p2poff.yaml", "--measured", log)
+        with open(self.source / log, "rb") as file:
+            own = hashlib.sha256(file.read()).hexdigest()
+        self.expect(own in hashes_in(expected), "validate: the hash of the measured log is not among the inputs")
         points = expected["logs"][0]["points"]
         circles = self.tab.value("[...document.querySelectorAll('svg circle.measured')].map(c => Number(c.getAttribute('cy')))")
         curve = [float(pair.split(",")[1]) for pair in self.tab.value("document.querySelector('svg polyline.predicted').getAttribute('points')").split()]

@@ -35,4 +35,7 @@ struct SimulateOptions {
 Result<Prediction> simulate(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
                             const SimulateOptions& options = {});
 
+/// Why simulate() would refuse: plans the first and the last row of every workload and runs nothing. Empty: it runs.
+Diagnostics planning_faults(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters);
+
 }  // namespace fabricast

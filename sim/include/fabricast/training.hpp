@@ -127,6 +127,7 @@ struct TrainingSpec {
   TrainingPart part = TrainingPart::step;
   int kv_length = 0;               ///< layer: tokens in the cache; 0 = prefill
   std::vector<std::string> notes;  ///< what was assumed while reading
+  std::vector<std::string> files;  ///< of the user: network, profile
 };
 
 }  // namespace fabricast
