@@ -39,7 +39,7 @@ std::vector<std::pair<int, int>> counts_of(const Topology& topology, Benchmark b
 Result<void> add_floors_of(LoadedScenario loaded, const ExpectOptions& options, Expectations& out) {
   loaded.scenario.workloads.resize(1);
   auto& workload = loaded.scenario.workloads.front();
-  if (!options.sizes.empty() && !workload.sizes.empty()) workload.sizes = options.sizes;
+  if (!options.sizes.empty()) workload.sizes = options.sizes;
   SimulateOptions simulate_options;
   simulate_options.with_terms = false;
   const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters, simulate_options);

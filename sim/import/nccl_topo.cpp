@@ -172,9 +172,9 @@ class Reader {
         }
       }
       if (target_class != k_nvswitch_class && pci_address(target) == one.address) {
-        out_.findings.push_back(source_.warning(
-            place(link), fmt::format("{} NVLinks of GPU {} to itself: left out", count, one.address),
-            "name the GPU at the other end"));
+        out_.findings.push_back(
+            source_.warning(place(link), fmt::format("{} NVLinks of GPU {} to itself: left out", count, one.address),
+                            "name the GPU at the other end"));
         continue;
       }
       one.nvlinks.push_back({pci_address(target), count, target_class == k_nvswitch_class});
