@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.hpp"
 #include "doctor/changes.hpp"
 #include "doctor/patients.hpp"
 #include "fit/suggest_log.hpp"
@@ -35,9 +36,7 @@ std::vector<std::string> words_of(const MeasuredLog& log) {
     if (name == "NCCL_NET_GDR_LEVEL" && (value == "0" || value == "LOC")) say("gpudirect-off", text);
     if (name == "NCCL_NVLS_ENABLE" && value == "0") say("nvls-off", text);
     if (name == "NCCL_PXN_DISABLE" && is_on(value)) say("pxn-off", text);
-    auto low = value;
-    std::transform(low.begin(), low.end(), low.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto low = lower(value);
     if (name == "NCCL_PROTO") say(("protocol-" + low).c_str(), text);
     if (name == "NCCL_ALGO") say(("algorithm-" + low).c_str(), text);
     if (name == "NCCL_MAX_NCHANNELS" || name == "NCCL_MAX_CTAS") say(("channels-" + value).c_str(), text);

@@ -16,7 +16,6 @@ namespace fabricast::fit {
 namespace {
 
 using readers::contains;
-using readers::lower;
 
 std::string setting(const MeasuredLog& log, const char* name) {
   const auto it = log.header.environment.find(name);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "fabricast/diagnostic.hpp"
 
 namespace fabricast::readers {
@@ -37,7 +38,6 @@ struct Word {
 };
 std::vector<Word> split_words(std::string_view line);
 
-std::string lower(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 std::string_view trim(std::string_view text);
 

@@ -10,7 +10,6 @@
 namespace fabricast {
 namespace {
 
-using readers::lower;
 
 constexpr Bytes k_matrix_copy{160'000'000};  ///< p2pBandwidthLatencyTest copies 40,000,000 integers
 constexpr Bytes k_concurrent_copy{1 << 30};  ///< steady copies at once have no size of their own

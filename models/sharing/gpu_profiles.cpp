@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/text.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::models {
@@ -80,8 +81,7 @@ void for_each_profile(std::string_view prefix, const ParameterSet& parameters, V
 
 /// "grid_a100-10c", "A100D-10C", "10q" -> "10c"; "3g.20gb", "a100-3-20c" -> "3-20c".
 std::string normal_profile_name(std::string_view given) {
-  std::string name;
-  for (const char c : given) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  auto name = lower(given);
   for (const std::string_view prefix : {"grid_", "nvidia_", "nvidia "}) {
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/text.hpp"
 #include "fabricast/units.hpp"
 
 namespace fabricast {
@@ -67,12 +68,6 @@ std::string_view examples(Dimension dimension) {
       return "a plain number such as 0.91";
   }
   return "";
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (auto& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
 }
 
 /// Both readings of a unit whose case or form is ambiguous.

@@ -48,6 +48,25 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) >> 6U) == 2
 
 }  // namespace
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (auto& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  constexpr std::string_view k_blank = " \t\r";
+  std::vector<std::string_view> out;
+  for (auto begin = text.find_first_not_of(k_blank); begin != std::string_view::npos;) {
+    const auto end = std::min(text.find_first_of(k_blank, begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(k_blank, end);
+  }
+  return out;
+}
+
 std::size_t utf8_character(std::string_view text) {
   if (text.empty()) return 0;
   const auto first = static_cast<unsigned char>(text[0]);

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fabricast/units.hpp"
 
@@ -11,6 +12,12 @@ namespace fabricast {
 
 /// A value in SI base units with the unit that suits its size; plain numbers with `digits` significant digits.
 std::string quantity_text(double value, Dimension dimension, int digits);
+
+/// `text` with the letters A to Z in lower case.
+std::string lower(std::string_view text);
+
+/// The parts of `text` between blanks, tabs and carriage returns.
+std::vector<std::string_view> words_of(std::string_view text);
 
 /// Length of the UTF-8 character that `text` begins with [RFC 3629]; 0 when it begins with none.
 std::size_t utf8_character(std::string_view text);

@@ -87,10 +87,7 @@ std::string gpu_model(const std::string& type) { return type.substr(0, type.find
 
 int release_code(const ReleaseNumber& release) { return 100 * release.major + 10 * release.minor + release.update; }
 
-std::string release_words(double code) {
-  const int number = static_cast<int>(code + 0.5);
-  return to_string(ReleaseNumber{number / 100, number / 10 % 10, number % 10});
-}
+std::string release_words(double code) { return to_string(release_of_code(code)); }
 
 const Parameter* cell(const VirtualHost& host, const std::string& name) {
   return host.parameters.find("support." + name);

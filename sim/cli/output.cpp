@@ -167,8 +167,7 @@ bool is_same_name(const std::string& a, const std::string& b) {
 std::string suffix_of(const std::string& path) {
   auto suffix = std::filesystem::path(path).extension().string();
   if (!suffix.empty()) suffix.erase(0, 1);
-  for (auto& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return suffix;
+  return lower(suffix);
 }
 
 std::string format_by_suffix(const OutputFile& file, const std::vector<std::string>& formats) {

@@ -159,7 +159,4 @@ struct Inventory {
   Diagnostics findings;
 };
 
-/// What the description says becomes YAML. Declared in write_topology.cpp.
-std::string lower(std::string_view text);
-
 }  // namespace fabricast::import

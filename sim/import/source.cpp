@@ -173,17 +173,6 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   }
 }
 
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto begin = text.find_first_not_of(" \t", i);
-    if (begin == std::string_view::npos) break;
-    i = std::min(text.find_first_of(" \t", begin), text.size());
-    out.push_back(text.substr(begin, i - begin));
-  }
-  return out;
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
@@ -191,14 +180,6 @@ std::string_view trimmed(std::string_view text) {
 }
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (auto& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 std::optional<std::int64_t> number_of(std::string_view text, int base) {
   const bool is_negative = text.starts_with('-');

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/import.hpp"
 #include "import/inventory.hpp"
@@ -67,7 +68,6 @@ void for_each_element(const pugi::xml_node& root, const std::function<void(const
 Result<nlohmann::json> load_json(const Source& source);
 
 std::vector<std::string_view> split(std::string_view text, char by);
-std::vector<std::string_view> words_of(std::string_view text);
 std::string_view trimmed(std::string_view text);
 bool has(std::string_view text, std::string_view part);
 /// A whole number that begins the text, decimal or 0x; nothing when there is none.

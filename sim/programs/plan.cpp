@@ -71,7 +71,7 @@ Settings read_settings(const std::string& path, std::string& fault) {
     }
     if (!is_good) fault = path + ": '" + line + "' is no setting";
   }
-  out.library = models::mpi::library_of(profile, release);
+  out.mpi_library = models::mpi::library_of(profile, release);
   return out;
 }
 
@@ -80,7 +80,7 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
-  const auto chosen = models::mpi::choose(settings_.library, asked);
+  const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
   for (const auto& round : models::mpi::make_schedule(chosen)) {
     std::map<int, RankRound> own;

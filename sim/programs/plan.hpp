@@ -33,7 +33,7 @@ double at_size(const SizeTable& table, std::size_t bytes);
 
 /// What `fabricast mpi` hands over: who computes what collectives cost beyond their messages.
 struct Settings {
-  models::mpi::Library library = models::mpi::Library::open_mpi_4_1;
+  models::mpi::Library mpi_library = models::mpi::Library::open_mpi_4_1;
   double entry_s = 0;           ///< entry into a collective
   double reduction_rate = 1e9;  ///< bytes per second
   SizeTable gap;                ///< a rank's core is busy with a message to another host

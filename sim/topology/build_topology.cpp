@@ -29,7 +29,7 @@ class Builder {
 
   void build() {
     for (const auto& type : types_)
-      for (const auto& [key, word] : type.attributes) impl_.attributes[{type.name, key}] = word;
+      for (const auto& [key, word] : type.attributes) impl_.attributes[type.name][key] = word;
     const auto faults_before = values_.num_faults();
     for (const auto& group : impl_.spec.hosts) place_hosts(group);
     if (impl_.spec.hosts.empty()) {
@@ -149,8 +149,7 @@ class Builder {
   /// Every switch type is InfiniBand.
   [[nodiscard]] bool is_infiniband(const topology::Fabric& fabric) const {
     return !fabric.switches.empty() && std::ranges::all_of(fabric.switches, [&](const topology::FabricSwitch& one) {
-      const auto protocol = impl_.attributes.find({one.type, "protocol"});
-      return protocol != impl_.attributes.end() && protocol->second == "infiniband";
+      return impl_.attribute(one.type, "protocol") == "infiniband";
     });
   }
 

@@ -184,9 +184,8 @@ std::vector<LinkId> Topology::uplinks(DeviceId hca) const {
   return impl_->network->uplinks(node->second);
 }
 
-std::string Topology::attribute(std::string_view type, std::string_view key) const {
-  const auto found = impl_->attributes.find({std::string(type), std::string(key)});
-  return found == impl_->attributes.end() ? std::string() : found->second;
+std::string_view Topology::attribute(std::string_view type, std::string_view key) const {
+  return impl_->attribute(type, key);
 }
 bool Topology::is_infiniband() const { return impl_->is_infiniband; }
 

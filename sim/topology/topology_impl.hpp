@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -38,10 +40,10 @@ struct Topology::Impl {
   int num_host_links = 0;
   std::vector<Device> switches;
   std::vector<Link> network_links;
-  std::vector<DeviceId> hcas;                                             ///< network node -> device
-  std::unordered_map<std::int32_t, int> node_of_hca;                      ///< device -> network node
-  std::map<std::pair<std::string, std::string>, std::string> attributes;  ///< of device types, by type and key
-  bool is_infiniband = false;                                             ///< every switch
+  std::vector<DeviceId> hcas;                         ///< network node -> device
+  std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> attributes;  ///< by type and key
+  bool is_infiniband = false;                                                                      ///< every switch
   std::shared_ptr<topology::Network> network;
   std::map<std::string, int, std::less<>> host_by_name;
 
@@ -63,6 +65,13 @@ struct Topology::Impl {
     return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)];
   }
 
+  /// Empty when the catalogue says nothing of it.
+  [[nodiscard]] std::string_view attribute(std::string_view type, std::string_view key) const {
+    const auto words = attributes.find(type);
+    if (words == attributes.end()) return {};
+    const auto word = words->second.find(key);
+    return word == words->second.end() ? std::string_view() : word->second;
+  }
   /// A path of the shape, renumbered for one host.
   [[nodiscard]] Path placed(Path path, int host) const {
     const auto& where = hosts[static_cast<std::size_t>(host)];

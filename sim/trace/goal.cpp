@@ -22,17 +22,6 @@ namespace fabricast::trace {
 
 namespace {
 
-std::vector<std::string_view> words(std::string_view line) {
-  std::vector<std::string_view> out;
-  for (std::size_t i = 0; i < line.size();) {
-    const auto begin = line.find_first_not_of(" \t\r", i);
-    if (begin == std::string_view::npos) break;
-    i = std::min(line.find_first_of(" \t\r", begin), line.size());
-    out.push_back(line.substr(begin, i - begin));
-  }
-  return out;
-}
-
 std::optional<std::int64_t> number(std::string_view text, std::int64_t least, std::int64_t most) {
   std::int64_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -71,7 +60,7 @@ class GoalReader {
   void one_line(std::string_view raw) {
     auto line = raw.substr(0, raw.find("//"));
     line = line.substr(0, line.find('#'));
-    auto parts = words(line);
+    auto parts = words_of(line);
     if (parts.empty()) return;
     if (parts[0] == "num_ranks") return read_count(parts);
     if (parts[0] == "rank") return begin_rank(parts);

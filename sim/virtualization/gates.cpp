@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest may do: peer access, GPUDirect RDMA, and which features of the hypervisor remain. Every closed gate says
-// why. Sources: VMware's guides on GPUDirect RDMA (ESXi 6.7 with pciPassthru.allowP2P) and on GPUs in vSphere 6.7;
+// What a guest may do: peer access, GPUDirect RDMA, sharing (operations of a VM: operations.cpp). Every closed gate
+// says why. Sources: VMware's guides on GPUDirect RDMA (ESXi 6.7 with pciPassthru.allowP2P) and on GPUs in vSphere 6.7;
 // NVIDIA's vGPU documentation (peer access only over NVLink between whole-GPU vGPUs, before Hopper without unified
 // memory; none with MIG; multicast from Hopper on between whole-GPU vGPUs with unified memory). That a VM without the
 // NVSwitches has no multicast is inferred: three of ours, of 2, 4 and 8 H200, found no channels for it.
@@ -14,40 +14,12 @@ namespace {
 
 constexpr ReleaseNumber k_p2p_release{6, 7, 0};
 constexpr ReleaseNumber k_vgpu_rdma_release{7, 0, 0};
-constexpr ReleaseNumber k_vgpu_vmotion_release{6, 7, 1};
-constexpr ReleaseNumber k_vgpu_suspend_release{6, 7, 0};
-constexpr ReleaseNumber k_pvrdma_release{6, 5, 0};
 
 /// Unified memory of vGPUs excludes peer access over NVLink before this compute capability.
 constexpr int k_hopper = 90;
 
 bool is_older(const Virtualization& guest, const ReleaseNumber& release) {
   return guest.hypervisor == Hypervisor::esxi && guest.version < release;
-}
-
-/// A device given to one VM as a whole ties the VM to its host.
-Gate tied_by_devices(const Virtualization& guest) {
-  if (guest.gpu == GpuMode::passthrough) return closed("a passed-through GPU ties the VM to its host");
-  if (guest.nic == NicMode::passthrough) return closed("a passed-through adapter ties the VM to its host");
-  if (guest.nic == NicMode::sr_iov) return closed("a virtual function ties the VM to its host");
-  return {};
-}
-
-Gate migration_gate(const Virtualization& guest) {
-  if (auto gate = tied_by_devices(guest); !gate.is_open) return gate;
-  if (guest.gpu == GpuMode::vgpu && is_older(guest, k_vgpu_vmotion_release))
-    return closed(fmt::format("vMotion with a vGPU needs ESXi 6.7 U1, this is {}", to_string(guest.version)));
-  if (guest.gpu == GpuMode::vgpu && guest.has_unified_memory)
-    return closed("unified memory blocks migration of a vGPU");
-  return {};
-}
-
-Gate snapshot_gate(const Virtualization& guest) {
-  if (auto gate = tied_by_devices(guest); !gate.is_open) return gate;
-  if (guest.gpu == GpuMode::vgpu && is_older(guest, k_vgpu_suspend_release))
-    return closed(fmt::format("suspending a VM with a vGPU needs ESXi 6.7, this is {}", to_string(guest.version)));
-  if (guest.nic == NicMode::pvrdma) return closed("a VM with a PVRDMA adapter cannot be suspended");
-  return {};
 }
 
 /// What ESXi lets two passed-through devices of a VM do, whatever the guest sees of the tree.
@@ -120,15 +92,9 @@ Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool 
 GuestFeatures features_of(const Virtualization& guest, bool is_whole_gpu, int compute_capability) {
   GuestFeatures features;
   if (!guest.is_virtual()) {
-    features.migration = closed("bare metal");
-    features.snapshot = closed("bare metal");
     features.sharing = closed("bare metal");
     return features;
   }
-  features.migration = migration_gate(guest);
-  if (guest.nic == NicMode::pvrdma && is_older(guest, k_pvrdma_release))
-    features.migration = closed(fmt::format("PVRDMA needs ESXi 6.5, this is {}", to_string(guest.version)));
-  features.snapshot = snapshot_gate(guest);
   if (!is_shareable(guest.gpu)) features.sharing = closed("a passed-through GPU belongs to one VM");
   if (is_shareable(guest.gpu) && guest.gpu != GpuMode::remote && is_whole_gpu)
     features.sharing = closed("the profile takes the whole GPU");

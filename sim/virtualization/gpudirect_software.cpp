@@ -3,30 +3,21 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
-
 #include "base/version.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast {
 
 namespace {
 
-using Release = std::tuple<int, int, int>;
-
-/// 174 of Open MPI 1.7.4, 310 of MLNX_OFED 3.1.
-Release release_of(double code) {
-  const int number = static_cast<int>(code + 0.5);
-  return {number / 100, number / 10 % 10, number % 10};
+/// Libraries write 1.7.4, hypervisors 6.7 U1.
+std::string words(const ReleaseNumber& release) {
+  const auto plain = fmt::format("{}.{}", release.major, release.minor);
+  return release.update > 0 ? fmt::format("{}.{}", plain, release.update) : plain;
 }
 
-std::string words(const Release& release) {
-  const auto [major, minor, patch] = release;
-  return patch > 0 ? fmt::format("{}.{}.{}", major, minor, patch) : fmt::format("{}.{}", major, minor);
-}
-
-bool is_below(const std::string& version, const Release& floor) {
-  const auto [major, minor, patch] = floor;
-  return fabricast::is_older(version, major, minor, patch);
+bool is_below(const std::string& version, const ReleaseNumber& floor) {
+  return fabricast::is_older(version, floor.major, floor.minor, floor.update);
 }
 
 }  // namespace
@@ -41,8 +32,8 @@ std::optional<OldSoftware> too_old_for_gpudirect(const ParameterSet& parameters,
   const auto old = [&](const char* key, const char* what, const std::string& version,
                        const std::string& cell) -> std::optional<OldSoftware> {
     const auto* floor = version.empty() ? nullptr : parameters.find("support." + cell);
-    if (floor == nullptr || !is_below(version, release_of(floor->value))) return std::nullopt;
-    return OldSoftware{key, what, version, words(release_of(floor->value))};
+    if (floor == nullptr || !is_below(version, release_of_code(floor->value))) return std::nullopt;
+    return OldSoftware{key, what, version, words(release_of_code(floor->value))};
   };
   if (auto found = old("cuda", "CUDA", software.cuda, "gpudirect.cuda_first")) return found;
   if (auto found = old("mpi_version", "Open MPI", software.open_mpi, "gpudirect.open_mpi_first")) return found;

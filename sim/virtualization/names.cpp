@@ -136,6 +136,11 @@ std::optional<ReleaseNumber> release_from(std::string_view text) {
   return release;
 }
 
+ReleaseNumber release_of_code(double code) {
+  const int number = static_cast<int>(code + 0.5);
+  return {number / 100, number / 10 % 10, number % 10};
+}
+
 std::string to_string(const ReleaseNumber& release) {
   const auto plain = fmt::format("{}.{}", release.major, release.minor);
   return release.update > 0 ? fmt::format("{} U{}", plain, release.update) : plain;

@@ -16,10 +16,8 @@ namespace {
 
 constexpr ReleaseNumber k_evacuation{7, 0, 3};
 
-/// Release of a cell of the matrix: 671 is 6.7 U1.
 ReleaseNumber first_with(const ParameterSet& parameters, const char* feature) {
-  const int code = static_cast<int>(parameters.number(fmt::format("support.{}_first", feature)) + 0.5);
-  return {code / 100, code / 10 % 10, code % 10};
+  return release_of_code(parameters.number(fmt::format("support.{}_first", feature)));
 }
 
 bool is_esxi(const Virtualization& vm) { return vm.hypervisor == Hypervisor::esxi; }

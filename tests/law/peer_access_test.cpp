@@ -75,7 +75,8 @@ Case random_case(std::uint64_t seed, int hosts, const std::vector<std::string>& 
   return out;
 }
 
-void check_never_faster(const std::vector<Row>& without, const std::vector<Row>& with) {
+/// `least`: the share of the other's time below which a row counts as faster.
+void check_never_faster(const std::vector<Row>& without, const std::vector<Row>& with, double least = 1) {
   REQUIRE(without.size() == with.size());
   for (std::size_t i = 0; i < with.size(); ++i) {
     CAPTURE(with[i].size.value);
@@ -83,9 +84,7 @@ void check_never_faster(const std::vector<Row>& without, const std::vector<Row>&
     CAPTURE(without[i].protocol);
     CAPTURE(without[i].bottleneck);
     CAPTURE(with[i].bottleneck);
-    // Where neither way reaches the adapter directly, NCCL's hop inside the host is all that differs, and what it
-    // leaves of the port differs by up to 0.3 % of the transfer.
-    CHECK(static_cast<double>(without[i].time.ps) >= 0.997 * static_cast<double>(with[i].time.ps));
+    CHECK(static_cast<double>(without[i].time.ps) >= least * static_cast<double>(with[i].time.ps));
   }
 }
 
@@ -186,7 +185,11 @@ TEST_CASE("between VMs staging by the host is never faster than GPUDirect RDMA o
     CAPTURE(one.workload);
     CAPTURE(one.mpi);
     const std::string settings = ", virtualization: {mode: sr-iov, guest_topology: injected, allow_p2p: ";
-    check_never_faster(one.rows("", settings + "off}"), one.rows("", settings + "on}"));
+    // Where neither way reaches the adapter directly, NCCL differs in its hop inside the host alone. What a thread
+    // block does per byte there counts as bytes of the ring even where the network limits it, and shared memory's share
+    // (`nccl.shm_local_work.simple` 0.40) is fitted a little below Ampere's (0.41).
+    const bool is_ring_of_nccl = one.workload.find("perf") != std::string::npos;
+    check_never_faster(one.rows("", settings + "off}"), one.rows("", settings + "on}"), is_ring_of_nccl ? 0.997 : 1);
   }
 }
 

@@ -7,9 +7,13 @@ import itertools
 import json
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import tempfile
+import time
+
+PATIENCE = 120  # seconds without a word from Chromium until it counts as hung
 
 
 def program():
@@ -45,6 +49,8 @@ class Browser:
 
     def receive(self) -> dict:
         while b"\0" not in self.rest:
+            if not select.select([self.from_read], [], [], PATIENCE)[0]:
+                raise RuntimeError(f"Chromium says nothing for {PATIENCE} s")
             part = os.read(self.from_read, 1 << 16)
             if not part:
                 raise RuntimeError("Chromium ended")
@@ -69,7 +75,8 @@ class Browser:
     def open(self, path: pathlib.Path):
         self.events = []
         self.call("Page.navigate", url=path.resolve().as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.receive())
 
     def value(self, expression: str):

@@ -274,7 +274,7 @@ class Topology {
   /// The network links from an HCA to switches.
   [[nodiscard]] std::vector<LinkId> uplinks(DeviceId hca) const;
   /// A word that the catalogue says of a device type (vendor, microarchitecture ...); empty when it says none.
-  [[nodiscard]] std::string attribute(std::string_view type, std::string_view key) const;
+  [[nodiscard]] std::string_view attribute(std::string_view type, std::string_view key) const;
   /// True when every switch is an InfiniBand switch.
   [[nodiscard]] bool is_infiniband() const;
   /// Path between any two memories, through the nearest HCAs when they are in different hosts.

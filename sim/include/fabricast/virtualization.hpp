@@ -59,6 +59,8 @@ struct ReleaseNumber {
 /// Reads `7.0`, `6.7 U1`, `6.7U3`; empty when it is none.
 std::optional<ReleaseNumber> release_from(std::string_view text);
 std::string to_string(const ReleaseNumber& release);
+/// Reads the number that stands for a release in a table of parameters: 671 is 6.7 U1, 174 Open MPI 1.7.4.
+ReleaseNumber release_of_code(double code);
 
 enum class GuestSystem { linux_, windows };
 std::string_view to_string(GuestSystem system);
@@ -191,7 +193,7 @@ bool is_shareable(GpuMode mode);
 
 /// What remains possible for the VMs of a host.
 struct GuestFeatures {
-  Gate migration, snapshot, sharing, p2p, gpudirect;
+  Gate sharing, p2p, gpudirect;
 };
 GuestFeatures features_of(const Virtualization& guest, bool is_whole_gpu, int compute_capability);
 
