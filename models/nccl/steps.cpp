@@ -11,6 +11,7 @@
 #include "nccl/schedules/schedule.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
+#include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 
