@@ -16,6 +16,8 @@ import threading
 import time
 import unittest
 
+LIMIT_S = 300  # of one command
+
 PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 SCENARIO = "scenarios/osu-bw-fdr-gpudirect.yaml"
 TOPOLOGY = "topologies/fdr-kepler-pair.yaml"
@@ -24,7 +26,7 @@ OLD = "what was there before\n"
 
 
 def run(*arguments, **more):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=SOURCE, **more)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=SOURCE, **more, timeout=LIMIT_S)
 
 
 def limit_of(size):
@@ -152,7 +154,7 @@ class Folder(unittest.TestCase):
         command = [PROGRAM, "run", "scenarios/allreduce-dgx-a100-16.yaml", "--format", "json", "-q", "-o"]
         out = self.target()
         start = time.monotonic()
-        self.assertEqual(subprocess.run([*command, out], cwd=SOURCE).returncode, 0)
+        self.assertEqual(subprocess.run([*command, out], cwd=SOURCE, timeout=LIMIT_S).returncode, 0)
         length = time.monotonic() - start
         new = out.read_text()
         self.assertGreater(len(new), 30_000)
@@ -164,7 +166,7 @@ class Folder(unittest.TestCase):
             # Half of the kills near the end, where the file is written.
             time.sleep(rng.uniform(0, 1.1 * length) if kill % 2 else rng.uniform(0.8, 1.1) * length)
             child.send_signal((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[kill % 4])
-            child.wait()
+            child.wait(timeout=LIMIT_S)
             self.assertIn(out.read_text(), seen, "neither the old text nor the new one")
             seen[out.read_text()] += 1
         self.assertGreater(seen[OLD], 0)
@@ -179,7 +181,7 @@ class Folder(unittest.TestCase):
             while out.read_text() == OLD:
                 time.sleep(0.01)
             child.send_signal(number)
-            self.assertEqual(child.wait(), code)
+            self.assertEqual(child.wait(timeout=LIMIT_S), code)
             self.assertEqual(self.leftovers(), [])
             out.write_text(OLD)
 
@@ -229,7 +231,7 @@ class Folder(unittest.TestCase):
                           ["check", TOPOLOGY], ["list", "parameters"], ["list", "algorithms"], ["schema", "topology"], ["--help"], ["run", "--help"], ["--version"],
                           ["validate", SCENARIO, "--measured", self.log]):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True, cwd=SOURCE)
+                done = subprocess.run([PROGRAM, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True, cwd=SOURCE, timeout=LIMIT_S)
             self.assertEqual(done.returncode, 3, (arguments, done.stderr))
             self.assertIn("No space left on device", done.stderr, arguments)
             self.assertEqual(done.stderr.count("cannot write"), 1, done.stderr)

@@ -14,13 +14,15 @@ import tempfile
 import time
 import unittest
 
+LIMIT_S = 300  # of one command
+
 PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 NCCL = ["scenarios/allreduce-dgx-a100-pair.yaml", "scenarios/allreduce-irregular.yaml"]
 CONTEXT = ("scenario", "topology", "num_ranks", "num_hosts", "fidelity", "is_extrapolated")
 
 
 def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=SOURCE)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=SOURCE, timeout=LIMIT_S)
 
 
 def table(text):

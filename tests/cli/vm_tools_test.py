@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT_S = 300  # of one command
+
 FAULTS = []
 
 
@@ -18,7 +20,7 @@ def check(is_true, words):
 
 
 def run(program, *words, code=0):
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     check(done.returncode == code, f"{' '.join(map(str, words))}: exit {done.returncode}, expected {code}: {done.stderr[:400]}")
     return done.stdout, done.stderr
 

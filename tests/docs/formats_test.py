@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+LIMIT_S = 300  # of one command
+
 KINDS = ["topology", "scenario", "device", "parameters", "calibration", "network", "plan", "cost"]
 
 
@@ -36,7 +38,7 @@ def main() -> int:
     code = code_of((source / "docs" / "FORMATS.md").read_text())
     failures, total = [], 0
     for kind in KINDS:
-        schema = json.loads(subprocess.run([program, "schema", kind], check=True, capture_output=True, text=True).stdout)
+        schema = json.loads(subprocess.run([program, "schema", kind], check=True, capture_output=True, text=True, timeout=LIMIT_S).stdout)
         keys: dict = {}
         keys_of(schema, kind, keys)
         total += len(keys)

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT_S = 300  # of one command
+
 
 def blocks(text: str):
     """(command, lines that follow it) of every fenced block with a `$`."""
@@ -37,7 +39,7 @@ def main() -> int:
     failures, count = [], 0
     for command, lines in blocks((source / "docs" / "PLANNING.md").read_text()):
         count += 1
-        done = subprocess.run(["bash", "-c", command], cwd=here, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", command], cwd=here, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         if done.returncode != 0:
             failures.append(f"{command}: exit {done.returncode}: {done.stderr}")
             continue

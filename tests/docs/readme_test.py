@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT_S = 300  # of one command
+
 program, source = sys.argv[1], pathlib.Path(sys.argv[2])
 blocks = re.split(r"^```\w*\n", (source / "README.md").read_text(), flags=re.M)[1::2]
 environment = {**os.environ, "PATH": str(pathlib.Path(program).parent) + os.pathsep + os.environ["PATH"]}
@@ -21,7 +23,7 @@ for block in blocks:
         if not command.startswith("fabricast ") or own:
             continue
         with tempfile.TemporaryFile("w+") as out:
-            done = subprocess.run(["bash", "-c", command], cwd=source, env=environment, stdout=out, text=True)
+            done = subprocess.run(["bash", "-c", command], cwd=source, env=environment, stdout=out, text=True, timeout=LIMIT_S)
             out.seek(0)
             printed = {line.rstrip() for line in out.read().split("\n")}
         ran += 1

@@ -9,12 +9,14 @@ import shlex
 import subprocess
 import sys
 
+LIMIT_S = 300  # of one command
+
 
 def main() -> int:
     program, case, source = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     fields = dict(line.split(": ", 1) for line in case.read_text().splitlines() if ": " in line)
     arguments = shlex.split(fields["command"])
-    runs = [subprocess.run([program, *arguments], cwd=source, capture_output=True, check=False) for _ in range(2)]
+    runs = [subprocess.run([program, *arguments], cwd=source, capture_output=True, check=False, timeout=LIMIT_S) for _ in range(2)]
     if (runs[0].stdout, runs[0].stderr) != (runs[1].stdout, runs[1].stderr):
         print("two runs of the same command differ")
         return 1

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+LIMIT_S = 300  # of one command
+
 LIMIT = 9.0  # linear 4, quadratic 16; a neighbour on the machine may double one of the two figures
 ENOUGH = 0.15  # CPU seconds at 4n below which nothing can be told, and nobody would notice
 ROUNDS = 8  # a case that looks bad is measured again up to so often: noise passes, growth stays
@@ -145,7 +147,7 @@ def cpu_seconds(program, make):
     with tempfile.TemporaryDirectory() as folder:
         command = [program, *make(folder)]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=LIMIT_S)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 3):
         raise SystemExit(f"exit code {done.returncode} of {make.__qualname__}")

@@ -30,6 +30,8 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT_S = 300  # of one command
+
 NCCL = ["all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf", "alltoall_perf", "sendrecv_perf"]
 MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_alltoall", "osu_allgather", "osu_reduce_scatter"]
 SLACK = 1.005  # of a faster device: rounding of rates; a law is about structure
@@ -118,7 +120,7 @@ def run(program: str, scenario: dict) -> list:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         json.dump(scenario, file)
         file.flush()
-        done = subprocess.run([program, "run", file.name, "--format", "json"], capture_output=True, text=True, check=False)
+        done = subprocess.run([program, "run", file.name, "--format", "json"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode == 3:
         return []
     if done.returncode != 0:

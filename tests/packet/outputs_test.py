@@ -9,11 +9,13 @@ import sys
 import tempfile
 import unittest
 
+LIMIT_S = 300  # of one command
+
 PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def run(*arguments):
-    return subprocess.run([PROGRAM, "run", *map(str, arguments), "--fidelity", "packet", "-q"], capture_output=True, text=True, cwd=SOURCE)
+    return subprocess.run([PROGRAM, "run", *map(str, arguments), "--fidelity", "packet", "-q"], capture_output=True, text=True, cwd=SOURCE, timeout=LIMIT_S)
 
 
 class Outputs(unittest.TestCase):

@@ -64,7 +64,10 @@ class Browser:
         if getattr(self, "session", None):
             message["sessionId"] = self.session
         os.write(self.to_write, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + PATIENCE
         while True:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{method}: no answer after {PATIENCE} s")
             answer = self.receive()
             if answer.get("id") == number:
                 if "error" in answer:
@@ -76,7 +79,9 @@ class Browser:
         self.events = []
         self.call("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            if time.monotonic() > end:
+                raise RuntimeError(f"{path} is not loaded after {PATIENCE} s")
             self.events.append(self.receive())
 
     def value(self, expression: str):
@@ -109,5 +114,5 @@ class Browser:
 
     def close(self):
         self.process.kill()
-        self.process.wait()
+        self.process.wait(timeout=PATIENCE)
         shutil.rmtree(self.profile, ignore_errors=True)

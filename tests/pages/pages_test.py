@@ -14,6 +14,8 @@ import urllib.parse
 
 import browser
 
+LIMIT_S = 300  # of one command
+
 RESULTS = "JSON.parse(document.getElementById('results').textContent)"
 PLOTS = "[...document.querySelectorAll('figure.plotted')].map(f => JSON.parse(f.querySelector('script.plot').textContent))"
 
@@ -44,7 +46,7 @@ class Test:
         for suffix in ("html", "json"):
             path = self.here / f"{name}.{suffix}"
             option = "--report" if arguments[0] == "calibrate" else "-o"
-            done = subprocess.run([self.program, *arguments, option, str(path)], cwd=self.source, capture_output=True, text=True, check=False)
+            done = subprocess.run([self.program, *arguments, option, str(path)], cwd=self.source, capture_output=True, text=True, check=False, timeout=LIMIT_S)
             self.expect(path.exists(), f"{name}.{suffix}: exit {done.returncode}: {done.stderr}")
             texts[suffix] = path.read_text() if path.exists() else "{}"
         for dark, media in ((False, ""), (True, ""), (False, "print")):

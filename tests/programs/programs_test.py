@@ -11,11 +11,13 @@ import shutil
 import subprocess
 import sys
 
+LIMIT_S = 300  # of one command
+
 MOST = 0.05
 
 
 def run(command: list) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

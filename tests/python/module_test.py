@@ -15,6 +15,8 @@ import numpy as np  # noqa: E402
 
 import fabricast  # noqa: E402
 
+LIMIT_S = 300  # of one command
+
 failures = []
 
 
@@ -24,7 +26,7 @@ def expect(claim: bool, what: str):
 
 
 def printed(*arguments):
-    return json.loads(subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    return json.loads(subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout)
 
 
 def main() -> int:
@@ -73,7 +75,7 @@ fit:
   nccl.hop_time.ring.simple.nvlink.hopper: {{start: 3 us, prior: 0.5}}
 """)
     fitted = fabricast.calibrate(str(fit))
-    document = json.loads(subprocess.run([PROGRAM, "calibrate", str(fit), "--format", "json", "-o", str(fit.parent / "own.yaml"), "-q"], capture_output=True, text=True, check=True).stdout)
+    document = json.loads(subprocess.run([PROGRAM, "calibrate", str(fit), "--format", "json", "-o", str(fit.parent / "own.yaml"), "-q"], capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout)
     expect(fitted.document == document, "calibrate: the report")
     expect(fitted.parameters_yaml == (fit.parent / "own.yaml").read_text() and "nccl.hop_time.ring.simple.nvlink.hopper" in fitted.parameters_yaml, "calibrate: the parameter file")
     (fit.parent / "fitted.yaml").write_text(fitted.parameters_yaml)
@@ -84,7 +86,7 @@ fit:
         expect(False, "a scenario is calibrated")
     except fabricast.InputError:
         pass
-    example = subprocess.run([sys.executable, str(SOURCE / "python" / "examples" / "designs.py"), str(SOURCE)], env={"PYTHONPATH": FOLDER, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    example = subprocess.run([sys.executable, str(SOURCE / "python" / "examples" / "designs.py"), str(SOURCE)], env={"PYTHONPATH": FOLDER, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     expect(example.returncode == 0 and "GB/s" in example.stdout, f"the example: {example.stderr}")
     stubs = ast.parse((pathlib.Path(FOLDER) / "fabricast" / "__init__.pyi").read_text())
     named = {node.name for node in stubs.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}

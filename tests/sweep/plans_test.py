@@ -11,6 +11,8 @@ import tempfile
 
 from base import BASE
 
+LIMIT_S = 300  # of one command
+
 TRAINING = """schema: fabricast/scenario/1
 name: training
 topology:
@@ -55,7 +57,7 @@ class Test:
         (self.here / f"{name}.yaml").write_text(f"schema: fabricast/plan/1\nname: {name}\nscenario: {scenario}\n{body}")
         out = self.here / f"{name}.json"
         out.unlink(missing_ok=True)
-        done = subprocess.run([self.program, "sweep", f"{name}.yaml", "-q", "-o", out.name, *arguments], cwd=self.here, capture_output=True, text=True, check=False)
+        done = subprocess.run([self.program, "sweep", f"{name}.yaml", "-q", "-o", out.name, *arguments], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         return done, json.loads(out.read_text()) if out.exists() else None
 
     def bill(self):
@@ -128,11 +130,11 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
             self.expect(done.returncode == code and word in done.stderr, f"wrong, {name}: exit {done.returncode}, {done.stderr!r}")
         _, found = self.sweep("many", "vary: {hca.count: [1, 7]}\nobjectives: [{maximise: busbw}]\n")
         self.expect(found["designs"][1]["status"] == "invalid" and "have 1" in found["designs"][1]["reasons"][0], "wrong: more adapters than places")
-        scenario = subprocess.run([self.program, "sweep", "base.yaml"], cwd=self.here, capture_output=True, text=True, check=False)
+        scenario = subprocess.run([self.program, "sweep", "base.yaml"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(scenario.returncode == 3 and "a plan is swept" in scenario.stderr, "wrong: a scenario instead of a plan")
 
     def question(self, *arguments):
-        done = subprocess.run([self.program, "sweep", *arguments, "--format", "json", "-q", "--jobs", "2"], cwd=self.here, capture_output=True, text=True, check=False)
+        done = subprocess.run([self.program, "sweep", *arguments, "--format", "json", "-q", "--jobs", "2"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(done.returncode == 0, f"{arguments}: exit {done.returncode} {done.stderr}")
         return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -157,7 +159,7 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
         self.expect(0.7 < host["worst_share"] < 0.8 and host["spare_hosts"] == 1, f"dead: one of four hosts {host['worst_share']}")
         twice = [self.question("training.yaml", "--fail", "link|host", "--simultaneous", "2", "--samples", "12", "--seed", "5") for _ in range(2)]
         self.expect(twice[0] == twice[1] and len(twice[0]["faults"]) == 12, "dead: draws of simultaneous faults")
-        bad = subprocess.run([self.program, "sweep", "base.yaml", "--fail", "lnik"], cwd=self.here, capture_output=True, text=True, check=False)
+        bad = subprocess.run([self.program, "sweep", "base.yaml", "--fail", "lnik"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(bad.returncode == 2 and "unknown fault 'lnik'" in bad.stderr, "dead: a misspelt fault")
 
     def moves(self):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Includes follow the table of docs/ARCHITECTURE.md, third-party headers stay where they belong, and no code names a
-measured cluster. Argument: source folder."""
+measured cluster; every child process of a test has a limit of time. Argument: source folder."""
+import ast
 import graphlib
 import pathlib
 import re
@@ -63,6 +64,18 @@ class Table:
         return found
 
 
+def endless_children(source: pathlib.Path):
+    """Calls in tests that would wait for ever."""
+    for path in sorted((source / "tests").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            name, of = call.func.attr, getattr(call.func.value, "id", "")
+            waits = of == "subprocess" and name in ("run", "call", "check_call", "check_output") or name in ("wait", "communicate")
+            if waits and not any(keyword.arg == "timeout" for keyword in call.keywords):
+                yield f"{path.relative_to(source)}:{call.lineno}: {name}() without timeout="
+
+
 def main() -> int:
     source = pathlib.Path(sys.argv[1])
     table = Table((source / "docs" / "ARCHITECTURE.md").read_text())
@@ -99,6 +112,7 @@ def main() -> int:
         for name in re.findall(r"^  ([\w.\-]+):", path.read_text(), re.MULTILINE):
             if CLUSTERS.search(name) or re.search(r"\b\d+\s*-?(gpu|rank|node|host)s?\b|(ranks|gpus|nodes|hosts)\d", name):
                 failures.append(f"{path.name}: parameter {name} belongs to a cluster or a count")
+    failures += endless_children(source)
     for failure in failures:
         print(failure)
     return 1 if failures else 0

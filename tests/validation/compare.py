@@ -9,6 +9,8 @@ import tempfile
 
 import logs
 
+LIMIT_S = 300  # of one command
+
 WIDE = "schema: fabricast/parameters/1\nname: wide\nparameters:\n  model.relative_error: {value: 10, source: reads the log only}\n"
 
 
@@ -45,7 +47,7 @@ def hosts_bucket(hosts: int) -> str:
 
 
 def run(program: str, words: list) -> dict:
-    done = subprocess.run([program, *words, "--format", "json", "-q"], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *words, "--format", "json", "-q"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode != 0:
         raise RuntimeError(f"fabricast {' '.join(words)}: exit {done.returncode}\n{done.stderr[:600]}")
     return json.loads(done.stdout)

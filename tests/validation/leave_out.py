@@ -11,6 +11,8 @@ import tempfile
 
 import systems
 
+LIMIT_S = 600  # of one fit
+
 VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
 GENERATIONS = ("volta", "ampere", "hopper")
 # Values that a fit found are starts of a later one.
@@ -143,7 +145,7 @@ def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
     file, out = folder / f"{name}.yaml", folder / f"{name}.fitted.yaml"
     while True:
         file.write_text(text)
-        done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False)
+        done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False, timeout=LIMIT_S)
         absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr))
         if not absent:
             break

@@ -8,6 +8,8 @@ import os
 import pathlib
 import subprocess
 
+LIMIT_S = 300  # of one command
+
 
 def published(source: pathlib.Path) -> pathlib.Path:
     return pathlib.Path(os.environ.get("FABRICAST_MEASUREMENTS", source.parent / "shared" / "measurements"))
@@ -47,14 +49,14 @@ def header(path: pathlib.Path) -> dict:
 
 
 def validate(program: str, scenario: pathlib.Path, log: pathlib.Path) -> dict:
-    run = subprocess.run([program, "validate", str(scenario), "--measured", str(log), "--format", "json"], capture_output=True, text=True, check=False)
+    run = subprocess.run([program, "validate", str(scenario), "--measured", str(log), "--format", "json"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if run.returncode != 0:
         raise RuntimeError(f"{scenario.name}: exit {run.returncode}\n{run.stderr}")
     return json.loads(run.stdout)
 
 
 def forecast(program: str, scenario: pathlib.Path) -> dict:
-    run = subprocess.run([program, "run", str(scenario), "--format", "json"], capture_output=True, text=True, check=False)
+    run = subprocess.run([program, "run", str(scenario), "--format", "json"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if run.returncode != 0:
         raise RuntimeError(f"{scenario.name}: exit {run.returncode}\n{run.stderr}")
     return json.loads(run.stdout)

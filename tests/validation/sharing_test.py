@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 
+LIMIT_S = 300  # of one command
+
 TWO_GPUS = "calibration/data/h200-2gpu-nvswitch-passthrough-vm"
 EIGHT_GPUS = "calibration/data/h200-8gpu-nvswitch-passthrough-vm"
 
@@ -29,7 +31,7 @@ class Program:
         command = [self.path, "run", scenario, "-q", "--format", "json"]
         for setting in settings:
             command += ["--set", setting]
-        done = subprocess.run(command, cwd=self.source, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=self.source, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")
         rows = json.loads(done.stdout)["rows"]

@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 import sys
 
+LIMIT_S = 300  # of one command
+
 # Median and 90th percentile of |error|, and least and most share inside the band.
 BUDGETS = {"language models": (0.05, 0.12, 0.7, 1.0), "images, Horovod": (0.08, 0.5, 0.5, 1.0)}
 
@@ -40,7 +42,7 @@ def faults_of(table, by_system: dict) -> list:
 def main() -> int:
     program, source = sys.argv[1], pathlib.Path(sys.argv[2])
     for scenario in sorted((source / "scenarios" / "training").glob("*.yaml")):
-        subprocess.run([program, "run", str(scenario), "-q"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "run", str(scenario), "-q"], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
     table = load(source)
     if not all(case.log.is_file() for case in table.cases()):
         print("skipped: no published tables at hand")

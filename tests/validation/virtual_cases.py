@@ -7,6 +7,8 @@ import subprocess
 
 import logs
 
+LIMIT_S = 300  # of one command
+
 
 class Case:
     def __init__(self, name, scenario, settings, measured, unit, budget, log):
@@ -26,7 +28,7 @@ def run(program, scenario, settings):
     command = [program, "run", str(scenario), "--format", "json", "-q"]
     for setting in settings:
         command += ["--set", setting]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)

@@ -10,6 +10,8 @@ import sys
 import logs
 import virtual_cases
 
+LIMIT_S = 300  # of one command
+
 
 def copy_errors(program, source):
     return [(row, row[4] / row[3] - 1) for row in virtual_cases.copies(program, source)]
@@ -64,10 +66,10 @@ def check_what_if(program, source, failures):
     """One scenario under six ways of virtualization: one table, ratios, and the terms that changed."""
     names = ["what-if-virtualization" + suffix for suffix in ("", "-passthrough", "-sr-iov", "-vgpu", "-pvrdma", "-tcp")]
     command = [program, "compare", *(str(source / "scenarios" / f"{name}.yaml") for name in names), "-q"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
     if "B/A     C/A     D/A     E/A     F/A" not in text or text.count("# terms that changed most") != 5:
         failures.append("compare does not print one table with five ratios and their terms")
-    rows = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)["workloads"][0]["rows"]
+    rows = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout)["workloads"][0]["rows"]
     for row in rows:
         ratios = row["ratio"]
         if min(ratios[1:]) < 1 or not ratios[5] > ratios[4] > max(ratios[1:4]):

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+LIMIT_S = 300  # of one command
+
 WORKERS = 2
 
 
@@ -47,7 +49,7 @@ def topology_of(text, path):
 
 
 def verdict_of(program, path):
-    done = subprocess.run([program, "check", path], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, "check", path], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -68,7 +70,7 @@ def judge(program, folder, number, line):
         faults.append(f"check ends with {code}")
     if verdict == "refused" and "source:" not in said:
         faults.append("check names no source")
-    run = subprocess.run([program, "run", path, "-q"], capture_output=True, text=True, check=False)
+    run = subprocess.run([program, "run", path, "-q"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if verdict == "refused" and run.returncode != 3:
         faults.append(f"run ends with {run.returncode}")
     if verdict == "refused" and words not in run.stderr:

@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+LIMIT_S = 300  # of one command
+
 PROGRAM, SOURCE, *REST = sys.argv[1:]
 IS_SANITIZED = "--sanitized" in REST
 EXAMPLE = f"{SOURCE}/scenarios/allreduce-dgx-a100-pair.yaml"
@@ -37,7 +39,7 @@ def expect(claim, condition, detail=""):
 
 
 def run(*arguments, stdout=subprocess.PIPE, **options):
-    done = subprocess.run([PROGRAM, *arguments], stdout=stdout, stderr=subprocess.PIPE, check=False, **options)
+    done = subprocess.run([PROGRAM, *arguments], stdout=stdout, stderr=subprocess.PIPE, check=False, **options, timeout=LIMIT_S)
     return done.returncode, done.stdout, done.stderr.decode("utf-8")  # stderr is always UTF-8
 
 
