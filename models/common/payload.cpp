@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Payload on network links: rate x MTU / (MTU + header), with the header of the HCAs on the fabric.
+#include "fabricast/models/payload.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,24 +14,22 @@ namespace fabricast::models {
 
 namespace {
 
+double value_of(const ParameterSet& parameters, const std::string& type, const char* field) {
+  const auto* found = parameters.find(fmt::format("{}.{}", type, field));
+  return found == nullptr ? 0.0 : found->value;
+}
+
 struct Headers {
   double rate = 0;   ///< of the HCA, bytes/s; 0 = it does not say
   double share = 1;  ///< payload in what its packets take
 };
 
-Headers headers_of(const Topology& topology, const ParameterSet& parameters, const std::string& type) {
-  const auto value = [&](const char* field) {
-    const auto* found = parameters.find(fmt::format("{}.{}", type, field));
-    return found == nullptr ? 0.0 : found->value;
-  };
-  Headers out;
-  out.rate = value("rate");
-  const double mtu = std::min(value("mtu"), static_cast<double>(topology.spec().fabric.mtu));
-  if (mtu > 0) out.share = mtu / (mtu + value("packet_header"));
-  return out;
-}
-
 }  // namespace
+
+double payload_share(const Topology& topology, const ParameterSet& parameters, const std::string& type) {
+  const double mtu = std::min(value_of(parameters, type, "mtu"), static_cast<double>(topology.spec().fabric.mtu));
+  return mtu > 0 ? mtu / (mtu + value_of(parameters, type, "packet_header")) : 1;
+}
 
 void set_payload_shares(Resources& resources, const ParameterSet& parameters) {
   const auto& topology = resources.topology();
@@ -40,7 +40,10 @@ void set_payload_shares(Resources& resources, const ParameterSet& parameters) {
     if (uplinks.empty()) continue;
     const auto type = topology.device(hca).type;
     auto known = by_type.find(type);
-    if (known == by_type.end()) known = by_type.emplace(type, headers_of(topology, parameters, type)).first;
+    if (known == by_type.end()) {
+      const Headers found{value_of(parameters, type, "rate"), payload_share(topology, parameters, type)};
+      known = by_type.emplace(type, found).first;
+    }
     const auto& headers = known->second;
     least = std::min(least, headers.share);
     for (const auto link : uplinks) {

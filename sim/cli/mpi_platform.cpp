@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "fabricast/models/payload.hpp"
 #include "fabricast/simulate.hpp"
 
 namespace fabricast::cli {
@@ -31,16 +32,6 @@ double num_rails(const Topology& topology, DeviceId hca, double rate) {
   double one = 0;
   for (const auto link : topology.uplinks(hca)) one += topology.link_bandwidth(link).bytes_per_s;
   return one > 0 ? std::max(1.0, std::ceil(rate / one)) : 1;
-}
-
-/// What a link between switches carries of payload.
-double payload_share(const Topology& topology, const ParameterSet& parameters, DeviceId hca) {
-  const auto value = [&](const char* field) {
-    const auto* found = parameters.find(fmt::format("{}.{}", topology.device(hca).type, field));
-    return found == nullptr ? 0.0 : found->value;
-  };
-  const double mtu = std::min(value("mtu"), static_cast<double>(topology.spec().fabric.mtu));
-  return mtu > 0 ? mtu / (mtu + value("packet_header")) : 1;
 }
 
 class Writer {
@@ -137,7 +128,8 @@ SimgridNetwork simgrid_network(const Topology& topology, const ParameterSet& par
   if (is_star) writer.add_star(way(0, 1).latency);
   for (int from = 0; from < used && !is_star; ++from) {
     const auto adapter = adapter_of(topology, from);
-    const double share = payload_share(topology, parameters, adapter) * num_rails(topology, adapter, platform.rate);
+    const double share = models::payload_share(topology, parameters, topology.device(adapter).type) *
+                         num_rails(topology, adapter, platform.rate);
     for (int to = 0; to < used; ++to) {
       if (from != to) writer.add_way(from, to, way(from, to), share);
     }
