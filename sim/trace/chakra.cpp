@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 enum : int { k_load = 2, k_store = 3, k_compute = 4, k_send = 5, k_receive = 6, k_collective = 7 };
 constexpr int k_host_lane = -1;
-constexpr int k_most_levels = 64;
+constexpr std::size_t k_most_levels = 64;
 
 std::optional<std::int64_t> whole(const std::string& text) {
   std::int64_t out = 0;
@@ -88,28 +88,6 @@ bool node_from_json(const Json& object, ChakraNode& node) {
     node.microseconds = whole(scalar_text(*time)).value_or(-1);
   read_attributes(object, node);
   return read_deps(object, "ctrlDeps", "ctrl_deps", node) && read_deps(object, "dataDeps", "data_deps", node);
-}
-
-/// The object that begins at `begin`: one past its end, npos when it has none or is nested too deep.
-std::size_t end_of_object(std::string_view text, std::size_t begin) {
-  int depth = 0;
-  bool is_text = false;
-  for (auto i = begin; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_text) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        is_text = false;
-    } else if (c == '"') {
-      is_text = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > k_most_levels) return std::string_view::npos;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return i + 1;
-    }
-  }
-  return std::string_view::npos;
 }
 
 /// Files: one number per rank before the suffix, in any order.
@@ -236,7 +214,7 @@ Result<std::vector<ChakraNode>> read_chakra_json(const TraceFile& file) {
                                         text.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
     counted = begin;
     const SourceLocation here{file.name, line, 1};
-    const auto end = end_of_object(text, begin);
+    const auto end = json_extent(text, begin, k_most_levels).end;
     const auto object = end == std::string_view::npos ? Json(Json::value_t::discarded)
                                                       : Json::parse(text.substr(begin, end - begin), nullptr, false);
     if (!object.is_object())

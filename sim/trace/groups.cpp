@@ -3,6 +3,7 @@
 // pg_name says to the ranks that take part. Traces name their groups themselves; the file says who is missing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -20,31 +21,13 @@ using Groups = std::map<std::string, std::set<int>>;
 constexpr std::size_t k_most_group_bytes = std::size_t{64} << 20;
 constexpr std::size_t k_most_group_levels = 2;  ///< an object of lists
 
-/// Objects and lists within each other beyond what the form needs are refused before they are parsed.
-bool is_deep(std::string_view text) {
-  std::size_t depth = 0;
-  bool is_word = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_word) {
-      if (c == '\\') ++i;
-      if (c == '"') is_word = false;
-    } else if (c == '"') {
-      is_word = true;
-    } else if ((c == '{' || c == '[') && ++depth > k_most_group_levels) {
-      return true;
-    } else if ((c == '}' || c == ']') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
-}
-
 Result<Groups> read_groups(const TraceFile& file, std::size_t num_ranks) {
   const SourceLocation here{file.name, 0, 0};
   const auto* form = R"(one object: {"0": [0, 1], "1": [2, 3]}, the groups' names and their ranks)";
   if (file.text.size() > k_most_group_bytes) return fault(here, "more than 64 MiB of groups", form);
-  if (is_deep(file.text)) return fault(here, "groups within groups", form);
+  const auto begin = std::min(file.text.size(), file.text.find_first_of("{["));
+  if (trace::json_extent(file.text, begin, k_most_group_levels).is_deep)
+    return fault(here, "groups within groups", form);
   const auto json = nlohmann::json::parse(file.text, nullptr, false);
   if (!json.is_object() || json.empty()) return fault(here, "no groups, cut off or no JSON", form);
   Groups out;

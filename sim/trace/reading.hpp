@@ -2,6 +2,7 @@
 // What the readers of traces share: limits, faults, and the nodes of Chakra before they are operations.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +30,14 @@ struct ChakraNode {
   std::map<std::string, std::string> attributes;  ///< numbers and truth values as text
   SourceLocation place;
 };
+
+/// Where a JSON object or list ends, found before it is parsed.
+struct JsonExtent {
+  std::size_t end = std::string_view::npos;  ///< one past it; npos = cut off, or too deep
+  bool is_deep = false;                      ///< more levels than allowed
+};
+/// Of the one that begins at `begin`.
+JsonExtent json_extent(std::string_view text, std::size_t begin, std::size_t most_levels);
 
 bool is_chakra_binary(std::string_view text);
 /// Nodes of one rank's file, protobuf or JSON.
