@@ -61,8 +61,7 @@ Loaded load(const std::string& path, const Settings& settings, const std::vector
 
 Prediction predict(const Loaded& loaded, std::uint64_t seed) {
   const auto& scenario = loaded.scenario;
-  auto found = check_virtualization(scenario.topology, scenario.parameters, scenario.device_types);
-  if (has_errors(found)) throw InputFault(render(found));
+  if (const auto found = infeasible_hosts(scenario); !found.empty()) throw InputFault(render(found));
   SimulateOptions options;
   options.seed = seed;
   return value_of(simulate(scenario.topology, scenario.scenario, scenario.parameters, options));

@@ -86,19 +86,14 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
     inputs = loaded->inputs;
     features = virtual_features(loaded->topology, loaded->parameters) +
                describe_lossless(loaded->topology, loaded->parameters);
-    return joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                         check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
-                  check_lossless(loaded->topology, loaded->parameters));
+    return check_all(*loaded);
   }
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
   inputs = loaded->inputs;
   features = virtual_features(loaded->topology, loaded->parameters) +
              describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + describe_evidence(*loaded);
-  auto found = joined(joined(joined(joined(loaded->warnings, check_topology(loaded->topology, loaded->parameters)),
-                                    check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)),
-                             check_lossless(loaded->topology, loaded->parameters, &loaded->scenario)),
-                      check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
+  auto found = check_all(*loaded);
   // What `run` would refuse while it plans.
   if (has_errors(found)) return found;
   return joined(std::move(found), planning_faults(loaded->topology, loaded->scenario, loaded->parameters));

@@ -147,18 +147,6 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
-namespace {
-
-/// What `check` calls an error of the hosts' virtualization: such a VM does not power on or lacks its devices.
-Diagnostics infeasible_hosts(const LoadedScenario& loaded) {
-  auto found = check_virtualization(loaded.topology, loaded.parameters, loaded.device_types);
-  std::erase_if(found, [](const Diagnostic& one) { return one.severity != Severity::error; });
-  add_source_lines(found);
-  return found;
-}
-
-}  // namespace
-
 void add_source_lines(Diagnostics& found) {
   std::map<std::string, std::vector<Diagnostic*>> by_file;
   for (auto& one : found) {
@@ -187,7 +175,8 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   }
   protect_inputs(options.written, loaded->inputs);
   print_faults(loaded->warnings);
-  if (const auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
+  if (auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
+    add_source_lines(infeasible);
     print_faults(infeasible);
     exit_code = exit_input;
     return std::nullopt;

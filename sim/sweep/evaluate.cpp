@@ -36,17 +36,6 @@ std::vector<std::string> sentences(const Diagnostics& all, Severity severity) {
   return out;
 }
 
-/// Everything `fabricast check` says of the scenario.
-Diagnostics checked(const LoadedScenario& loaded) {
-  Diagnostics all = loaded.warnings;
-  for (const auto& found : {check_topology(loaded.topology, loaded.parameters),
-                            check_virtualization(loaded.topology, loaded.parameters, loaded.device_types),
-                            check_lossless(loaded.topology, loaded.parameters, &loaded.scenario),
-                            check_scenario(loaded.topology, loaded.scenario, loaded.parameters)})
-    all.insert(all.end(), found.begin(), found.end());
-  return all;
-}
-
 /// Adapters per host that a design asks for and that a topology has otherwise, e.g. because its file removes some.
 std::string miscounted_adapters(const std::vector<SweepSetting>& settings, const Topology& topology) {
   for (const auto& one : settings) {
@@ -84,7 +73,7 @@ class Evaluator {
     for (const auto& metric : metrics) {
       if (const auto value = figure_of(metric, parts, bill)) out_.metrics.emplace_back(metric.text, *value);
     }
-    const auto doubts = checked(*loaded);
+    const auto doubts = check_all(*loaded);
     out_.doubts = sentences(doubts, Severity::warning);
     if (has_errors(doubts)) return refuse(DesignStatus::infeasible, sentences(doubts, Severity::error));
     simulate_it(*loaded, metrics);
@@ -101,7 +90,11 @@ class Evaluator {
 
   void simulate_it(LoadedScenario& loaded, const std::vector<Metric>& metrics) {
     const bool is_asked = std::ranges::any_of(metrics, [](const Metric& one) { return !one.is_of_hardware; });
-    if (!is_asked) return;
+    if (!is_asked) {  // only the bill is asked for: the work must be possible all the same
+      const auto faults = planning_faults(loaded.topology, loaded.scenario, loaded.parameters);
+      if (has_errors(faults)) refuse(DesignStatus::infeasible, sentences(faults, Severity::error));
+      return;
+    }
     keep_rows(loaded.scenario, metrics);
     const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters);
     if (!prediction) {

@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)render(check_topology(loaded->topology, loaded->parameters));
   (void)render(check_lossless(loaded->topology, loaded->parameters));
   (void)render(check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
-  const auto infeasible = check_virtualization(loaded->topology, loaded->parameters);
+  const auto infeasible = check_virtualization(loaded->topology, loaded->parameters, loaded->device_types);
   if (has_errors(infeasible)) return 0;
   run(*loaded, Fidelity::automatic);
   // Packets of larger messages only take longer.

@@ -13,12 +13,21 @@
 
 namespace fabricast {
 
+struct LoadedScenario;
+struct LoadedTopology;
+
+/// All that can be said without planning the workload: what loading warned of, and every check below.
+Diagnostics check_all(const LoadedScenario& loaded);
+Diagnostics check_all(const LoadedTopology& loaded);
+/// Errors of its hosts' virtualization: such a VM does not power on or lacks its devices.
+Diagnostics infeasible_hosts(const LoadedScenario& loaded);
+
 Diagnostics check_topology(const Topology& topology, const ParameterSet& parameters);
 /// What the hosts' virtualization cannot do (errors: `run` refuses them too) and what costs performance (warnings).
 /// Each says why, the fix, and the source of the rule.
-/// `types` say which protocol adapters and switches speak; without them rules on protocols are left out.
+/// `types` say which protocol adapters and switches speak.
 Diagnostics check_virtualization(const Topology& topology, const ParameterSet& parameters,
-                                 const std::vector<DeviceType>& types = {});
+                                 const std::vector<DeviceType>& types);
 /// Which features remain for the VMs of each host group: migration, snapshot, sharing, peer access, GPUDirect RDMA.
 /// Empty without virtual hosts.
 std::string virtual_features(const Topology& topology, const ParameterSet& parameters);

@@ -42,7 +42,7 @@ struct Found {
 
 Found findings(const std::string& virtualization, const Servers& servers = {}) {
   const auto loaded = test::topology(pair_of_hosts(virtualization, servers));
-  const auto found = check_virtualization(loaded.topology, loaded.parameters);
+  const auto found = check_virtualization(loaded.topology, loaded.parameters, loaded.device_types);
   return {has_errors(found), render(found)};
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
     };
     const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + host("a", "dvs1") +
                                        host("b", second) + "fabric:\n  single_switch: {switch: sb7800}\n");
-    return render(check_virtualization(loaded.topology, loaded.parameters));
+    return render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types));
   };
   CHECK(two_groups("dvs2").find(
             "error: PVRDMA adapters of group 'a' and group 'b' are on different distributed switches") !=
@@ -220,8 +220,8 @@ TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no commo
       "schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, host: {processor: xeon-skylake, devices: [{name: "
       "gpu0, type: t4, below: socket0}, {name: hca0, type: connectx-5-edr, below: socket0}]}, virtualization: "
       "passthrough}\n");
-  CHECK(render(check_virtualization(apart.topology, apart.parameters)).find("no PCIe switch joins gpu0") !=
-        std::string::npos);
+  CHECK(render(check_virtualization(apart.topology, apart.parameters, apart.device_types))
+            .find("no PCIe switch joins gpu0") != std::string::npos);
   CHECK_FALSE(findings("passthrough").says("no PCIe switch joins"));
 }
 

@@ -93,7 +93,7 @@ Seen seen(const std::string& yaml) {
   Seen out;
   const auto loaded = load_scenario(test::write_file("effects.yaml", yaml));
   if (!loaded) return {test::shown(loaded.error()), "", "", true};
-  out.text = render(check_virtualization(loaded->topology, loaded->parameters)) +
+  out.text = render(check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)) +
              render(check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
   const auto run = simulate(loaded->topology, loaded->scenario, loaded->parameters);
   if (!run) return {out.text + render(run.error()), "", "", true};

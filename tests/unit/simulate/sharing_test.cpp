@@ -133,7 +133,7 @@ TEST_CASE("busy neighbours of a vGPU slow a collective, and more of them than th
   const auto beside = rows_of(with("mode: vgpu, profile: a100-20c, busy_neighbours: 1"))[0].time;
   CHECK(beside.seconds() > 1.5 * alone.seconds());
   const auto loaded = test::scenario(with("mode: vgpu, profile: a100-20c, busy_neighbours: 2"));
-  const auto found = render(check_virtualization(loaded.topology, loaded.parameters));
+  const auto found = render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types));
   CHECK(found.find("3 vGPUs of a100-40.20c on one a100-pcie-40") != std::string::npos);
 }
 

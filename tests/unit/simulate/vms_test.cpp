@@ -174,8 +174,8 @@ TEST_CASE("clients of one remote GPU are refused above all of it, or wait for th
     return test::run(test::scenario(text(settings, share))).workloads.front().rows.front().time.seconds();
   };
   const auto loaded = test::scenario(text("{version: \"8.0\"}", 0.8));
-  CHECK(render(check_virtualization(loaded.topology, loaded.parameters)).find("clients ask for 1.6 of s.gpu0") !=
-        std::string::npos);
+  CHECK(render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types))
+            .find("clients ask for 1.6 of s.gpu0") != std::string::npos);
   CHECK(time("{version: \"8.0\"}", 0.5) > 1.9 * 20e-3);
   CHECK(time("{remote_sharing: queue}", 0.8) == doctest::Approx(time("{remote_sharing: queue}", 0.5)).epsilon(1e-3));
 }
