@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/sha256.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
+#include "fabricast/inputs.hpp"
 #include "fabricast/load.hpp"
 #include "fabricast/load_plan.hpp"
 #include "fabricast/measurement.hpp"
@@ -108,7 +108,7 @@ std::string validate_logs(const std::string& path, const std::vector<std::string
       throw InputFault(fmt::format("{}: no row of {} in this log\n", file,
                                    to_string(loaded.scenario.scenario.workloads.front().benchmark)));
     for (const auto size : sizes_of(*table)) sizes.insert(size);
-    if (auto sum = sha256_of_file(file)) loaded.provenance.inputs.push_back({file, std::move(*sum)});
+    note_hash(loaded.provenance.inputs, file, table->sha256);
     logs.push_back(std::move(*table));
   }
   loaded.scenario.scenario.workloads.front().sizes = {sizes.begin(), sizes.end()};
@@ -129,7 +129,7 @@ std::pair<std::string, std::string> calibrate_file(const std::string& path) {
 std::string sweep_plan(const std::string& path, int jobs, const std::string& store_path) {
   const auto plan = value_of(load_sweep_plan(path));
   if (auto faults = space_faults(plan); !faults.empty()) throw InputFault(render(faults));
-  if (auto faults = preflight(plan); has_errors(faults)) throw InputFault(render(faults));
+  if (const auto tried = preflight(plan); has_errors(tried.faults)) throw InputFault(render(tried.faults));
   const DesignSpace space(plan);
   std::map<std::size_t, std::string> records;
   std::optional<SweepStore> store;

@@ -277,7 +277,8 @@ class Doctor {
 Result<Diagnosis> diagnose(const std::string& cluster, const std::vector<std::string>& logs,
                            const DoctorOptions& options) {
   Diagnostics warnings;
-  auto patients = doctor::patients_of(cluster, logs, options, warnings);
+  std::vector<InputFile> inputs;
+  auto patients = doctor::patients_of(cluster, logs, options, warnings, inputs);
   if (!patients) return tl::unexpected(patients.error());
   std::erase_if(*patients, [&](const doctor::Patient& one) {
     const bool is_hopeless = doctor::forecast(one.base, one.sizes).empty();
@@ -292,6 +293,7 @@ Result<Diagnosis> diagnose(const std::string& cluster, const std::vector<std::st
   }
   auto diagnosis = doctor::Doctor(std::move(*patients), options).diagnose();
   diagnosis.warnings = std::move(warnings);
+  diagnosis.inputs = std::move(inputs);
   return diagnosis;
 }
 

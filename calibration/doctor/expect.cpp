@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "doctor/median.hpp"
 #include "doctor/patients.hpp"
+#include "fabricast/inputs.hpp"
 
 namespace fabricast {
 
@@ -87,6 +88,7 @@ Result<void> apply_baselines(const ExpectOptions& options, Expectations& out) {
   for (const auto& path : options.baselines) {
     auto tables = read_logs(path);
     if (!tables) return tl::unexpected(tables.error());
+    if (!tables->empty()) note_hash(out.inputs, path, tables->front().sha256);
     for (const auto& table : *tables) {
       for (const auto& row : table.rows) {
         for (auto& floor : out.floors) {

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "doctor/changes.hpp"
 #include "doctor/patients.hpp"
+#include "fabricast/inputs.hpp"
 #include "fit/suggest_log.hpp"
 
 namespace fabricast::doctor {
@@ -96,16 +97,19 @@ class Collector {
     if (*kind == "topology") {
       auto topology = load_topology(cluster_, options_.parameter_files, options_.settings);
       if (!topology) return tl::unexpected(topology.error());
+      inputs_ = topology->inputs;
       topology_ = std::move(*topology);
     } else {
       auto scenario = load_scenario(cluster_, options_.parameter_files, options_.settings);
       if (!scenario) return tl::unexpected(scenario.error());
+      inputs_ = scenario->inputs;
       scenario_ = std::move(*scenario);
     }
     std::vector<Patient> out;
     for (const auto& path : logs) {
       auto tables = read_logs(path);
       if (!tables) return tl::unexpected(tables.error());
+      if (!tables->empty()) note_hash(inputs_, path, tables->front().sha256);
       const auto before = out.size();
       if (scenario_) add_to_scenario(path, *tables, out);
       if (topology_) add_to_topology(*tables, out, warnings);
@@ -115,6 +119,8 @@ class Collector {
     }
     return out;
   }
+
+  [[nodiscard]] const std::vector<InputFile>& inputs() const { return inputs_; }
 
  private:
   static void add(Case base, MeasuredLog log, std::vector<Patient>& out) {
@@ -171,13 +177,18 @@ class Collector {
   const DoctorOptions& options_;
   std::optional<LoadedTopology> topology_;
   std::optional<LoadedScenario> scenario_;
+  std::vector<InputFile> inputs_;
 };
 
 }  // namespace
 
 Result<std::vector<Patient>> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
-                                         const DoctorOptions& options, Diagnostics& warnings) {
-  return Collector(cluster, options).collect(logs, warnings);
+                                         const DoctorOptions& options, Diagnostics& warnings,
+                                         std::vector<InputFile>& inputs) {
+  Collector collector(cluster, options);
+  auto patients = collector.collect(logs, warnings);
+  inputs = collector.inputs();
+  return patients;
 }
 
 std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes, Fidelity fidelity) {

@@ -7,6 +7,7 @@ namespace fabricast::doctor {
 
 /// Every table of the logs that the cluster (a topology, or a scenario) can be forecast for.
 Result<std::vector<Patient>> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
-                                         const DoctorOptions& options, Diagnostics& warnings);
+                                         const DoctorOptions& options, Diagnostics& warnings,
+                                         std::vector<InputFile>& inputs);
 
 }  // namespace fabricast::doctor

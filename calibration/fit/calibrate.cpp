@@ -11,7 +11,7 @@
 #include <set>
 
 #include "base/assert.hpp"
-#include "base/sha256.hpp"
+#include "fabricast/inputs.hpp"
 #include "fabricast/scatter.hpp"
 #include "fit/errors.hpp"
 #include "fit/fittable.hpp"
@@ -384,10 +384,7 @@ Result<CalibrationReport> calibrate(const Calibration& calibration, const Calibr
   if (auto faults = fit::faults_of_fit(*data, calibration); !faults.empty()) return tl::unexpected(std::move(faults));
   auto report = fit::Calibrator(*data, calibration, options).run();
   if (!report) return report;
-  for (const auto& path : input_files(calibration)) {
-    if (auto sum = sha256_of_file(path))
-      report->inputs.push_back({path, std::move(*sum)});  // optional logs may be absent
-  }
+  for (const auto& path : input_files(calibration)) note_file(report->inputs, path);  // optional logs may be absent
   return report;
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/sha256.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast {
@@ -140,7 +141,11 @@ Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std
 Result<std::vector<MeasuredLog>> read_logs(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return tl::make_unexpected(text.error());
-  return read_logs_text(*text, path);
+  auto tables = read_logs_text(*text, path);
+  if (!tables) return tables;
+  const auto sum = sha256_of_text(*text);
+  for (auto& table : *tables) table.sha256 = sum;
+  return tables;
 }
 
 Result<MeasuredLog> read_log_text(std::string_view text, const std::string& name) {

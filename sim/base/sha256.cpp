@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace fabricast {
 
@@ -83,11 +85,16 @@ std::string sha256(std::string_view text) {
   return hex;
 }
 
+std::string sha256_of_text(std::string_view text) {
+  return sha256(text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text);
+}
+
 std::optional<std::string> sha256_of_file(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return std::nullopt;
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  return sha256(text.starts_with("\xEF\xBB\xBF") ? std::string_view(text).substr(3) : std::string_view(text));
+  return sha256_of_text(std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
 }
 
 }  // namespace fabricast

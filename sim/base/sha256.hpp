@@ -11,7 +11,10 @@ namespace fabricast {
 /// 64 lower-case hexadecimal digits.
 std::string sha256(std::string_view text);
 
-/// Of a file as it is read: a byte order mark does not count. Nothing when the file cannot be read.
+/// Of a file's text as it is read: a byte order mark does not count.
+std::string sha256_of_text(std::string_view text);
+
+/// The same of a file. Nothing when it cannot be read, or is a pipe, which gives its text once.
 std::optional<std::string> sha256_of_file(const std::string& path);
 
 }  // namespace fabricast

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/sha256.hpp"
 #include "cli/command.hpp"
 #include "cli/evidence.hpp"
 #include "fabricast/calibration.hpp"
 #include "fabricast/check.hpp"
+#include "fabricast/inputs.hpp"
 #include "fabricast/load_plan.hpp"
 #include "fabricast/simulate.hpp"
 #include "fabricast/sweep.hpp"
@@ -32,30 +32,11 @@ Diagnostics joined(Diagnostics first, const Diagnostics& second) {
   return first;
 }
 
-/// The file itself and those it names.
-std::vector<InputFile> with_itself(const std::string& path,
-                                   const std::vector<std::pair<std::string, std::string>>& named) {
-  std::vector<InputFile> out;
-  if (auto sum = sha256_of_file(path)) out.push_back({path, std::move(*sum)});
-  for (const auto& [name, sum] : named) {
-    if (name != path) out.push_back({name, sum});
-  }
-  return out;
-}
-
-std::vector<InputFile> with_sums(const std::vector<std::string>& paths) {
-  std::vector<InputFile> out;
-  for (const auto& path : paths) {
-    if (auto sum = sha256_of_file(path)) out.push_back({path, std::move(*sum)});
-  }
-  return out;
-}
-
 /// Faults and doubts of one file; errors when it cannot be used. `features`: what its virtual hosts can do, how a
 /// lossless fabric is set, and what forecasts rest on. `inputs`: what was read.
 Diagnostics check_file(const std::string& path, const std::vector<Setting>& settings, std::string& features,
                        std::vector<InputFile>& inputs) {
-  inputs = with_itself(path, {});
+  note_file(inputs, path);
   const auto kind = file_kind(path);
   if (!kind) return kind.error();
   if (*kind == "parameters") {
@@ -68,8 +49,11 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "plan") {
     const auto plan = load_sweep_plan(path);
-    if (plan) inputs = with_itself(path, plan->inputs);
-    return plan ? joined(space_faults(*plan), preflight(*plan)) : plan.error();
+    if (!plan) return plan.error();
+    for (const auto& [name, sum] : plan->inputs) note_hash(inputs, name, sum);
+    const auto tried = preflight(*plan);
+    for (const auto& [name, sum] : tried.inputs) note_hash(inputs, name, sum);
+    return joined(space_faults(*plan), tried.faults);
   }
   if (*kind == "cost") {
     const auto cost = load_cost_model(path);
@@ -77,8 +61,9 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   }
   if (*kind == "calibration") {
     const auto calibration = load_calibration(path);
-    if (calibration) inputs = with_sums(input_files(*calibration));
-    return calibration ? check_calibration(*calibration) : calibration.error();
+    if (!calibration) return calibration.error();
+    for (const auto& name : input_files(*calibration)) note_file(inputs, name);
+    return check_calibration(*calibration);
   }
   if (*kind == "topology") {
     const auto loaded = load_topology(path, {}, settings);

@@ -167,12 +167,8 @@ void add_source_lines(Diagnostics& found) {
 std::optional<Run> run_scenario(const std::string& path, const CommonOptions& options, int& exit_code,
                                 const std::vector<Bytes>& sizes, std::optional<Bytes> extra_size) {
   const auto settings = parse_settings(options.settings);
-  auto loaded = load_scenario(path, options.parameter_files, settings);
-  if (!loaded) {
-    print_faults(loaded.error());
-    exit_code = exit_input;
-    return std::nullopt;
-  }
+  auto loaded = usable(load_scenario(path, options.parameter_files, settings), exit_code);
+  if (!loaded) return std::nullopt;
   protect_inputs(options.written, loaded->inputs);
   print_faults(loaded->warnings);
   if (auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
@@ -205,12 +201,9 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   simulate_options.stop = &g_interrupted;
   Progress progress("simulating", options.is_quiet);
   simulate_options.progress = [&](double share) { progress.show(share); };
-  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
-  if (!prediction) {
-    print_faults(prediction.error());
-    exit_code = exit_input;
-    return std::nullopt;
-  }
+  auto prediction =
+      usable(simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options), exit_code);
+  if (!prediction) return std::nullopt;
   report::Provenance provenance;
   provenance.version = k_version;
   provenance.inputs = loaded->inputs;

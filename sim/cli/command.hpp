@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/output.hpp"
@@ -116,6 +117,15 @@ void say(const std::string& text);
 
 /// Prints diagnostics to standard error.
 void print_faults(const Diagnostics& faults);
+
+/// What was loaded or made of inputs; otherwise its faults are printed and the exit code says so.
+template <typename T>
+std::optional<T> usable(Result<T> result, int& exit_code) {
+  if (result) return std::move(*result);
+  print_faults(result.error());
+  exit_code = exit_input;
+  return std::nullopt;
+}
 
 /// Adds the text of the line to findings that know their place only.
 void add_source_lines(Diagnostics& found);

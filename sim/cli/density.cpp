@@ -10,6 +10,7 @@
 
 #include "fabricast/check.hpp"
 #include "fabricast/virtualization.hpp"
+#include "report/inputs.hpp"
 
 namespace fabricast::cli {
 
@@ -36,12 +37,14 @@ class Density {
 
   /// The table, or nothing after faults were printed.
   std::optional<std::string> run(int& exit_code) {
-    const auto first = load_scenario(path_, options_.parameter_files, parse_settings(options_.settings));
-    if (!first) print_faults(first.error());
-    if (!first || !find(*first)) {
+    const auto first =
+        usable(load_scenario(path_, options_.parameter_files, parse_settings(options_.settings)), exit_code);
+    if (!first) return std::nullopt;
+    if (!find(*first)) {
       exit_code = exit_input;
       return std::nullopt;
     }
+    inputs_ = first->inputs;
     std::vector<Step> steps;
     for (const int count : k_steps) {
       if (was_interrupted()) break;
@@ -178,10 +181,16 @@ class Density {
       out += fmt::format("  {:>5}{:>16.2f}{:>13.3f}x{:>16}  {}{}\n", one.count, one.time_us, one.time_us / alone, rate,
                          one.bottleneck, one.doubt.empty() ? "" : "; " + one.doubt);
     }
-    if (most == k_most_vms) return out + fmt::format("# {} fit; more were not tried\n", most);
-    if (steps.back().faults.empty()) return out;
+    out += verdict(steps, most);
+    return out + "# inputs:\n" + report::inputs_text(report::sums_of(inputs_));
+  }
+
+  /// How many fit, and why no more do.
+  static std::string verdict(const std::vector<Step>& steps, int most) {
+    if (most == k_most_vms) return fmt::format("# {} fit; more were not tried\n", most);
+    if (steps.back().faults.empty()) return "";
     const auto& why = steps.back().faults.front();
-    out += fmt::format("# {} fit; {} do not: {}\n", most, steps.back().count, why.message);
+    auto out = fmt::format("# {} fit; {} do not: {}\n", most, steps.back().count, why.message);
     for (const auto& note : why.notes) out += fmt::format("#   {}\n", note.text);
     return out;
   }
@@ -190,6 +199,7 @@ class Density {
   const CommonOptions& options_;
   std::string place_, group_;
   Bytes size_;
+  std::vector<InputFile> inputs_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "base/text.hpp"
 #include "cli/command.hpp"
+#include "report/inputs.hpp"
 
 namespace fabricast::cli {
 
@@ -72,7 +73,7 @@ std::string hidden_text(const Diagnosis& diagnosis) {
   return out;
 }
 
-std::string diagnosis_text(const Diagnosis& diagnosis) {
+std::string findings_text(const Diagnosis& diagnosis) {
   const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
                                 diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
                                 diagnosis.slower >= 0 ? "slower" : "faster");
@@ -90,9 +91,14 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   return out + hidden_text(diagnosis);
 }
 
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  return findings_text(diagnosis) + "# inputs:\n" + report::inputs_text(report::sums_of(diagnosis.inputs));
+}
+
 std::string diagnosis_json(const Diagnosis& diagnosis) {
   nlohmann::ordered_json out;
   out["schema"] = "fabricast/diagnosis/1";
+  out["inputs"] = report::inputs_json(report::sums_of(diagnosis.inputs));
   out["healthy"] = diagnosis.is_healthy;
   out["explained"] = diagnosis.is_explained;
   out["rows"] = diagnosis.num_rows;
@@ -143,11 +149,8 @@ int pairs_command(const DoctorCommand& command) {
   int exit_code = exit_ok;
   const auto text = read_text(command.pairs, exit_code);
   if (!text) return exit_code;
-  const auto pairs = read_pairs(*text, command.pairs);
-  if (!pairs) {
-    print_faults(pairs.error());
-    return exit_input;
-  }
+  const auto pairs = usable(read_pairs(*text, command.pairs), exit_code);
+  if (!pairs) return exit_code;
   const auto groups = group_pairs(*pairs);
   std::string out = fmt::format("# {} pairs; {} group{}, median {:.4g} inside, {:.4g} between\n", pairs->size(),
                                 groups.groups.size(), groups.groups.size() == 1 ? "" : "s", groups.near, groups.far);
@@ -167,11 +170,9 @@ int doctor_command(const DoctorCommand& command) {
     throw CLI::ValidationError("doctor", "give CLUSTER and LOG..., or --pairs FILE");
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.logs);
   DoctorOptions options{command.parameter_files, parse_settings(command.settings), nullptr};
-  const auto diagnosis = diagnose(command.cluster, command.logs, options);
-  if (!diagnosis) {
-    print_faults(diagnosis.error());
-    return exit_input;
-  }
+  const auto diagnosis = usable(diagnose(command.cluster, command.logs, options), exit_code);
+  if (!diagnosis) return exit_code;
+  protect_inputs({{"-o", command.output}}, diagnosis->inputs);
   print_faults(diagnosis->warnings);
   write_output(command.output, format == "json" ? diagnosis_json(*diagnosis) : diagnosis_text(*diagnosis), exit_code);
   if (exit_code == exit_ok && !diagnosis->is_healthy) exit_code = exit_limit_missed;
@@ -183,11 +184,8 @@ int check_logs(const std::vector<std::string>& logs, const std::vector<Floor>& f
   int exit_code = exit_ok;
   std::string out;
   for (const auto& path : logs) {
-    const auto tables = read_logs(path);
-    if (!tables) {
-      print_faults(tables.error());
-      return exit_input;
-    }
+    const auto tables = usable(read_logs(path), exit_code);
+    if (!tables) return exit_code;
     int rows = 0;
     for (const auto& table : *tables) {
       const auto checked = check_floors(table, floors);
@@ -215,12 +213,8 @@ int check_logs(const std::vector<std::string>& logs, const std::vector<Floor>& f
 std::optional<std::vector<Bytes>> sizes_of_logs(const std::vector<std::string>& logs, int& exit_code) {
   std::set<Bytes> sizes;
   for (const auto& path : logs) {
-    const auto tables = read_logs(path);
-    if (!tables) {
-      print_faults(tables.error());
-      exit_code = exit_input;
-      return std::nullopt;
-    }
+    const auto tables = usable(read_logs(path), exit_code);
+    if (!tables) return std::nullopt;
     for (const auto& table : *tables) {
       for (const auto& row : table.rows) sizes.insert(row.size);
     }
@@ -234,10 +228,8 @@ int expect_command(const ExpectCommand& command) {
     if (command.logs.empty()) throw CLI::ValidationError("--floors", "needs logs: --check LOG...");
     const auto text = read_text(command.floors, exit_code);
     if (!text) return exit_code;
-    const auto floors = read_floors(*text, command.floors);
-    if (floors) return check_logs(command.logs, *floors);
-    print_faults(floors.error());
-    return exit_input;
+    const auto floors = usable(read_floors(*text, command.floors), exit_code);
+    return floors ? check_logs(command.logs, *floors) : exit_code;
   }
   if (command.cluster.empty()) throw CLI::ValidationError("CLUSTER", "is required");
   ExpectOptions options;
@@ -261,11 +253,8 @@ int expect_command(const ExpectCommand& command) {
   const auto sizes = sizes_of_logs(command.logs, exit_code);
   if (!sizes) return exit_code;
   options.sizes = *sizes;
-  const auto expectations = expect(command.cluster, options);
-  if (!expectations) {
-    print_faults(expectations.error());
-    return exit_input;
-  }
+  const auto expectations = usable(expect(command.cluster, options), exit_code);
+  if (!expectations) return exit_code;
   protect_inputs({{"-o", command.output}}, expectations->inputs);
   if (!command.logs.empty()) return check_logs(command.logs, expectations->floors);
   auto format = command.format;

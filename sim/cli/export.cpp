@@ -95,12 +95,9 @@ std::vector<TunerChoice> choose(const std::vector<Row>& own, const std::vector<C
 }
 
 std::optional<std::string> tuner_file(const ExportOptions& options, int& exit_code) {
-  auto loaded = load_scenario(options.file, options.parameter_files, parse_settings(options.settings));
-  if (!loaded) {
-    print_faults(loaded.error());
-    exit_code = exit_input;
-    return std::nullopt;
-  }
+  auto loaded =
+      usable(load_scenario(options.file, options.parameter_files, parse_settings(options.settings)), exit_code);
+  if (!loaded) return std::nullopt;
   const auto& workload = loaded->scenario.workloads.front();
   const auto collective = tuner_collective(workload.benchmark);
   if (collective.empty()) {
@@ -133,7 +130,7 @@ std::optional<std::string> tuner_file(const ExportOptions& options, int& exit_co
 }
 
 /// From a topology.
-Result<std::string> topology_file(const ExportOptions& options, int& exit_code) {
+Result<std::string> topology_file(const ExportOptions& options) {
   const auto loaded = load_topology(options.file, options.parameter_files, parse_settings(options.settings));
   if (!loaded) return tl::unexpected(loaded.error());
   protect_inputs({{"-o", options.output}}, loaded->inputs);
@@ -159,7 +156,6 @@ Result<std::string> topology_file(const ExportOptions& options, int& exit_code) 
                                                    near.empty() ? "" : fmt::format("did you mean '{}'?", near))});
     }
   }
-  exit_code = exit_ok;
   return nccl_topology_xml(topology, host, loaded->parameters);
 }
 
@@ -171,11 +167,8 @@ int export_command(ExportOptions options) {
     const auto sources = read_source_files(
         options.sources, options.file.empty() ? std::vector<std::string>{} : std::vector{options.file}, "", exit_code);
     if (exit_code != exit_ok) return exit_code;
-    auto guest = guest_topology_xml(sources, options.map);
-    if (!guest) {
-      print_faults(guest.error());
-      return exit_input;
-    }
+    auto guest = usable(guest_topology_xml(sources, options.map), exit_code);
+    if (!guest) return exit_code;
     add_source_lines(guest->findings);
     print_faults(guest->findings);
     write_output(options.output, guest->yaml, exit_code);
@@ -194,12 +187,8 @@ int export_command(ExportOptions options) {
       write_output(options.output, report::trace({run->prediction, run->loaded.scenario, run->provenance}), exit_code);
     return exit_code;
   }
-  const auto text = topology_file(options, exit_code);
-  if (!text) {
-    print_faults(text.error());
-    return exit_input;
-  }
-  write_output(options.output, *text, exit_code);
+  const auto text = usable(topology_file(options), exit_code);
+  if (text) write_output(options.output, *text, exit_code);
   return exit_code;
 }
 

@@ -36,11 +36,8 @@ int import_command(ImportCommand command) {
     throw CLI::ValidationError("import", "no file to import: give --host, --fabric, --placement, --vms or FILE");
   if (exit_code != exit_ok) return exit_code;
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, paths);
-  auto imported = import_cluster(sources, command.options);
-  if (!imported) {
-    print_faults(imported.error());
-    return exit_input;
-  }
+  auto imported = usable(import_cluster(sources, command.options), exit_code);
+  if (!imported) return exit_code;
   add_source_lines(imported->findings);
   print_faults(imported->findings);
   write_output(command.output, imported->yaml, exit_code);

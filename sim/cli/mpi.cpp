@@ -283,11 +283,10 @@ int run_program(const MpiOptions& options, const Topology& topology, int per_hos
 }
 
 int mpi_command(const MpiOptions& options) {
-  const auto loaded = load_topology(options.topology, options.parameter_files, parse_settings(options.settings));
-  if (!loaded) {
-    print_faults(loaded.error());
-    return exit_input;
-  }
+  int exit_code = exit_ok;
+  const auto loaded =
+      usable(load_topology(options.topology, options.parameter_files, parse_settings(options.settings)), exit_code);
+  if (!loaded) return exit_code;
   const int num_hosts = loaded->topology.num_hosts();
   if (num_hosts < 2) {
     say(fmt::format("{}: error: one host only: messages between hosts are what is simulated\n", options.topology));

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "fabricast/inputs.hpp"
+#include "report/inputs.hpp"
 
 namespace fabricast::cli {
 
@@ -26,7 +28,7 @@ struct ReplayCommand : CommonOptions {
 const std::vector<std::string> k_replay_formats = {"text", "json"};
 constexpr std::size_t k_most_shown = 16;
 
-std::string report_text(const ReplayReport& report, const Topology& topology) {
+std::string report_text(const ReplayReport& report, const Topology& topology, const report::InputSums& inputs) {
   auto out = fmt::format(
       "# replay of {} operations of {} ranks ({}) on '{}'\n# total {:.3f} us\n"
       "# rank  device                  end (us)   compute (us)  exchange (us)   exposed (us)\n",
@@ -38,11 +40,13 @@ std::string report_text(const ReplayReport& report, const Topology& topology) {
   }
   if (report.ranks.size() > k_most_shown)
     out += fmt::format("# and {} more ranks: --format json\n", report.ranks.size() - k_most_shown);
-  return out;
+  return out + "# inputs:\n" + report::inputs_text(inputs);
 }
 
-std::string report_json(const ReplayReport& report, const Topology& topology) {
+std::string report_json(const ReplayReport& report, const Topology& topology, const report::InputSums& inputs) {
   nlohmann::ordered_json out{{"schema", "fabricast/replay/1"},
+                             {"tool", {{"name", "fabricast"}, {"version", k_version}}},
+                             {"inputs", report::inputs_json(inputs)},
                              {"topology", topology.name()},
                              {"format", report.format},
                              {"operations", report.num_ops},
@@ -57,48 +61,51 @@ std::string report_json(const ReplayReport& report, const Topology& topology) {
   return out.dump(1) + "\n";
 }
 
-int replay_command(const ReplayCommand& command) {
-  int exit_code = exit_ok;
-  const auto format = format_of(command, k_replay_formats);
-  const auto loaded = load_topology(command.topology, command.parameter_files, parse_settings(command.settings));
-  if (!loaded) {
-    print_faults(loaded.error());
-    return exit_input;
-  }
-  protect_inputs({{"-o", command.output}}, loaded->inputs);
-  refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.traces);
-  if (!command.groups.empty())
-    refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, std::vector<std::string>{command.groups});
+/// The traces and the groups beside them, checked against each other.
+std::optional<Trace> read_traces(const ReplayCommand& command, std::vector<InputFile>& inputs, int& exit_code) {
   std::vector<TraceFile> files;
   for (const auto& path : command.traces) {
     auto text = read_text(path, exit_code);
-    if (!text) return exit_code;
+    if (!text) return std::nullopt;
+    note_input(inputs, path, *text);
     files.push_back({path, std::move(*text)});
   }
-  const auto trace = read_trace(files, command.ranks);
-  if (!trace) {
-    print_faults(trace.error());
-    return exit_input;
+  auto trace = usable(read_trace(files, command.ranks), exit_code);
+  if (!trace || command.groups.empty()) return trace;
+  auto text = read_text(command.groups, exit_code);
+  if (!text) return std::nullopt;
+  note_input(inputs, command.groups, *text);
+  if (const auto checked = check_groups(*trace, {command.groups, std::move(*text)}); !checked) {
+    print_faults(checked.error());
+    exit_code = exit_input;
+    return std::nullopt;
   }
-  if (!command.groups.empty()) {
-    auto text = read_text(command.groups, exit_code);
-    if (!text) return exit_code;
-    if (const auto checked = check_groups(*trace, {command.groups, std::move(*text)}); !checked) {
-      print_faults(checked.error());
-      return exit_input;
-    }
-  }
+  return trace;
+}
+
+int replay_command(const ReplayCommand& command) {
+  int exit_code = exit_ok;
+  const auto format = format_of(command, k_replay_formats);
+  auto read = command.traces;
+  if (!command.groups.empty()) read.push_back(command.groups);
+  refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, read);
+  const auto loaded =
+      usable(load_topology(command.topology, command.parameter_files, parse_settings(command.settings)), exit_code);
+  if (!loaded) return exit_code;
+  protect_inputs({{"-o", command.output}}, loaded->inputs);
+  auto inputs = loaded->inputs;
+  const auto trace = read_traces(command, inputs, exit_code);
+  if (!trace) return exit_code;
   ReplayOptions options;
   options.software.mpi = command.mpi;
   options.ranks_per_host = command.per_host;
-  const auto report = replay(loaded->topology, loaded->parameters, *trace, options);
-  if (!report) {
-    print_faults(report.error());
-    return exit_input;
-  }
-  write_output(command.output,
-               format == "json" ? report_json(*report, loaded->topology) : report_text(*report, loaded->topology),
-               exit_code);
+  const auto found = usable(replay(loaded->topology, loaded->parameters, *trace, options), exit_code);
+  if (!found) return exit_code;
+  const auto sums = report::sums_of(inputs);
+  write_output(
+      command.output,
+      format == "json" ? report_json(*found, loaded->topology, sums) : report_text(*found, loaded->topology, sums),
+      exit_code);
   return exit_code;
 }
 

@@ -22,11 +22,8 @@ int show(const ShowOptions& options) {
   int exit_code = exit_ok;
   const auto format = format_of(options, k_show_formats);
   const auto settings = parse_settings(options.settings);
-  const auto loaded = load_topology(options.topology, {}, settings);
-  if (!loaded) {
-    print_faults(loaded.error());
-    return exit_input;
-  }
+  const auto loaded = usable(load_topology(options.topology, {}, settings), exit_code);
+  if (!loaded) return exit_code;
   protect_inputs({{"-o", options.output}}, loaded->inputs);
   const bool is_collapsed =
       options.collapse == "on" || (options.collapse == "auto" && loaded->topology.num_hosts() > k_most_open_hosts);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <set>
 
-#include "base/sha256.hpp"
 #include "cli/command.hpp"
+#include "fabricast/inputs.hpp"
 #include "fabricast/measurement.hpp"
 #include "fabricast/setting_hints.hpp"
 #include "fabricast/validation.hpp"
@@ -27,12 +27,8 @@ struct ValidateOptions : CommonOptions {
 /// The table of a log that fits the scenario; a log of NCCL's tuning lines alone has no row, but choices to compare.
 std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& scenario,
                                       const std::vector<std::string>& rows, int& exit_code) {
-  auto logs = read_logs(path);
-  if (!logs) {
-    print_faults(logs.error());
-    exit_code = exit_input;
-    return std::nullopt;
-  }
+  const auto logs = usable(read_logs(path), exit_code);
+  if (!logs) return std::nullopt;
   auto table = table_for(*logs, scenario, rows);
   if (!table || (table->rows.empty() && table->tuning.choices.empty())) {
     if (table) print_faults(table->warnings);
@@ -45,11 +41,9 @@ std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& s
 }
 
 std::optional<Scenario> load_first(const ValidateOptions& options, int& exit_code) {
-  auto loaded = load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings));
-  if (loaded) return std::move(loaded->scenario);
-  print_faults(loaded.error());
-  exit_code = exit_input;
-  return std::nullopt;
+  auto loaded =
+      usable(load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings)), exit_code);
+  return loaded ? std::optional(std::move(loaded->scenario)) : std::nullopt;
 }
 
 const std::vector<std::string> k_validate_formats = {"text", "json", "csv", "svg", "html"};
@@ -102,9 +96,7 @@ int validate_command(ValidateOptions options) {
   auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
   if (was_interrupted()) return exit_interrupted;
-  for (const auto& path : options.logs) {
-    if (auto sum = sha256_of_file(path)) run->provenance.inputs.push_back({path, std::move(*sum)});
-  }
+  for (std::size_t i = 0; i < logs.size(); ++i) note_hash(run->provenance.inputs, options.logs[i], logs[i].sha256);
   auto& workload = run->prediction.workloads.front();
   std::erase_if(workload.rows, [](const Row& row) { return row.fabric && !row.fabric->is_finished(); });
   std::vector<Validation> validations;

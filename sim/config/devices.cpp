@@ -7,9 +7,9 @@
 #include <array>
 
 #include "base/ranges.hpp"
-#include "base/sha256.hpp"
 #include "config/embedded.hpp"
 #include "config/schema.hpp"
+#include "fabricast/inputs.hpp"
 
 namespace fabricast::config {
 
@@ -207,7 +207,7 @@ void DeviceLibrary::add_file(const std::string& path, Diagnostics& faults, std::
     faults.insert(faults.end(), text.error().begin(), text.error().end());
     return;
   }
-  inputs.push_back({path, sha256(*text)});
+  note_input(inputs, path, *text);
   const auto count = faults.size();
   const auto document = parse_yaml(path, *text, faults);
   if (faults.size() > count) return;

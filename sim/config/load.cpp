@@ -11,13 +11,13 @@
 #include <set>
 #include <tuple>
 
-#include "base/sha256.hpp"
 #include "config/lossless_reader.hpp"
 #include "config/plan.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/settings.hpp"
 #include "config/virtualization.hpp"
+#include "fabricast/inputs.hpp"
 #include "fabricast/load_plan.hpp"
 #include "fabricast/training.hpp"
 
@@ -46,15 +46,8 @@ class Loader {
     return parse_text(path, *text);
   }
 
-  /// A file that others have read.
-  void note_input(const std::string& path) {
-    const auto is_known = [&](const InputFile& one) { return one.path == path; };
-    if (std::ranges::any_of(inputs, is_known)) return;
-    if (auto sum = sha256_of_file(path)) inputs.push_back({path, std::move(*sum)});
-  }
-
   std::optional<Node> parse_text(const std::string& path, const std::string& text) {
-    inputs.push_back({path, sha256(text)});
+    note_input(inputs, path, text);
     const auto before = faults.size();
     auto node = config::parse_yaml(path, text, faults);
     // A duplicate key leaves a usable tree: go on, so that other faults show too.
@@ -218,7 +211,7 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   std::optional<Scenario> scenario;
   if (loader.check(*node, "scenario")) scenario = config::read_scenario(*node, folder_of(path), loader.faults);
 
-  for (const auto& file : files_of(scenario)) loader.note_input(file);
+  for (const auto& file : files_of(scenario)) note_file(loader.inputs, file);
 
   // The topology is read even when the scenario has faults, so that one run shows all.
   std::optional<Node> topology_node;

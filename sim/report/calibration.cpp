@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
 
@@ -136,8 +137,7 @@ std::string calibration_json(const CalibrationReport& report) {
   out["num_band_points"] = report.num_band_points;
   out["evaluations"] = report.evaluations;
   out["is_interrupted"] = report.is_interrupted;
-  out["inputs"] = Json::array();
-  for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
+  out["inputs"] = inputs_json(sums_of(report.inputs));
   out["parameters"] = Json::array();
   for (const auto& p : report.parameters) {
     out["parameters"].push_back({{"name", p.parameter.name},

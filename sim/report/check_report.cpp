@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
@@ -16,8 +17,7 @@ std::string check_json(std::span<const CheckedFile> files, const std::string& ve
   out["files"] = Json::array();
   for (const auto& file : files) {
     Json one{{"path", file.path}, {"is_usable", !has_errors(file.found)}, {"features", file.features}};
-    one["inputs"] = Json::array();
-    for (const auto& input : file.inputs) one["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
+    one["inputs"] = inputs_json(sums_of(file.inputs));
     one["found"] = Json::array();
     for (const auto& found : file.found) {
       Json notes = Json::array();
@@ -48,9 +48,7 @@ std::string check_html(std::span<const CheckedFile> files, const std::string& ve
     }
     if (!file.found.empty()) out += "</ul>\n";
     if (!file.features.empty()) out += fmt::format("<pre>{}</pre>\n", escaped(file.features));
-    std::vector<std::pair<std::string, std::string>> inputs;
-    for (const auto& input : file.inputs) inputs.emplace_back(input.path, input.sha256);
-    out += input_list(inputs);
+    out += inputs_html(sums_of(file.inputs));
   }
   return page("check", out + embedded_json(check_json(files, version)));
 }
@@ -82,12 +80,10 @@ std::string error_plot(const CalibrationReport& report) {
 }  // namespace
 
 std::string calibration_html(const CalibrationReport& report) {
-  std::vector<std::pair<std::string, std::string>> inputs;
-  for (const auto& input : report.inputs) inputs.emplace_back(input.path, input.sha256);
   return page("calibration " + report.name,
               fmt::format("<h1>Calibration {}</h1>\n", escaped(report.name)) + error_plot(report) +
                   fmt::format("<pre>{}</pre>\n<h2>Provenance</h2>\n", escaped(calibration_text(report))) +
-                  input_list(inputs) + embedded_json(calibration_json(report)));
+                  inputs_html(sums_of(report.inputs)) + embedded_json(calibration_json(report)));
 }
 
 }  // namespace fabricast::report

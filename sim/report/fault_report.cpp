@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/csv_field.hpp"
+#include "report/inputs.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
 
@@ -61,9 +62,7 @@ std::string faults_text(const FaultReport& report) {
   if (all.size() > k_most_cases) out += fmt::format("... and {} more\n", all.size() - k_most_cases);
   out += "\n# assumptions:\n";
   for (const auto& line : report.assumptions) out += "#   " + line + "\n";
-  for (const auto& input : report.inputs)
-    out += fmt::format("#   {} sha256 {}\n", input.first, input.second.substr(0, 16));
-  return out;
+  return out + "# inputs:\n" + inputs_text(report.inputs);
 }
 
 std::string faults_json(const FaultReport& report) {
@@ -83,8 +82,7 @@ std::string faults_json(const FaultReport& report) {
            {"spare_hosts", report.spares},
            {"is_interrupted", report.is_interrupted},
            {"assumptions", report.assumptions}};
-  out["inputs"] = Json::array();
-  for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.first}, {"sha256", input.second}});
+  out["inputs"] = inputs_json(report.inputs);
   out["faults"] = Json::array();
   for (const auto& one : report.cases)
     out["faults"].push_back({{"id", one.index},
@@ -127,7 +125,7 @@ std::string faults_html(const FaultReport& report) {
                                 escaped(report.name), escaped(report.metric.text),
                                 escaped(metric_text(report.metric, report.fault_free, "")), escaped(summary(report)));
   if (all > 0) out += plotted("Goodput as a share of the fault-free figure.", picture_of(plot), plot);
-  out += "<pre>" + escaped(faults_text(report)) + "</pre>\n<h2>Provenance</h2>\n" + input_list(report.inputs) +
+  out += "<pre>" + escaped(faults_text(report)) + "</pre>\n<h2>Provenance</h2>\n" + inputs_html(report.inputs) +
          embedded_json(faults_json(report));
   return page("faults of " + report.name, out);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/fabric_tables.hpp"
+#include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
@@ -63,8 +64,7 @@ Json provenance_json(const Provenance& provenance) {
   Json out{{"tool", {{"name", "fabricast"}, {"version", provenance.version}}},
            {"fidelity", provenance.fidelity},
            {"seed", provenance.seed}};
-  out["inputs"] = Json::array();
-  for (const auto& input : provenance.inputs) out["inputs"].push_back({{"path", input.path}, {"sha256", input.sha256}});
+  out["inputs"] = inputs_json(sums_of(provenance.inputs));
   out["parameter_files"] = provenance.parameter_files;
   out["settings"] = Json::array();
   for (const auto& setting : provenance.settings)

@@ -101,12 +101,6 @@ std::string image_of(const std::string& svg, const std::string& alt) {
                      escaped(alt), encoded);
 }
 
-std::string input_list(const std::vector<std::pair<std::string, std::string>>& inputs) {
-  std::string out = "<ul>\n";
-  for (const auto& [path, sum] : inputs) out += fmt::format("<li>{} <code>sha256 {}</code></li>\n", escaped(path), sum);
-  return out + "</ul>\n";
-}
-
 std::string boxed(const std::string& caption, const std::string& content) {
   return fmt::format("<figure>{}<div class=\"wide\">\n{}</div></figure>\n",
                      caption.empty() ? "" : fmt::format("<figcaption>{}</figcaption>", escaped(caption)), content);

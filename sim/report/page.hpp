@@ -22,9 +22,6 @@ std::string image_of(const std::string& svg, const std::string& alt);
 /// A caption and a picture or table that scrolls sideways in its own box when the screen is narrow.
 std::string boxed(const std::string& caption, const std::string& content);
 
-/// Files with their SHA-256, as a list.
-std::string input_list(const std::vector<std::pair<std::string, std::string>>& inputs);
-
 /// The colours of curves and terms as CSS variables and classes, for pages and for SVG files that stand alone.
 extern const char* const k_colour_style;
 

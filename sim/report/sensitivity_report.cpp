@@ -6,6 +6,7 @@
 
 #include "report/csv_field.hpp"
 #include "report/fault_report.hpp"
+#include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
@@ -94,7 +95,7 @@ std::string sensitivity_text(const SensitivityReport& report) {
       out += fmt::format("{:>7.1f} %  {} (settles {}){}\n", 100 * one.share, one.benchmark, settled_text(one),
                          one.can_change_answer ? "; can change the answer" : "");
   }
-  return out;
+  return out + "# inputs:\n" + inputs_text(report.inputs);
 }
 
 std::string sensitivity_json(const SensitivityReport& report) {
@@ -105,8 +106,7 @@ std::string sensitivity_json(const SensitivityReport& report) {
            {"is_best", report.is_best},
            {"contenders", report.num_contenders},
            {"changes_of_answer", changes_json(report)}};
-  out["inputs"] = Json::array();
-  for (const auto& input : report.inputs) out["inputs"].push_back({{"path", input.first}, {"sha256", input.second}});
+  out["inputs"] = inputs_json(report.inputs);
   out["figures"] = Json::array();
   for (const auto& figure : report.figures) {
     Json one{{"metric", figure.metric.text},
@@ -183,7 +183,7 @@ std::string sensitivity_html(const SensitivityReport& report) {
                          one.can_change_answer ? "; <b>can change the answer</b>" : "");
     out += "</ol>\n";
   }
-  out += "<h2>Provenance</h2>\n" + input_list(report.inputs);
+  out += "<h2>Provenance</h2>\n" + inputs_html(report.inputs);
   return page("what moves the answer", out + embedded_json(sensitivity_json(report)));
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "report/inputs.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
 #include "report/sweep.hpp"
@@ -297,7 +298,7 @@ class SweepPage {
   [[nodiscard]] std::string provenance() const {
     return fmt::format("<h2>Provenance</h2>\n<p>fabricast {}, plan {}</p>\n", escaped(sweep_.version),
                        escaped(sweep_.plan.name)) +
-           input_list(inputs_of(sweep_));
+           inputs_html(inputs_of(sweep_));
   }
 
   const SweepReport& sweep_;

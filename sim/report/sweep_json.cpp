@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/csv_field.hpp"
+#include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/sweep.hpp"
 
@@ -40,8 +41,7 @@ std::string sweep_json(const SweepReport& sweep) {
            {"num_planned", sweep.num_planned},
            {"is_interrupted", sweep.is_interrupted},
            {"shard", sweep.shard.empty() ? Json() : Json(sweep.shard)}};
-  out["inputs"] = Json::array();
-  for (const auto& input : inputs_of(sweep)) out["inputs"].push_back({{"path", input.first}, {"sha256", input.second}});
+  out["inputs"] = inputs_json(inputs_of(sweep));
   out["front"] = ids(sweep, sweep.front);
   out["top"] = Json::array();
   for (const auto& one : sweep.top)

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "report/inputs.hpp"
 #include "report/sweep.hpp"
 
 namespace fabricast::report {
@@ -199,10 +200,7 @@ std::string sweep_text(const SweepReport& sweep) {
     }
   }
   if (const auto why = infeasible_table(sweep); !why.empty()) out += "\nNot feasible, by kind of first reason\n" + why;
-  out += "\n# inputs:\n";
-  for (const auto& input : inputs_of(sweep))
-    out += fmt::format("#   {} sha256 {}\n", input.first, input.second.substr(0, 16));
-  return out;
+  return out + "\n# inputs:\n" + inputs_text(inputs_of(sweep));
 }
 
 }  // namespace fabricast::report

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/fabric_tables.hpp"
+#include "report/inputs.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 
@@ -301,9 +302,7 @@ std::string text(const Document& document) {
     for (const auto& assumption : workload.assumptions) out += fmt::format("#   {}\n", assumption);
     if (w + 1 < prediction.workloads.size()) out += "\n";
   }
-  out += "# inputs:\n";
-  for (const auto& input : provenance.inputs)
-    out += fmt::format("#   {} sha256 {}\n", input.path, input.sha256.substr(0, 16));
+  out += "# inputs:\n" + inputs_text(sums_of(provenance.inputs));
   for (const auto& setting : provenance.settings) out += fmt::format("#   --set {}={}\n", setting.path, setting.value);
   out += fmt::format("#   parameters: {}\n", provenance.parameter_files.empty()
                                                  ? "shipped"

@@ -173,31 +173,4 @@ DesignResult evaluate_design(const SweepPlan& plan, const DesignResult& design) 
   return out;
 }
 
-Diagnostics preflight(const SweepPlan& plan) {
-  const auto loads = [&](const std::vector<SweepSetting>& settings, Diagnostics& faults) {
-    const auto before = faults.size();
-    const auto all = expanded(plan, settings, faults);
-    if (faults.size() > before) return false;
-    const auto loaded = load_scenario(plan.scenario_file, plan.parameter_files, all);
-    if (loaded) return true;
-    faults.insert(faults.end(), loaded.error().begin(), loaded.error().end());
-    return false;
-  };
-  Diagnostics own;
-  const bool has_base = loads(plan.settings, own);
-  for (const auto& axis : plan.axes) {
-    if (axis.is_range()) continue;
-    Diagnostics faults;
-    const bool is_sound = std::ranges::any_of(axis.choices, [&](const SweepChoice& choice) {
-      auto settings = plan.settings;
-      settings.insert(settings.end(), choice.settings.begin(), choice.settings.end());
-      return loads(settings, faults);
-    });
-    // Without a base that can be read, an axis alone proves nothing unless it is the one that makes it so.
-    if (!is_sound && has_base) return faults;
-    if (is_sound) return {};
-  }
-  return has_base || plan.axes.size() > 1 ? Diagnostics{} : own;
-}
-
 }  // namespace fabricast

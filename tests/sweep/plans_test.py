@@ -123,6 +123,7 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
             "no step": ("vary: {hosts: {from: 2, to: 4}}\nobjectives: [{maximise: busbw}]\n", 3, "has no step"),
             "too many": ("vary: {a: {path: hosts, from: 1, to: 9000, step: 1}, b: {path: workload.gpus, from: 1, to: 9000, step: 1}}\nobjectives: [{maximise: busbw}]\n", 3, "samples: 10000"),
             "unreachable": ("vary: {hosts: [2]}\nobjectives: [{maximise: busbw}]\nconstraints: [{metric: busbw, at_least: 900 GB/s}]\n", 1, "no design meets"),
+            "second axis": ("vary:\n  hosts: [2, 3]\n  rate: {choices: {a: {topology.fabric.leaf_spine.rat: 100 Gb/s}}}\nobjectives: [{maximise: busbw}]\n", 3, "unknown key 'rat'"),
             "tokens": ("objectives: [{maximise: tokens_per_second}]\n", 3, "no design could be read"),
         }
         for name, (body, code, word) in cases.items():
@@ -132,6 +133,21 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
         self.expect(found["designs"][1]["status"] == "invalid" and "have 1" in found["designs"][1]["reasons"][0], "wrong: more adapters than places")
         scenario = subprocess.run([self.program, "sweep", "base.yaml"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(scenario.returncode == 3 and "a plan is swept" in scenario.stderr, "wrong: a scenario instead of a plan")
+
+    def together(self):
+        """Axes that can be read only beside each other make a plan; what `run` refuses is infeasible where only the bill is asked for."""
+        done, found = self.sweep("together", """vary:
+  server: {choices: {none: {topology.hosts.node.remove: [hca0]}, other: {topology.hosts.node.remove: [], topology.hosts.node.count: 3}}}
+  card: {choices: {a: {topology.hosts.node.devices: [{name: hca1, type: connectx-6-hdr, below: hca-slot}]}, b: {hca.type: connectx-6-hdr}}}
+objectives: [{maximise: busbw at 64 MiB}]
+""")
+        self.expect(done.returncode in (0, 1) and found is not None and len(found["designs"]) == 4, f"together: {done.stderr}")
+        for objective in ("{minimise: gpus}", "{maximise: busbw at 64 MiB}"):
+            _, found = self.sweep("planned", f"vary: {{workload.algorithm: [ring, nvls]}}\nobjectives: [{objective}]\n")
+            status = [one["status"] for one in found["designs"]]
+            self.expect(status == ["feasible", "infeasible"], f"planned: {objective}: {status}")
+        check = subprocess.run([self.program, "check", "base.yaml", "--set", "workload.algorithm=nvls"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.expect(check.returncode == 3 and found["designs"][1]["reasons"][0].split(";")[0] in check.stderr, f"planned: check says {check.stderr}")
 
     def question(self, *arguments):
         done = subprocess.run([self.program, "sweep", *arguments, "--format", "json", "-q", "--jobs", "2"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
@@ -210,7 +226,7 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
 
 def main() -> int:
     test = Test(sys.argv[1])
-    for part in (test.bill, test.front, test.laws, test.wrong, test.dead, test.moves, test.answer, test.kinds):
+    for part in (test.bill, test.front, test.laws, test.wrong, test.together, test.dead, test.moves, test.answer, test.kinds):
         part()
     for failure in test.failures:
         print(failure)

@@ -62,6 +62,7 @@ struct Diagnosis {
   double error_healthy = 0;  ///< mean |ln(measured / expected)|
   double slower = 0;         ///< median of measured / expected - 1
   Diagnostics warnings;      ///< logs that could not be used
+  std::vector<InputFile> inputs;
 };
 
 struct DoctorOptions {

@@ -208,6 +208,7 @@ struct MeasuredLog {
   NcclTuning tuning;                     ///< nccl_tuning
   Diagnostics warnings;                  ///< rows lost, units assumed; by line
   int line = 0;                          ///< where the table begins
+  std::string sha256;                    ///< of the file as it was read; empty of a text
 };
 
 /// Every table of a log, in file order. `name` is used in messages. Text without any table known gives an error.

@@ -84,8 +84,12 @@ std::vector<Metric> metrics_of(const SweepPlan& plan);
 /// Loads, checks, prices and simulates one design. Never throws; what goes wrong is in the result.
 DesignResult evaluate_design(const SweepPlan& plan, const DesignResult& design);
 
+struct Preflight {
+  Diagnostics faults;
+  std::vector<std::pair<std::string, std::string>> inputs;  ///< files that were read, with their SHA-256
+};
 /// A choice of each axis is loaded alone: faults when no value of an axis can be read, e.g. a misspelt path.
-Diagnostics preflight(const SweepPlan& plan);
+Preflight preflight(const SweepPlan& plan);
 
 // ---- records: one line of JSON per design -------------------------------------------------------------------------
 
