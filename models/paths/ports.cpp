@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "fabricast/models/payload.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models {
@@ -30,9 +31,7 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
     return {software_port_rate(context, guest, nic), fmt::format("virtualization.{}.packet_time", mode)};
   const auto name = fmt::format("virtualization.{}.port_share", mode);
   const double wire = device_value(context, hca, "rate");
-  const double mtu =
-      std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
-  const double payload = mtu / (mtu + device_value(context, hca, "packet_header"));
+  const double payload = payload_share(context.topology, context.parameters, context.topology.device(hca).type);
   const double seen = std::min(payload, device_value_or(context, hca, "payload_efficiency", 1));
   Port port{wire * seen * context.parameters.number(name), name};
   const auto& small_pages = context.parameters.at("virtualization.small_page_bandwidth");

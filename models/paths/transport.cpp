@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "fabricast/gpudirect_software.hpp"
+#include "fabricast/models/payload.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
 
@@ -204,16 +205,15 @@ void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, st
 double half_latency_s(const PlanContext& context, DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); }
 
 Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender) {
-  const double rate = device_value(context, hca, "rate");
-  const double mtu =
-      std::min(device_value(context, hca, "mtu"), static_cast<double>(context.topology.spec().fabric.mtu));
-  const double header = device_value(context, hca, "packet_header");
-  const double by_headers = mtu / (mtu + header);
-  const double seen = device_value_or(context, hca, "payload_efficiency", 1);
-  const auto parameter =
-      context.topology.device(hca).type + (seen < by_headers ? ".payload_efficiency" : ".packet_header");
+  const auto type = context.topology.device(hca).type;  // once: it is asked of every rank
+  const double by_headers = payload_share(context.topology, context.parameters, type);
+  const auto* seen = context.parameters.find(type + ".payload_efficiency");
+  const bool is_seen = seen != nullptr && seen->value < by_headers;
   const auto kind = is_sender ? Limit::hca_transmit : Limit::hca_receive;
-  return {context.resources.extra(kind, hca, rate * std::min(by_headers, seen), parameter), 1};
+  const double rate = context.parameters.number(type + ".rate");
+  return {context.resources.extra(kind, hca, rate * (is_seen ? seen->value : by_headers),
+                                  type + (is_seen ? ".payload_efficiency" : ".packet_header")),
+          1};
 }
 
 void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
