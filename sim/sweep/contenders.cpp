@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "sweep/cost.hpp"
 #include "sweep/short_names.hpp"
 
 namespace fabricast::sweep {
@@ -129,7 +130,7 @@ class Contest {
 /// Figures of every contender at one end of one influence of the first.
 std::vector<Figures> figures_at(const std::vector<Contender>& contenders, std::vector<Figures> figures,
                                 const std::vector<Metric>& simulated, const SensitivityReport::Figure& figure,
-                                const Influence& influence, bool is_high) {
+                                const Influence& influence, const CostModel* model, bool is_high) {
   for (std::size_t c = 0; c < contenders.size(); ++c) {
     auto& own = figures[c];
     if (influence.kind == "parameter") {
@@ -139,10 +140,10 @@ std::vector<Figures> figures_at(const std::vector<Contender>& contenders, std::v
       }
     } else if (influence.kind == "price") {
       for (const auto& line : contenders[c].design->bill) {
-        if (line.low == line.high || line.what != influence.what) continue;
-        for (const char* sum : {"cost", "capital_cost"}) {
-          if (const auto it = own.find(sum); it != own.end())
-            it->second += (is_high ? line.high : line.low) - line.once;
+        if (line.what != influence.what) continue;
+        for (const char* sum : {"cost", "capital_cost", "running_cost"}) {
+          const auto [low, high] = price_ends(line, model, sum);
+          if (const auto it = own.find(sum); it != own.end()) it->second += is_high ? high : low;
         }
       }
     } else {
@@ -210,7 +211,8 @@ std::vector<AnswerChange> changes_of_answer(const SweepPlan& plan, const std::ve
   for (const auto& figure : figures) {
     for (const auto& influence : figure.influences) {
       for (const bool is_high : {false, true}) {
-        const auto there = figures_at(contenders, usual, simulated, figure, influence, is_high);
+        const auto there =
+            figures_at(contenders, usual, simulated, figure, influence, plan.cost ? &*plan.cost : nullptr, is_high);
         const auto best = contest.winner(there);
         if (best == 0 || !seen.emplace(influence.what, is_high).second) continue;
         AnswerChange change{

@@ -13,6 +13,7 @@ namespace fabricast::sweep {
 
 namespace {
 
+constexpr const char* k_electricity = "kWh of electricity a year";
 constexpr double k_hours_per_year = 8766;        ///< 365.25 days
 constexpr double k_seconds_per_metre = 5.05e-9;  ///< as links are built (sim/topology/build_topology.cpp)
 
@@ -126,7 +127,7 @@ class Biller {
                              model_.rack_unit->is_assumed});
     if (!model_.kilowatt_hour) return;
     const double hours = bill_.watts * 1e-3 * model_.power_usage_effectiveness * model_.load * k_hours_per_year;
-    bill_.lines.push_back({"kWh of electricity a year", hours, 0, hours * model_.kilowatt_hour->price, 0, 0,
+    bill_.lines.push_back({k_electricity, hours, 0, hours * model_.kilowatt_hour->price, 0, 0,
                            model_.kilowatt_hour->source, model_.kilowatt_hour->is_assumed});
     electricity_ = {hours * model_.kilowatt_hour->price, hours * model_.kilowatt_hour->low,
                     hours * model_.kilowatt_hour->high};
@@ -216,6 +217,16 @@ Parts parts_of(const Topology& topology) {
     ++out.cables[num_switches == 2 ? "switch" : "host"][metres];
   }
   return out;
+}
+
+std::pair<double, double> price_ends(const CostLine& line, const CostModel* model, std::string_view sum) {
+  if (line.what != k_electricity)
+    return sum == "running_cost" ? std::pair(0.0, 0.0) : std::pair(line.low - line.once, line.high - line.once);
+  if (sum == "capital_cost" || model == nullptr || !model->kilowatt_hour || model->kilowatt_hour->price <= 0)
+    return {0, 0};
+  const auto& price = *model->kilowatt_hour;
+  const double paid = line.per_year * model->years;
+  return {paid * (price.low / price.price - 1), paid * (price.high / price.price - 1)};
 }
 
 Bill bill_of(const Parts& parts, const CostModel* model, const ParameterSet& parameters) {

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fabricast/cost_model.hpp"
@@ -43,6 +45,8 @@ struct Bill {
   std::vector<std::string> faults;  ///< what has no price
   std::vector<std::string> notes;   ///< kinds that the model leaves out
 };
+/// By how much a line changes a sum (cost, capital_cost, running_cost) at the low and the high end of its price.
+std::pair<double, double> price_ends(const CostLine& line, const CostModel* model, std::string_view sum);
 /// Without a model: power of GPUs alone.
 Bill bill_of(const Parts& parts, const CostModel* model, const ParameterSet& parameters);
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sweep/contenders.hpp"
+#include "sweep/cost.hpp"
 
 namespace fabricast {
 
@@ -94,13 +95,15 @@ void finish(SensitivityReport::Figure& figure) {
   std::ranges::stable_sort(figure.next, std::greater{}, &NextBenchmark::share);
 }
 
-/// Prices that have an interval.
-void add_prices(const DesignResult& design, SensitivityReport::Figure& figure) {
+/// Prices that have an interval, that of electricity too.
+void add_prices(const SweepPlan& plan, const DesignResult& design, SensitivityReport::Figure& figure) {
   for (const auto& line : design.bill) {
-    if (line.low == line.high) continue;
+    const auto [low, high] = price_ends(line, plan.cost ? &*plan.cost : nullptr, figure.metric.name);
+    if (low == high) continue;
     const double base = figure.estimate.value;
-    figure.influences.push_back({line.what, "price", line.once, line.low, line.high, base - line.once + line.low,
-                                 base - line.once + line.high, 0, false, line.source});
+    const double paid = line.once > 0 ? line.once : line.per_year;
+    figure.influences.push_back(
+        {line.what, "price", paid, paid + low, paid + high, base + low, base + high, 0, false, line.source});
   }
 }
 
@@ -119,7 +122,7 @@ void add_figures(const SweepPlan& plan, const DesignResult& design, SensitivityR
       figure.at_most = bound.at_most;
     }
     figure.probability = probability_within(*found, figure.at_least, figure.at_most);
-    if (metric.is_money) add_prices(design, figure);
+    if (metric.is_money) add_prices(plan, design, figure);
     report.figures.push_back(std::move(figure));
   }
 }

@@ -178,6 +178,22 @@ objectives: [{maximise: busbw at 64 MiB}]
         bad = subprocess.run([self.program, "sweep", "base.yaml", "--fail", "lnik"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(bad.returncode == 2 and "unknown fault 'lnik'" in bad.stderr, "dead: a misspelt fault")
 
+    def prices(self):
+        """Every price with an interval moves the sums that it is part of, electricity and capital each their own; shares add up to 1."""
+        body = "vary: {hosts: [4]}\nobjectives: [{minimise: cost}]\nconstraints: [{metric: capital_cost, at_least: 1}, {metric: running_cost, at_least: 1}]"
+        prices = PRICES.replace("kilowatt_hour: {price: 0.2", "kilowatt_hour: {price: 0.2, low: 0.1, high: 0.4")
+        self.expect(prices != PRICES, "prices: no price of electricity to vary")
+        self.sweep("prices", body + prices)
+        found = self.question("prices.yaml", "--sensitivity")
+        figures = {one["metric"]: one for one in found["figures"]}
+        said = {name: sorted(i["what"].split()[0] for i in one["influences"]) for name, one in figures.items()}
+        self.expect(said == {"cost": ["gpu", "kWh"], "capital_cost": ["gpu"], "running_cost": ["kWh"]}, f"prices: {said}")
+        for name, one in figures.items():
+            self.expect(abs(sum(i["variance_share"] for i in one["influences"]) - 1) < 0.02, f"prices: shares of {name}")
+            if len(one["influences"]) == 1:
+                ends = one["influences"][0]
+                self.expect(abs(ends["figure_at_low"] - one["low"]) < 1 and abs(ends["figure_at_high"] - one["high"]) < 1, f"prices: ends of {name}")
+
     def moves(self):
         found = self.question("training.yaml", "--sensitivity")
         figure = found["figures"][0]
@@ -226,7 +242,7 @@ objectives: [{maximise: busbw at 64 MiB}]
 
 def main() -> int:
     test = Test(sys.argv[1])
-    for part in (test.bill, test.front, test.laws, test.wrong, test.together, test.dead, test.moves, test.answer, test.kinds):
+    for part in (test.bill, test.front, test.laws, test.wrong, test.together, test.dead, test.moves, test.prices, test.answer, test.kinds):
         part()
     for failure in test.failures:
         print(failure)
