@@ -131,7 +131,8 @@ class Simulator {
       out.devices = (*planner)->devices();
       out.settings = (*planner)->settings();
       out.assumptions = (*planner)->assumptions();
-      for (auto& line : models::settings_without_effect(context_, workload)) out.assumptions.push_back(std::move(line));
+      for (auto& line : models::settings_without_effect(context_, workload, **planner))
+        out.assumptions.push_back(std::move(line));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());
