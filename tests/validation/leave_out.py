@@ -3,7 +3,8 @@
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
 alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
-from explicit starts or parents. Values read off a log without a fit stay (systems.READ_OFF)."""
+from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take those of relatives. `system` is a name,
+or a set of names that are left out together (a family)."""
 import pathlib
 import re
 import subprocess
@@ -45,18 +46,26 @@ def teachers(source: pathlib.Path) -> dict:
     return out
 
 
-def parent_of(name: str, values: dict, taught: dict, system: str, is_start: bool = False):
+def names_in(system) -> frozenset:
+    return frozenset({system}) if isinstance(system, str) else frozenset(system)
+
+
+def read_off(system) -> set:
+    return {name for one in names_in(system) for name in systems.READ_OFF.get(one, ())}
+
+
+def parent_of(name: str, values: dict, taught: dict, system, is_start: bool = False):
     """The value this one falls back to: without its GPU generation, else another generation's; None where there is none.
     A fit cannot start at 0."""
     stem, _, last = name.rpartition(".")
     if last not in GENERATIONS:
         return None
     candidates = [stem] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
-    off = systems.READ_OFF.get(system, ())
+    off, out = read_off(system), names_in(system)
     for candidate in candidates:
         if is_start and candidate in values and float(values[candidate][0].split()[0]) == 0:
             continue
-        if candidate in values and system not in taught.get(values[candidate][1], set()) and candidate not in off:
+        if candidate in values and not out & taught.get(values[candidate][1], set()) and candidate not in off:
             return values[candidate][0]
     return None
 
@@ -100,11 +109,11 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
     return found[(len(found) - 1) // 2] if found else None
 
 
-def relatives(source: pathlib.Path, system: str, kept: list) -> dict:
+def relatives(source: pathlib.Path, system, kept: list) -> dict:
     """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it."""
     values, taught = shipped_values(source), teachers(source)
-    names = {*kept, *systems.READ_OFF.get(system, ())}
-    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) == {system}}
+    names = {*kept, *read_off(system)}
+    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) and taught[calibration] <= names_in(system)}
     found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -114,10 +123,10 @@ def parameters_file(name: str, values: dict) -> str:
     return f"schema: fabricast/parameters/1\nname: {name}\nparameters:" + ("\n" + "".join(lines) if lines else " {}\n")
 
 
-def reduced(source: pathlib.Path, calibration: str, system: str, starts: dict, before: list) -> str:
+def reduced(source: pathlib.Path, calibration: str, system, starts: dict, before: list) -> str:
     """The calibration without the system's logs; entries without a start of their own start at their parents."""
     path = source / "calibration" / f"{calibration}.yaml"
-    dropped = {line for name, line in logs_of(path) if systems.system_of(name) == system}
+    dropped = {line for name, line in logs_of(path) if systems.system_of(name) in names_in(system)}
     out = []
     for line in path.read_text().splitlines():
         if line in dropped:
@@ -153,13 +162,14 @@ def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
     return out.read_text()
 
 
-def fit_without(program: str, source: pathlib.Path, system: str) -> dict:
+def fit_without(program: str, source: pathlib.Path, system) -> dict:
     """Parameter files that make the shipped values forget a system, and which values were refitted, replaced or kept."""
     values, taught = shipped_values(source), teachers(source)
-    learnt = {name: calibration for name, (_, calibration) in values.items() if system in taught.get(calibration, ())}
+    out = names_in(system)
+    learnt = {name: calibration for name, (_, calibration) in values.items() if out & taught.get(calibration, set())}
     parents = {name: value for name in values for value in [parent_of(name, values, taught, system)] if value is not None}
     starts = {name: value for name in values for value in [parent_of(name, values, taught, system, is_start=True)] if value is not None}
-    alone = {name for name, calibration in learnt.items() if taught[calibration] == {system}}
+    alone = {name for name, calibration in learnt.items() if taught[calibration] <= out}
     replaced = {name: parents[name] for name in learnt if name in parents}
     kept = sorted(name for name in alone if name not in parents)
     files = [("parents", parameters_file("parents", replaced))]
@@ -168,7 +178,7 @@ def fit_without(program: str, source: pathlib.Path, system: str) -> dict:
         folder = pathlib.Path(place)
         before = [folder / "parents.yaml"]
         before[0].write_text(files[0][1])
-        several = {calibration for calibration in learnt.values() if len(taught[calibration]) > 1}
+        several = {calibration for calibration in learnt.values() if taught[calibration] - out}
         for calibration in sorted(several, key=lambda one: (ORDER.index(one) if one in ORDER else len(ORDER), one)):
             text, moved = fitted_lines(refit(program, folder, calibration, reduced(source, calibration, system, starts, before)))
             files.append((calibration, text))

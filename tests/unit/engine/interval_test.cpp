@@ -46,11 +46,9 @@ Band band_of(const ParameterSet& parameters, const Row& row, const engine::Extra
 }  // namespace
 
 TEST_CASE("without an interval the confidence gives the width: 3, 5, 10, 30 and 50 %") {
-  const std::pair<Confidence, double> widths[] = {{Confidence::high, 3},
-                                                  {Confidence::fitted, 5},
-                                                  {Confidence::medium, 10},
-                                                  {Confidence::low, 30},
-                                                  {Confidence::assumed, 50}};
+  const std::pair<Confidence, double> widths[] = {{Confidence::high, 3},      {Confidence::fitted, 5},
+                                                  {Confidence::medium, 10},   {Confidence::low, 30},
+                                                  {Confidence::read_off, 30}, {Confidence::assumed, 50}};
   for (const auto& [confidence, width] : widths) {
     ParameterSet parameters;
     parameters.set(parameter("p", 2, confidence));
