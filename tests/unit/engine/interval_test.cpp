@@ -148,6 +148,28 @@ TEST_CASE("connections that no other system teaches scatter more, until a calibr
   CHECK(scatter("efa-100g.plugin_latency", 2) == 0);
 }
 
+TEST_CASE("where values of another device stand in, forecasts scatter at least as one generation by the other") {
+  ParameterSet parameters;
+  const auto number = [&](const char* name, double value) {
+    parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
+  };
+  const auto scatter = [&](Benchmark benchmark, int hosts, const char* term, bool has_stand_in) {
+    return between_systems(benchmark, hosts, parameters, std::vector<std::string>{term}, has_stand_in);
+  };
+  number("model.between_systems.nccl_host", 0.1);
+  number("model.between_systems.nccl_network", 0.5);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0.1);  // nothing declared
+  number("model.between_systems.stand_in", 0.3);
+  number("model.between_systems.nccl_untaught", 1);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", false) == 0.1);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0.3);
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "a", true) == 0.5);
+  CHECK(scatter(Benchmark::training, 1, "a", true) == 0.3);
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "efa-100g.plugin_latency", true) == 1);
+  number("model.between_systems.nccl_host", 0);  // a calibration has seen the system
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0);
+}
+
 TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by a quarter") {
   ParameterSet parameters;
   CHECK_FALSE(extrapolation(row_of("p"), 64, 8, parameters).is_outside);  // no fit
