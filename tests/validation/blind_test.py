@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What script/blind-table rests on, without any published log: every log has one system, leaving a system out leaves nothing of it in
 a fit or a start, every value it taught is refitted, replaced or counted, and tables cut from logs hold their rows. Argument: source folder."""
+import math
 import pathlib
 import re
 import sys
@@ -11,6 +12,7 @@ import unittest
 import blind_logs
 import compare
 import leave_out
+import scatter
 import systems
 
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -164,6 +166,37 @@ class Families(unittest.TestCase):
                 text = leave_out.reduced(SOURCE, calibration, members, {}, [])
                 left = {systems.system_of(name) for name in re.findall(r"([\w.-]+)\.txt", text) if name != "host-and-peer-copies"}
                 self.assertEqual(TAUGHT[calibration] - set(members), left, family)
+
+
+class Scatter(unittest.TestCase):
+    """model.between_systems.*: what families of systems that were left out as a whole need (tests/validation/families.json)."""
+
+    def test_a_band_with_the_scatter_that_a_point_needs_just_holds_it(self):
+        for measured in (0.2, 0.5, 0.9, 1.05, 1.4, 3.0, 9.0):
+            for own in (0.0, 0.05, 0.3):
+                b = scatter.needed(1.0, 1 - own, 1 + own, measured)
+                low, high = 1 - math.hypot(own, b / (1 + b)), 1 + math.hypot(own, b)
+                self.assertTrue(low <= measured + 1e-9 and measured <= high + 1e-9, (measured, own))
+                self.assertTrue(b == 0 or math.isclose(low, measured) or math.isclose(high, measured))
+
+    def test_families_weigh_alike_up_to_one_log(self):
+        families = {"a": {"points": 1000, "needed": [0.1] * 101}, "b": {"points": 25, "needed": [0.5] * 25}, "c": {"points": 1, "needed": [9.0]}}
+        self.assertEqual(0.5, scatter.estimate(families))
+        self.assertAlmostEqual(50 / 51, scatter.coverage(families, 0.5))
+        self.assertAlmostEqual(25 / 51, scatter.coverage(families, 0.49))
+        self.assertEqual([0.0, 1.0, 2.0], scatter.quantiles([2.0, 0.0, 1.0]))
+        self.assertEqual([float(i) for i in range(0, 1001, 10)], scatter.quantiles([float(i) for i in range(1001)]))
+
+    def test_the_shipped_scatter_holds_75_to_90_percent_of_families_that_no_fit_has_seen(self):
+        for kind, families in scatter.load().items():
+            shipped = float(VALUES[f"model.between_systems.{kind}"][0])
+            held, of_strangers = scatter.coverage(families, shipped), scatter.coverage_of_strangers(families)
+            if len(families) < scatter.FEWEST:  # too few to narrow what systems left out one by one ask for
+                self.assertGreaterEqual(shipped, scatter.estimate(families), kind)
+                continue
+            self.assertAlmostEqual(scatter.estimate(families), shipped, delta=0.02 * shipped, msg=kind)
+            self.assertTrue(0.75 <= held <= 0.9, (kind, held))
+            self.assertTrue(0.75 <= of_strangers <= 0.9, (kind, of_strangers))
 
 
 class Figures(unittest.TestCase):

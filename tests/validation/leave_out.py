@@ -78,15 +78,15 @@ def amount(value: str) -> float:
     return float(number) * (UNITS[unit] if unit else 1)
 
 
-def kin_of(source: pathlib.Path, device: str) -> list:
-    """Devices of the same kind and of the same protocol or vendor; of a processor in a VM that processor."""
+def kin_of(source: pathlib.Path, device: str, of_kind: bool = False) -> list:
+    """Devices of the same kind and of the same protocol or vendor (`of_kind`: or any); of a processor in a VM that processor."""
     file = next((source / "models" / "catalogue").rglob(f"{device}.yaml"), None)
     if file is None:
         return []
     if device.endswith("-vm"):
         return [device.removesuffix("-vm")]
     words = {path.stem: (re.search(r"attributes: \{(?:protocol|vendor): (\w+)", path.read_text()) or [None, path.stem])[1] for path in file.parent.glob("*.yaml")}
-    return [name for name, word in words.items() if word == words[device] and name != device]
+    return [name for name, word in words.items() if (of_kind or word == words[device]) and name != device]
 
 
 def scaled(value: str, values: dict, other: str, device: str) -> str:
@@ -95,7 +95,7 @@ def scaled(value: str, values: dict, other: str, device: str) -> str:
     return f"{amount(value) * ports[0] / ports[1] / 1e9:.4g} GB/s" if len(ports) == 2 and value.endswith("B/s") else value
 
 
-def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
+def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_kind: bool = False):
     """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none."""
     head, _, field = name.partition(".")
     if head == "mpi":
@@ -103,18 +103,21 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
         stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
         names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
     else:
-        names = [f"{device}.{field}" for device in kin_of(source, head)]
+        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind)]
     usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
     found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
     return found[(len(found) - 1) // 2] if found else None
 
 
-def relatives(source: pathlib.Path, system, kept: list) -> dict:
-    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it."""
+def relatives(source: pathlib.Path, system, kept: list, of_kind: bool = False) -> dict:
+    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it.
+    `of_kind`: where no device of its protocol or vendor is left, any of its kind is one."""
     values, taught = shipped_values(source), teachers(source)
     names = {*kept, *read_off(system)}
     foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) and taught[calibration] <= names_in(system)}
     found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
+    if of_kind:
+        found = {name: value or relative_of(source, name, values, foreign, of_kind) for name, value in found.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -148,12 +151,13 @@ def fitted_lines(text: str) -> tuple:
 
 
 def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
-    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest: they go."""
+    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest, and what falls back to 0
+    has nothing to start from: they go."""
     file, out = folder / f"{name}.yaml", folder / f"{name}.fitted.yaml"
     while True:
         file.write_text(text)
         done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False)
-        absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr))
+        absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr)) | set(re.findall(r"'([\w.-]+)' is 0 and cannot be fitted", done.stderr))
         if not absent:
             break
         text = "".join(line for line in text.splitlines(keepends=True) if line.partition(":")[0].strip() not in absent)

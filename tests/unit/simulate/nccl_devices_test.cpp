@@ -2,6 +2,7 @@
 // Devices that no log has taught: what stands for them is said and widens the band; what is not modelled is refused.
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "tests/support/clusters.hpp"
 
