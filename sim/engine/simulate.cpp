@@ -132,7 +132,8 @@ class Simulator {
       out.settings = (*planner)->settings();
       out.assumptions = (*planner)->assumptions();
       out.stand_ins = (*planner)->stand_ins();
-      for (auto& line : models::settings_without_effect(context_, workload)) out.assumptions.push_back(std::move(line));
+      for (auto& line : models::settings_without_effect(context_, workload, **planner))
+        out.assumptions.push_back(std::move(line));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());
