@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabricast/models/planner.hpp"
 
+#include "common/foreign_gpus.hpp"
 #include "mpi/collective.hpp"
 #include "mpi/point_to_point.hpp"
 #include "nccl/planner.hpp"
@@ -11,7 +12,31 @@
 
 namespace fabricast::models {
 
+namespace {
+
+bool uses_gpus(const Workload& workload) {
+  switch (family_of(workload.benchmark)) {
+    case BenchmarkFamily::nccl_tests:
+    case BenchmarkFamily::training:
+    case BenchmarkFamily::sharing:
+      return true;
+    case BenchmarkFamily::system:
+      return workload.benchmark == Benchmark::host_copies || workload.benchmark == Benchmark::gpu_step;
+    case BenchmarkFamily::osu:
+    case BenchmarkFamily::perftest:
+      return workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+    case BenchmarkFamily::traffic:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
+  if (uses_gpus(workload)) {
+    if (auto faults = foreign_gpus(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
+  }
   if (family_of(workload.benchmark) == BenchmarkFamily::sharing) return make_sharing_planner(context, workload);
   if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
     return nccl::make_collective_planner(context, workload);

@@ -38,6 +38,7 @@ double prior_of(const Parameter& parameter) {
     case Confidence::medium:
       return 0.4;
     case Confidence::low:
+    case Confidence::read_off:
       return 0.8;
     case Confidence::assumed:
       return 1.0;

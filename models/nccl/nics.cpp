@@ -55,6 +55,7 @@ int p2p_pxn_level(const Software& software) { return has_pxn(software) ? softwar
 
 /// P100 18, V100 and A100 20, sm86 12, H100 20.6.
 double nvlink_gb_per_s(int compute_capability) {
+  if (compute_capability >= 100) return 40.1;
   if (compute_capability >= 90) return 20.6;
   if (compute_capability == 86) return 12;
   return compute_capability >= 70 ? 20 : 18;

@@ -17,6 +17,7 @@ namespace {
 
 // Channel speeds that NCCL tries from compute capability 9.0 on (search.cc).
 constexpr std::array k_inside{60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0};
+constexpr std::array k_inside_blackwell{90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 18.0};
 constexpr std::array k_inside_2_17{66.0, 33.0, 24.0, 20.0, 15.0, 12.0, 6.0, 3.0};
 constexpr std::array k_between{48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5,
                                15.0, 12.0, 6.0,  3.0,  2.4,  1.2,  0.24, 0.12};
@@ -31,8 +32,12 @@ double largest_speed(std::span<const double> speeds, double limit) {
   return it == speeds.end() ? 0 : *it;
 }
 
-/// NCCL's planning speed of one NVLink of Hopper in GB/s (topo.h).
-double hopper_nvlink_gb_per_s(int version) {
+constexpr int k_blackwell = 100;
+constexpr int k_most_heads = 32;  ///< channels that the search looks for
+
+/// NCCL's planning speed of one NVLink from Hopper on in GB/s (topo.h).
+double planned_nvlink_gb_per_s(int version, int capability) {
+  if (capability >= k_blackwell) return 40.1;
   if (version < 218) return 22;
   return version < 220 ? 20 : 20.6;
 }
@@ -84,12 +89,14 @@ Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) 
   return {};
 }
 
-NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version) {
+NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version, int capability) {
   NvlsGraph graph;
   graph.heads = heads;
   const double of_port = port_gb_per_s / (heads + 1);
   if (network_gb_per_s <= 0) {
-    graph.inside = version < k_nvls_tree ? largest_speed(k_inside_2_17, of_port) : largest_speed(k_inside, of_port);
+    graph.inside = capability >= k_blackwell ? largest_speed(k_inside_blackwell, of_port)
+                   : version < k_nvls_tree   ? largest_speed(k_inside_2_17, of_port)
+                                             : largest_speed(k_inside, of_port);
     return graph;
   }
   graph.inside = largest_speed(k_between, std::min(of_port, network_gb_per_s));
@@ -101,7 +108,8 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   const int version = release_number(context.software.nccl_version);
   NvlsGraph found;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
-    const int heads = static_cast<int>(hosts[h].gpus.size());
+    const int heads = std::min(k_most_heads, static_cast<int>(hosts[h].gpus.size()));
+    const int capability = static_cast<int>(device_value(context, hosts[h].gpus[0], "compute_capability"));
     double slowest = hosts.size() > 1 ? 1e9 : 0;
     std::set<int> adapters;
     for (const auto& channel : graph.channels) {
@@ -112,8 +120,8 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
     }
     const int count = std::max(1, static_cast<int>(adapters.size()));
     const double of_head = slowest / ((heads + count - 1) / count);
-    const double port = port_of(context.topology, hosts[h])->lanes * hopper_nvlink_gb_per_s(version);
-    const auto of_host = search_nvls(port, heads, of_head, version);
+    const double port = port_of(context.topology, hosts[h])->lanes * planned_nvlink_gb_per_s(version, capability);
+    const auto of_host = search_nvls(port, heads, of_head, version, capability);
     if (h == 0) found = of_host;
     found = {std::min(found.heads, of_host.heads), std::min(found.inside, of_host.inside),
              std::min(found.between, of_host.between)};

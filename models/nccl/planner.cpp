@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "base/assert.hpp"
+#include "common/foreign_gpus.hpp"
+#include "nccl/architecture.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
 #include "nccl/nvls.hpp"
@@ -69,6 +71,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] std::vector<std::string> devices() const override { return device_names(context_.topology, ranks_); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<std::string> stand_ins() const override { return stand_ins_; }
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
     return waits_for_others(context_, workload_, ranks_[0], time);
   }
@@ -123,7 +126,9 @@ class CollectivePlanner : public Planner {
     facts_.version = release_number(context_.software.nccl_version);
     facts_.collective = collective_;
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
-    architecture_ = architecture_of(context_.parameters, facts_.compute_capability).name;
+    architecture_ = architecture_of(context_, ranks_[0]).name;
+    stand_ins_ = stand_ins_of(context_, ranks_[0],
+                              hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_nvls();
     is_redirected_ = is_redirected();
   }
@@ -182,6 +187,7 @@ class CollectivePlanner : public Planner {
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   std::string architecture_;
+  std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
   mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
 };
@@ -299,6 +305,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
+  out.insert(stand_ins_.begin(), stand_ins_.end());
   if (sharing_of(context_, workload_, ranks_[0])) {
     out.insert("time slices of all GPUs begin together");
     out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
@@ -306,9 +313,6 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
-  if (!architecture_of(context_.parameters, facts_.compute_capability).is_own)
-    out.insert(fmt::format("compute capability {}.{}: NCCL was fitted on no GPU of its kind, those of {} stand for it",
-                           facts_.compute_capability / 10, facts_.compute_capability % 10, architecture_));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (nvls_gate_.is_inferred)
     out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));
@@ -328,6 +332,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
+  if (auto faults = foreign_gpus(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   auto ranks = choose_ranks(context, workload);
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);

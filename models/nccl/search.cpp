@@ -43,8 +43,9 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   const int capability = compute_capability(context, gpus[0]);
   const bool may_use_nvlink = context.software.nccl_p2p && nvlink_gate_of(context, gpus[0]).is_open;
   if (const int lanes = nvswitch_lanes(topology, gpus); lanes > 0 && may_use_nvlink) {
-    // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, as many channels as the NVLinks carry.
-    search.speed = capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
+    // Found by NCCL on HGX hosts: speed 20 up to Ampere, 30 on Hopper, 45 (half of 90) on Blackwell, as many channels
+    // as the NVLinks carry.
+    search.speed = capability >= 100 ? 45 : capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
     const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
     search.orders.assign(static_cast<std::size_t>(channels), in_rank_order(gpus.size()));
     search.is_nvlink = search.has_nvswitch = true;
@@ -196,7 +197,10 @@ const std::vector<double>& network_speeds(int version, int compute_capability) {
   if (version < 208) return v207;
   if (version < 210) return v208;
   if (version < 216) return v210;
+  static const std::vector<double> v227_blackwell{96,   48, 45.1, 42, 40, 30,  24,  22,  20,
+                                                  17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
   const bool is_hopper = compute_capability >= 90;
+  if (compute_capability >= 100 && version >= 227) return v227_blackwell;
   if (version < 218) return is_hopper ? v216_hopper : v216;
   if (!is_hopper) return v218;
   return version < 219 ? v218_hopper : v219_hopper;

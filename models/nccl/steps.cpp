@@ -15,24 +15,6 @@
 
 namespace fabricast::models::nccl {
 
-Architecture architecture_of(const ParameterSet& parameters, int compute_capability) {
-  constexpr std::string_view k_prefix = "architecture.";
-  Architecture out;
-  int first = 0;
-  for (auto it = parameters.all().lower_bound(k_prefix);
-       it != parameters.all().end() && it->first.starts_with(k_prefix); ++it) {
-    const int from = static_cast<int>(it->second.value);
-    const bool is_better = from <= compute_capability
-                               ? from > first || first > compute_capability
-                               : out.name.empty() || (first > compute_capability && from < first);
-    if (!is_better) continue;
-    first = from;
-    out.name = it->first.substr(k_prefix.size());
-  }
-  out.is_own = first / 10 == compute_capability / 10;
-  return out;
-}
-
 namespace {
 
 /// One proxy thread serves the sockets of all channels in turn.

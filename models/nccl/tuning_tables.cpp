@@ -71,6 +71,11 @@ constexpr std::array<Row, 3> k_tree_ll128_per_channel{{{20, 20, 20}, {20, 20, 20
 constexpr std::array<Row, 3> k_tree_per_channel{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}}};
 constexpr Row k_nvls_tree_per_channel{0, 57.7, 45.5};  // Hopper
 constexpr double k_nvls_efficiency = 0.85;             // Hopper
+// Blackwell from 2.30 on; before, from 2.25 on, twice Hopper's.
+constexpr Row k_tree_ll128_blackwell{55.6, 31.67, 20};
+constexpr Row k_tree_blackwell{70, 42.8, 24};
+constexpr Row k_nvls_tree_blackwell{0, 96, 80};
+constexpr int k_own_blackwell_tables = 230;
 
 constexpr double k_unlimited = std::numeric_limits<double>::infinity();
 
@@ -82,6 +87,13 @@ std::size_t row_of(const CommunicatorFacts& f) {
 std::size_t column_of(const CommunicatorFacts& f) { return f.num_nodes == 1 ? 0 : (f.num_nodes == 2 ? 1 : 2); }
 
 bool is_hopper_limit(const CommunicatorFacts& f) { return f.version >= 217 && f.compute_capability >= 90; }
+
+/// Limits of Blackwell came with 2.25: at first twice those of Hopper but for LL128 of rings and NVLSTree.
+bool is_blackwell_limit(const CommunicatorFacts& f) { return f.version >= 225 && f.compute_capability >= 100; }
+double of_blackwell(const CommunicatorFacts& f) { return is_blackwell_limit(f) ? 2 : 1; }
+bool has_blackwell_tables(const CommunicatorFacts& f) {
+  return is_blackwell_limit(f) && f.version >= k_own_blackwell_tables;
+}
 
 }  // namespace
 
@@ -109,7 +121,8 @@ double ll_limit(const CommunicatorFacts& f) {
   if (f.version < 210) return k_unlimited;
   // Inside a node the GPU decides, between nodes the processor (0 other, 1 AMD).
   if (f.num_nodes > 1) return k_ll_max[f.is_amd ? 1 : 0][column_of(f)];
-  return k_ll_max[f.version < 221 ? std::min<std::size_t>(row_of(f), 1) : row_of(f)][column_of(f)];
+  const auto row = f.version < 221 ? std::min<std::size_t>(row_of(f), 1) : row_of(f);
+  return k_ll_max[row][column_of(f)] * of_blackwell(f);
 }
 
 double ring_share(const CommunicatorFacts& f, Collective collective, Protocol protocol) {
@@ -124,13 +137,16 @@ double ring_ll128_limit(const CommunicatorFacts& f, Collective collective) {
   const auto index = std::min<std::size_t>(static_cast<std::size_t>(collective), 4);
   if (f.version < 207) return k_ll128_total[index];
   if (f.version < 210) return f.graph_channels * k_ll128_per_channel[index];
+  if (is_blackwell_limit(f))
+    return f.graph_channels * (f.version < 229 ? (f.version == 228 && f.num_nodes == 2 ? 34.6 : 73.4) : 40);
   return f.graph_channels * (is_hopper_limit(f) ? 36.7 : 20);
 }
 
 double tree_ll128_limit(const CommunicatorFacts& f, Collective collective) {
   if (f.version < 210) return ring_ll128_limit(f, collective) * (f.version < 208 ? 7.0 / 9 : 1);
+  if (has_blackwell_tables(f)) return f.graph_channels * k_tree_ll128_blackwell[column_of(f)];
   const auto row = f.version < 217 ? std::min<std::size_t>(row_of(f), 1) : row_of(f);
-  return f.graph_channels * k_tree_ll128_per_channel[row][column_of(f)];
+  return f.graph_channels * k_tree_ll128_per_channel[row][column_of(f)] * of_blackwell(f);
 }
 
 double tree_share(const CommunicatorFacts& f) { return f.version < 208 ? 0.9 : 0.92; }
@@ -142,12 +158,19 @@ double tree_limit(const CommunicatorFacts& f, Protocol protocol) {
     if (f.num_nodes > 2) return is_wide ? 105 : 80;
     return is_wide ? 130 : 110;
   }
-  return f.graph_channels * k_tree_per_channel[row_of(f)][column_of(f)];
+  if (has_blackwell_tables(f)) return f.graph_channels * k_tree_blackwell[column_of(f)];
+  return f.graph_channels * k_tree_per_channel[row_of(f)][column_of(f)] * of_blackwell(f);
 }
 
 double tree_ll128_share(const CommunicatorFacts& f) {
   if (f.num_nodes == 1) return 7.0 / 9;
   return f.version < 208 ? 0.915 : 120.0 / 128;
+}
+
+double nvls_tree_limit(const CommunicatorFacts& f) {
+  if (has_blackwell_tables(f)) return k_nvls_tree_blackwell[column_of(f)];
+  if (f.num_nodes > 2 && is_blackwell_limit(f)) return 43.8;
+  return k_nvls_tree_per_channel[column_of(f)];
 }
 
 /// 2.17 to 2.27 take a fixed part of what the search found; later releases an efficiency and the (heads - 1) / heads of
@@ -164,7 +187,7 @@ double nvls_bandwidth(const CommunicatorFacts& f) {
   double speed = graph.inside * k_nvls_efficiency * 2 * (heads - 1) / heads;
   if (is_between) {
     const double both_ways = f.num_nodes == 2 ? 2 : 1;
-    speed = std::min({speed, both_ways * graph.between, k_nvls_tree_per_channel[column_of(f)]});
+    speed = std::min({speed, both_ways * graph.between, nvls_tree_limit(f)});
   }
   return heads * speed * f.num_ranks / (2.0 * (f.num_ranks - 1));
 }

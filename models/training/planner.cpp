@@ -116,6 +116,10 @@ class TrainingPlanner : public Planner {
   }
   [[nodiscard]] std::vector<GivenUsed> settings() const override;
   [[nodiscard]] std::vector<std::string> assumptions() const override;
+  [[nodiscard]] std::vector<std::string> stand_ins() const override {
+    const auto* group = speaker();
+    return group == nullptr ? std::vector<std::string>{} : group->planner(Benchmark::all_reduce_perf).stand_ins();
+  }
 
  private:
   [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups) const {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "nccl/steps.hpp"
+#include "nccl/architecture.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::training {
@@ -51,9 +51,7 @@ bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
     : parameters_(context.parameters),
-      architecture_(
-          nccl::architecture_of(context.parameters, static_cast<int>(device_value(context, gpu, "compute_capability")))
-              .name),
+      architecture_(nccl::architecture_of(context, gpu).name),
       precision_(precision),
       is_eager_(is_eager),
       peak_(peak_of(context, gpu, precision)),

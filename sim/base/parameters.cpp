@@ -19,6 +19,8 @@ std::string_view to_string(Confidence confidence) {
       return "assumed";
     case Confidence::fitted:
       return "fitted";
+    case Confidence::read_off:
+      return "read_off";
   }
   return "";
 }

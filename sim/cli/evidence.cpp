@@ -130,6 +130,8 @@ std::string describe_evidence(const LoadedScenario& loaded) {
     const auto& one = prediction->workloads[w];
     if (one.rows.empty()) continue;
     out += table_of(one, loaded.parameters);
+    if (!one.stand_ins.empty())
+      out += fmt::format("  stands in, the band is wider for it:\n    {}\n", fmt::join(one.stand_ins, "\n    "));
     auto unknown = risks_of(loaded, scenario.workloads[w], one);
     if (!unknown.empty())
       out += fmt::format("  not known, and able to change it:\n    {}\n", fmt::join(unknown, "\n    "));

@@ -26,8 +26,8 @@ std::string stem(std::string_view path) {
 
 Confidence confidence_of(const Node* node) {
   if (node == nullptr) return Confidence::medium;
-  for (const auto known :
-       {Confidence::high, Confidence::medium, Confidence::low, Confidence::assumed, Confidence::fitted}) {
+  for (const auto known : {Confidence::high, Confidence::medium, Confidence::low, Confidence::assumed,
+                           Confidence::fitted, Confidence::read_off}) {
     if (to_string(known) == node->scalar) return known;
   }
   return Confidence::medium;

@@ -29,9 +29,9 @@ std::vector<Field> value_fields() {
           {"low", value, "lower end of the 80 % interval"},
           {"high", value, "upper end of the 80 % interval"},
           {"source", text(), "page, paper, log or fit the value comes from", true},
-          {"confidence", choice({"high", "medium", "low", "assumed", "fitted"}),
+          {"confidence", choice({"high", "medium", "low", "assumed", "fitted", "read_off"}),
            "high: read in the source; medium: second-hand or one measurement; low: recall; assumed: not published; "
-           "fitted: from measurements"}};
+           "fitted: from measurements by a fit; read_off: taken from one system's log"}};
 }
 
 SchemaPtr parameter_map() { return free_mapping(mapping("a parameter", value_fields())); }

@@ -13,6 +13,7 @@ double relative_half_width(Confidence confidence) {
     case Confidence::medium:
       return 0.10;
     case Confidence::low:
+    case Confidence::read_off:
       return 0.30;
     case Confidence::assumed:
       return 0.50;

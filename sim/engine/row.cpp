@@ -271,7 +271,7 @@ double scatter(const Planner& planner, const OperationPlan& plan, const Row& row
   std::set<std::string> names;
   if (benchmark != Benchmark::training) {
     for (const auto& term : row.terms) names.insert(term.parameter);
-    return between_systems(benchmark, hosts, parameters, {names.begin(), names.end()});
+    return between_systems(benchmark, hosts, parameters, {names.begin(), names.end()}, !planner.stand_ins().empty());
   }
   const auto figures = planner.figures(row, waited);
   const auto exposed = std::ranges::find(figures, std::string_view("exposed_exchange_time_ps"), &Figure::key);
@@ -282,7 +282,7 @@ double scatter(const Planner& planner, const OperationPlan& plan, const Row& row
     }
   }
   return exposed->value / static_cast<double>(row.time.ps) *
-         between_systems(benchmark, hosts, parameters, {names.begin(), names.end()});
+         between_systems(benchmark, hosts, parameters, {names.begin(), names.end()}, !planner.stand_ins().empty());
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ class Simulator {
       out.devices = (*planner)->devices();
       out.settings = (*planner)->settings();
       out.assumptions = (*planner)->assumptions();
+      out.stand_ins = (*planner)->stand_ins();
       for (auto& line : models::settings_without_effect(context_, workload, **planner))
         out.assumptions.push_back(std::move(line));
       prediction_.workloads.push_back(std::move(out));

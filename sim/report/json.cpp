@@ -84,6 +84,7 @@ Json workload_json(const WorkloadPrediction& workload) {
     out["given_used"].push_back(
         {{"setting", one.setting}, {"given", one.given}, {"used", one.used}, {"reason", one.reason}});
   out["assumptions"] = workload.assumptions;
+  if (!workload.stand_ins.empty()) out["stand_ins"] = workload.stand_ins;
   out["rows"] = Json::array();
   for (const auto& row : workload.rows) out["rows"].push_back(row_json(row));
   return out;

@@ -2,6 +2,7 @@
 #include "fabricast/scatter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace fabricast {
@@ -11,6 +12,7 @@ namespace {
 constexpr std::string_view k_nccl_host = "model.between_systems.nccl_host";
 constexpr std::string_view k_nccl_network = "model.between_systems.nccl_network";
 constexpr std::string_view k_nccl_untaught = "model.between_systems.nccl_untaught";
+constexpr std::string_view k_stand_in = "model.between_systems.stand_in";
 constexpr std::string_view k_training_host = "model.between_systems.training_host";
 constexpr std::string_view k_training_network = "model.between_systems.training_network";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
@@ -50,10 +52,13 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
 }
 
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
-                       const std::vector<std::string>& of_terms) {
-  const double usual = between_systems(benchmark, num_hosts, parameters);
-  const auto* untaught = parameters.find(std::string(k_nccl_untaught));
+                       const std::vector<std::string>& of_terms, bool has_stand_in) {
+  double usual = between_systems(benchmark, num_hosts, parameters);
+  const auto* stand_in = parameters.find(std::string(k_stand_in));
   // A calibration that knows the system sets the usual one to 0.
+  // A strange system and a strange device: two independent reasons.
+  if (usual > 0 && has_stand_in && stand_in != nullptr) usual = std::hypot(usual, stand_in->value);
+  const auto* untaught = parameters.find(std::string(k_nccl_untaught));
   const auto name = between_systems_name(benchmark, num_hosts);
   const bool is_nccl = name == k_nccl_network || name == k_training_network;
   if (usual == 0 || untaught == nullptr || !is_nccl) return usual;

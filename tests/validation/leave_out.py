@@ -3,7 +3,8 @@
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
 alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
-from explicit starts or parents. Values read off a log without a fit stay (systems.READ_OFF)."""
+from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take those of relatives. `system` is a name,
+or a set of names that are left out together (a family)."""
 import pathlib
 import re
 import subprocess
@@ -47,18 +48,26 @@ def teachers(source: pathlib.Path) -> dict:
     return out
 
 
-def parent_of(name: str, values: dict, taught: dict, system: str, is_start: bool = False):
+def names_in(system) -> frozenset:
+    return frozenset({system}) if isinstance(system, str) else frozenset(system)
+
+
+def read_off(system) -> set:
+    return {name for one in names_in(system) for name in systems.READ_OFF.get(one, ())}
+
+
+def parent_of(name: str, values: dict, taught: dict, system, is_start: bool = False):
     """The value this one falls back to: without its GPU generation, else another generation's; None where there is none.
     A fit cannot start at 0."""
     stem, _, last = name.rpartition(".")
     if last not in GENERATIONS:
         return None
     candidates = [stem] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
-    off = systems.READ_OFF.get(system, ())
+    off, out = read_off(system), names_in(system)
     for candidate in candidates:
         if is_start and candidate in values and float(values[candidate][0].split()[0]) == 0:
             continue
-        if candidate in values and system not in taught.get(values[candidate][1], set()) and candidate not in off:
+        if candidate in values and not out & taught.get(values[candidate][1], set()) and candidate not in off:
             return values[candidate][0]
     return None
 
@@ -71,15 +80,15 @@ def amount(value: str) -> float:
     return float(number) * (UNITS[unit] if unit else 1)
 
 
-def kin_of(source: pathlib.Path, device: str) -> list:
-    """Devices of the same kind and of the same protocol or vendor; of a processor in a VM that processor."""
+def kin_of(source: pathlib.Path, device: str, of_kind: bool = False) -> list:
+    """Devices of the same kind and of the same protocol or vendor (`of_kind`: or any); of a processor in a VM that processor."""
     file = next((source / "models" / "catalogue").rglob(f"{device}.yaml"), None)
     if file is None:
         return []
     if device.endswith("-vm"):
         return [device.removesuffix("-vm")]
     words = {path.stem: (re.search(r"attributes: \{(?:protocol|vendor): (\w+)", path.read_text()) or [None, path.stem])[1] for path in file.parent.glob("*.yaml")}
-    return [name for name, word in words.items() if word == words[device] and name != device]
+    return [name for name, word in words.items() if (of_kind or word == words[device]) and name != device]
 
 
 def scaled(value: str, values: dict, other: str, device: str) -> str:
@@ -88,7 +97,7 @@ def scaled(value: str, values: dict, other: str, device: str) -> str:
     return f"{amount(value) * ports[0] / ports[1] / 1e9:.4g} GB/s" if len(ports) == 2 and value.endswith("B/s") else value
 
 
-def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
+def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_kind: bool = False):
     """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none."""
     head, _, field = name.partition(".")
     if head == "mpi":
@@ -96,18 +105,21 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set):
         stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
         names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
     else:
-        names = [f"{device}.{field}" for device in kin_of(source, head)]
+        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind)]
     usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
     found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
     return found[(len(found) - 1) // 2] if found else None
 
 
-def relatives(source: pathlib.Path, system: str, kept: list) -> dict:
-    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it."""
+def relatives(source: pathlib.Path, system, kept: list, of_kind: bool = False) -> dict:
+    """What replaces the values that only the system taught, or that were read off its logs; those without a relative are not in it.
+    `of_kind`: where no device of its protocol or vendor is left, any of its kind is one."""
     values, taught = shipped_values(source), teachers(source)
-    names = {*kept, *systems.READ_OFF.get(system, ())}
-    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) == {system}}
+    names = {*kept, *read_off(system)}
+    foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) and taught[calibration] <= names_in(system)}
     found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
+    if of_kind:
+        found = {name: value or relative_of(source, name, values, foreign, of_kind) for name, value in found.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -116,10 +128,10 @@ def parameters_file(name: str, values: dict) -> str:
     return f"schema: fabricast/parameters/1\nname: {name}\nparameters:" + ("\n" + "".join(lines) if lines else " {}\n")
 
 
-def reduced(source: pathlib.Path, calibration: str, system: str, starts: dict, before: list) -> str:
+def reduced(source: pathlib.Path, calibration: str, system, starts: dict, before: list) -> str:
     """The calibration without the system's logs; entries without a start of their own start at their parents."""
     path = source / "calibration" / f"{calibration}.yaml"
-    dropped = {line for name, line in logs_of(path) if systems.system_of(name) == system}
+    dropped = {line for name, line in logs_of(path) if systems.system_of(name) in names_in(system)}
     out = []
     for line in path.read_text().splitlines():
         if line in dropped:
@@ -141,12 +153,13 @@ def fitted_lines(text: str) -> tuple:
 
 
 def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
-    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest: they go."""
+    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest, and what falls back to 0
+    has nothing to start from: they go."""
     file, out = folder / f"{name}.yaml", folder / f"{name}.fitted.yaml"
     while True:
         file.write_text(text)
         done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False, timeout=LIMIT_S)
-        absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr))
+        absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr)) | set(re.findall(r"'([\w.-]+)' is 0 and cannot be fitted", done.stderr))
         if not absent:
             break
         text = "".join(line for line in text.splitlines(keepends=True) if line.partition(":")[0].strip() not in absent)
@@ -155,13 +168,14 @@ def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
     return out.read_text()
 
 
-def fit_without(program: str, source: pathlib.Path, system: str) -> dict:
+def fit_without(program: str, source: pathlib.Path, system) -> dict:
     """Parameter files that make the shipped values forget a system, and which values were refitted, replaced or kept."""
     values, taught = shipped_values(source), teachers(source)
-    learnt = {name: calibration for name, (_, calibration) in values.items() if system in taught.get(calibration, ())}
+    out = names_in(system)
+    learnt = {name: calibration for name, (_, calibration) in values.items() if out & taught.get(calibration, set())}
     parents = {name: value for name in values for value in [parent_of(name, values, taught, system)] if value is not None}
     starts = {name: value for name in values for value in [parent_of(name, values, taught, system, is_start=True)] if value is not None}
-    alone = {name for name, calibration in learnt.items() if taught[calibration] == {system}}
+    alone = {name for name, calibration in learnt.items() if taught[calibration] <= out}
     replaced = {name: parents[name] for name in learnt if name in parents}
     kept = sorted(name for name in alone if name not in parents)
     files = [("parents", parameters_file("parents", replaced))]
@@ -170,7 +184,7 @@ def fit_without(program: str, source: pathlib.Path, system: str) -> dict:
         folder = pathlib.Path(place)
         before = [folder / "parents.yaml"]
         before[0].write_text(files[0][1])
-        several = {calibration for calibration in learnt.values() if len(taught[calibration]) > 1}
+        several = {calibration for calibration in learnt.values() if taught[calibration] - out}
         for calibration in sorted(several, key=lambda one: (ORDER.index(one) if one in ORDER else len(ORDER), one)):
             text, moved = fitted_lines(refit(program, folder, calibration, reduced(source, calibration, system, starts, before)))
             files.append((calibration, text))

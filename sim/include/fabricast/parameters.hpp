@@ -18,8 +18,9 @@
 namespace fabricast {
 
 /// How far a value can be trusted. `high`: read in the named source; `medium`: second-hand or one noisy measurement;
-/// `low`: recall or extrapolation; `assumed`: nobody has published it; `fitted`: estimated from measurements.
-enum class Confidence { high, medium, low, assumed, fitted };
+/// `low`: recall or extrapolation; `assumed`: nobody has published it; `fitted`: estimated from measurements by a fit
+/// that names its calibration; `read_off`: taken from one system's log without a fit, so that other systems may differ.
+enum class Confidence { high, medium, low, assumed, fitted, read_off };
 
 std::string_view to_string(Confidence confidence);
 

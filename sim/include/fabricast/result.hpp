@@ -73,6 +73,8 @@ struct WorkloadPrediction {
   std::vector<Row> rows;
   std::vector<GivenUsed> settings;
   std::vector<std::string> assumptions;  ///< sorted, unique
+  /// Devices without logs whose values those of a relative are, one sentence each; the band is wider for it.
+  std::vector<std::string> stand_ins;
 };
 
 struct Prediction {

@@ -20,9 +20,10 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
 
 /// The same for a forecast whose terms come from these parameters: connections that logs of no other system teach,
 /// NCCL's network plugins (whose release nobody states) and TCP between hosts, scatter as
-/// `model.between_systems.nccl_untaught` says.
+/// `model.between_systems.nccl_untaught` says; where values of other devices stand for their own (`has_stand_in`), at
+/// least as `model.between_systems.stand_in` says.
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
-                       const std::vector<std::string>& of_terms);
+                       const std::vector<std::string>& of_terms, bool has_stand_in = false);
 
 /// The same parameters for a system that is known: no scatter between systems.
 ParameterSet without_scatter(ParameterSet parameters);

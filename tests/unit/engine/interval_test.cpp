@@ -46,11 +46,9 @@ Band band_of(const ParameterSet& parameters, const Row& row, const engine::Extra
 }  // namespace
 
 TEST_CASE("without an interval the confidence gives the width: 3, 5, 10, 30 and 50 %") {
-  const std::pair<Confidence, double> widths[] = {{Confidence::high, 3},
-                                                  {Confidence::fitted, 5},
-                                                  {Confidence::medium, 10},
-                                                  {Confidence::low, 30},
-                                                  {Confidence::assumed, 50}};
+  const std::pair<Confidence, double> widths[] = {{Confidence::high, 3},      {Confidence::fitted, 5},
+                                                  {Confidence::medium, 10},   {Confidence::low, 30},
+                                                  {Confidence::read_off, 30}, {Confidence::assumed, 50}};
   for (const auto& [confidence, width] : widths) {
     ParameterSet parameters;
     parameters.set(parameter("p", 2, confidence));
@@ -148,6 +146,28 @@ TEST_CASE("connections that no other system teaches scatter more, until a calibr
   CHECK(scatter("nccl.hop_time.ring.ll.loopback", 2) == 0.2);
   number("model.between_systems.nccl_network", 0);
   CHECK(scatter("efa-100g.plugin_latency", 2) == 0);
+}
+
+TEST_CASE("where values of another device stand in, that scatter comes on top of the one between systems") {
+  ParameterSet parameters;
+  const auto number = [&](const char* name, double value) {
+    parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
+  };
+  const auto scatter = [&](Benchmark benchmark, int hosts, const char* term, bool has_stand_in) {
+    return between_systems(benchmark, hosts, parameters, std::vector<std::string>{term}, has_stand_in);
+  };
+  number("model.between_systems.nccl_host", 0.1);
+  number("model.between_systems.nccl_network", 0.5);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0.1);  // nothing declared
+  number("model.between_systems.stand_in", 0.3);
+  number("model.between_systems.nccl_untaught", 1);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", false) == 0.1);
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == doctest::Approx(std::hypot(0.1, 0.3)));
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "a", true) == doctest::Approx(std::hypot(0.5, 0.3)));
+  CHECK(scatter(Benchmark::training, 1, "a", true) == doctest::Approx(std::hypot(0.1, 0.3)));
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "efa-100g.plugin_latency", true) == 1);
+  number("model.between_systems.nccl_host", 0);  // a calibration has seen the system
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0);
 }
 
 TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by a quarter") {

@@ -57,3 +57,9 @@ TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {
   for (const int gpus : {5, 6, 7, 8}) CHECK(choice(gpus, 8LL << 30) == Algorithm::nvls);
   for (const int gpus : {2, 3, 4}) CHECK(choice(gpus, 8LL << 30) == Algorithm::ring);
 }
+
+TEST_CASE("NVLink SHARP of Blackwell: 80 GB/s for each of eight heads, 20 for each of 32") {
+  const double port = 18 * 40.1;
+  CHECK(search_nvls(port, 8, 0, 228, 100).inside == 80);
+  CHECK(search_nvls(port, 32, 0, 228, 100).inside == 20);
+}

@@ -326,3 +326,27 @@ TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later
   CHECK(bandwidth(228, 3, 8, 20, 22) == doctest::Approx(8 * 22 * 24 / 46.0));
   CHECK(bandwidth(228, 2, 8, 20, 22) == doctest::Approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
 }
+
+TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, of rings of LL128 its own") {
+  const auto with = [](int version, int nodes, int capability) { return facts_of(version, nodes, capability); };
+  CHECK(tree_limit(with(224, 2, 100), Protocol::simple) == tree_limit(with(224, 2, 90), Protocol::simple));
+  CHECK(tree_limit(with(225, 2, 100), Protocol::simple) == 2 * tree_limit(with(225, 2, 90), Protocol::simple));
+  CHECK(ll_limit(with(227, 1, 100)) == 2 * ll_limit(with(227, 1, 90)));
+  const auto ring = [&](int version, int nodes) {
+    const auto facts = with(version, nodes, 100);
+    return ring_ll128_limit(facts, Collective::all_reduce) / facts.graph_channels;
+  };
+  CHECK(ring(227, 2) == doctest::Approx(73.4));
+  CHECK(ring(228, 2) == doctest::Approx(34.6));
+  CHECK(ring(228, 1) == doctest::Approx(73.4));
+  CHECK(ring(229, 1) == doctest::Approx(40));
+  const auto tree = [&](int version, int nodes, Protocol protocol) {
+    const auto facts = with(version, nodes, 100);
+    const auto limit =
+        protocol == Protocol::ll128 ? tree_ll128_limit(facts, Collective::all_reduce) : tree_limit(facts, protocol);
+    return limit / facts.graph_channels;
+  };
+  CHECK(tree(229, 4, Protocol::simple) == doctest::Approx(2 * 36));
+  CHECK(tree(230, 4, Protocol::simple) == doctest::Approx(24));
+  CHECK(tree(230, 2, Protocol::ll128) == doctest::Approx(31.67));
+}

@@ -58,6 +58,19 @@ TEST_CASE("eight H100 with eight NDR ports: eight channels at 45 GB/s, 16 after 
   CHECK(doubled(host) == 16);
 }
 
+TEST_CASE("eight B200 with eight NDR ports: eight channels at 48 GB/s, 16 after doubling; alone 16 at 45, 32 after") {
+  const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8), .gpu = "b200-sxm"};
+  const auto search = found(host);
+  CHECK(search.hcas.size() == 8);
+  CHECK(search.speed == 48);
+  CHECK(doubled(host) == 16);
+  const Setup alone(cluster_of(host, 1, "{}"));
+  const auto graph = search_channels(
+      alone.context, group_by_host(alone.loaded->topology, alone.context.topology.devices(DeviceKind::gpu)));
+  CHECK(graph.channel_gb_per_s == 45);
+  CHECK(graph.channels.size() == 32);
+}
+
 TEST_CASE("eight H100 with four NDR ports: four channels at 48 GB/s become eight at 24, 16 after doubling") {
   const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 4)};
   const auto search = found(host);

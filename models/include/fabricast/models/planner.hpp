@@ -52,6 +52,8 @@ class Planner {
   [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
   [[nodiscard]] virtual std::vector<GivenUsed> settings() const { return {}; }
   [[nodiscard]] virtual std::vector<std::string> assumptions() const { return {}; }
+  /// One sentence per device that no log has taught: whose values stand for its own.
+  [[nodiscard]] virtual std::vector<std::string> stand_ins() const { return {}; }
   /// What an operation that takes `time` when its devices are its own waits for others on them: time slices of a GPU,
   /// virtual CPUs.
   [[nodiscard]] virtual std::vector<Term> waits(Duration /*time*/) const { return {}; }

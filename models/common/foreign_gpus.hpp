@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs of other vendors: their hosts and fabric are known, their libraries are not, and CUDA's are no stand-in.
+#pragma once
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models {
+
+/// Why a workload that runs on GPUs is refused where one is not of NVIDIA; empty if none is.
+Diagnostics foreign_gpus(const PlanContext& context, const Workload& workload);
+
+}  // namespace fabricast::models
