@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which settings of `virtualization` and `host_neighbours` a benchmark does not read: a result says so instead of
-// leaving them out in silence. tests/unit/simulate/setting_effects_test.cpp walks every key of the schema over every
-// benchmark: it changes the forecast, changes what `fabricast check` says, is refused, or stands here.
+// Which settings of `virtualization` and `host_neighbours` (of `software`: software_effects.cpp) a benchmark does not
+// read: a result says so instead of leaving them out in silence. tests/unit/simulate/setting_effects_test.cpp walks
+// every key of the schema over every benchmark: it changes the forecast, changes what `fabricast check` says, is
+// refused, or stands here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "paths/guest.hpp"
+#include "software_effects.hpp"
 
 namespace fabricast::models {
 
@@ -183,6 +185,16 @@ bool is_over_sockets(const PlanContext& context) {
   return context.software.transport == "tcp" || (!context.software.nccl_p2p && !context.software.nccl_shm);
 }
 
+/// Queue pairs, their verbs and their ways exist in packets only.
+void add_transport_line(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
+  const auto& asked = workload.transport;
+  const TransportSpec plain;
+  const bool is_given = asked.verb != plain.verb || asked.congestion_control != plain.congestion_control ||
+                        asked.routing != plain.routing || asked.priority || asked.window;
+  if (is_given && !context.with_legs)
+    out.insert("workload.transport changes no time of the fluid engine: `--fidelity packet` reads it");
+}
+
 /// Neighbours slow what goes through host memory, NCCL's sockets and steps; threads of MPI and of iperf3 are not
 /// modelled as sharing cores.
 void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
@@ -207,10 +219,13 @@ void add_neighbour_lines(const PlanContext& context, const Workload& workload, s
 
 }  // namespace
 
-std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload) {
+std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload,
+                                                 const Planner& planner) {
   std::set<std::string> out;
   add_guest_lines(context, workload, out);
   add_neighbour_lines(context, workload, out);
+  add_transport_line(context, workload, out);
+  add_software_lines(context, workload, planner, out);
   return {out.begin(), out.end()};
 }
 

@@ -98,8 +98,10 @@ bool swap_hcas(HostSpec& host, int a, int b) {
   return true;
 }
 
+namespace {
+
 /// The socket that a device hangs below, at any depth; empty when there is none.
-static std::string socket_of(const HostSpec& host, const DeviceSpec& device) {
+std::string socket_of(const HostSpec& host, const DeviceSpec& device) {
   std::string at = device.below;
   for (int steps = 0; steps < 16 && !at.starts_with("socket"); ++steps) {
     const auto up =
@@ -109,6 +111,8 @@ static std::string socket_of(const HostSpec& host, const DeviceSpec& device) {
   }
   return at;
 }
+
+}  // namespace
 
 bool swap_sockets(HostSpec& host) {
   if (host.num_sockets < 2 || count(host, DeviceKind::hca) == 0) return false;

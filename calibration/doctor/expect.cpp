@@ -110,9 +110,7 @@ Result<void> apply_baselines(const ExpectOptions& options, Expectations& out) {
 
 double gbyte(Bandwidth rate) { return rate.bytes_per_s * 1e-9; }
 
-}  // namespace
-
-static Result<Expectations> floors_of_scenario(const std::string& cluster, const ExpectOptions& options) {
+Result<Expectations> floors_of_scenario(const std::string& cluster, const ExpectOptions& options) {
   auto scenario = load_scenario(cluster, options.parameter_files, options.settings);
   if (!scenario) return tl::unexpected(scenario.error());
   Expectations out;
@@ -122,7 +120,7 @@ static Result<Expectations> floors_of_scenario(const std::string& cluster, const
   return out;
 }
 
-static Result<Expectations> floors_of_topology(const std::string& cluster, const ExpectOptions& options) {
+Result<Expectations> floors_of_topology(const std::string& cluster, const ExpectOptions& options) {
   auto topology = load_topology(cluster, options.parameter_files, options.settings);
   if (!topology) return tl::unexpected(topology.error());
   Expectations out;
@@ -134,6 +132,8 @@ static Result<Expectations> floors_of_topology(const std::string& cluster, const
   }
   return out;
 }
+
+}  // namespace
 
 Result<Expectations> expect(const std::string& cluster, const ExpectOptions& options) {
   const auto kind = file_kind(cluster);

@@ -5,6 +5,7 @@
 //   ## copy gpu0: bytes h2d_pinned_us d2h_pinned_us ...                   one row per size
 //   ## peer copy p2p=1: src dst lat16B_us bw_256MiB_GBps                  one row per pair
 //   ## concurrent pinned copies: dir k_gpus per_gpu_GBps...               one value per GPU that copies at once
+#include <algorithm>
 #include <charconv>
 
 #include "readers/readers.hpp"

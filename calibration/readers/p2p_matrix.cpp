@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrices of p2pBandwidthLatencyTest (CUDA samples): bandwidth in GB/s (1e9 B/s) and latency in us between every
 // pair of GPUs, with direct peer access off and on.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -107,9 +107,11 @@ RankInterval ranks_of_printed_bandwidths(const MeasuredLog& table) {
   return interval;
 }
 
+namespace {
+
 /// Where no device line says it, the ranks that the printed bandwidths belong to outweigh a header written by hand.
 /// True when they contradict it.
-static bool correct_ranks(const LogText& log, MeasuredLog& table) {
+bool correct_ranks(const LogText& log, MeasuredLog& table) {
   const auto interval = ranks_of_printed_bandwidths(table);
   const auto given = table.header.num_ranks;
   if (interval.low > interval.high || (given && interval.low <= *given && *given <= interval.high)) return false;
@@ -124,6 +126,8 @@ static bool correct_ranks(const LogText& log, MeasuredLog& table) {
   table.header.num_ranks = inferred;
   return given.has_value();
 }
+
+}  // namespace
 
 void complete_from_provenance(const LogText& log, MeasuredLog& table) {
   if (!table.benchmark) {

@@ -10,7 +10,6 @@
 namespace fabricast {
 namespace {
 
-
 constexpr Bytes k_matrix_copy{160'000'000};  ///< p2pBandwidthLatencyTest copies 40,000,000 integers
 constexpr Bytes k_concurrent_copy{1 << 30};  ///< steady copies at once have no size of their own
 constexpr double k_same_group = 1.1;         ///< rates this near the slowest belong to GPUs that share with it

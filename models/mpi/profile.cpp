@@ -47,7 +47,9 @@ bool has_tcp_adapters(const PlanContext& context) {
 }  // namespace
 
 Profile make_profile(const PlanContext& context, const Workload& workload) {
-  const auto& software = context.software;
+  // perftest posts verbs itself: settings of MPI libraries are not its own.
+  const Software none;
+  const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
                  : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
 #include "sharing/cpu_sharing.hpp"

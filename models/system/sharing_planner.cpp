@@ -270,6 +270,10 @@ Result<DeviceId> the_gpu(const PlanContext& context, const Workload& workload) {
                                     "gpu_sharing needs one")});
     return all.front();
   }
+  if (workload.devices.size() > 1)
+    return tl::unexpected(
+        Diagnostics{make_error_at(workload.location, fmt::format("{} devices of gpu_sharing", workload.devices.size()),
+                                  "name the one GPU that the clients share")});
   const auto found = context.topology.find_device(workload.devices.front());
   if (!found || context.topology.kind(*found) != DeviceKind::gpu) {
     return tl::unexpected(Diagnostics{make_error_at(

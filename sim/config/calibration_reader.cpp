@@ -3,6 +3,7 @@
 // file's topology and software.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/text.hpp"

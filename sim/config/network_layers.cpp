@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <tuple>
 
 #include "config/network.hpp"
 

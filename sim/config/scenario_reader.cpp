@@ -11,34 +11,13 @@
 #include "config/schema.hpp"
 #include "config/sharing.hpp"
 #include "config/training.hpp"
+#include "config/workload_keys.hpp"
 
 namespace fabricast::config {
 
 namespace {
 
 constexpr std::size_t k_most_sizes = 10'000;
-
-/// Keys of a workload that only some benchmarks read; those of traffic and training are refused elsewhere.
-bool is_read(std::string_view key, Benchmark benchmark) {
-  const auto family = family_of(benchmark);
-  const bool is_osu_collective = family == BenchmarkFamily::osu && is_collective(benchmark);
-  const bool has_pairs = benchmark == Benchmark::osu_multi_lat || benchmark == Benchmark::osu_mbw_mr;
-  if (key == "channels" || key == "protocol" || key == "launch")
-    return family == BenchmarkFamily::nccl_tests || family == BenchmarkFamily::training;
-  if (key == "window")
-    return (family == BenchmarkFamily::osu && !is_osu_collective) || family == BenchmarkFamily::perftest;
-  if (key == "pairs") return has_pairs;
-  if (key == "queue_pairs") return family == BenchmarkFamily::perftest;
-  if (key == "bidirectional") return family == BenchmarkFamily::perftest || benchmark == Benchmark::host_copies;
-  if (key == "root")
-    return benchmark == Benchmark::osu_bcast || benchmark == Benchmark::osu_reduce ||
-           benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
-  if (key == "direction") return benchmark == Benchmark::host_copies;
-  if (key == "streams") return benchmark == Benchmark::iperf3;
-  if (key == "compute") return benchmark == Benchmark::gpu_step;
-  if (key == "devices") return !is_osu_collective;
-  return true;
-}
 
 class ScenarioReader {
  public:
@@ -139,21 +118,20 @@ class ScenarioReader {
     workload.location = node.location();
     workload.benchmark = *benchmark_from_name(node.find("benchmark")->scalar);
     if (const auto* name = node.find("name")) workload.name = name->scalar;
-    for (const auto& entry : node.entries) {
-      if (is_read(entry.key.scalar, workload.benchmark)) continue;
-      auto warning = entry.key.error(
-          fmt::format("{} does not read '{}'", to_string(workload.benchmark), entry.key.scalar), "leave it out");
-      warning.severity = Severity::warning;
-      faults_.push_back(std::move(warning));
-    }
+    for (auto& warning : warn_of_unread_keys(node, workload.benchmark)) faults_.push_back(std::move(warning));
+    const auto find = [&](const char* key) { return find_read(node, key, workload.benchmark); };
     const auto count = [&](const char* key, std::optional<int>& into) {
-      if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
+      if (const auto* found = find(key)) into = static_cast<int>(as_integer(*found));
     };
     const auto integer = [&](const char* key, int& into) {
-      if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
+      if (const auto* found = find(key)) into = static_cast<int>(as_integer(*found));
     };
     read_gpus(node, workload);
     count("ranks", workload.ranks);
+    if (workload.gpus && workload.ranks && workload.gpus != workload.ranks)
+      faults_.push_back(
+          node.find("ranks")->error(fmt::format("'ranks: {}' beside 'gpus: {}'", *workload.ranks, *workload.gpus),
+                                    "both count the ranks, one per GPU: leave one of them out"));
     count("ranks_per_host", workload.ranks_per_host);
     count("channels", workload.channels);
     if (family_of(workload.benchmark) == BenchmarkFamily::perftest) workload.window = 128;  // perftest's tx depth
@@ -162,15 +140,14 @@ class ScenarioReader {
     integer("queue_pairs", workload.queue_pairs);
     integer("root", workload.root);
     integer("streams", workload.streams);
-    if (const auto* compute = node.find("compute"))
-      workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
-    if (const auto* direction = node.find("direction")) {
+    if (const auto* compute = find("compute")) workload.compute = from_seconds(as_quantity(*compute, Dimension::time));
+    if (const auto* direction = find("direction")) {
       for (const auto one :
            {CopyDirection::to_host, CopyDirection::to_device, CopyDirection::both, CopyDirection::to_peer}) {
         if (to_string(one) == direction->scalar) workload.direction = one;
       }
     }
-    if (const auto* devices = node.find("devices")) {
+    if (const auto* devices = find("devices")) {
       for (const auto& device : devices->items) {
         const bool is_known = std::ranges::find(workload.devices, device.scalar) != workload.devices.end();
         // Two ranks of a message-passing test may share a GPU or a memory.
@@ -181,13 +158,13 @@ class ScenarioReader {
         workload.devices.push_back(device.scalar);
       }
     }
-    if (const auto* algorithm = node.find("algorithm")) workload.algorithm = algorithm->scalar;
-    if (const auto* protocol = node.find("protocol")) workload.protocol = protocol->scalar;
-    if (const auto* both = node.find("bidirectional")) workload.is_bidirectional = as_flag(*both);
-    if (const auto* start = node.find("start")) workload.start = from_seconds(as_quantity(*start, Dimension::time));
+    if (const auto* algorithm = find("algorithm")) workload.algorithm = algorithm->scalar;
+    if (const auto* protocol = find("protocol")) workload.protocol = protocol->scalar;
+    if (const auto* both = find("bidirectional")) workload.is_bidirectional = as_flag(*both);
+    if (const auto* start = find("start")) workload.start = from_seconds(as_quantity(*start, Dimension::time));
     read_launch(node, workload);
     read_traffic(node, workload);
-    if (const auto* transport = node.find("transport")) read_transport(*transport, workload.transport);
+    if (const auto* transport = find("transport")) read_transport(*transport, workload.transport);
     read_buffers(node, workload);
     read_sizes(node, workload);
     read_sharing(node, workload, faults_);
@@ -197,7 +174,7 @@ class ScenarioReader {
 
   /// A list of counts is a table of training steps; its largest is what must exist.
   void read_gpus(const Node& node, Workload& workload) {
-    const auto* gpus = node.find("gpus");
+    const auto* gpus = find_read(node, "gpus", workload.benchmark);
     if (gpus == nullptr) return;
     if (gpus->kind == Node::Kind::scalar) {
       workload.gpus = static_cast<int>(as_integer(*gpus));
@@ -231,8 +208,10 @@ class ScenarioReader {
         if (to_string(known) == pattern->scalar) traffic.pattern = known;
       }
     }
-    if (const auto* senders = node.find("senders")) traffic.senders = static_cast<int>(as_integer(*senders));
-    if (const auto* local = node.find("local_senders")) traffic.local_senders = static_cast<int>(as_integer(*local));
+    if (const auto* senders = find_read(node, "senders", workload.benchmark))
+      traffic.senders = static_cast<int>(as_integer(*senders));
+    if (const auto* local = find_read(node, "local_senders", workload.benchmark))
+      traffic.local_senders = static_cast<int>(as_integer(*local));
     if (const auto* flows = node.find("flows")) {
       for (const auto& one : flows->items) traffic.flows.push_back(read_flow(one));
     }
@@ -264,7 +243,7 @@ class ScenarioReader {
   }
 
   static void read_launch(const Node& node, Workload& workload) {
-    const auto* launch = node.find("launch");
+    const auto* launch = find_read(node, "launch", workload.benchmark);
     if (launch == nullptr) return;
     for (const auto mode :
          {LaunchMode::one_thread, LaunchMode::thread_per_gpu, LaunchMode::process_per_gpu, LaunchMode::graph}) {
@@ -276,7 +255,7 @@ class ScenarioReader {
     const auto place = [](const Node& one) { return one.scalar == "device" ? BufferPlace::device : BufferPlace::host; };
     if (family_of(workload.benchmark) == BenchmarkFamily::nccl_tests)
       workload.send_buffer = workload.receive_buffer = BufferPlace::device;
-    const auto* buffers = node.find("buffers");
+    const auto* buffers = find_read(node, "buffers", workload.benchmark);
     if (buffers == nullptr) return;
     if (buffers->kind == Node::Kind::scalar) {
       workload.send_buffer = workload.receive_buffer = place(*buffers);

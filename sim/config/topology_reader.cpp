@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "config/lossless_reader.hpp"
 #include "config/readers.hpp"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "engine/fluid.hpp"
 #include "engine/packet_doubt.hpp"
@@ -106,8 +107,8 @@ class Simulator {
     for (std::size_t w = 0; faults_.empty() && w < planners_.size(); ++w) {
       const auto sizes = sizes_of(scenario_.workloads[w]);
       if (sizes.empty()) continue;
-      planners_[w]->plan(sizes.front());
-      if (sizes.size() > 1) planners_[w]->plan(sizes.back());
+      std::ignore = planners_[w]->plan(sizes.front());
+      if (sizes.size() > 1) std::ignore = planners_[w]->plan(sizes.back());
     }
     return std::move(faults_);
   }
@@ -130,7 +131,8 @@ class Simulator {
       out.devices = (*planner)->devices();
       out.settings = (*planner)->settings();
       out.assumptions = (*planner)->assumptions();
-      for (auto& line : models::settings_without_effect(context_, workload)) out.assumptions.push_back(std::move(line));
+      for (auto& line : models::settings_without_effect(context_, workload, **planner))
+        out.assumptions.push_back(std::move(line));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());

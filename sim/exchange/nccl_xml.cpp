@@ -3,6 +3,7 @@
 // NVLinks, <nic> with its ports. The text of link_speed is one that NCCL's table holds.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>

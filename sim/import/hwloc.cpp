@@ -5,6 +5,7 @@
 // between objects named TYPE:gp_index.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>

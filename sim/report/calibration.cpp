@@ -2,6 +2,7 @@
 // What a fit found: parameters with unit and interval, errors seen and unseen, outliers and regime changes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "report/fabric_tables.hpp"
 #include "report/tables.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON results: base units, the unit in the key (docs/FORMATS.md).
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>

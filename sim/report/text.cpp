@@ -3,6 +3,8 @@
 // comes after them. GB = 1e9 B, OSU's MB = 1e6 B, perftest's MiB = 2^20 B.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/fabric_tables.hpp"
 #include "report/inputs.hpp"
 #include "report/report.hpp"

@@ -2,6 +2,7 @@
 // Designs by number. Random designs are drawn from a generator of our own, so that a seed means the same everywhere.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 

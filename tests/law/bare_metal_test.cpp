@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtualization costs bare metal nothing: no parameter of it is read, and a host that says `bare-metal` gives the same
 // bytes as one that says nothing. Shipped scenarios of every planner, and random hosts.
+#include <algorithm>
 #include <set>
 
 #include "report/report.hpp"

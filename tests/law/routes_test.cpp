@@ -4,6 +4,7 @@
 #include <map>
 #include <queue>
 #include <set>
+#include <tuple>
 
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"

@@ -8,6 +8,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT  // what reads the catalogue for tests checks it
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

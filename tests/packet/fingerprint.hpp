@@ -3,6 +3,7 @@
 // trains).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <string>

@@ -18,7 +18,6 @@ using namespace fabricast::packet::testing;
 using fabricast::test::Random;
 
 namespace {
-
 /// What happens on the way, besides the messages posted at the start.
 struct Script {
   std::vector<Duration> stops;             ///< run() returns here and is called again
@@ -62,7 +61,6 @@ void check_same(const Case& given, double least_share) {
   CHECK(plain.train_packets == 0);
   CHECK(static_cast<double>(fast.train_packets) >= least_share * static_cast<double>(fast.delivered_packets));
 }
-
 // ---- random runs ----------------------------------------------------------------------------------------------------
 
 void add_random_network(Random& random, Cluster& cluster) {
@@ -192,8 +190,7 @@ std::vector<std::string> contents(const Case& given, const Results& results) {
   const auto add = [&](const char* name, bool has) {
     if (has) out.emplace_back(name);
   };
-  bool has_pauses = false;
-  bool has_starvation = false;
+  bool has_pauses = false, has_starvation = false;
   for (const auto& port : results.ports)
     for (const auto& entry : port) {
       has_pauses = has_pauses || entry.pauses_sent > 0;

@@ -2,6 +2,7 @@
 // Whole numbers at the ends of their range, against 128 bits; rounding of seconds and bytes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

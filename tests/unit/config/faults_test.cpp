@@ -66,16 +66,22 @@ TEST_CASE("a key of a workload that its benchmark does not read is said, and no 
       {"channels: 2", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
       {"protocol: ll", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
       {"launch: graph", {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf"}},
-      {"window: 2", {"osu_bw", "osu_latency", "osu_mbw_mr", "ib_write_bw"}},
+      {"window: 2", {"osu_bw", "osu_mbw_mr", "ib_write_bw"}},
       {"pairs: 2", {"osu_mbw_mr"}},
       {"queue_pairs: 2", {"ib_write_bw"}},
-      {"bidirectional: on", {"ib_write_bw", "host_copies"}},
+      {"bidirectional: on", {"ib_write_bw"}},
       {"root: 1", {"osu_bcast", "osu_reduce", "broadcast_perf", "reduce_perf"}},
       {"direction: to_device", {"host_copies"}},
       {"streams: 2", {"iperf3"}},
       {"devices: [node0.gpu0, node1.gpu0]",
        {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
-        "ib_write_bw", "host_copies", "iperf3"}}};
+        "ib_write_bw", "host_copies"}},
+      {"gpus: 2",
+       {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bw", "osu_latency", "osu_mbw_mr",
+        "osu_bcast", "osu_reduce", "osu_alltoall", "osu_barrier", "ib_write_bw", "host_copies"}},
+      {"ranks: 4",
+       {"all_reduce_perf", "sendrecv_perf", "broadcast_perf", "reduce_perf", "osu_bcast", "osu_reduce", "osu_alltoall",
+        "osu_barrier"}}};
   for (const auto& reader : readers) {
     const auto& line = reader.first;
     const auto& by = reader.second;

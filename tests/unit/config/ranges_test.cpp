@@ -3,6 +3,7 @@
 // line and what to write instead.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

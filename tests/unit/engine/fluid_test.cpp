@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fluid engine against closed forms, and every shortcut against full expansion.
+#include <algorithm>
+#include <cmath>
+
 #include "engine/fluid.hpp"
 
 #include "engine/host_limits.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings whose repeats wait for neighbours only: the recurrence against closed forms and against the ring as tasks.
+#include <cmath>
+
 #include "engine/ring_rounds.hpp"
 
 #include "engine/fluid.hpp"

@@ -3,6 +3,7 @@
 // file (tests/unit/fit/nist): at least six digits from one of NIST's two starting points, several starts allowed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>

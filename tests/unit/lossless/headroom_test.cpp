@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom against the vendor's published table of the SN2700, and against the physical least.
+#include <cmath>
+
 #include "fabricast/lossless.hpp"
 #include "tests/support/clusters.hpp"
 

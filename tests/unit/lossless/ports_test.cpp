@@ -2,6 +2,7 @@
 // Flow control belongs to a cable: where its two ends are not set to the same priorities it is lossy, and only there.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "fabricast/check.hpp"

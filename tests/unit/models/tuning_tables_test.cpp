@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "fabricast/units.hpp"

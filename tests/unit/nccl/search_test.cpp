@@ -2,6 +2,7 @@
 // The channels that NCCL's search finds between hosts, against cases worked through by hand from its source.
 #include "nccl/search.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "nccl/channels.hpp"

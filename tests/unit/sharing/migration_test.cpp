@@ -2,6 +2,7 @@
 // The published stun tables, and what a migration depends on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>

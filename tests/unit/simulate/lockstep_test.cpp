@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/fluid.hpp"
 #include "fabricast/models/planner.hpp"
 #include "tests/support/clusters.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL over sockets inside a host: how it sees GPUs that it reaches by an interface only, headers and data, host
 // threads of a VM that does not see its sockets.
+#include <algorithm>
+
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes through fabrics small enough to be followed by hand.
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -64,8 +64,10 @@ class Planner {
 /// The planner for the workload's benchmark, or why it cannot run on this topology.
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload);
 
-/// Settings of the hosts' VMs and neighbours that are given and that the workload does not read, one line each.
-std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload);
+/// Settings of the software, of the hosts' VMs and of neighbours that are given and that the workload does not read,
+/// one line each.
+std::vector<std::string> settings_without_effect(const PlanContext& context, const Workload& workload,
+                                                 const Planner& planner);
 
 /// Network links carry packet headers beside payload: sets what these leave of links between switches and of cables
 /// slower than their HCA (the HCA's own limits say it of the others). Where HCAs of several types meet, the least

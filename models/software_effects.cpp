@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which keys of `software` a workload does not read: a result says so instead of leaving them out in silence.
+// tests/unit/simulate/setting_effects_test.cpp walks every key of the schema over every planner.
+#include "software_effects.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "fabricast/gpudirect_software.hpp"
+#include "nccl/channels.hpp"
+#include "nccl/nics.hpp"
+#include "paths/guest.hpp"
+
+namespace fabricast::models {
+namespace {
+
+/// What of a workload decides which software it runs.
+struct Use {
+  const PlanContext& context;
+  const Workload& workload;
+  bool is_nccl = false;
+  bool is_mpi = false;
+  bool is_verbs = false;
+  bool has_device = false;  ///< GPU memory is sent
+  bool crosses_hosts = false;
+  bool has_one_rank = false;
+  bool shares_hosts = false;  ///< some host has two ranks
+  bool is_tcp = false;
+  bool has_exchange = false;  ///< several GPUs
+};
+
+Use use_of(const PlanContext& context, const Workload& workload, const Planner& planner) {
+  const auto family = family_of(workload.benchmark);
+  Use use{context, workload};
+  const bool is_step = workload.benchmark == Benchmark::gpu_step || workload.benchmark == Benchmark::training;
+  use.is_nccl = is_step || family == BenchmarkFamily::nccl_tests;
+  use.is_mpi = family == BenchmarkFamily::osu;
+  use.is_verbs = family == BenchmarkFamily::perftest;
+  use.has_device =
+      use.is_nccl || workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+  use.crosses_hosts = planner.num_hosts() > 1;
+  use.shares_hosts = planner.num_ranks() > planner.num_hosts();
+  use.has_exchange = planner.num_ranks() > 1;
+  const auto adapters = context.topology.devices(DeviceKind::hca, 0);
+  use.is_tcp =
+      context.software.transport == "tcp" ||
+      (!adapters.empty() && std::ranges::all_of(adapters, [&](DeviceId hca) { return uses_tcp(context, hca); }));
+  return use;
+}
+
+/// True when no two GPUs of the first host would exchange otherwise with the switches of `other`.
+bool same_routes_in_host(const PlanContext& context, const Software& other) {
+  const PlanContext changed{context.topology, other, context.parameters, context.resources};
+  const auto gpus = context.topology.devices(DeviceKind::gpu, 0);
+  for (const auto from : gpus)
+    for (const auto to : gpus)
+      if (from != to && nccl::route_in_host(context, from, to).kind != nccl::route_in_host(changed, from, to).kind)
+        return false;
+  return true;
+}
+
+/// True when GPUDirect RDMA is used between the same GPUs and HCAs of the first host at every level.
+bool same_at_every_level(const PlanContext& context) {
+  for (const auto gpu : context.topology.devices(DeviceKind::gpu, 0))
+    for (const auto hca : context.topology.devices(DeviceKind::hca, 0))
+      if (gpudirect_rdma(context, gpu, hca, Distance::pix).is_allowed !=
+          gpudirect_rdma(context, gpu, hca, Distance::sys).is_allowed)
+        return false;
+  return true;
+}
+
+/// Why NCCL does not read one of its keys here; "of BENCHMARK" where it never does.
+std::string why_nccl_unread(const Use& use, std::string_view key) {
+  const auto of = fmt::format("of {}", to_string(use.workload.benchmark));
+  const auto& software = use.context.software;
+  const bool copies_to_peer =
+      use.workload.benchmark == Benchmark::host_copies && use.workload.direction == CopyDirection::to_peer;
+  if (key == "p2p") {
+    if (copies_to_peer) return {};
+    if (!use.is_nccl && !(use.is_mpi && use.has_device)) return of;
+    if (!use.shares_hosts) return ": no two GPUs of the workload share a host";
+    auto other = software;
+    other.nccl_p2p = !other.nccl_p2p;
+    return same_routes_in_host(use.context, other) ? ": the GPUs of a host have no peer access" : "";
+  }
+  if (!use.is_nccl || !use.has_exchange) return of;
+  if (key == "version") return {};
+  if (key == "shm") {
+    if (!use.shares_hosts) return ": no two GPUs of the workload share a host";
+    auto other = software;
+    other.nccl_shm = !other.nccl_shm;
+    return same_routes_in_host(use.context, other) ? ": no two GPUs of a host exchange through its memory" : "";
+  }
+  if (key == "nvls")
+    return use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training ? ""
+                                                                                                                 : of;
+  if (!use.crosses_hosts) return ": nothing crosses hosts";
+  if (key == "gdr_level") {
+    if (use.is_tcp) return ": TCP does not read GPU memory";
+    return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";
+  }
+  const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
+                        use.workload.benchmark == Benchmark::sendrecv_perf ||
+                        use.workload.benchmark == Benchmark::training;
+  if (key == "p2p_pxn_level" && !is_pairs) return of;
+  const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
+  if (!nccl::HostNics(use.context, gpus).has_relays())
+    return ": no HCA below the PCIe switches of a GPU that others reach over NVLink";
+  return {};
+}
+
+bool is_gated_by_mpi_version(const Use& use) {
+  const auto& software = use.context.software;
+  for (const auto hca : use.context.topology.devices(DeviceKind::hca, 0)) {
+    const auto old = too_old_for_gpudirect(use.context.parameters,
+                                           {software.cuda_version, software.mpi_version, software.ofed_version},
+                                           use.context.topology.device(hca).type);
+    if (old && old->key == "mpi_version") return true;
+  }
+  return false;
+}
+
+/// The same of MPI's own keys.
+std::string why_mpi_unread(const Use& use, std::string_view key) {
+  const auto of = fmt::format("of {}", to_string(use.workload.benchmark));
+  const auto& mpi = use.context.software.mpi;
+  if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
+  if (key == "mpi") return use.is_tcp && use.crosses_hosts ? ": over TCP all libraries are one profile" : "";
+  if (key == "eager_limit") return {};
+  if (key == "mpi_version") {
+    const bool is_read = is_collective(use.workload.benchmark) && (mpi.empty() || mpi.starts_with("open-mpi"));
+    return is_read || is_gated_by_mpi_version(use) ? "" : of;
+  }
+  return use.has_device ? "" : ": no buffer is in GPU memory";
+}
+
+/// The same of GPUDirect RDMA's.
+std::string why_gpudirect_unread(const Use& use) {
+  if (!use.has_device || !(use.is_nccl || use.is_mpi || use.is_verbs))
+    return fmt::format("of {}", to_string(use.workload.benchmark));
+  if (!use.crosses_hosts) return ": nothing crosses hosts";
+  return use.is_tcp ? ": TCP does not read GPU memory" : "";
+}
+
+/// TCP between hosts leaves the shared memory inside them; on a cluster of one host it means loopback.
+std::string why_transport_unread(const Use& use) {
+  if (use.crosses_hosts) return {};
+  auto other = use.context.software;
+  other.transport = other.transport == "tcp" ? "auto" : "tcp";
+  return same_routes_in_host(use.context, other) ? ": nothing crosses hosts" : "";
+}
+
+std::string why_unread(const Use& use, std::string_view key) {
+  if (key.starts_with("nccl.")) return why_nccl_unread(use, key.substr(5));
+  if (key == "gpudirect_rdma" || key == "nv_peer_mem" || key == "cuda" || key == "ofed")
+    return why_gpudirect_unread(use);
+  if (key == "transport") {
+    if (use.workload.benchmark == Benchmark::remote_gpu) return {};
+    if (!(use.is_nccl || use.is_mpi) || !use.has_exchange)
+      return fmt::format("of {}", to_string(use.workload.benchmark));
+    return use.is_nccl ? why_transport_unread(use) : "";
+  }
+  return why_mpi_unread(use, key);
+}
+
+}  // namespace
+
+void add_software_lines(const PlanContext& context, const Workload& workload, const Planner& planner,
+                        std::set<std::string>& out) {
+  const auto use = use_of(context, workload, planner);
+  for (const auto& [key, location] : context.software.locations) {
+    if (key == "nccl") continue;
+    const auto why = why_unread(use, key);
+    if (!why.empty())
+      out.insert(fmt::format("software.{} changes no time{}{}", key, why.starts_with(':') ? "" : " ", why));
+  }
+}
+
+}  // namespace fabricast::models

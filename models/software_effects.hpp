@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models {
+
+/// Adds a line for each given key of `software` that the workload does not read.
+void add_software_lines(const PlanContext& context, const Workload& workload, const Planner& planner,
+                        std::set<std::string>& out);
+
+}  // namespace fabricast::models

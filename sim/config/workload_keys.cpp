@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which benchmark reads which key of a workload. tests/unit/simulate/setting_effects_test.cpp walks them all.
+#include "config/workload_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "config/schema.hpp"
+
+namespace fabricast::config {
+
+namespace {
+
+// What a benchmark does, as far as its keys depend on it.
+constexpr unsigned k_latency = 1;            // of one pair, over MPI
+constexpr unsigned k_bandwidth = 2;          // the same
+constexpr unsigned k_several_latency = 4;    // of several pairs
+constexpr unsigned k_several_bandwidth = 8;  // the same
+constexpr unsigned k_collective = 16;        // of MPI
+constexpr unsigned k_verbs_latency = 32;     // perftest
+constexpr unsigned k_verbs_bandwidth = 64;   // the same
+constexpr unsigned k_nccl = 128;             // nccl-tests
+constexpr unsigned k_copies = 256;           // host_copies
+constexpr unsigned k_step = 512;             // gpu_step
+constexpr unsigned k_streams = 1024;         // iperf3
+constexpr unsigned k_round_trips = 2048;     // sockperf
+constexpr unsigned k_shared = 4096;          // gpu_sharing
+constexpr unsigned k_remote = 8192;          // remote_gpu
+constexpr unsigned k_migration = 16384;      // vgpu_migration
+constexpr unsigned k_traffic = 32768;        // traffic
+constexpr unsigned k_training = 65536;       // training
+constexpr unsigned k_all = 131072 - 1;
+
+constexpr unsigned k_pairs = k_latency | k_bandwidth | k_several_latency | k_several_bandwidth;
+constexpr unsigned k_verbs = k_verbs_latency | k_verbs_bandwidth;
+constexpr unsigned k_exchange = k_nccl | k_step | k_training;
+
+unsigned kind_of(Benchmark benchmark) {
+  switch (benchmark) {
+    case Benchmark::osu_latency:
+      return k_latency;
+    case Benchmark::osu_bw:
+    case Benchmark::osu_bibw:
+      return k_bandwidth;
+    case Benchmark::osu_multi_lat:
+      return k_several_latency;
+    case Benchmark::osu_mbw_mr:
+      return k_several_bandwidth;
+    case Benchmark::host_copies:
+      return k_copies;
+    case Benchmark::gpu_step:
+      return k_step;
+    case Benchmark::iperf3:
+      return k_streams;
+    case Benchmark::sockperf:
+      return k_round_trips;
+    case Benchmark::gpu_sharing:
+      return k_shared;
+    case Benchmark::remote_gpu:
+      return k_remote;
+    case Benchmark::vgpu_migration:
+      return k_migration;
+    case Benchmark::traffic:
+      return k_traffic;
+    case Benchmark::training:
+      return k_training;
+    default:
+      break;
+  }
+  if (family_of(benchmark) == BenchmarkFamily::nccl_tests) return k_nccl;
+  if (family_of(benchmark) == BenchmarkFamily::osu) return k_collective;
+  return is_bandwidth_test(benchmark) ? k_verbs_bandwidth : k_verbs_latency;
+}
+
+struct Reader {
+  std::string_view key;
+  unsigned by;
+};
+
+/// Keys that are not here are read by every benchmark.
+constexpr std::array k_readers{Reader{"gpus", k_collective | k_exchange | k_copies},
+                               Reader{"ranks", k_collective | k_nccl | k_step},
+                               Reader{"ranks_per_host", k_pairs | k_collective | k_verbs | k_exchange},
+                               Reader{"devices", k_all & ~(k_collective | k_streams | k_round_trips | k_traffic)},
+                               Reader{"buffers", k_pairs | k_collective | k_verbs | k_nccl},
+                               Reader{"algorithm", k_collective | k_nccl | k_step},
+                               Reader{"protocol", k_nccl | k_step},
+                               Reader{"channels", k_exchange},
+                               Reader{"launch", k_exchange},
+                               Reader{"window", k_bandwidth | k_several_bandwidth | k_verbs_bandwidth},
+                               Reader{"pairs", k_several_latency | k_several_bandwidth},
+                               Reader{"queue_pairs", k_verbs_bandwidth},
+                               Reader{"bidirectional", k_verbs_bandwidth | k_copies},
+                               Reader{"direction", k_copies},
+                               Reader{"streams", k_streams},
+                               Reader{"compute", k_step},
+                               Reader{"transport", k_all & ~(k_copies | k_shared)}};
+
+/// Tests of pairs have two ranks for each, which a count may say.
+bool has_as_many(const Node& workload, std::string_view key) {
+  const auto* pairs = workload.find("pairs");
+  const auto* count = workload.find(std::string(key));
+  return count == nullptr || count->kind != Node::Kind::scalar ||
+         as_integer(*count) == 2 * (pairs == nullptr ? 1 : as_integer(*pairs));
+}
+
+bool is_read(const Node& workload, std::string_view key, Benchmark benchmark) {
+  if (key == "root")
+    return benchmark == Benchmark::osu_bcast || benchmark == Benchmark::osu_reduce ||
+           benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
+  if (key == "senders" || key == "local_senders") {
+    const auto* pattern = workload.find("pattern");
+    const bool is_victim = pattern != nullptr && pattern->scalar == "victim";
+    const bool is_incast = pattern != nullptr && pattern->scalar == "incast";
+    return benchmark != Benchmark::traffic || is_victim || (key == "senders" && is_incast);
+  }
+  if (key == "bidirectional" && benchmark == Benchmark::host_copies) {
+    const auto* direction = workload.find("direction");
+    return direction != nullptr && direction->scalar == "to_peer";
+  }
+  const bool is_count = key == "gpus" || key == "ranks";
+  if (is_count && (kind_of(benchmark) & (k_pairs | k_verbs)) != 0) return has_as_many(workload, key);
+  const auto found = std::ranges::find(k_readers, key, &Reader::key);
+  return found == k_readers.end() || (found->by & kind_of(benchmark)) != 0;
+}
+
+}  // namespace
+
+const Node* find_read(const Node& workload, const char* key, Benchmark benchmark) {
+  return is_read(workload, key, benchmark) ? workload.find(key) : nullptr;
+}
+
+Diagnostics warn_of_unread_keys(const Node& workload, Benchmark benchmark) {
+  Diagnostics out;
+  for (const auto& entry : workload.entries) {
+    const auto& key = entry.key.scalar;
+    if (is_read(workload, key, benchmark)) continue;
+    const bool is_of_pattern = key == "senders" || key == "local_senders";
+    const auto what = is_of_pattern ? std::string("this pattern") : std::string(to_string(benchmark));
+    auto warning = entry.key.error(fmt::format("{} does not read '{}'", what, key), "leave it out");
+    warning.severity = Severity::warning;
+    out.push_back(std::move(warning));
+  }
+  return out;
+}
+
+}  // namespace fabricast::config

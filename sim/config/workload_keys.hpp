@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/tree.hpp"
+#include "fabricast/diagnostic.hpp"
+#include "fabricast/scenario.hpp"
+
+namespace fabricast::config {
+
+/// The value of a workload's key; null where it is not given, or where the benchmark does not read it.
+const Node* find_read(const Node& workload, const char* key, Benchmark benchmark);
+
+/// Warnings for keys that the benchmark does not read: they change nothing. Keys of traffic, training and sharing are
+/// refused elsewhere.
+Diagnostics warn_of_unread_keys(const Node& workload, Benchmark benchmark);
+
+}  // namespace fabricast::config

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The sources' form: clang-format, licence line, at most 400 lines a file, local functions in unnamed namespaces, and each file includes what it uses of the
+standard library, itself or by a header of ours that it includes: joined builds hide what is missing. Argument: source folder."""
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+
+MOST_LINES = 400
+STANDARD = {
+    "algorithm": "sort stable_sort min max clamp find find_if any_of all_of none_of transform unique reverse count count_if lower_bound upper_bound remove_if nth_element max_element min_element",
+    "array": "array", "atomic": "atomic", "chrono": "chrono", "cmath": "sqrt pow exp log log2 floor ceil round isfinite isnan lround llround abs",
+    "deque": "deque", "filesystem": "filesystem", "fstream": "ifstream ofstream", "functional": "function hash", "iostream": "cout cerr cin",
+    "limits": "numeric_limits", "map": "map multimap", "memory": "unique_ptr shared_ptr make_unique make_shared", "mutex": "mutex lock_guard",
+    "numeric": "accumulate iota gcd lcm", "optional": "optional nullopt", "random": "mt19937 mt19937_64", "regex": "regex smatch",
+    "set": "set multiset", "span": "span", "sstream": "ostringstream istringstream stringstream", "string": "string to_string", "string_view": "string_view",
+    "thread": "thread", "tuple": "tuple tie ignore", "unordered_map": "unordered_map", "unordered_set": "unordered_set", "utility": "pair move exchange",
+    "variant": "variant visit holds_alternative", "vector": "vector",
+}
+# Headers of the standard library that hold another one's names by its own rules.
+GIVEN_BY = {"utility": {"map", "set", "algorithm", "string", "vector", "memory", "tuple", "unordered_map", "optional", "functional", "variant"}, "cmath": {"cstdlib", "random"}}
+HEADER = {name: header for header, names in STANDARD.items() for name in names.split()}
+FOLDERS = ("sim", "models", "calibration", "python", "tests", "examples")
+INCLUDE_FOLDERS = ("sim/include", "models/include", "sim", "models", "calibration", "python", "tests", "tests/packet", ".")
+USED = re.compile(r"\bstd::(\w+)")
+INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+LOCAL = re.compile(r"^static .*\(.*\{$", re.MULTILINE)
+
+
+class Sources:
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[ch]pp"))
+
+    @functools.cache
+    def text(self, path: pathlib.Path) -> str:
+        return path.read_text()
+
+    @functools.cache
+    def headers(self, path: pathlib.Path) -> frozenset:
+        """Standard headers that a file includes, by itself or by headers of ours."""
+        found = set()
+        for include in INCLUDE.findall(self.text(path)):
+            inner = self.place(path, include)
+            found |= self.headers(inner) if inner else {include}
+        return frozenset(found)
+
+    def place(self, path: pathlib.Path, include: str):
+        for folder in (*(self.root / name for name in INCLUDE_FOLDERS), path.parent):
+            if (folder / include).is_file():
+                return folder / include
+        return None
+
+    def faults(self, path: pathlib.Path) -> list:
+        text = self.text(path)
+        found = []
+        if "SPDX-License-Identifier: Apache-2.0" not in text.split("\n", 1)[0]:
+            found.append("the first line is the licence's")
+        if text.count("\n") > MOST_LINES:
+            found.append(f"more than {MOST_LINES} lines")
+        if path.suffix == ".cpp" and (local := LOCAL.search(text)):
+            found.append(f"belongs into an unnamed namespace: {local.group()}")
+        wanted = {HEADER[name] for name in USED.findall(COMMENT.sub("", text)) if name in HEADER}
+        have = self.headers(path)
+        found += [f"uses <{header}> and does not include it" for header in sorted(wanted - have) if not have & GIVEN_BY.get(header, set())]
+        return [f"{path.relative_to(self.root)}: {one}" for one in found]
+
+
+def main() -> int:
+    sources = Sources(pathlib.Path(sys.argv[1]))
+    found = [fault for path in sources.paths for fault in sources.faults(path)]
+    form = subprocess.run(["clang-format-14", "--dry-run", "-Werror", *map(str, sources.paths)], capture_output=True, text=True, timeout=400)
+    found += [line for line in form.stderr.split("\n") if "error:" in line]
+    for fault in found:
+        print(fault)
+    assert len(sources.paths) > 100, "the sources were not found"
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
