@@ -27,10 +27,10 @@ std::string pair_of_hosts(const std::string& virtualization, const Servers& serv
   for (int g = 0; g < servers.gpu_count; ++g)
     devices += fmt::format(", {{name: gpu{}, type: {}, below: sw0}}", g, servers.gpus);
   for (int h = 0; h < servers.hca_count; ++h)
-    devices += fmt::format(", {{name: hca{}, type: connectx-5-edr, below: sw0}}", h);
+    devices += fmt::format(", {{name: hca{}, type: connectx-5-100g, below: sw0}}", h);
   return fmt::format(
       "schema: fabricast/topology/1\nname: t\nhosts:\n  - {{name: n, count: 2, host: {{processor: xeon-skylake, "
-      "devices: [{}]}}, virtualization: {}}}\nfabric:\n  single_switch: {{switch: sb7800}}\n",
+      "devices: [{}]}}, virtualization: {}}}\nfabric:\n  single_switch: {{switch: sn2700}}\n",
       devices, virtualization);
 }
 
@@ -196,12 +196,12 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
   const auto two_groups = [](const std::string& second) {
     const auto host = [](const std::string& name, const std::string& vds) {
       return "  - {name: " + name +
-             ", host: {processor: xeon-skylake, devices: [{name: hca0, type: connectx-5-edr, below: socket0}]}, "
+             ", host: {processor: xeon-skylake, devices: [{name: hca0, type: connectx-5-100g, below: socket0}]}, "
              "virtualization: {mode: pvrdma, distributed_switch: " +
              vds + "}}\n";
     };
     const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n" + host("a", "dvs1") +
-                                       host("b", second) + "fabric:\n  single_switch: {switch: sb7800}\n");
+                                       host("b", second) + "fabric:\n  single_switch: {switch: sn2700}\n");
     return render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types));
   };
   CHECK(two_groups("dvs2").find(
@@ -218,7 +218,7 @@ TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no commo
               "{mode: passthrough, hypervisor: kvm, guest_topology: injected}");
   const auto apart = test::topology(
       "schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, host: {processor: xeon-skylake, devices: [{name: "
-      "gpu0, type: t4, below: socket0}, {name: hca0, type: connectx-5-edr, below: socket0}]}, virtualization: "
+      "gpu0, type: t4, below: socket0}, {name: hca0, type: connectx-5-100g, below: socket0}]}, virtualization: "
       "passthrough}\n");
   CHECK(render(check_virtualization(apart.topology, apart.parameters, apart.device_types))
             .find("no PCIe switch joins gpu0") != std::string::npos);
