@@ -14,9 +14,9 @@ namespace fabricast::models {
 
 namespace {
 
-bool uses_gpus(const Workload& workload) {
+/// NCCL's planner asks itself: training and replays call it, too.
+bool uses_gpus_without_nccl(const Workload& workload) {
   switch (family_of(workload.benchmark)) {
-    case BenchmarkFamily::nccl_tests:
     case BenchmarkFamily::training:
     case BenchmarkFamily::sharing:
       return true;
@@ -25,6 +25,7 @@ bool uses_gpus(const Workload& workload) {
     case BenchmarkFamily::osu:
     case BenchmarkFamily::perftest:
       return workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+    case BenchmarkFamily::nccl_tests:
     case BenchmarkFamily::traffic:
       return false;
   }
@@ -34,7 +35,7 @@ bool uses_gpus(const Workload& workload) {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_planner(const PlanContext& context, const Workload& workload) {
-  if (uses_gpus(workload)) {
+  if (uses_gpus_without_nccl(workload)) {
     if (auto faults = foreign_gpus(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   }
   if (family_of(workload.benchmark) == BenchmarkFamily::sharing) return make_sharing_planner(context, workload);

@@ -144,10 +144,9 @@ bool has_nvlinks(const PlanContext& context, int host) {
 bool is_unseen_peer_path(const PlanContext& context, const Workload& workload, const Virtualization& guest,
                          std::string_view key) {
   const bool is_of_path = key == "translation" || key == "acs" || key == "ats";
-  const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests ||
-                       workload.benchmark == Benchmark::gpu_step || workload.benchmark == Benchmark::training;
   const auto& level = context.software.nccl_gdr_level;
-  return is_of_path && is_nccl && guest.guest_topology == GuestTopology::hidden && level != "phb" && level != "sys";
+  return is_of_path && runs_nccl(workload.benchmark) && guest.guest_topology == GuestTopology::hidden &&
+         level != "phb" && level != "sys";
 }
 
 void add_guest_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
@@ -199,16 +198,15 @@ void add_transport_line(const PlanContext& context, const Workload& workload, st
 /// modelled as sharing cores.
 void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
   const auto& neighbours = context.neighbours;
-  const bool is_training = workload.benchmark == Benchmark::training;
-  const bool is_nccl = is_training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-  const bool is_step = is_training || workload.benchmark == Benchmark::gpu_step;
+  const bool is_nccl = runs_nccl(workload.benchmark);
+  const bool is_step = workload.benchmark == Benchmark::training || workload.benchmark == Benchmark::gpu_step;
   const bool is_own = family_of(workload.benchmark) == BenchmarkFamily::sharing;
   const auto add = [&](const char* key, bool is_given, bool is_read) {
     if (is_given && !is_read)
       out.insert(fmt::format("host_neighbours.{} changes no time of {}", key, to_string(workload.benchmark)));
   };
-  add("threads", neighbours.threads > 0, is_nccl || is_step);
-  add("vcpus", neighbours.vcpus > 0, is_nccl || is_step);
+  add("threads", neighbours.threads > 0, is_nccl);
+  add("vcpus", neighbours.vcpus > 0, is_nccl);
   // Of NCCL only the threads of sockets wait for cores.
   add("overcommit", neighbours.overcommit > 1, is_step || (is_nccl && is_over_sockets(context)));
   add("knowledge_workers", neighbours.knowledge_workers > 0, is_step);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "fabricast/gpudirect_software.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/nics.hpp"
 #include "paths/guest.hpp"
@@ -25,7 +24,6 @@ struct Use {
   bool is_verbs = false;
   bool has_device = false;  ///< GPU memory is sent
   bool crosses_hosts = false;
-  bool has_one_rank = false;
   bool shares_hosts = false;  ///< some host has two ranks
   bool is_tcp = false;
   bool has_exchange = false;  ///< several GPUs
@@ -34,8 +32,7 @@ struct Use {
 Use use_of(const PlanContext& context, const Workload& workload, const Planner& planner) {
   const auto family = family_of(workload.benchmark);
   Use use{context, workload};
-  const bool is_step = workload.benchmark == Benchmark::gpu_step || workload.benchmark == Benchmark::training;
-  use.is_nccl = is_step || family == BenchmarkFamily::nccl_tests;
+  use.is_nccl = runs_nccl(workload.benchmark);
   use.is_mpi = family == BenchmarkFamily::osu;
   use.is_verbs = family == BenchmarkFamily::perftest;
   use.has_device =
@@ -71,9 +68,11 @@ bool same_at_every_level(const PlanContext& context) {
   return true;
 }
 
-/// Why NCCL does not read one of its keys here; "of BENCHMARK" where it never does.
+std::string of_benchmark(const Use& use) { return fmt::format(" of {}", to_string(use.workload.benchmark)); }
+
+/// What follows "changes no time" where NCCL does not read one of its keys; empty where it does.
 std::string why_nccl_unread(const Use& use, std::string_view key) {
-  const auto of = fmt::format("of {}", to_string(use.workload.benchmark));
+  const auto of = of_benchmark(use);
   const auto& software = use.context.software;
   const bool copies_to_peer =
       use.workload.benchmark == Benchmark::host_copies && use.workload.direction == CopyDirection::to_peer;
@@ -112,19 +111,15 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
 }
 
 bool is_gated_by_mpi_version(const Use& use) {
-  const auto& software = use.context.software;
-  for (const auto hca : use.context.topology.devices(DeviceKind::hca, 0)) {
-    const auto old = too_old_for_gpudirect(use.context.parameters,
-                                           {software.cuda_version, software.mpi_version, software.ofed_version},
-                                           use.context.topology.device(hca).type);
-    if (old && old->key == "mpi_version") return true;
-  }
-  return false;
+  return std::ranges::any_of(use.context.topology.devices(DeviceKind::hca, 0), [&](DeviceId hca) {
+    const auto old = old_for_gpudirect(use.context, hca);
+    return old && old->key == "mpi_version";
+  });
 }
 
 /// The same of MPI's own keys.
 std::string why_mpi_unread(const Use& use, std::string_view key) {
-  const auto of = fmt::format("of {}", to_string(use.workload.benchmark));
+  const auto of = of_benchmark(use);
   const auto& mpi = use.context.software.mpi;
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
   if (key == "mpi") return use.is_tcp && use.crosses_hosts ? ": over TCP all libraries are one profile" : "";
@@ -138,8 +133,7 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
 
 /// The same of GPUDirect RDMA's.
 std::string why_gpudirect_unread(const Use& use) {
-  if (!use.has_device || !(use.is_nccl || use.is_mpi || use.is_verbs))
-    return fmt::format("of {}", to_string(use.workload.benchmark));
+  if (!use.has_device || !(use.is_nccl || use.is_mpi || use.is_verbs)) return of_benchmark(use);
   if (!use.crosses_hosts) return ": nothing crosses hosts";
   return use.is_tcp ? ": TCP does not read GPU memory" : "";
 }
@@ -158,8 +152,7 @@ std::string why_unread(const Use& use, std::string_view key) {
     return why_gpudirect_unread(use);
   if (key == "transport") {
     if (use.workload.benchmark == Benchmark::remote_gpu) return {};
-    if (!(use.is_nccl || use.is_mpi) || !use.has_exchange)
-      return fmt::format("of {}", to_string(use.workload.benchmark));
+    if (!(use.is_nccl || use.is_mpi) || !use.has_exchange) return of_benchmark(use);
     return use.is_nccl ? why_transport_unread(use) : "";
   }
   return why_mpi_unread(use, key);
@@ -167,14 +160,18 @@ std::string why_unread(const Use& use, std::string_view key) {
 
 }  // namespace
 
+bool runs_nccl(Benchmark benchmark) {
+  return family_of(benchmark) == BenchmarkFamily::nccl_tests || benchmark == Benchmark::gpu_step ||
+         benchmark == Benchmark::training;
+}
+
 void add_software_lines(const PlanContext& context, const Workload& workload, const Planner& planner,
                         std::set<std::string>& out) {
   const auto use = use_of(context, workload, planner);
   for (const auto& [key, location] : context.software.locations) {
     if (key == "nccl") continue;
     const auto why = why_unread(use, key);
-    if (!why.empty())
-      out.insert(fmt::format("software.{} changes no time{}{}", key, why.starts_with(':') ? "" : " ", why));
+    if (!why.empty()) out.insert(fmt::format("software.{} changes no time{}", key, why));
   }
 }
 

@@ -28,7 +28,7 @@ Architecture architecture_of(const PlanContext& context, DeviceId gpu) {
   constexpr std::string_view k_prefix = "architecture.";
   const auto& parameters = context.parameters;
   const std::string word(context.topology.attribute(context.topology.device(gpu).type, "architecture"));
-  const int capability = static_cast<int>(device_value(context, gpu, "compute_capability"));
+  const int capability = compute_capability(context, gpu);
   Architecture out;
   int first = 0;
   for (auto it = parameters.all().lower_bound(k_prefix);
@@ -53,7 +53,7 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
   const auto& type = context.topology.device(gpu).type;
   if (!architecture.is_own) {
     const std::string word(context.topology.attribute(type, "architecture"));
-    const int capability = static_cast<int>(device_value(context, gpu, "compute_capability"));
+    const int capability = compute_capability(context, gpu);
     out.push_back(fmt::format(
         "{} ({}, compute capability {}.{}): no log of NCCL on a GPU of its architecture has taught "
         "anything, values of {} stand for its own",

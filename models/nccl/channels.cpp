@@ -14,10 +14,6 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-int compute_capability(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability"));
-}
-
 Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
   const auto& topology = context.topology;
   const int gpus = topology.count(DeviceKind::gpu, topology.host_of(gpu));

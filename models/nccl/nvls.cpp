@@ -109,7 +109,7 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   NvlsGraph found;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     const int heads = std::min(k_most_heads, static_cast<int>(hosts[h].gpus.size()));
-    const int capability = static_cast<int>(device_value(context, hosts[h].gpus[0], "compute_capability"));
+    const int capability = compute_capability(context, hosts[h].gpus[0]);
     double slowest = hosts.size() > 1 ? 1e9 : 0;
     std::set<int> adapters;
     for (const auto& channel : graph.channels) {

@@ -16,7 +16,7 @@ Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts);
 /// A head's own channel crosses its port twice, those of the g - 1 others once: g + 1 times in all. With several hosts
 /// both speeds are the same at first, then the network's may grow to twice the other; `network_gb_per_s` is what a head
 /// has of its adapter, 0 with one host.
-NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version, int capability = 90);
+NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version, int capability);
 
 /// The same for a communicator that has NVLink SHARP.
 NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph);

@@ -113,7 +113,7 @@ class CollectivePlanner : public Planner {
   void set_facts() {
     facts_.num_ranks = num_ranks();
     facts_.num_nodes = num_hosts();
-    facts_.compute_capability = static_cast<int>(device_value(context_, ranks_[0], "compute_capability"));
+    facts_.compute_capability = models::compute_capability(context_, ranks_[0]);
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = is_amd(context_.topology, ranks_[0]);
     facts_.ll128_allowed = graph_.ll128_allowed;

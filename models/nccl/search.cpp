@@ -18,10 +18,6 @@ namespace {
 /// Half of NCCL's MAXCHANNELS (16 in 2.4, 32 until 2.24, then 64): channels are doubled after the search.
 std::size_t most_channels(int version) { return version < 205 ? 8 : (version < 225 ? 16 : 32); }
 
-int compute_capability(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability"));
-}
-
 std::vector<int> in_rank_order(std::size_t n) {
   std::vector<int> order(n);
   for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);

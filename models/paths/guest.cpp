@@ -14,10 +14,6 @@ namespace fabricast::models {
 
 namespace {
 
-int compute_capability_of(const PlanContext& context, DeviceId gpu) {
-  return static_cast<int>(device_value(context, gpu, "compute_capability"));
-}
-
 std::optional<GpuProfile> profile_of_guest(const PlanContext& context, DeviceId gpu) {
   const auto& name = guest_settings(context, gpu).profile_of(short_name(context, gpu));
   if (name.empty()) return std::nullopt;
@@ -71,7 +67,7 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
 
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu) {
   return nvlink_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), has_whole_gpu(context, gpu),
-                     static_cast<int>(device_value(context, gpu, "compute_capability")));
+                     compute_capability(context, gpu));
 }
 
 Gate multicast_gate_of(const PlanContext& context, DeviceId gpu) {
@@ -89,7 +85,7 @@ Gate pcie_gate_of(const PlanContext& context, DeviceId gpu) {
 
 Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   return gpudirect_gate(guest_settings(context, gpu), gpu_mode_of(context, gpu), nic_mode_of(context, hca),
-                        has_whole_gpu(context, gpu), compute_capability_of(context, gpu));
+                        has_whole_gpu(context, gpu), compute_capability(context, gpu));
 }
 
 namespace {

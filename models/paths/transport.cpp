@@ -54,6 +54,10 @@ double device_value_or(const PlanContext& context, DeviceId device, std::string_
   return parameter == nullptr ? fallback : parameter->value;
 }
 
+int compute_capability(const PlanContext& context, DeviceId gpu) {
+  return static_cast<int>(device_value(context, gpu, "compute_capability"));
+}
+
 bool uses_tcp(const PlanContext& context, DeviceId hca) {
   if (context.software.transport == "tcp" || is_tcp_only(nic_mode_of(context, hca))) return true;
   return context.software.transport == "auto" && device_value_or(context, hca, "rdma", 1) == 0;
@@ -227,17 +231,20 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
   add_virtual_ports(context, from_hca, to_hca, route, from_user, to_user);
 }
 
+std::optional<OldSoftware> old_for_gpudirect(const PlanContext& context, DeviceId hca) {
+  const auto& software = context.software;
+  const bool is_open_mpi = software.mpi.empty() || software.mpi.starts_with("open-mpi");
+  return too_old_for_gpudirect(context.parameters,
+                               {software.cuda_version, is_open_mpi ? software.mpi_version : "", software.ofed_version},
+                               context.topology.device(hca).type);
+}
+
 namespace {
 
 std::string old_software(const PlanContext& context, DeviceId hca) {
-  const auto& software = context.software;
-  const bool is_open_mpi = software.mpi.empty() || software.mpi.starts_with("open-mpi");
-  const auto type = context.topology.device(hca).type;
-  const auto old = too_old_for_gpudirect(
-      context.parameters, {software.cuda_version, is_open_mpi ? software.mpi_version : "", software.ofed_version},
-      type);
+  const auto old = old_for_gpudirect(context, hca);
   if (!old) return {};
-  const auto over = old->key == "ofed" ? fmt::format(" over a {}", type) : std::string();
+  const auto over = old->key == "ofed" ? fmt::format(" over a {}", context.topology.device(hca).type) : std::string();
   return fmt::format("GPUDirect RDMA{} needs {} {}, this is {}", over, old->what, old->floor, old->version);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabricast/gpudirect_software.hpp"
 #include "fabricast/models/plan.hpp"
 #include "fabricast/models/planner.hpp"
 
@@ -81,6 +82,9 @@ struct GpuDirect {
   bool is_allowed = false;
   std::string reason;  ///< why not
 };
+/// What of `software:` is too old for GPUDirect RDMA over this adapter.
+std::optional<OldSoftware> old_for_gpudirect(const PlanContext& context, DeviceId hca);
+
 /// Widest distance at which the library uses GPUDirect RDMA: NCCL pxb, MPI phb/node (docs/MODELS.md, "GPUDirect RDMA").
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest);
 
@@ -101,5 +105,8 @@ double device_value(const PlanContext& context, DeviceId device, std::string_vie
 
 /// `<device type>.<field>`, or what leaving the field out means.
 double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback);
+
+/// 10 x major + minor.
+int compute_capability(const PlanContext& context, DeviceId gpu);
 
 }  // namespace fabricast::models

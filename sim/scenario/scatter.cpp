@@ -55,8 +55,8 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
                        const std::vector<std::string>& of_terms, bool has_stand_in) {
   double usual = between_systems(benchmark, num_hosts, parameters);
   const auto* stand_in = parameters.find(std::string(k_stand_in));
-  // A calibration that knows the system sets the usual one to 0.
-  // A strange system and a strange device: two independent reasons.
+  // A strange system and a strange device: two independent reasons. A calibration that knows the system sets the usual
+  // one to 0.
   if (usual > 0 && has_stand_in && stand_in != nullptr) usual = std::hypot(usual, stand_in->value);
   const auto* untaught = parameters.find(std::string(k_nccl_untaught));
   const auto name = between_systems_name(benchmark, num_hosts);

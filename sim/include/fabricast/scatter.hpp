@@ -20,8 +20,8 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
 
 /// The same for a forecast whose terms come from these parameters: connections that logs of no other system teach,
 /// NCCL's network plugins (whose release nobody states) and TCP between hosts, scatter as
-/// `model.between_systems.nccl_untaught` says; where values of other devices stand for their own (`has_stand_in`), at
-/// least as `model.between_systems.stand_in` says.
+/// `model.between_systems.nccl_untaught` says; where values of other devices stand for their own (`has_stand_in`),
+/// `model.between_systems.stand_in` is added in quadrature.
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
                        const std::vector<std::string>& of_terms, bool has_stand_in = false);
 

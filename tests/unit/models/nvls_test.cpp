@@ -11,23 +11,23 @@ TEST_CASE("a channel of NVLink SHARP gets a port's bandwidth over one more than 
   for (const auto& row : {std::pair{8, 40.0}, {7, 40.0}, {6, 50.0}, {5, 60.0}, {4, 60.0}, {2, 60.0}, {16, 20.0}}) {
     const auto& [heads, speed] = row;
     CAPTURE(row.first);
-    const auto graph = search_nvls(port, heads, 0, 228);
+    const auto graph = search_nvls(port, heads, 0, 228, 90);
     CHECK(graph.heads == heads);
     CHECK(graph.inside == speed);
     CHECK(graph.between == 0);
   }
-  CHECK(search_nvls(18 * 22.0, 8, 0, 217).inside == 33);  // 2.17 tries other speeds
+  CHECK(search_nvls(18 * 22.0, 8, 0, 217, 90).inside == 33);  // 2.17 tries other speeds
 }
 
 TEST_CASE("between hosts every head has its part of the network, up to twice its speed inside") {
   const double port = 18 * 20.6;
-  const auto eight = search_nvls(port, 8, 50, 228);
+  const auto eight = search_nvls(port, 8, 50, 228, 90);
   CHECK(eight.inside == 40);
   CHECK(eight.between == 48);
-  const auto four = search_nvls(port, 8, 25, 228);
+  const auto four = search_nvls(port, 8, 25, 228, 90);
   CHECK(four.inside == 24);
   CHECK(four.between == 24);
-  const auto wide = search_nvls(18.0, 8, 50, 228);  // 2 GB/s of a port
+  const auto wide = search_nvls(18.0, 8, 50, 228, 90);  // 2 GB/s of a port
   CHECK(wide.inside == 1.2);
   CHECK(wide.between == 2.4);
 }
@@ -48,7 +48,7 @@ TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {
     facts.channel_gb_per_s = 30;
     facts.version = 228;
     facts.nvls_allowed = true;
-    facts.nvls = search_nvls(18 * 20.6, gpus, 0, 228);
+    facts.nvls = search_nvls(18 * 20.6, gpus, 0, 228, 90);
     return choose(facts, Collective::all_reduce, fabricast::Bytes{bytes}, {}, {}).algorithm;
   };
   // Published: rings up to 1 MiB on 8; NVLS of 8 GiB on 5 to 8 GPUs, rings on 4.
