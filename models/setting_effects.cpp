@@ -194,6 +194,13 @@ void add_transport_line(const PlanContext& context, const Workload& workload, st
     out.insert("workload.transport changes no time of the fluid engine: `--fidelity packet` reads it");
 }
 
+/// Operations are queued for what waits alone: for time slices of GPUs and for virtual CPUs.
+void add_iterations_line(const Workload& workload, const Planner& planner, std::set<std::string>& out) {
+  const bool is_given = workload.iterations != Workload{}.iterations;
+  if (is_given && planner.waits(from_seconds(1)).empty())
+    out.insert("workload.iterations changes no time: no operation waits for time slices or virtual CPUs");
+}
+
 /// Neighbours slow what goes through host memory, NCCL's sockets and steps; threads of MPI and of iperf3 are not
 /// modelled as sharing cores.
 void add_neighbour_lines(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
@@ -223,6 +230,7 @@ std::vector<std::string> settings_without_effect(const PlanContext& context, con
   add_guest_lines(context, workload, out);
   add_neighbour_lines(context, workload, out);
   add_transport_line(context, workload, out);
+  add_iterations_line(workload, planner, out);
   add_software_lines(context, workload, planner, out);
   return {out.begin(), out.end()};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "base/version.hpp"
 #include "config/optional_keys.hpp"
@@ -37,12 +38,15 @@ class ScenarioReader {
     if (const auto* files = document.find("parameters")) {
       for (const auto& file : files->items) scenario.parameter_files.push_back(resolved(folder, file.scalar));
     }
-    if (const auto* workload = document.find("workload")) scenario.workloads.push_back(read_workload(*workload));
+    std::vector<const Node*> nodes;
+    if (const auto* workload = document.find("workload")) nodes.push_back(workload);
     if (const auto* workloads = document.find("workloads")) {
-      for (const auto& one : workloads->items) scenario.workloads.push_back(read_workload(one));
+      for (const auto& one : workloads->items) nodes.push_back(&one);
       if (workloads->items.empty())
         faults_.push_back(workloads->error("'workloads' is empty", "list at least one workload"));
     }
+    for (const auto* node : nodes) scenario.workloads.push_back(read_workload(*node));
+    for (auto& warning : warn_of_idle_starts(nodes)) faults_.push_back(std::move(warning));
     return scenario;
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -141,6 +142,28 @@ Diagnostics warn_of_unread_keys(const Node& workload, Benchmark benchmark) {
     const bool is_of_pattern = key == "senders" || key == "local_senders";
     const auto what = is_of_pattern ? std::string("this pattern") : std::string(to_string(benchmark));
     auto warning = entry.key.error(fmt::format("{} does not read '{}'", what, key), "leave it out");
+    warning.severity = Severity::warning;
+    out.push_back(std::move(warning));
+  }
+  return out;
+}
+
+Diagnostics warn_of_idle_starts(const std::vector<const Node*>& workloads) {
+  std::set<double> starts;
+  for (const auto* workload : workloads) {
+    const auto* start = workload->find("start");
+    starts.insert(start == nullptr ? 0 : as_quantity(*start, Dimension::time));
+  }
+  if (starts.size() > 1) return {};
+  Diagnostics out;
+  for (const auto* workload : workloads) {
+    const auto* start = workload->find("start");
+    if (start == nullptr || *starts.begin() == 0) continue;
+    const bool is_alone = workloads.size() == 1;
+    auto warning = start->error(is_alone ? "'start' changes nothing: the workload runs alone"
+                                         : "'start' changes nothing: all workloads start together",
+                                is_alone ? "leave it out, or add the workload that runs beside it to `workloads`"
+                                         : "leave it out, or write another time for one of them");
     warning.severity = Severity::warning;
     out.push_back(std::move(warning));
   }

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// No setting of `virtualization`, `host_neighbours`, `software` or a workload is left out in silence: two values of
+// No setting of `virtualization`, `host_neighbours` or `software` is left out in silence: two values of
 // each key change a forecast, change what `check` says, are refused, or the result says that the key changes no time.
 // The table must name every key of the schema, so that a new one cannot be forgotten.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <string>
+#include <vector>
 
-#include "fabricast/check.hpp"
-#include "tests/support/clusters.hpp"
+#include "tests/support/effects.hpp"
 
 using namespace fabricast;
+using namespace fabricast::test;
 
 namespace {
 
-struct Setting {
-  std::string key;
-  std::string base;  ///< the settings beside it
-  std::string one, other;
-};
-
-const std::vector<Setting> k_guest{
+const std::vector<TwoValues> k_guest{
     {"hypervisor", "mode: passthrough", "esxi", "kvm"},
     {"version", "mode: passthrough", "\"6.5\"", "\"8.0\""},
     {"gpu", "mode: passthrough, profile: a100-10c", "passthrough", "vgpu"},
@@ -62,127 +56,36 @@ const std::vector<Setting> k_guest{
     {"remote_sharing", "mode: remote-gpu", "refuse", "queue"},
     {"needs", "mode: passthrough", "[migration]", "[]"}};
 
-const std::vector<Setting> k_neighbours{{"threads", "vcpus: 32", "0", "40"},
-                                        {"vcpus", "threads: 40", "32", "4096"},
-                                        {"memory_traffic", "", "0 B/s", "160 GB/s"},
-                                        {"knowledge_workers", "", "0", "64"},
-                                        {"overcommit", "", "1", "4"}};
+const std::vector<TwoValues> k_neighbours{{"threads", "vcpus: 32", "0", "40"},
+                                          {"vcpus", "threads: 40", "32", "4096"},
+                                          {"memory_traffic", "", "0 B/s", "160 GB/s"},
+                                          {"knowledge_workers", "", "0", "64"},
+                                          {"overcommit", "", "1", "4"}};
 
-const std::vector<Setting> k_software{{"mpi", "", "open-mpi-ucx", "mvapich2-gdr"},
-                                      {"mpi_version", "", "\"4.0\"", "\"5.0\""},
-                                      {"ucx", "", "\"1.6\"", "\"1.12\""},
-                                      {"eager_limit", "", "1 KiB", "2 MiB"},
-                                      {"device_eager_limit", "", "1 KiB", "2 MiB"},
-                                      {"gpudirect_limit", "", "1 KiB", "64 MiB"},
-                                      {"staging_chunk", "gpudirect_rdma: off", "1 KiB", "1 MiB"},
-                                      {"gpudirect_rdma", "", "on", "off"},
-                                      {"nv_peer_mem", "", "loaded", "not loaded"},
-                                      {"gdrcopy", "", "on", "off"},
-                                      {"cuda", "", "\"4.0\"", "\"12.0\""},
-                                      {"ofed", "", "\"2.0\"", "\"5.4\""},
-                                      {"transport", "", "rdma", "tcp"}};
+const std::vector<TwoValues> k_software{{"mpi", "", "open-mpi-ucx", "mvapich2-gdr"},
+                                        {"mpi_version", "", "\"4.0\"", "\"5.0\""},
+                                        {"ucx", "", "\"1.6\"", "\"1.12\""},
+                                        {"eager_limit", "", "1 KiB", "2 MiB"},
+                                        {"device_eager_limit", "", "1 KiB", "2 MiB"},
+                                        {"gpudirect_limit", "", "1 KiB", "64 MiB"},
+                                        {"staging_chunk", "gpudirect_rdma: off", "1 KiB", "1 MiB"},
+                                        {"gpudirect_rdma", "", "on", "off"},
+                                        {"nv_peer_mem", "", "loaded", "not loaded"},
+                                        {"gdrcopy", "", "on", "off"},
+                                        {"cuda", "", "\"4.0\"", "\"12.0\""},
+                                        {"ofed", "", "\"2.0\"", "\"5.4\""},
+                                        {"transport", "", "rdma", "tcp"}};
 
-const std::vector<Setting> k_nccl{{"version", "", "\"2.8\"", "\"2.28\""},
-                                  {"p2p", "", "on", "off"},
-                                  {"shm", "", "on", "off"},
-                                  {"shm", "p2p: off", "on", "off"},
-                                  {"nvls", "", "on", "off"},
-                                  {"gdr_level", "", "pix", "sys"},
-                                  {"pxn", "", "on", "off"},
-                                  {"p2p_pxn_level", "", "0", "2"}};
+const std::vector<TwoValues> k_nccl{{"version", "", "\"2.8\"", "\"2.28\""},
+                                    {"p2p", "", "on", "off"},
+                                    {"shm", "", "on", "off"},
+                                    {"shm", "p2p: off", "on", "off"},
+                                    {"nvls", "", "on", "off"},
+                                    {"gdr_level", "", "pix", "sys"},
+                                    {"pxn", "", "on", "off"},
+                                    {"p2p_pxn_level", "", "0", "2"}};
 
-const std::vector<Setting> k_workload{{"gpus", "", "2", "4"},
-                                      {"ranks", "", "2", "4"},
-                                      {"ranks_per_host", "", "1", "4"},
-                                      {"devices", "", "[n0.gpu0, n1.gpu0]", "[n1.gpu1, n1.gpu0]"},
-                                      {"buffers", "", "host", "device"},
-                                      {"algorithm", "", "ring", "tree"},
-                                      {"protocol", "", "simple", "ll"},
-                                      {"channels", "", "1", "2"},
-                                      {"launch", "", "one_thread", "graph"},
-                                      {"window", "", "1", "64"},
-                                      {"pairs", "", "1", "2"},
-                                      {"queue_pairs", "", "1", "4"},
-                                      {"bidirectional", "", "off", "on"},
-                                      {"root", "", "0", "1"},
-                                      {"direction", "", "to_host", "both"},
-                                      {"streams", "", "1", "8"},
-                                      {"compute", "", "1 ms", "2 ms"},
-                                      {"pattern", "", "incast", "permutation"},
-                                      {"senders", "", "1", "2"},
-                                      {"local_senders", "", "1", "2"},
-                                      {"transport", "", "{verb: write}", "{verb: read}"}};
-
-/// One of every planner; the rest of a family reads what its first does.
-const std::vector<std::string> k_workloads{
-    "benchmark: osu_latency, buffers: device, sizes: [8 KiB]",
-    "benchmark: osu_bw, sizes: [1 MiB]",
-    "benchmark: all_reduce_perf, sizes: [1 MiB]",
-    "benchmark: host_copies, gpus: 2, direction: to_peer, sizes: [64 MiB]",
-    "benchmark: gpu_step, compute: 20 ms, sizes: [4 MiB]",
-    "benchmark: iperf3",
-    "benchmark: gpu_sharing, sharing: {clients: [{name: a, kernel: 1 ms, count: 2}]}",
-    "benchmark: remote_gpu, sizes: [1 MiB], remote: {compute: 50 ms, calls: 1000}",
-    "benchmark: vgpu_migration, sizes: [8 GiB], migration: {memory: 64 GiB}",
-    "benchmark: traffic, pattern: incast, senders: 1, sizes: [1 MiB]"};
-
-/// And those that differ in the software that they read.
-const std::vector<std::string> k_further{
-    "benchmark: osu_latency, sizes: [8 KiB]",
-    "benchmark: osu_bw, buffers: device, sizes: [16 KiB, 1 MiB]",
-    "benchmark: osu_allreduce, sizes: [8 B, 1 MiB]",
-    "benchmark: osu_bcast, buffers: device, sizes: [1 KiB, 64 KiB]",
-    "benchmark: osu_mbw_mr, pairs: 2, sizes: [64 KiB]",
-    "benchmark: ib_write_bw, sizes: [64 KiB]",
-    "benchmark: ib_send_lat, buffers: device, sizes: [8 KiB]",
-    "benchmark: sockperf",
-    "benchmark: all_reduce_perf, gpus: 2, ranks_per_host: 1, sizes: [1 KiB, 64 MiB]",
-    "benchmark: all_reduce_perf, gpus: 2, sizes: [1 KiB, 64 MiB]",
-    "benchmark: alltoall_perf, sizes: [1 KiB, 64 MiB]",
-    "benchmark: broadcast_perf, sizes: [1 KiB, 64 MiB]",
-    "benchmark: sendrecv_perf, sizes: [64 MiB]",
-    "benchmark: gpu_step, gpus: 1, compute: 20 ms, sizes: [0 B]",
-    "benchmark: training, network: vgg-16, batch_per_gpu: 32",
-    "benchmark: training, network: vgg-16, batch_per_gpu: 32, gpus: 1"};
-
-/// Everything a user sees of a scenario, but for the lines that say that a key changes no time.
-struct Seen {
-  std::string text;
-  std::string idle;
-  std::string times;
-  bool is_refused = false;
-};
-
-Seen seen(const std::string& yaml) {
-  Seen out;
-  const auto loaded = load_scenario(test::write_file("effects.yaml", yaml));
-  if (!loaded) return {test::shown(loaded.error()), "", "", true};
-  out.text = test::shown(loaded->warnings) +
-             render(check_virtualization(loaded->topology, loaded->parameters, loaded->device_types)) +
-             render(check_scenario(loaded->topology, loaded->scenario, loaded->parameters));
-  const auto run = simulate(loaded->topology, loaded->scenario, loaded->parameters);
-  if (!run) return {out.text + render(run.error()), "", "", true};
-  for (const auto& row : run->workloads[0].rows) {
-    out.times += std::to_string(row.time.ps) + " " + std::to_string(row.high_time.ps) + " " +
-                 std::to_string(row.algbw.bytes_per_s) + "\n";
-    out.text += row.algorithm + " " + row.protocol + "\n";
-    for (const auto& figure : row.figures) out.times += std::to_string(figure.value) + " ";
-  }
-  for (const auto& line : run->workloads[0].assumptions)
-    (line.find("changes no time") == std::string::npos ? out.text : out.idle) += line + "\n";
-  return out;
-}
-
-std::string scenario_of(const std::string& settings, const std::string& workload) {
-  return "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
-         "{name: n, count: 2, host: {processor: xeon-icelake, devices: [{name: sw0, kind: pcie_switch, below: socket0, "
-         "pcie: gen4 x16}, {name: gpu0, type: a100-pcie-40, below: sw0}, {name: gpu1, type: a100-pcie-40, below: "
-         "sw0}, {name: hca0, type: connectx-6-hdr, below: sw0}]}}\n  fabric:\n    single_switch: {switch: "
-         "qm8700}\n" +
-         settings + "\nworkload: {" + workload + "}\n";
-}
-
-void check_key(const std::string& section, const Setting& setting, const std::string& workload) {
+void check_key(const std::string& section, const TwoValues& setting, const std::string& workload) {
   CAPTURE(setting.key);
   CAPTURE(workload);
   const auto with = [&](const std::string& value) {
@@ -201,44 +104,6 @@ void check_key(const std::string& section, const Setting& setting, const std::st
   }
   const bool is_said = one.idle.find(words) != std::string::npos && other.idle.find(words) != std::string::npos;
   if (is_said && setting.key != "memory_traffic") CHECK(one.times == other.times);
-}
-
-std::vector<std::string> all_workloads() {
-  auto all = k_workloads;
-  all.insert(all.end(), k_further.begin(), k_further.end());
-  return all;
-}
-
-/// `key` of a workload that has it not yet. A step of one GPU exchanges nothing, so that most keys cannot matter.
-void check_workload_key(const Setting& setting, const std::string& workload) {
-  if (workload.find(" " + setting.key + ":") != std::string::npos || workload.find("gpus: 1") != std::string::npos)
-    return;
-  CAPTURE(setting.key);
-  CAPTURE(workload);
-  const auto one = seen(scenario_of("", workload + ", " + setting.key + ": " + setting.one));
-  const auto other = seen(scenario_of("", workload + ", " + setting.key + ": " + setting.other));
-  const auto words = "does not read '" + setting.key + "'";
-  const bool is_said = one.text.find(words) != std::string::npos || other.text.find(words) != std::string::npos ||
-                       other.idle.find("workload." + setting.key + " changes no time") != std::string::npos;
-  if (!is_said && !one.is_refused && !other.is_refused) CHECK((one.times != other.times || one.text != other.text));
-  if (is_said) CHECK(one.times == other.times);
-}
-
-std::set<std::string> keys_of_schema(const std::string& section) {
-  const auto schema = nlohmann::json::parse(json_schema("scenario"));
-  const auto dot = section.find('.');
-  auto node = schema.at("properties").at(section.substr(0, dot));
-  if (dot != std::string::npos) node = node.at("properties").at(section.substr(dot + 1));
-  if (node.contains("anyOf")) node = node.at("anyOf").back();
-  std::set<std::string> keys;
-  for (const auto& [key, value] : node.at("properties").items()) keys.insert(key);
-  return keys;
-}
-
-std::set<std::string> keys_of(const std::vector<Setting>& table) {
-  std::set<std::string> keys;
-  for (const auto& one : table) keys.insert(one.key);
-  return keys;
 }
 
 }  // namespace
@@ -294,11 +159,6 @@ TEST_CASE("every key of software changes a result or a verdict, is refused, or i
     for (const auto& setting : k_software) check_key("software", setting, workload);
     for (const auto& setting : k_nccl) check_key("software.nccl", setting, workload);
   }
-}
-
-TEST_CASE("every key of a workload changes a result, is refused, or is said not to be read") {
-  for (const auto& workload : all_workloads())
-    for (const auto& setting : k_workload) check_workload_key(setting, workload);
 }
 
 TEST_CASE("a passed-through GPU does not migrate, and the migration's own keys must fit the hosts'") {
