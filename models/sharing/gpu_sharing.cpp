@@ -176,7 +176,7 @@ class GpuSimulation {
     }
     const auto& client = clients_[i];
     const double spread = client.variation > 0 ? client.variation * (2 * random_.next() - 1) : 0;
-    state.requested = now_ + static_cast<std::int64_t>(static_cast<double>(client.pause.ps) * (1 + spread));
+    state.requested = range::sum(now_, range::whole(static_cast<double>(client.pause.ps) * (1 + spread)));
     state.left = client.kernel.ps;
     state.is_begun = false;
     if (i == marker_ && scheduler_.policy == SharePolicy::best_effort) mark();

@@ -86,11 +86,11 @@ void read_marks(const Node& node, LosslessSpec& spec, Diagnostics& faults) {
   }
   if (const auto* table = node.find("dscp_to_priority")) {
     for (const auto& entry : table->entries) {
-      const auto parsed = parse_quantity(entry.key.scalar, Dimension::number);
-      const int dscp = parsed.ok ? static_cast<int>(parsed.value) : -1;
-      if (dscp < 0 || dscp > 63)
+      const auto dscp = as_whole(entry.key, 0, 63);
+      if (dscp)
+        spec.dscp_priorities[*dscp] = static_cast<int>(as_integer(entry.value));
+      else
         faults.push_back(entry.key.error(fmt::format("'{}' is no DSCP", entry.key.scalar), "DSCPs are 0 to 63"));
-      spec.dscp_priorities[dscp] = static_cast<int>(as_integer(entry.value));
     }
     const bool is_pfc = spec.flow_control.value_or(FlowControl::pfc) == FlowControl::pfc;
     if (is_pfc && (spec.trust != "dscp" || node.find("marks") == nullptr))

@@ -279,6 +279,12 @@ double as_quantity(const Node& node, Dimension dimension) {
 
 Bytes as_size(const Node& node) { return to_bytes(as_quantity(node, Dimension::bytes)); }
 
+std::optional<int> as_whole(const Node& node, int low, int high) {
+  const auto number = plain_number(node.scalar);
+  if (!number || *number < low || *number > high || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 std::int64_t as_integer(const Node& node) { return std::llround(plain_number(node.scalar).value_or(0)); }
 
 std::pair<int, int> as_slot(const Node& node) {

@@ -79,6 +79,8 @@ double as_quantity(const Node& node, Dimension dimension);
 /// To the nearest byte.
 Bytes as_size(const Node& node);
 std::int64_t as_integer(const Node& node);
+/// Of a node that check_node has not looked at: nothing unless it is a whole number from `low` to `high`.
+std::optional<int> as_whole(const Node& node, int low, int high);
 /// `gen3 x16` -> 3, 16
 std::pair<int, int> as_slot(const Node& node);
 /// `3 m` -> 3

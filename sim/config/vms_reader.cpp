@@ -174,9 +174,8 @@ class VmsReader {
 
   void read_numa(const Node& node, Virtualization& vm) {
     const auto add = [&](const Node& one) {
-      const auto parsed = parse_quantity(one.scalar, Dimension::number);
-      const int socket = parsed.ok ? static_cast<int>(parsed.value) : -1;
-      if (!parsed.ok || parsed.value != socket || socket < 0 || socket >= host_.num_sockets) {
+      const auto socket = as_whole(one, 0, host_.num_sockets - 1);
+      if (!socket) {
         faults_.push_back(
             one.error(fmt::format("'numa' is '{}'", one.scalar),
                       host_.num_sockets == 1
@@ -184,7 +183,7 @@ class VmsReader {
                           : fmt::format("sockets of the host are 0 to {}; or write on, off", host_.num_sockets - 1)));
         return;
       }
-      vm.numa_nodes.push_back(socket);
+      vm.numa_nodes.push_back(*socket);
     };
     const bool is_flag = node.kind == Node::Kind::scalar && (node.scalar == "on" || node.scalar == "off" ||
                                                              node.scalar == "true" || node.scalar == "false");

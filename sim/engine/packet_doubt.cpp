@@ -33,7 +33,7 @@ Threshold threshold_of(const LosslessSettings& settings) {
   const double pause = settings.is_static
                            ? static_cast<double>(settings.xoff.value)
                            : static_cast<double>(settings.shared_buffer.value) * settings.alpha / (1 + settings.alpha);
-  return {pause, fmt::format("{}, where PFC pauses", to_string(Bytes{static_cast<std::int64_t>(pause)}))};
+  return {pause, fmt::format("{}, where PFC pauses", to_string(Bytes{range::whole(pause)}))};
 }
 
 struct Demand {
@@ -84,7 +84,7 @@ std::optional<PacketDoubt> packet_doubt(const ParameterSet& parameters, const mo
         const double queue = demand.bytes * (1 - 1 / std::max(1.0, ratio));
         if (demand.sources.size() < 2 || ratio < k_tolerance || queue <= threshold.bytes) continue;
         if (worst && ratio <= worst->oversubscription) continue;
-        worst = PacketDoubt{topology.link_name(link), ratio, Bytes{static_cast<std::int64_t>(queue)}, threshold.name};
+        worst = PacketDoubt{topology.link_name(link), ratio, Bytes{range::whole(queue)}, threshold.name};
       }
     }
   }

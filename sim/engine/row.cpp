@@ -63,8 +63,8 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
     seconds = std::max(seconds, ends.back());
   }
   // Whole picoseconds below: times are rounded per flow.
-  return Duration{static_cast<std::int64_t>(plan.printed_share * seconds / static_cast<double>(plan.operations) * 1e12 *
-                                            (1 - 1e-12))};
+  return Duration{
+      range::whole(plan.printed_share * seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
 }
 
 struct Bottleneck {

@@ -128,7 +128,7 @@ Duration program_bound(const models::Resources& resources, const models::Program
   }
   Duration bound = busy.empty() ? Duration{} : std::ranges::max(busy);
   for (const auto& [link, bytes] : carried)
-    bound = std::max(bound, Duration{static_cast<std::int64_t>(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
+    bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
   return bound;
 }
 

@@ -106,7 +106,8 @@ TEST_CASE("the overshoot with PAUSE out of band is the published one to the byte
   }
 }
 
-TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and any less headroom than arrives loses some") {
+TEST_CASE("after XOFF at most 2 d C + 2 MTU + PAUSE + response arrive, and any less headroom than arrives loses some" *
+          doctest::test_suite("long")) {
   for (const auto delay : {50_ns, 200_ns, 1_us, 2_us}) {
     for (const std::int64_t mtu : {1000, 4096, 9000}) {
       for (const auto response : {0_ns, 500_ns}) {
@@ -241,7 +242,7 @@ std::vector<double> victim_flow(const Cluster& base, int far, int local, Duratio
   return shares;
 }
 
-TEST_CASE("a victim of PAUSE gets what the flows to the congested host get") {
+TEST_CASE("a victim of PAUSE gets what the flows to the congested host get" * doctest::test_suite("long")) {
   for (const auto& preset : {k_htsim, k_ns3, k_spectrum}) {
     for (const int far : {1, 2, 4}) {
       for (const int local : {1, 2, 4}) {

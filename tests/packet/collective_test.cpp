@@ -98,7 +98,7 @@ TEST_CASE("dissemination takes ceil(log2 P) (2 o + L + (s - 1) G) to the nanosec
   CHECK(dissemination(ideal_links(4096, 8), 8_B) == 66'504_ns);
 }
 
-TEST_CASE("the ring's closed form holds for hundreds of ranks") {
+TEST_CASE("the ring's closed form holds for hundreds of ranks" * doctest::test_suite("long")) {
   CHECK(ring_all_reduce(ideal_links(256, 256), 1_MiB) == 15'335'700_ns);
   CHECK(ring_all_reduce(ideal_links(512, 256), 1_MiB) == 18'173'204_ns);
 }

@@ -170,7 +170,7 @@ TEST_CASE("a lower marking threshold and a faster timer converge faster with a s
   CHECK(jain({mean_of(bins, 0, 20), mean_of(bins, 1, 20)}) >= 0.998);
 }
 
-TEST_CASE("DCQCN makes a parking lot max-min fair without pauses") {
+TEST_CASE("DCQCN makes a parking lot max-min fair without pauses" * doctest::test_suite("long")) {
   // A run keeps small differences for long, as the published one does (24.2, 23.6, 24.2, 23.7 Gb/s): mean of eight
   // seeds.
   std::vector<double> mean(4);
@@ -207,7 +207,8 @@ std::vector<double> victim_with_dcqcn(const Cluster& base, int far, int local, s
 
 }  // namespace
 
-TEST_CASE("DCQCN gives the victim of two far and two local senders what the published run gives it") {
+TEST_CASE("DCQCN gives the victim of two far and two local senders what the published run gives it" *
+          doctest::test_suite("long")) {
   // 20 to 30 ms, Gb/s: victim 48.36, far 22.9 and 23.0, local 24.6 and 24.1; max-min is 48.2 and 24.1.
   std::vector<double> mean(5);
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
@@ -221,7 +222,8 @@ TEST_CASE("DCQCN gives the victim of two far and two local senders what the publ
   CHECK(deviation((mean[3] + mean[4]) / 2, 24.35) <= 0.05);
 }
 
-TEST_CASE("DCQCN restores a victim of PAUSE to at least 95 % of max-min, however many senders there are") {
+TEST_CASE("DCQCN restores a victim of PAUSE to at least 95 % of max-min, however many senders there are" *
+          doctest::test_suite("long")) {
   // Published second setting: marks from 100 to 400 KB, increase every 300 us. The published defaults get there too,
   // but additive increase of 50 Mb/s per 900 us takes them 200 ms.
   Cluster base(k_ns3.switch_name, k_ns3.transport_name);

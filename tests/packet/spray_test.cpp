@@ -92,7 +92,8 @@ Cluster random_fabric(Random& random, const Preset& preset) {
 
 }  // namespace
 
-TEST_CASE("a permutation on a fabric that could carry it ends as if every flow were alone, sprayed or adaptive") {
+TEST_CASE("a permutation on a fabric that could carry it ends as if every flow were alone, sprayed or adaptive" *
+          doctest::test_suite("long")) {
   for (const auto& preset : {k_spectrum, k_infiniband}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       Random random(seed);

@@ -231,7 +231,8 @@ const std::vector<std::string> k_kinds_with_trains{
 
 }  // namespace
 
-TEST_CASE("random runs with trains are the runs packet by packet, and every kind of traffic has trains") {
+TEST_CASE("random runs with trains are the runs packet by packet, and every kind of traffic has trains" *
+          doctest::test_suite("long")) {
   constexpr std::uint64_t num_seeds = 300;
   std::map<std::string, std::uint64_t> trains;
   for (std::uint64_t seed = 1; seed <= num_seeds; ++seed) {

@@ -140,7 +140,8 @@ TEST_CASE("set-ups at the edges of the matrix get their verdicts") {
   }
 }
 
-TEST_CASE("every cell of the compatibility matrix is noticed by a set-up when its value changes") {
+TEST_CASE("every cell of the compatibility matrix is noticed by a set-up when its value changes" *
+          doctest::test_suite("long")) {
   const auto& all = set_ups();
   REQUIRE(all.size() > 180);
   const auto& parameters = all.front().loaded.parameters;

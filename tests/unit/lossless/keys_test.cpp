@@ -110,6 +110,17 @@ std::string with(const Acts& acts, const std::string& key, const std::string& va
 
 }  // namespace
 
+TEST_CASE("a DSCP is a whole number from 0 to 63") {
+  const auto said = [](const std::string& dscp) {
+    return seen("flow_control: pfc, marks: {dscp: 10}, dscp_to_priority: {" + dscp + ": 3}");
+  };
+  for (const auto* dscp : {"10", "0", "63"}) CHECK_FALSE(is_refused(said(dscp)));
+  for (const auto* dscp : {"64", "-1", "3.7", "1e30", "-1e300", "x"}) {
+    CAPTURE(std::string(dscp));
+    CHECK(said(dscp).find("is no DSCP") != std::string::npos);
+  }
+}
+
 TEST_CASE("every key under lossless acts: two values of it give two results or verdicts") {
   const auto schema = config::lossless_schema();
   std::set<std::string> keys;
