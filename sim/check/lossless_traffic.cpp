@@ -17,7 +17,9 @@ std::set<int> protected_somewhere(const LosslessSettings& settings) {
   return out;
 }
 
-bool has(const std::vector<int>& ascending, int priority) { return std::ranges::binary_search(ascending, priority); }
+bool is_paused(const std::vector<int>& ascending, int priority) {
+  return std::ranges::binary_search(ascending, priority);
+}
 
 }  // namespace
 
@@ -44,7 +46,7 @@ std::set<int> priorities_that_travel(const Topology& topology, const LosslessSet
 }
 
 bool is_lossy_everywhere(const Topology& topology, const LosslessSettings& settings, int priority) {
-  if (settings.port_pfc.empty()) return !has(settings.pfc, priority);
+  if (settings.port_pfc.empty()) return !is_paused(settings.pfc, priority);
   const auto num_links = topology.num_links() - topology.first_network_link();
   return static_cast<int>(lossy_links(topology, settings, priority).size()) == num_links;
 }
@@ -54,8 +56,8 @@ std::string agreed_lossy_cables(const Topology& topology, const LosslessSettings
   int others = -1;
   for (int l = topology.first_network_link(); l < topology.num_links(); l += 2) {
     const auto link = topology.link(LinkId{l});
-    if (has(port_priorities(topology, settings, link.from, link.to), priority)) continue;
-    if (has(port_priorities(topology, settings, link.to, link.from), priority)) continue;
+    if (is_paused(port_priorities(topology, settings, link.from, link.to), priority)) continue;
+    if (is_paused(port_priorities(topology, settings, link.to, link.from), priority)) continue;
     if (first.empty()) first = fmt::format("{} - {}", topology.device(link.from).name, topology.device(link.to).name);
     ++others;
   }
