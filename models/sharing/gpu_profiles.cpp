@@ -22,13 +22,13 @@ constexpr std::string_view k_time_sliced = "vgpu.";
 constexpr std::string_view k_mig = "mig.";
 constexpr std::string_view k_instances = ".instances";
 
-/// The number before the series letter: 10 of "10c", 20 of "3-20c".
+/// The number before the series letter: 10 of "10c", 20 of "3-20c"; profiles of 512 MB are called "0q".
 double framebuffer_of(std::string_view profile) {
   const auto dash = profile.rfind('-');
   if (dash != std::string_view::npos) profile.remove_prefix(dash + 1);
   double gb = 0;
   std::from_chars(profile.data(), profile.data() + profile.size(), gb);
-  return gb;
+  return gb > 0 ? gb : 0.5;
 }
 
 GpuProfile time_sliced(const std::string& family, const std::string& profile, const Parameter& instances,
@@ -91,6 +91,7 @@ std::string normal_profile_name(std::string_view given) {
     if (dash == std::string::npos) return name;
     name.erase(0, dash + 1);
   }
+  if (name.ends_with("+me")) name.erase(name.size() - 3);  // with the media engines, which only one instance may have
   if (const auto g = name.find("g."); g != std::string::npos && name.ends_with("gb"))
     return fmt::format("{}-{}c", name.substr(0, g), name.substr(g + 2, name.size() - g - 4));
   return name;

@@ -14,7 +14,7 @@ namespace {
 Diagnostics host_faults(const Virtualization& guest, const std::string& name, const MigrationSettings& asked,
                         const ParameterSet& parameters) {
   const auto gate = operation_gate(guest, {{guest.gpu}, {guest.nic}}, VmOperation::migration, parameters);
-  if (!gate.is_open)
+  if (!gate.is_open && !gate.is_inferred)
     return Diagnostics{
         make_error_at(asked.location, fmt::format("VMs of host '{}' cannot migrate: {}", name, gate.reason),
                       "hand GPUs over as vgpu and adapters by pvrdma or tcp, or leave the migration out")};

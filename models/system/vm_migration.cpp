@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/vm_operations.hpp"
@@ -142,12 +143,44 @@ std::optional<DeviceId> port_of(const Topology& topology, int host) {
   return std::nullopt;
 }
 
+/// What the VM's vGPUs hold at most, in GB; without limit where a profile is not known.
+double framebuffers_gb(const PlanContext& context, int vm) {
+  double sum = 0;
+  for (const auto gpu : context.topology.devices(DeviceKind::gpu, vm)) {
+    const auto type = context.topology.device(gpu).type;
+    const auto& name = context.topology.virtualization(vm).profile_of(short_name(context, gpu));
+    const auto profile = find_gpu_profile(profile_family(type, context.parameters), name, context.parameters);
+    const double whole = context.parameters.number(type + ".memory") / 0x1.0p30;
+    sum += name.empty() ? whole : (profile ? profile->framebuffer_gb : std::numeric_limits<double>::infinity());
+  }
+  return sum;
+}
+
+/// Stun tables are ESXi's; the row's framebuffer must be in the VM's vGPUs.
+Diagnostics table_faults(const PlanContext& context, const Workload& workload, int vm) {
+  const auto& guest = context.topology.virtualization(vm);
+  if (guest.hypervisor != Hypervisor::esxi)
+    return fault(workload,
+                 fmt::format("stun tables are known for ESXi, VM '{}' runs on {}", workload.migration->vm,
+                             to_string(guest.hypervisor)),
+                 "set `hypervisor: esxi`");
+  const double most = framebuffers_gb(context, vm);
+  for (const auto size : workload.sizes) {
+    if (static_cast<double>(size.value) <= 1.01 * most * 0x1.0p30) continue;
+    return fault(workload,
+                 fmt::format("{} of framebuffer to move, the vGPUs of VM '{}' have {:g} GB", to_string(size),
+                             workload.migration->vm, most),
+                 "lower `sizes`, or take a larger profile");
+  }
+  return {};
+}
+
 Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm, int to) {
   const auto& asked = *workload.migration;
   const auto& topology = context.topology;
   const auto& guest = topology.virtualization(vm);
   const auto gate = operation_gate(guest, modes_of(context, vm), VmOperation::migration, context.parameters);
-  if (!gate.is_open)
+  if (!gate.is_open && !gate.is_inferred)
     return fault(workload, fmt::format("VM '{}' cannot migrate: {}", asked.vm, gate.reason),
                  "hand its GPUs over as vgpu and its adapters by pvrdma or vmxnet3");
   if (topology.machine_of(vm) == topology.machine_of(to))
@@ -160,6 +193,7 @@ Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm
       return fault(workload, fmt::format("'{}' has no {}, which VM '{}' needs part of", asked.to, type, asked.vm),
                    "a vGPU moves between GPUs of one type only");
   }
+  if (auto faults = table_faults(context, workload, vm); !faults.empty()) return faults;
   if (guest.memory && *guest.memory != asked.memory)
     return fault(workload,
                  fmt::format("the migrating VM has {}, VM '{}' has {}", to_string(asked.memory), asked.vm,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock; and the table `check` prints.
+// Rules of lossless fabrics: headroom, memory, packet sizes, classes, credits, deadlock.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "check/lossless_traffic.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/lossless.hpp"
 #include "fabricast/virtualization.hpp"
@@ -20,13 +21,6 @@ namespace {
 constexpr std::int64_t k_roce_ip_header = 44;
 /// A port can advertise 2048 credits of 64 B per lane [InfiniBand architecture, 7.9].
 constexpr std::int64_t k_largest_vl_buffer = 128 * 1024;
-
-std::string gigabits(Bandwidth rate) { return fmt::format("{:g} Gb/s", rate.bytes_per_s * 8e-9); }
-
-/// Workloads of one scenario share the fabric's routing.
-bool chooses_per_packet(const Scenario& scenario) {
-  return !scenario.workloads.empty() && scenario.workloads.front().transport.routing != "ecmp";
-}
 
 class LosslessRules {
  public:
@@ -74,8 +68,8 @@ class LosslessRules {
           place("headroom"),
           fmt::format("headroom of {} B is less than the {} B that {} over {:g} m needs ({} such port{}): packets of a "
                       "lossless class will be dropped",
-                      port.configured.value, port.needed.value, gigabits(port.rate), port.cable_m, port.num_ports,
-                      port.num_ports == 1 ? "" : "s"),
+                      port.configured.value, port.needed.value, check::gigabits(port.rate), port.cable_m,
+                      port.num_ports, port.num_ports == 1 ? "" : "s"),
           fmt::format("use `headroom: auto` ({} B), shorter cables or a smaller MTU", port.vendor.xoff.value));
     }
   }
@@ -231,17 +225,15 @@ class LosslessRules {
       const int priority = vm.priority.value_or(0);
       if (!said.insert({vm.location.line, priority}).second) continue;
       const auto& place = where == vm.locations.end() ? vm.location : where->second;
-      const auto& pfc = settings_.pfc;
       if (fabric_.lossless->trust == "dscp")
         warn(place, fmt::format("switches trust the DSCP: nobody reads priority {} of the VLAN tag", priority),
              "write `lossless: {trust: pcp}`, or mark the packets (marks: {dscp: 26}) and remove `priority`");
-      else if (std::ranges::find(pfc, priority) == pfc.end())
+      else if (check::is_lossy_everywhere(topology_, settings_, priority))
         warn(place,
              fmt::format("RDMA packets of VM '{}' carry priority {}, and PFC acts on {}: full buffers will drop them",
-                         topology_.host_name(host), priority,
-                         pfc.empty() ? std::string("none") : fmt::format("{}", fmt::join(pfc, ", "))),
-             fmt::format("write `priority: {}` in its port group, or list {} under `pfc`",
-                         pfc.empty() ? priority : pfc.front(), priority));
+                         topology_.host_name(host), priority, pfc_words()),
+             fmt::format("write `priority: {}` in its port group, or list {} under `pfc`", usual_priority(priority),
+                         priority));
     }
   }
 
@@ -257,33 +249,54 @@ class LosslessRules {
 
   void check_priority(std::optional<int> workload, std::optional<int> flow, const SourceLocation& where) {
     const int used = priority_in_use(settings_, workload, flow);
-    const auto& pfc = settings_.pfc;
-    if (std::find(pfc.begin(), pfc.end(), used) != pfc.end()) return;
+    if (!check::is_lossy_everywhere(topology_, settings_, used)) return check_lossy_cables(used);
     warn(where,
          fmt::format("traffic travels in priority {}, and PFC acts on {}: full buffers will drop its packets", used,
-                     pfc.empty() ? std::string("none") : fmt::format("{}", fmt::join(pfc, ", "))),
+                     pfc_words()),
          settings_.marked && !workload && !flow
              ? fmt::format("mark the packets so that `trust: {}` gives a lossless priority, or list {} under `pfc`",
                            fabric_.lossless->trust, used)
-             : fmt::format("use `priority: {}`, or list {} under `pfc`", pfc.empty() ? used : pfc.front(), used));
+             : fmt::format("use `priority: {}`, or list {} under `pfc`", usual_priority(used), used));
+  }
+
+  [[nodiscard]] std::string pfc_words() const {
+    return settings_.pfc.empty() ? std::string("none") : fmt::format("{}", fmt::join(settings_.pfc, ", "));
+  }
+  [[nodiscard]] int usual_priority(int fallback) const {
+    return settings_.pfc.empty() ? fallback : settings_.pfc.front();
+  }
+
+  /// Both ends of a cable may agree that what travels is lossy there.
+  void check_lossy_cables(int used) {
+    if (settings_.port_pfc.empty() || !said_lossy_.insert(used).second) return;
+    const auto cables = check::agreed_lossy_cables(topology_, settings_, used);
+    if (cables.empty()) return;
+    warn(
+        place("ports"),
+        fmt::format("traffic travels in priority {}, which neither end of {} pauses: full buffers drop it there", used,
+                    cables),
+        fmt::format("list {} at both ends (mlnx_qos --pfc; dcb priority-flow-control priority {} enable)", used, used));
   }
 
   void check_deadlock() {
-    const bool is_per_packet = scenario_ != nullptr && chooses_per_packet(*scenario_);
+    const bool is_per_packet = scenario_ != nullptr && check::chooses_per_packet(*scenario_);
     const int lanes = lanes_on_routes(topology_, settings_, is_per_packet);
-    const auto report = find_buffer_cycle(topology_, lanes);
+    const auto report = find_deadlock(topology_, settings_, priorities(), lanes);
     if (!report.is_analysed) {
       warn(fabric_.location, fmt::format("not searched for deadlock: {}", report.reason), "search a smaller one alike");
       return;
     }
     if (report.cycle.empty()) return;
-    const auto& [message, fix] = std::pair{
-        fmt::format(
-            "the routes can deadlock{}: {} buffers wait for each other in a circle: {}",
-            is_per_packet ? fmt::format(" with {} routing", scenario_->workloads.front().transport.routing) : "",
-            report.cycle.size(), describe_cycle(topology_, report)),
-        way_out(is_per_packet, lanes)};
-    warn(fabric_.location, message, fix);
+    warn(fabric_.location,
+         fmt::format(
+             "the routes can deadlock{}{}: {} buffers wait for each other in a circle: {}",
+             is_per_packet ? fmt::format(" with {} routing", scenario_->workloads.front().transport.routing) : "",
+             report.priority < 0 ? "" : fmt::format(" in priority {}", report.priority), report.cycle.size(),
+             describe_cycle(topology_, report)),
+         way_out(is_per_packet, lanes));
+  }
+  [[nodiscard]] std::set<int> priorities() const {
+    return check::priorities_that_travel(topology_, settings_, scenario_);
   }
 
   [[nodiscard]] std::string way_out(bool is_per_packet, int lanes) const {
@@ -303,90 +316,14 @@ class LosslessRules {
   LosslessSettings settings_;
   std::vector<PortHeadroom> ports_;
   std::map<std::string, std::vector<std::string>> disagreements_;  ///< what one end does -> what its neighbours do
+  std::set<int> said_lossy_;                                       ///< priorities whose lossy cables are named
   Diagnostics found_;
 };
-
-std::string threshold_line(const LosslessSettings& settings) {
-  if (settings.is_static)
-    return fmt::format("static thresholds: XOFF {} B, XON {} B", settings.xoff.value, settings.xon.value);
-  return fmt::format("dynamic threshold: alpha {:g}{} x free memory of {}, resume {} B below", settings.alpha,
-                     settings.operating_system.empty() ? "" : fmt::format(" ({})", settings.operating_system),
-                     to_string(settings.shared_buffer), settings.resume_offset.value);
-}
-
-std::string describe_control(const LosslessSettings& settings) {
-  std::string out = fmt::format("  flow control: {}{}\n", to_string(settings.flow_control),
-                                settings.preset.empty() ? "" : fmt::format(", values of {}", settings.preset));
-  switch (settings.flow_control) {
-    case FlowControl::pfc:
-      out += fmt::format("  lossless priorities: {}; {}\n", fmt::join(settings.pfc, ", "), threshold_line(settings));
-      break;
-    case FlowControl::credits:
-      out += fmt::format("  virtual lanes: {}, {} B each per port\n", settings.virtual_lanes, settings.vl_buffer.value);
-      break;
-    case FlowControl::drop:
-      out += fmt::format("  no lossless priority: a buffer of {} drops when it is full\n",
-                         to_string(settings.shared_buffer));
-      break;
-  }
-  if (settings.is_ecn_on)
-    out += fmt::format("  ECN marks from {} B, all from {} B; CNPs in priority {}\n", settings.ecn_min.value,
-                       settings.ecn_max.value, settings.cnp_priority);
-  return out;
-}
-
-std::string describe_ports(const LosslessSettings& settings, const std::vector<PortHeadroom>& ports) {
-  if (ports.empty()) return "";
-  std::string out =
-      fmt::format("  headroom per port and lossless priority ({}), bytes:\n",
-                  settings.headroom_delays > 0 ? fmt::format("{:g} x rate x delay", settings.headroom_delays)
-                  : settings.is_headroom_auto  ? "derived by the vendor's formula"
-                                               : "given");
-  out += fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", "rate", "cable", "ports", "in use",
-                     "xoff", "xon", "size", "needed", "example");
-  for (const auto& port : ports)
-    out +=
-        fmt::format("  {:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n", gigabits(port.rate),
-                    fmt::format("{:g} m", port.cable_m), port.num_ports, port.configured.value, port.vendor.xoff.value,
-                    port.vendor.xon.value, port.vendor.size.value, port.needed.value, port.example);
-  return out;
-}
-
-std::string deadlock_line(const std::string& routing, const DeadlockReport& report) {
-  if (!report.is_analysed) return "";  // a warning says so
-  if (!report.reason.empty()) return fmt::format("  deadlock: none; {}\n", report.reason);
-  if (report.cycle.empty())
-    return fmt::format("  deadlock with {}: none; {} buffers and {} dependencies without a cycle\n", routing,
-                       report.num_buffers, report.num_dependencies);
-  return fmt::format("  deadlock with {}: possible; {} buffers can wait for each other in a circle\n", routing,
-                     report.cycle.size());
-}
-
-/// Of the scenario's routing, or of all.
-std::string describe_deadlock(const Topology& topology, const LosslessSettings& settings, const Scenario* scenario) {
-  if (settings.flow_control == FlowControl::drop) return "  deadlock: none; full buffers drop\n";
-  const auto report = [&](bool is_per_packet) {
-    return find_buffer_cycle(topology, lanes_on_routes(topology, settings, is_per_packet));
-  };
-  if (scenario != nullptr && !scenario->workloads.empty())
-    return deadlock_line(scenario->workloads.front().transport.routing + " routing",
-                         report(chooses_per_packet(*scenario)));
-  const auto hashed = report(false);
-  if (!has_lane_rule(topology, settings)) return deadlock_line("any routing", hashed);
-  return deadlock_line("ecmp", hashed) + deadlock_line("spray or adaptive routing", report(true));
-}
 
 }  // namespace
 
 Diagnostics check_lossless(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario) {
   return LosslessRules(topology, parameters, scenario).run();
-}
-
-std::string describe_lossless(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario) {
-  if (!topology.spec().fabric.lossless) return "";
-  const auto settings = lossless_settings(topology, parameters);
-  return describe_control(settings) + describe_ports(settings, port_headrooms(topology, parameters)) +
-         describe_deadlock(topology, settings, scenario);
 }
 
 }  // namespace fabricast

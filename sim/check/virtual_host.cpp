@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "check/vm_setup.hpp"
-#include "fabricast/models/virtualization.hpp"
 
 namespace fabricast {
 
@@ -36,13 +35,6 @@ bool VirtualHost::is_passed_through() const {
   const bool gpu = !gpus().empty() && guest.gpu == GpuMode::passthrough;
   const bool nic = !hcas().empty() && (guest.nic == NicMode::passthrough || guest.nic == NicMode::sr_iov);
   return gpu || nic;
-}
-
-bool VirtualHost::is_whole_gpu() const {
-  if (guest.profile.empty()) return true;
-  const auto profile =
-      models::find_gpu_profile(models::profile_family(gpu_type(), parameters), guest.profile, parameters);
-  return profile && profile->max_instances == 1 && profile->memory_fraction >= 1;
 }
 
 int VirtualHost::compute_capability() const { return static_cast<int>(value(gpu_type(), "compute_capability", 70)); }
@@ -168,7 +160,10 @@ std::string feature_lines(const check::VirtualHost& host, const check::VmSetup& 
   for (const auto operation : vm_operations())
     line(to_string(operation), operation_gate(guest, held, operation, host.parameters),
          operation_condition(guest, held, operation, host.parameters));
-  const auto features = features_of(guest, host.is_whole_gpu(), host.compute_capability());
+  const bool is_whole = std::ranges::all_of(vm.gpus, [&](const check::HeldGpu& gpu) {
+    return gpu.profile.empty() || check::is_whole_profile(host, gpu.type, gpu.profile);
+  });
+  const auto features = features_of(guest, is_whole, host.compute_capability());
   if (vm.gpus.empty()) return out;
   line("GPU sharing", features.sharing);
   if (vm.gpus.size() > 1) line("GPU peer access", features.p2p.is_open ? vgpu_nvlink_gate(host, vm) : features.p2p);

@@ -27,7 +27,6 @@ struct VirtualHost {
   [[nodiscard]] std::vector<DeviceId> hcas() const { return topology.devices(DeviceKind::hca, host); }
   [[nodiscard]] std::string gpu_type() const;
   [[nodiscard]] bool is_passed_through() const;
-  [[nodiscard]] bool is_whole_gpu() const;
   [[nodiscard]] int compute_capability() const;
 };
 

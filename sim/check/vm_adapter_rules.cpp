@@ -20,6 +20,7 @@ class AdapterRules : VmRules {
   void run() {
     check_holders();
     check_functions();
+    check_uplinks();
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
       check_software_adapters();
       check_shares();
@@ -68,7 +69,7 @@ class AdapterRules : VmRules {
     }
     for (const auto& [name, count] : wanted) check_port(name, types[name], count);
     const auto* most = cell(host_, "host_functions");
-    if (most != nullptr && total > most->value)
+    if (is_esxi() && most != nullptr && total > most->value)
       add(Severity::error, "devices", fmt::format("{} virtual functions on one host, at most {}", total, most->value),
           "hand out fewer", most->source);
   }
@@ -135,6 +136,32 @@ class AdapterRules : VmRules {
     }
   }
 
+  /// The adapter of PVRDMA is the only uplink of its distributed switch: no other adapter of the machine serves it.
+  void check_uplinks() {
+    if (!is_esxi() || !is_described()) return;
+    std::map<std::string, std::string> uplink;  // of each switch that carries PVRDMA
+    for (const auto& vm : vms_)
+      for (const auto& nic : vm.nics)
+        if (nic.mode == NicMode::pvrdma) uplink.try_emplace(vm.settings->switch_name, nic.name);
+    for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
+      const auto own = uplink.find(guest().switch_name);
+      if (own == uplink.end()) continue;
+      for (const auto& nic : vms_[vm_].nics) {
+        const bool is_on_switch = nic.mode == NicMode::pvrdma || nic.mode == NicMode::vmxnet3;
+        const bool is_written = guest().locations.contains("distributed_switch");
+        if (!is_on_switch || !is_written || nic.name == own->second || !is_cabled(nic)) continue;
+        add(Severity::error, "distributed_switch",
+            fmt::format("distributed switch '{}' has PVRDMA over {}, and {} as a second uplink", own->first,
+                        own->second, nic.name),
+            fmt::format("attach {} to a distributed switch of its own", nic.name),
+            "vSphere networking guide p. 167: the adapter is the only uplink, no teaming");
+      }
+    }
+  }
+
+  /// A port of the hypervisor's own switch has no device.
+  [[nodiscard]] bool is_cabled(const HeldNic& nic) const { return !nic.type.empty(); }
+
   void check_pvrdma() {
     int count = 0;
     for (const auto& nic : vms_[vm_].nics) {
@@ -182,9 +209,21 @@ class AdapterRules : VmRules {
     }
   }
 
+  void check_size(const HeldNic& nic) {
+    const double port = host_.value(nic.type, "rate", 0);
+    const auto held = std::ranges::find(guest().devices, nic.name, &VmDevice::device);
+    const auto limit = held == guest().devices.end() ? guest().rate_limit : held->rate_limit;
+    if (port <= 0 || !limit || limit->bytes_per_s < port) return;
+    add(Severity::warning, is_described() ? "devices" : "rate_limit",
+        fmt::format("a limit of {:g} Gb/s on {}, whose port has {:g}: it limits nothing", limit->bytes_per_s * 8e-9,
+                    nic.name, port * 8e-9),
+        "lower rate_limit, or remove it", "ip-link: max_tx_rate of a virtual function");
+  }
+
   void check_limits() {
     for (const auto& nic : vms_[vm_].nics) {
       if (!nic.is_limited || nic.mode != NicMode::sr_iov) continue;
+      check_size(nic);
       if (is_esxi())
         add(Severity::warning, is_described() ? "devices" : "rate_limit",
             "vSphere has no rate limit for virtual functions: it must come from elsewhere",

@@ -90,7 +90,7 @@ class ClusterRules {
       const auto& guest = topology_.virtualization(host);
       const bool has_pvrdma = guest.is_virtual() && guest.nic == NicMode::pvrdma;
       if (has_pvrdma && pvrdma == nullptr) pvrdma = &guest;
-      if (!has_pvrdma && !is_tcp_only(guest.nic) && topology_.count(DeviceKind::hca, host) > 0) peer = &group_of(host);
+      if (!has_pvrdma && !is_tcp_only(guest.nic) && has_rdma(host)) peer = &group_of(host);
     }
     if (pvrdma == nullptr || peer == nullptr || pvrdma->hypervisor != Hypervisor::esxi) return;
     const bool is_native = release_code(pvrdma->version) >= parameters_.number("support.pvrdma_native_first") &&
@@ -101,6 +101,14 @@ class ClusterRules {
                     to_string(pvrdma->version), peer->name),
         "give all VMs PVRDMA, or take ESXi 7.0 U1 and hardware version 18 (native endpoints)",
         "VMware documentation G-4A5EBD44, PVRDMA native endpoints");
+  }
+
+  /// Hosts with plain Ethernet adapters are no peers of RDMA.
+  [[nodiscard]] bool has_rdma(int host) const {
+    return std::ranges::any_of(topology_.devices(DeviceKind::hca, host), [&](DeviceId hca) {
+      const auto* rdma = parameters_.find(topology_.device(hca).type + ".rdma");
+      return rdma == nullptr || rdma->value != 0;
+    });
   }
 
   void check_remote_shares() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -21,11 +22,13 @@ class GpuRules : VmRules {
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
       std::set<std::pair<std::string, GpuMode>> seen;
       for (const auto& gpu : vms_[vm_].gpus) {
+        if (gpu.mode == GpuMode::vgpu) check_unified_memory(gpu);
         if (!seen.insert({gpu.type, gpu.mode}).second) continue;
         if (gpu.mode == GpuMode::vgpu) check_vgpu(gpu);
         if (gpu.mode == GpuMode::mig) check_mig(gpu);
       }
       check_several();
+      check_server();
       check_software();
     }
   }
@@ -41,14 +44,42 @@ class GpuRules : VmRules {
           "hand it over by passthrough, or take a GPU that has: fabricast list profiles", has->source);
       return;
     }
-    check_hypervisor(gpu);
+    check_known(gpu, "vgpu");
+    check_hypervisor();
+    check_host_release(gpu);
     check_release(gpu);
     if (guest().guest_system == GuestSystem::windows && guest().has_unified_memory)
       add(Severity::error, "unified_memory", "unified memory of a vGPU needs a Linux guest",
           "set unified_memory: off, or guest_os: linux", "NVIDIA AI Enterprise 8 notes, unified memory");
   }
 
-  void check_hypervisor(const HeldGpu& gpu) {
+  void check_unified_memory(const HeldGpu& gpu) {
+    const bool is_part = !gpu.profile.empty() && !is_whole_profile(host_, gpu.type, gpu.profile);
+    if (guest().has_unified_memory && is_part)
+      add(Severity::error, "unified_memory",
+          fmt::format("unified memory needs a vGPU with the whole framebuffer, {} is a part of a {}", gpu.profile,
+                      gpu.type),
+          "set unified_memory: off, or take the profile of the whole GPU",
+          "NVIDIA AI Enterprise 8 notes, unified memory: one vGPU per GPU");
+  }
+
+  void check_known(const HeldGpu& gpu, const char* what) {
+    if (of(gpu, what) != nullptr) return;
+    add(Severity::warning, "mode",
+        fmt::format("the compatibility matrix does not know {} of a {}", to_string(gpu.mode), gpu.type),
+        "look into the release notes of the vGPU software", k_vgpu_guide);
+  }
+
+  void check_hypervisor() {
+    const bool has_none =
+        guest().hypervisor == Hypervisor::cloud_hypervisor || guest().hypervisor == Hypervisor::hyper_v;
+    if (has_none)
+      add(Severity::error, "hypervisor", fmt::format("no vGPU software for {}", to_string(guest().hypervisor)),
+          "take esxi, kvm or xen, or passthrough", "NVIDIA vGPU documentation, supported hypervisors");
+  }
+
+  /// ESXi's release, of time-sliced and MIG-backed vGPUs.
+  void check_host_release(const HeldGpu& gpu) {
     const int capability = static_cast<int>(host_.value(gpu.type, "compute_capability", 70));
     const auto* sr_iov = cell(host_, "esxi_sr_iov_vgpu_first");
     const auto* first = of(gpu, "esxi_vgpu_first");
@@ -64,11 +95,6 @@ class GpuRules : VmRules {
                       release_words(sr_iov->value), to_string(guest().version)),
           "upgrade the host, or hand the GPU over by passthrough", sr_iov->source);
     }
-    const bool has_none =
-        guest().hypervisor == Hypervisor::cloud_hypervisor || guest().hypervisor == Hypervisor::hyper_v;
-    if (has_none)
-      add(Severity::error, "hypervisor", fmt::format("no vGPU software for {}", to_string(guest().hypervisor)),
-          "take esxi, kvm or xen, or passthrough", "NVIDIA vGPU documentation, supported hypervisors");
   }
 
   void check_release(const HeldGpu& gpu) {
@@ -94,6 +120,7 @@ class GpuRules : VmRules {
           "use vgpu, or an A100, A30 or later GPU", has->source);
       return;
     }
+    check_known(gpu, "mig");
     const auto* seven = cell(host_, "esxi_sr_iov_vgpu_first");
     const auto* first = cell(host_, "esxi_mig_vgpu_first");
     if (is_too_old(seven)) {
@@ -106,7 +133,9 @@ class GpuRules : VmRules {
                       to_string(guest().version)),
           "upgrade the host", first->source);
     }
-    if (!is_too_old(seven)) check_release(gpu);
+    if (is_too_old(seven)) return;
+    check_host_release(gpu);
+    check_release(gpu);
   }
 
   /// Several vGPUs of one VM.
@@ -116,6 +145,12 @@ class GpuRules : VmRules {
     for (const auto& gpu : vm.gpus)
       if (gpu.mode == GpuMode::vgpu || (gpu.mode == GpuMode::mig && is_esxi())) all.push_back(&gpu);
     if (all.size() < 2) return;
+    const auto* on_esxi = of(*all.front(), "esxi_several");
+    if (is_esxi() && on_esxi != nullptr && on_esxi->value == 0)
+      add(severity_of(*on_esxi), "devices",
+          fmt::format("several vGPUs of {} in one VM need KVM, this is esxi", all.front()->type),
+          "give each VM one vGPU, or take hypervisor: kvm", on_esxi->source);
+    check_series(all);
     const bool has_unlike =
         std::ranges::any_of(all, [&](const HeldGpu* gpu) { return gpu->type != all.front()->type; });
     if (has_unlike)
@@ -138,6 +173,35 @@ class GpuRules : VmRules {
     }
   }
 
+  /// The letter behind the size of a time-sliced profile: C, Q, A or B.
+  void check_series(const std::vector<const HeldGpu*>& all) {
+    std::set<char> series;
+    for (const auto* gpu : all)
+      if (gpu->mode == GpuMode::vgpu && !gpu->profile.empty())
+        series.insert(static_cast<char>(std::tolower(static_cast<unsigned char>(gpu->profile.back()))));
+    if (series.size() > 1)
+      add(Severity::error, "devices", "vGPUs of unlike series in one VM", "take vGPUs of one series, all C or all Q",
+          std::string(k_vgpu_guide) + ", several vGPUs of a VM: same board and series");
+  }
+
+  /// What NVIDIA does not support on servers as a whole.
+  void check_server() {
+    const auto has = [&](GpuMode mode) { return std::ranges::count(vms_[vm_].gpus, mode, &HeldGpu::mode) > 0; };
+    const auto& server = host_.group.host;
+    if (server.type.starts_with("dgx-") && has(GpuMode::vgpu))
+      add(Severity::error, is_described() ? "devices" : "mode",
+          fmt::format("no vGPU software for {}: DGX servers take bare metal and passthrough", server.type),
+          "hand the GPUs over by passthrough, or take an HGX server of another vendor",
+          "NVIDIA AI Enterprise 2.2 release notes: no vGPU on DGX");
+    const bool has_nvswitch = std::ranges::any_of(
+        server.devices, [](const DeviceSpec& device) { return device.kind == DeviceKind::nvswitch; });
+    if (has_nvswitch && is_esxi() && has(GpuMode::passthrough))
+      add(Severity::warning, is_described() ? "devices" : "mode",
+          "NVIDIA does not support passthrough of GPUs behind NVSwitches on vSphere",
+          "take vgpu with device groups (ESXi 8.0 U1), or hypervisor: kvm",
+          "NVIDIA AI Enterprise 8.0 release notes: no GPU passthrough on vSphere with NVSwitch");
+  }
+
   [[nodiscard]] bool is_whole(const std::vector<const HeldGpu*>& all) const {
     return std::ranges::all_of(all, [&](const HeldGpu* gpu) {
       return gpu->profile.empty() || is_whole_profile(host_, gpu->type, gpu->profile);
@@ -150,6 +214,26 @@ class GpuRules : VmRules {
       add(Severity::warning, "version",
           fmt::format("ESXi {} is older than the compatibility matrix", to_string(guest().version)),
           "rules from 6.0 on are known", "configuration maximums");
+    else if (is_esxi() && !is_release(guest().version))
+      add(Severity::error, "version", fmt::format("there is no ESXi {}", to_string(guest().version)),
+          "write a release like \"6.7 U3\", \"7.0 U3\", \"8.0 U2\"", "Broadcom KB 316595, build numbers of ESXi");
+    else if (is_esxi() && guest().version > ReleaseNumber{9, 0, 99})
+      add(Severity::warning, "version",
+          fmt::format("ESXi {} is newer than the compatibility matrix: the rules of 9.0 are taken",
+                      to_string(guest().version)),
+          "check its release notes", "configuration maximums");
+    const auto written = guest().locations.find("version");
+    if (!is_esxi() && written != guest().locations.end())
+      add(Severity::warning, "version",
+          fmt::format("version is the release of ESXi, {} reads none", to_string(guest().hypervisor)),
+          "remove it, or write hypervisor: esxi", "docs/FORMATS.md, virtualization");
+  }
+
+  /// 6.0, 6.5, 6.7, 7.0 and 8.0 with updates to 3; of what comes after 9.0 nothing is known.
+  static bool is_release(const ReleaseNumber& version) {
+    if (version >= ReleaseNumber{9, 0, 0}) return true;
+    static const std::set<std::pair<int, int>> lines{{6, 0}, {6, 5}, {6, 7}, {7, 0}, {8, 0}};
+    return lines.contains({version.major, version.minor}) && version.update <= 3;
   }
 };
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr double k_large_bar = 16.0 * 1073741824.0;
 constexpr double k_gib = 1073741824.0;
+constexpr double k_large_vgpu_bar = 64.0 * k_gib;
+constexpr double k_large_memory = 32.0 * k_gib;
 constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
 
 class MachineRules : VmRules {
@@ -26,6 +28,7 @@ class MachineRules : VmRules {
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
       check_release();
       check_mmio();
+      check_vgpu_mmio();
       check_needs();
       check_numa();
       check_remote_memory();
@@ -149,6 +152,28 @@ class MachineRules : VmRules {
     }
   }
 
+  /// vGPUs of boards with windows of 64 GiB and more, in VMs with 32 GiB and more.
+  void check_vgpu_mmio() {
+    if (!is_esxi() || !guest().memory || static_cast<double>(guest().memory->value) < k_large_memory) return;
+    double bars = 0;
+    std::string type;
+    for (const auto& gpu : vms_[vm_].gpus) {
+      const double bar = host_.value(gpu.type, "bar1", 0);
+      if ((gpu.mode != GpuMode::vgpu && gpu.mode != GpuMode::mig) || bar < k_large_vgpu_bar) continue;
+      bars += bar;
+      type = gpu.type;
+    }
+    const auto sum = Bytes{static_cast<std::int64_t>(bars)};
+    const bool has_space = guest().uses_64bit_mmio && (!guest().mmio_size || *guest().mmio_size >= sum);
+    if (type.empty() || has_space) return;
+    add(Severity::error, "mmio",
+        fmt::format("vGPUs of {} in a VM of {} need {} of 64-bit MMIO space, the VM has {}", type,
+                    to_string(*guest().memory), to_string(sum),
+                    guest().uses_64bit_mmio ? to_string(*guest().mmio_size) : "none"),
+        fmt::format("set pciPassthru.use64bitMMIO, and pciPassthru.64bitMMIOSizeGB to {} or more", sum.value >> 30),
+        "NVIDIA AI Enterprise 5 guide, appendix: GPUs that need 64 GB of MMIO space, VMs with 32 GB and more");
+  }
+
   void check_needs() {
     if (!is_described() && vm_ > 0) return;
     const auto held = vms_[vm_].modes();
@@ -172,14 +197,15 @@ class MachineRules : VmRules {
       }
       return {};
     }
-    const auto operation = need == "migration"       ? VmOperation::migration
-                           : need == "ha"            ? VmOperation::ha
-                           : need == "drs"           ? VmOperation::drs_balancing
-                           : need == "drs-placement" ? VmOperation::drs_placement
-                           : need == "suspend"       ? VmOperation::suspend
-                           : need == "clone"         ? VmOperation::clone
-                           : need == "hot-add"       ? VmOperation::hot_add
-                                                     : VmOperation::snapshot;
+    const auto operation = need == "migration"         ? VmOperation::migration
+                           : need == "ha"              ? VmOperation::ha
+                           : need == "drs"             ? VmOperation::drs_balancing
+                           : need == "drs-placement"   ? VmOperation::drs_placement
+                           : need == "suspend"         ? VmOperation::suspend
+                           : need == "clone"           ? VmOperation::clone
+                           : need == "hot-add"         ? VmOperation::hot_add
+                           : need == "fault-tolerance" ? VmOperation::fault_tolerance
+                                                       : VmOperation::snapshot;
     return operation_gate(guest(), held, operation, host_.parameters);
   }
 

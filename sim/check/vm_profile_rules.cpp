@@ -94,6 +94,13 @@ class ProfileRules : VmRules {
   std::optional<models::GpuProfile> known_profile(const Holder& one) {
     const auto profile = profile_of(host_, one.gpu);
     const auto family = models::profile_family(one.gpu.type, host_.parameters);
+    const auto* has =
+        cell(host_, fmt::format("{}.{}", gpu_model(one.gpu.type), one.gpu.mode == GpuMode::mig ? "mig" : "vgpu"));
+    if (models::gpu_profiles(family, host_.parameters).empty() && (has == nullptr || has->value != 0))
+      add(one.vm, Severity::warning, "devices",
+          fmt::format("profiles of {} are not known: neither '{}' nor how many fit is checked", one.gpu.type,
+                      one.gpu.profile),
+          "fabricast list profiles prints those that are known", k_vgpu_guide);
     if (!profile && is_described() && !models::gpu_profiles(family, host_.parameters).empty())
       add(one.vm, Severity::error, "devices", fmt::format("GPU {} has no profile '{}'", one.gpu.type, one.gpu.profile),
           "fabricast list profiles prints those of every GPU", k_vgpu_guide);
@@ -119,6 +126,11 @@ class ProfileRules : VmRules {
       instances.push_back(kind_of(*profile, slots));
       words.push_back(one.gpu.profile);
     }
+    const auto media = std::ranges::count_if(words, [](const std::string& word) { return word.ends_with("+me"); });
+    if (media > 1)
+      add(holders.back().vm, Severity::error, is_described() ? "devices" : "profile",
+          fmt::format("{} MIG instances of {} with media engines (+me), one may have them", media, name),
+          "leave +me out of the others", k_mig_guide);
     if (instances.empty() || can_place(instances, slots, host_.parameters)) return;
     add(holders.back().vm, Severity::error, is_described() ? "devices" : "profile",
         fmt::format("MIG instances {} do not fit together on {} ({})", fmt::join(words, " + "), name,

@@ -70,7 +70,8 @@ std::vector<Field> setting_fields() {
       {"gpu_share", number(0.01, 1), "remote GPU: part of each GPU; default 1"},
       {"gpu_memory", size(), "remote GPU: memory limit; default: the share of it"},
       {"needs",
-       list(choice({"migration", "ha", "drs", "drs-placement", "snapshot", "suspend", "clone", "hot-add", "sharing"})),
+       list(choice({"migration", "ha", "drs", "drs-placement", "snapshot", "suspend", "clone", "hot-add",
+                    "fault-tolerance", "sharing"})),
        "features you require of every VM; checked"}};
 }
 

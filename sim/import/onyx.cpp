@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -61,7 +62,8 @@ class OnyxReader {
       if (const auto dscp = value(words, 3, 0, 63), priority = value(words, 6, 0, 7); dscp && priority)
         return void(dscp_[static_cast<int>(*dscp)] = static_cast<int>(*priority));
     if (is(0, "traffic-class") && words.size() > 2) return read_class(words);
-    if (is(0, "dcb") && is(1, "priority-flow-control")) return read_pfc(words, is_port);
+    if (is(0, "dcb") && is(1, "priority-flow-control"))
+      return read_pfc(words, is_port ? fmt::format("{} {}", all[1], all[2]) : std::string());
     --num_read_;
   }
 
@@ -110,12 +112,27 @@ class OnyxReader {
       if (const auto weight = value(words, wrr + 1, 1, 100)) weights_[priority] = static_cast<int>(*weight);
   }
 
-  void read_pfc(const Words& words, bool is_port) {
+  /// `port`: "ethernet 1/1-1/32" or "port-channel 100", empty on lines of the whole switch.
+  void read_pfc(const Words& words, const std::string& port) {
     const auto is = [&](std::size_t at, std::string_view word) { return at < words.size() && words[at] == word; };
     if (is(2, "enable")) is_enabled_ = true;
     if (is(2, "priority") && is(4, "enable"))
       if (const auto priority = value(words, 3, 0, 7)) pfc_.insert(static_cast<int>(*priority));
-    if (is_port && is(2, "mode") && is(3, "on")) has_ports_ = true;
+    if (!port.empty() && is(2, "mode") && is(3, "on")) ports_.push_back(port);
+  }
+
+  /// "ethernet 1/1-1/16, port-channel 100 and 3 others".
+  [[nodiscard]] std::string ports() const {
+    constexpr std::size_t k_most_named = 4;
+    std::vector<std::string> named;
+    for (const auto& port : ports_) {
+      const bool is_plain = std::ranges::all_of(port, [](char c) {
+        return c == ' ' || c == '/' || c == '-' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+      });
+      if (is_plain && named.size() < k_most_named) named.push_back(port);
+    }
+    const auto others = ports_.size() - named.size();
+    return fmt::format("{}{}", fmt::join(named, ", "), others == 0 ? "" : fmt::format(" and {} others", others));
   }
 
   std::optional<std::int64_t> value(const Words& words, std::size_t at, std::int64_t low, std::int64_t high) {
@@ -149,17 +166,23 @@ class OnyxReader {
     }
     if (!pfc_.empty() && !is_enabled_)
       warn("priority flow control is not enabled", "dcb priority-flow-control enable force");
-    if (!pfc_.empty() && !has_ports_)
+    if (pfc_.empty() && (is_enabled_ || !ports_.empty()))
+      warn(fmt::format("priority flow control is on{}, and no priority has it: all are lossy",
+                       ports_.empty() ? "" : " at " + ports()),
+           "dcb priority-flow-control priority 3 enable");
+    if (!pfc_.empty() && ports_.empty())
       warn("no port has priority flow control", "interface ethernet 1/1-1/32 dcb priority-flow-control mode on force");
   }
 
   [[nodiscard]] std::string yaml() const {
     std::string out =
         fmt::format("# lossless settings of {}: they go below `fabric:` of a topology\nlossless:\n", source_.name());
-    const bool is_pfc = is_enabled_ && has_ports_ && !lossless_.empty();
+    const bool is_pfc = is_enabled_ && !ports_.empty() && !lossless_.empty();
     out += "  operating_system: onyx\n";
     out += fmt::format("  flow_control: {}\n", is_pfc ? "pfc" : "drop");
-    if (is_pfc) out += fmt::format("  pfc: [{}]\n", fmt::join(lossless_, ", "));
+    if (is_pfc)
+      out += fmt::format("  pfc: [{}]  # at {}; what the others lack goes below `ports`\n", fmt::join(lossless_, ", "),
+                         ports());
     out += fmt::format("  trust: {}\n", trust_.empty() ? "pcp" : trust_);
     if (trust_.empty()) out += "  # no port says what it trusts: Onyx trusts L2\n";
     if (trust_ == "dscp") out += marks();
@@ -218,7 +241,8 @@ class OnyxReader {
   std::map<int, Marking> marks_;
   std::set<int> pfc_;
   std::vector<int> lossless_;
-  bool is_enabled_ = false, has_ports_ = false;
+  std::vector<std::string> ports_;  ///< with priority flow control
+  bool is_enabled_ = false;
   Diagnostics findings_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channel dependency graph of all routes and a cycle in it. Nodes are buffers (link x lane); an edge says that some
-// packet holds the first while it waits for the second. Cycles by Tarjan's strongly connected components, without
-// recursion; the named cycle is the shortest one through the component's first buffer.
+// packet holds the first while it waits for the second, so a buffer that drops when full is on no edge. Cycles by
+// Tarjan's strongly connected components, without recursion; the named cycle is the shortest one through the
+// component's first buffer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,9 +35,14 @@ bool is_tree(const FabricSpec& fabric) {
   return false;
 }
 
+bool contains(const std::vector<int>& ascending, int priority) {
+  return std::ranges::binary_search(ascending, priority);
+}
+
 class DependencyGraph {
  public:
-  DependencyGraph(const Topology& topology, int num_lanes) : topology_(topology), num_lanes_(num_lanes) {
+  DependencyGraph(const Topology& topology, int num_lanes, const std::set<LinkId>& lossy)
+      : topology_(topology), num_lanes_(num_lanes), lossy_(lossy) {
     const auto first = topology.first_network_link();
     edges_.resize(static_cast<std::size_t>(topology.num_links() - first) * static_cast<std::size_t>(num_lanes));
     for (const auto hca : topology.devices(DeviceKind::hca)) {
@@ -120,10 +126,11 @@ class DependencyGraph {
       const int buffer = open.back();
       open.pop_back();
       const auto [link, lane] = place(buffer);
+      const bool drops = lossy_.contains(link);
       // The link behind `leaf` ends in an HCA, which always takes what comes.
       for (const auto next : topology_.next_network_links(link, leaf)) {
         const int after = number(next, topology_.next_lane(link, lane, next, num_lanes_));
-        edges_[static_cast<std::size_t>(buffer)].push_back(after);
+        if (!drops && !lossy_.contains(next)) edges_[static_cast<std::size_t>(buffer)].push_back(after);
         visit(after);
       }
     }
@@ -187,6 +194,7 @@ class DependencyGraph {
 
   const Topology& topology_;
   int num_lanes_;
+  const std::set<LinkId>& lossy_;
   std::set<std::int32_t> leaves_;        ///< switches with HCAs
   std::vector<LinkId> uplinks_;          ///< of one HCA each
   std::vector<std::vector<int>> edges_;  ///< [buffer] -> buffers waited for
@@ -194,14 +202,14 @@ class DependencyGraph {
 
 }  // namespace
 
-DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes) {
+DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes, const std::set<LinkId>& lossy) {
   DeadlockReport report;
   if (is_tree(topology.spec().fabric)) {
     report.is_analysed = true;
     report.reason = "every route of a tree goes up, then down";
     return report;
   }
-  DependencyGraph graph(topology, std::max(1, num_lanes));
+  DependencyGraph graph(topology, std::max(1, num_lanes), lossy);
   if (graph.work() > k_largest_search) {
     report.reason = "the fabric is too large for the search";
     return report;
@@ -211,6 +219,39 @@ DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes) {
   report.num_buffers = graph.num_buffers();
   report.num_dependencies = graph.num_dependencies();
   report.cycle = graph.cycle();
+  return report;
+}
+
+std::set<LinkId> lossy_links(const Topology& topology, const LosslessSettings& settings, int priority) {
+  std::set<LinkId> out;
+  if (settings.flow_control == FlowControl::credits) return out;
+  for (int l = topology.first_network_link(); l < topology.num_links(); ++l) {
+    const auto protects = cable_priorities(topology, settings, topology.link(LinkId{l}));
+    if (!std::ranges::binary_search(protects, priority)) out.insert(LinkId{l});
+  }
+  return out;
+}
+
+DeadlockReport find_deadlock(const Topology& topology, const LosslessSettings& settings,
+                             const std::set<int>& priorities, int num_lanes) {
+  if (settings.flow_control == FlowControl::credits || settings.port_pfc.empty()) {
+    const bool is_held = settings.flow_control == FlowControl::credits ||
+                         std::ranges::any_of(priorities, [&](int p) { return contains(settings.pfc, p); });
+    if (is_held) return find_buffer_cycle(topology, num_lanes);
+  }
+  DeadlockReport report;
+  report.is_analysed = true;
+  report.reason = "no priority that travels is paused anywhere";
+  std::set<std::set<LinkId>> searched;
+  for (const int priority : priorities) {
+    auto lossy = lossy_links(topology, settings, priority);
+    if (static_cast<int>(lossy.size()) == topology.num_links() - topology.first_network_link()) continue;
+    if (!searched.insert(lossy).second) continue;
+    auto found = find_buffer_cycle(topology, num_lanes, lossy);
+    found.priority = priority;
+    if (!found.is_analysed || !found.cycle.empty()) return found;
+    if (found.num_buffers >= report.num_buffers) report = std::move(found);
+  }
   return report;
 }
 

@@ -126,8 +126,12 @@ std::optional<ReleaseNumber> release_from(std::string_view text) {
   ReleaseNumber release;
   int used = 0;
   if (std::sscanf(plain.c_str(), "%2d.%2d%n", &release.major, &release.minor, &used) != 2) return std::nullopt;
-  const auto rest = plain.substr(static_cast<std::size_t>(used));
+  auto rest = plain.substr(static_cast<std::size_t>(used));
   if (rest.empty()) return release;
+  // "Update 3" is U3, and "U3f" a patch of it.
+  if (rest.starts_with("update")) rest.replace(0, 6, "u");
+  const bool has_patch = rest.size() > 2 && std::isalpha(static_cast<unsigned char>(rest.back())) != 0;
+  if (has_patch) rest.pop_back();
   int used_by_update = 0;
   if (std::sscanf(rest.c_str(), "u%2d%n", &release.update, &used_by_update) != 1 ||
       static_cast<std::size_t>(used_by_update) != rest.size()) {

@@ -15,6 +15,9 @@ namespace fabricast {
 namespace {
 
 constexpr ReleaseNumber k_evacuation{7, 0, 3};
+constexpr const char* k_kvm_vgpu =
+    "KVM moves and suspends VMs with a vGPU from RHEL 9.4 on, between equal GPUs and drivers; its release is not known "
+    "here";
 
 ReleaseNumber first_with(const ParameterSet& parameters, const char* feature) {
   return release_of_code(parameters.number(fmt::format("support.{}_first", feature)));
@@ -28,6 +31,8 @@ bool is_dynamic(const Virtualization& vm, const ParameterSet& parameters) {
 /// A device given to one VM as a whole.
 Gate passthrough_gate(const Virtualization& vm, const char* what, VmOperation operation,
                       const ParameterSet& parameters) {
+  if (operation == VmOperation::hot_add && vm.hypervisor == Hypervisor::hyper_v)
+    return closed("nothing documents that a device is added to a running VM of hyper-v", true);
   if (operation == VmOperation::hot_add && !is_esxi(vm)) return {};
   if (operation == VmOperation::clone) return {};  // powered off
   const bool restarts = operation == VmOperation::ha || operation == VmOperation::drs_placement;
@@ -50,9 +55,11 @@ Gate vgpu_gate(const Virtualization& vm, VmOperation operation, const ParameterS
     case VmOperation::migration:
       if (auto gate = needs("vgpu_vmotion", "vMotion"); !gate.is_open) return gate;
       if (vm.has_unified_memory) return closed("unified memory blocks migration of a vGPU");
+      if (vm.hypervisor == Hypervisor::kvm) return closed(k_kvm_vgpu, true);
       return {};
     case VmOperation::suspend:
     case VmOperation::snapshot:
+      if (vm.hypervisor == Hypervisor::kvm) return closed(k_kvm_vgpu, true);
       return needs("vgpu_suspend", operation == VmOperation::suspend ? "suspending a VM" : "a snapshot with memory");
     case VmOperation::drs_balancing:
       if (auto gate = needs("vgpu_drs_balancing", "balancing by DRS"); !gate.is_open) return gate;

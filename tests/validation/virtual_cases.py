@@ -3,6 +3,7 @@
 scenarios/validation/virtual with --set, a unit, what was measured, and the largest error that is accepted."""
 import json
 import pathlib
+import re
 import subprocess
 
 import logs
@@ -24,8 +25,8 @@ class Case:
         return (ratio if self.unit in ("us", "ms") else 1 / ratio) - 1
 
 
-def run(program, scenario, settings):
-    command = [program, "run", str(scenario), "--format", "json", "-q"]
+def run(program, scenario, settings, more=()):
+    command = [program, "run", str(scenario), "--format", "json", "-q", *more]
     for setting in settings:
         command += ["--set", setting]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
@@ -84,6 +85,43 @@ RATIOS = (
     ("beside 96 knowledge workers", "one-vm-or-four", ["virtualization=passthrough", "host_neighbours={knowledge_workers: 96}"], "virtualization=passthrough", 1 / 1.18, 0.01, "VMware GPU guide, 2019"),
     ("four 1-GPU VMs against one 4-GPU VM, vGPU", "one-vm-or-four", ["virtualization={mode: vgpu, vms_per_host: 4}"], "virtualization={mode: vgpu}", 0.94, 0.01, "VMware VROOM, CIFAR-10"),
 )
+
+
+# Values that a published figure taught: the parameter, the scenario, its settings, those of the reference (None: the time or rate itself), the
+# figure, and its unit. At the ends of the parameter's interval the forecast lies on both sides of the figure.
+PASSED, SPLIT = "virtualization=passthrough", ["virtualization={mode: passthrough, nic: sr-iov, vms_per_host: 4}"]
+TAUGHT = (
+    ("virtualization.split_tax", "one-vm-or-four", SPLIT, [PASSED], 0.96, "us"),
+    ("virtualization.vgpu.split_tax", "one-vm-or-four", ["virtualization={mode: vgpu, vms_per_host: 4}"], ["virtualization={mode: vgpu}"], 0.94, "us"),
+    ("virtualization.passthrough.compute_tax", "one-vm-or-four", [PASSED], [BARE], 0.96, "us"),
+    ("virtualization.vgpu.compute_tax", "inference-a100", [], [BARE], 0.96, "us"),
+    ("host.knowledge_worker_load", "one-vm-or-four", [PASSED, "host_neighbours={knowledge_workers: 96}"], [PASSED], 1 / 1.18, "us"),
+    ("host.machine_learning_cpu_share", "one-vm-or-four", [PASSED, "host_neighbours={knowledge_workers: 96}"], [PASSED], 1 / 1.18, "us"),
+    ("host.machine_learning_cpu_share", "one-vm-or-four", [PASSED, "host_neighbours={knowledge_workers: 32}"], [PASSED], 1 / 1.02, "us"),
+    ("virtualization.virtio.message_time", "tcp-25g", ["workload.benchmark=sockperf"], None, 48.4, "us"),
+    ("virtualization.virtio.packet_time", "tcp-25g", [], None, 13.2, "Gb/s"),
+    ("virtualization.virtio.emulator_message_time", "tcp-25g", ["workload.benchmark=sockperf", "virtualization.vhost=off"], None, 65.3, "us"),
+    ("virtualization.virtio.emulator_packet_time", "tcp-25g", ["virtualization.vhost=off"], None, 9.6, "Gb/s"),
+)
+
+
+def interval_of(source, name):
+    """A parameter's value and interval with their units, as its file has them."""
+    line = next(line for path in sorted((source / "models" / "params").glob("*.yaml")) for line in path.read_text().splitlines() if line.startswith(f"  {name}: "))
+    return {key: re.search(rf"\b{key}: ([^,}}]+)", line).group(1) for key in ("value", "low", "high")}
+
+
+def taught(program, source, folder, case):
+    """Forecasts at the parameter's low, value and high."""
+    name, scenario, settings, reference, _, unit = case
+    path = source / "scenarios" / "validation" / "virtual" / f"{scenario}.yaml"
+    out = []
+    for end in ("low", "value", "high"):
+        file = pathlib.Path(folder) / "one.yaml"
+        file.write_text(f"schema: fabricast/parameters/1\nname: one\nparameters:\n  {name}: {{value: {interval_of(source, name)[end]}, source: test}}\n")
+        value = lambda chosen: value_of(run(program, path, chosen, ["--parameters", str(file)]), unit)
+        out.append(value(settings) if reference is None else value(reference) / value(settings))
+    return out
 
 
 def ratio(program, folder, case):

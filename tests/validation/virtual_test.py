@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import logs
 import virtual_cases
@@ -78,6 +79,19 @@ def check_what_if(program, source, failures):
             failures.append(f"what-if at {row['size_bytes']} B: no term changed")
 
 
+def check_taught(program, source, failures):
+    """Values that figures taught give those figures, and their intervals hold them on both sides."""
+    with tempfile.TemporaryDirectory() as folder:
+        for case in virtual_cases.TAUGHT:
+            low, used, high = virtual_cases.taught(program, source, folder, case)
+            name, figure = case[0], case[4]
+            print(f"{name}: {low:.4g} to {high:.4g}, at its value {used:.4g}, published {figure:.4g}")
+            if abs(used / figure - 1) > 0.02:
+                failures.append(f"{name}: its value gives {used:.4g}, published {figure:.4g}")
+            if not min(low, high) <= figure <= max(low, high):
+                failures.append(f"{name}: its interval gives {low:.4g} to {high:.4g}, published {figure:.4g}")
+
+
 def main() -> int:
     program, source = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     folders = logs.measurement_folders(source)
@@ -107,6 +121,7 @@ def main() -> int:
     print(f"{len(errors)} concurrent copies: median error {100 * median:.1f} %")
     if len(errors) != 72 or median > 0.1:
         failures.append(f"{len(errors)} concurrent copies, median error {100 * median:.1f} %, allowed 10 %")
+    check_taught(program, source, failures)
     check_causes(program, source, failures)
     check_what_if(program, source, failures)
     for failure in failures:

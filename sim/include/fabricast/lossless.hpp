@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -156,13 +157,23 @@ struct DeadlockReport {
   std::string reason;  ///< why a proof was not needed, or not possible
   int num_buffers = 0;
   int num_dependencies = 0;
+  int priority = -1;              ///< whose circle it is, of those asked for; -1 = whatever travels
   std::vector<LinkBuffer> cycle;  ///< each waits for the next, the last for the first; empty = cannot deadlock
 };
 
 /// Buffers (links x lanes) depend on each other when some route leaves one for the other; without a cycle nobody can
 /// wait for himself [Dally & Seitz 1987]. Trees need no search. `num_lanes`: lanes_on_routes(). The routes are all that
-/// a flow by its hash, or a packet by queues or turns, may take: the same links, one lane or several.
-DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes);
+/// a flow by its hash, or a packet by queues or turns, may take: the same links, one lane or several. `lossy`: network
+/// links whose full buffer drops: nobody waits for it, and it holds nobody back.
+DeadlockReport find_buffer_cycle(const Topology& topology, int num_lanes, const std::set<LinkId>& lossy = {});
+
+/// Network links on which packets of `priority` are dropped by a full buffer: not both of their ends have PFC for it.
+std::set<LinkId> lossy_links(const Topology& topology, const LosslessSettings& settings, int priority);
+
+/// find_buffer_cycle() of each of `priorities` (PFC) over the cables that protect it: the first circle, or else what
+/// was searched of all of them. Priorities do not wait for each other; credits hold packets back on every link.
+DeadlockReport find_deadlock(const Topology& topology, const LosslessSettings& settings,
+                             const std::set<int>& priorities, int num_lanes);
 
 /// "leaf0 -> leaf1 -> leaf2 -> leaf0 (lane 0)".
 std::string describe_cycle(const Topology& topology, const DeadlockReport& report);

@@ -168,6 +168,26 @@ TEST_CASE("a vGPU release before 9.0 needs ECC off") {
   CHECK_FALSE(findings("{mode: vgpu, vgpu_release: \"8.1\", ecc: off}").is_refused);
 }
 
+TEST_CASE("a DGX server has no vGPU, and vSphere no supported passthrough behind NVSwitches") {
+  const auto said = [](const std::string& server, const std::string& virtualization) {
+    const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: " + server +
+                                       ", virtualization: " + virtualization + "}]\n");
+    const auto found = check_virtualization(loaded.topology, loaded.parameters, loaded.device_types);
+    return Found{has_errors(found), render(found)};
+  };
+  const auto dgx = said("dgx-a100", "{mode: vgpu}");
+  CHECK(dgx.is_refused);
+  CHECK(dgx.says("no vGPU software for dgx-a100"));
+  CHECK(dgx.says("source: "));
+  CHECK_FALSE(said("hgx-a100-8", "{mode: vgpu}").is_refused);
+  CHECK_FALSE(said("dgx-a100", "{mode: passthrough, hypervisor: kvm}").is_refused);
+  const auto vsphere = said("hgx-a100-8", "passthrough");
+  CHECK_FALSE(vsphere.is_refused);
+  CHECK(vsphere.says("does not support passthrough of GPUs behind NVSwitches on vSphere"));
+  CHECK_FALSE(said("hgx-a100-8", "{mode: passthrough, hypervisor: kvm}").says("behind NVSwitches"));
+  CHECK_FALSE(said("hgx-a100-4", "passthrough").says("behind NVSwitches"));
+}
+
 TEST_CASE("MIG exists on Ampere and later data-centre GPUs") {
   check_rule("mig", "GPU v100-pcie-32 has no MIG", "vgpu");
   CHECK_FALSE(findings("mig", {"a100-pcie-40", 1, 1}).is_refused);
@@ -208,6 +228,21 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
             "error: PVRDMA adapters of group 'a' and group 'b' are on different distributed switches") !=
         std::string::npos);
   CHECK(two_groups("dvs1").empty());
+}
+
+TEST_CASE("PVRDMA before native endpoints reaches PVRDMA only; hosts without RDMA are no peers") {
+  const auto beside = [](const std::string& adapter, const std::string& version) {
+    const std::string processor = "host: {processor: xeon-skylake, devices: [{name: hca0, type: ";
+    const auto loaded =
+        test::topology("schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: n, count: 2, " + processor +
+                       "connectx-5-100g, below: socket0}]}, virtualization: {version: \"" + version +
+                       "\"}, vms: [{name: a, devices: {hca0: pvrdma}}]}\n  - {name: m, " + processor + adapter +
+                       ", below: socket0}]}}\nfabric:\n  single_switch: {switch: sn2700}\n");
+    return has_errors(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types));
+  };
+  CHECK(beside("connectx-5-100g", "6.7"));
+  CHECK_FALSE(beside("connectx-5-100g", "7.0 U1"));
+  CHECK_FALSE(beside("ethernet-25g", "6.7"));
 }
 
 TEST_CASE("what costs peer bandwidth is named: ACS, ATS, a hidden tree, no common switch") {

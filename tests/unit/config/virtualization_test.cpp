@@ -65,6 +65,11 @@ TEST_CASE("releases are read as people write them and compare by update") {
   CHECK(release_from("6.7 U1") == ReleaseNumber{6, 7, 1});
   CHECK(release_from("6.7u3") == ReleaseNumber{6, 7, 3});
   CHECK(release_from("7.0") == ReleaseNumber{7, 0, 0});
+  CHECK(release_from("7.0 Update 3") == ReleaseNumber{7, 0, 3});
+  CHECK(release_from("7.0 U3f") == ReleaseNumber{7, 0, 3});
+  CHECK_FALSE(release_from("7.0 U").has_value());
+  CHECK_FALSE(release_from("7.0 f").has_value());
+  CHECK_FALSE(release_from("7.0 U3fg").has_value());
   CHECK_FALSE(release_from("seven").has_value());
   CHECK_FALSE(release_from("6.7 Ux").has_value());
   CHECK(*release_from("6.7 U3") > *release_from("6.7"));

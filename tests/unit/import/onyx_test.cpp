@@ -20,6 +20,28 @@ bool holds(const std::string& text, const std::string& words) {
 
 }  // namespace
 
+TEST_CASE("flow control that is switched on for no priority loses everything, and the import says at which ports") {
+  std::ifstream in(std::string(FABRICAST_SOURCE_DIR) + "/tests/unit/import/data/onyx-mlag-spine.txt");
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  REQUIRE(!text.empty());
+  const auto found = imported(text);
+  CHECK(holds(found.yaml, "flow_control: drop"));
+  CHECK(holds(render(found.findings), "priority flow control is on at port-channel 100, and no priority has it"));
+  CHECK(found.findings.size() == 1);
+  // The same with a priority and its pool: the ports are named, those of the others are not lossless.
+  const auto whole = imported(text +
+                              "traffic pool roce type lossless\ntraffic pool roce map switch-priority 3\n"
+                              "dcb priority-flow-control priority 3 enable\n");
+  CHECK(whole.findings.empty());
+  CHECK(holds(whole.yaml, "pfc: [3]  # at port-channel 100;"));
+  // Many ports, odd bytes: a comment of one short line.
+  std::string many =
+      "dcb priority-flow-control enable force\ninterface ether\x01net 1/1 dcb priority-flow-control mode on\n";
+  for (int port = 1; port <= 40; ++port)
+    many += "interface ethernet 1/" + std::to_string(port) + " dcb priority-flow-control mode on force\n";
+  CHECK(holds(render(imported(many).findings), "ethernet 1/1, ethernet 1/2, ethernet 1/3, ethernet 1/4 and 37 others"));
+}
+
 TEST_CASE("the running configuration of a switch with a lossless pool and no flow control is read, and doubted") {
   const auto path = std::string(FABRICAST_SOURCE_DIR) + "/tests/unit/import/data/onyx-roce-pool.txt";
   std::ifstream in(path);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What check says of deadlock against what the packet engine does: over random small fabrics, flow controls, lanes and
-// ways to choose ports, nothing stops that check called free.
+// What check says of deadlock against what the packet engine does, and against a list of all routes: over random small
+// fabrics, flow controls, ports without PFC, lanes and ways to choose ports, nothing stops that check called free, and
+// nothing is accused without a circle of buffers that hold packets back.
+#include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "fabricast/check.hpp"
 #include "fabricast/lossless.hpp"
@@ -21,6 +25,33 @@ struct Case {
 };
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
+
+/// Where random_ports() goes, a comment of YAML's that ends with its line.
+const std::string k_ports = " #ports\n";
+
+/// Some cables where one end, or both, pause nothing or other priorities.
+std::string random_ports(Random& random, const Topology& topology) {
+  std::map<std::string, std::string> ports;
+  const auto first = topology.first_network_link();
+  for (std::uint64_t n = random.next(5); n > 0; --n) {
+    const auto at = random.next(static_cast<std::uint64_t>(topology.num_links() - first));
+    const auto link = topology.link(LinkId{first + static_cast<int>(at)});
+    const auto ends = std::pair{topology.device(link.from).name, topology.device(link.to).name};
+    const auto own = random.pick<std::string>({"[]", "[4]", "[3, 4]"});
+    ports[ends.first + "/" + ends.second] = own;
+    if (random.next(2) == 0) ports[ends.second + "/" + ends.first] = own;
+  }
+  std::string out;
+  for (const auto& [port, own] : ports) out += (out.empty() ? "" : ", ") + port + ": " + own;
+  return ", ports: {" + out + "}";
+}
+
+void choose_ports(Random& random, std::string& text) {
+  const auto at = text.find(k_ports);
+  if (at == std::string::npos) return;
+  const auto ports = random.next(3) > 0 ? "" : random_ports(random, test::scenario(text).topology);
+  text.replace(at, k_ports.size(), ports);
+}
 
 /// Switches in a circle with chords, one host each.
 std::string random_graph(Random& random, const std::string& type, std::uint64_t hosts, const std::string& more) {
@@ -43,7 +74,7 @@ std::string fabric(Random& random, Case& out, std::uint64_t& hosts) {
   const std::string type = is_ethernet ? "sn2700" : "qm8700";
   out.is_up_down = random.next(5) == 0;
   const auto lanes = 1 + random.next(3);
-  const std::string lossless = is_ethernet ? "lossless: {xoff: 16 kB, xon: 12 kB}"
+  const std::string lossless = is_ethernet ? "lossless: {xoff: 16 kB, xon: 12 kB" + k_ports + "}"
                                            : "lossless: {virtual_lanes: " + number(lanes) + ", vl_buffer: 9 KiB}";
   const std::string more = ", " + lossless + (out.is_up_down ? ", routing: up_down" : "");
   out.kind = random.pick<std::string>({"torus", "torus", "dragonfly", "dragonfly", "list", "leaf_spine"});
@@ -85,7 +116,39 @@ Case random_case(std::uint64_t seed) {
       number(hosts) + ", type: server-2s-rome-1a100}]\n  fabric:\n    " + made +
       "\nworkload:\n  benchmark: traffic\n  sizes: [120 kB]\n  flows: [" + flows +
       "]\n  transport: {congestion_control: none, routing: " + out.routing + "}\n";
+  choose_ports(random, out.text);
   return out;
+}
+
+/// Links of every route, one by one, that hold packets of `priority` back, each with those it may wait for.
+std::map<LinkId, std::set<LinkId>> waits(const Topology& topology, const LosslessSettings& settings, int priority) {
+  std::map<LinkId, std::set<LinkId>> out;
+  const auto holds = [&](LinkId link) {
+    const auto both = cable_priorities(topology, settings, topology.link(link));
+    return std::find(both.begin(), both.end(), priority) != both.end();
+  };
+  const auto hcas = topology.devices(DeviceKind::hca);
+  for (const auto from : hcas) {
+    for (const auto to : hcas) {
+      if (from == to) continue;
+      for (const auto& route : topology.equal_cost_routes(from, to, 4096)) {
+        for (std::size_t i = 0; i + 1 < route.size(); ++i)
+          if (holds(route[i]) && holds(route[i + 1])) out[route[i]].insert(route[i + 1]);
+      }
+    }
+  }
+  return out;
+}
+
+/// Takes away who waits for nobody that waits; what is left waits in a circle.
+bool has_circle(std::map<LinkId, std::set<LinkId>> left) {
+  for (bool is_smaller = true; is_smaller;) {
+    is_smaller =
+        std::erase_if(left, [&](const auto& one) {
+          return std::none_of(one.second.begin(), one.second.end(), [&](LinkId link) { return left.contains(link); });
+        }) > 0;
+  }
+  return !left.empty();
 }
 
 bool warns(const LoadedScenario& loaded) {
@@ -99,7 +162,8 @@ bool warns(const LoadedScenario& loaded) {
 TEST_CASE("no run deadlocks that check called free, whatever the fabric, its lanes and who chooses ports") {
   std::map<std::string, int> stopped;
   std::map<std::string, int> free;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  std::map<std::string, int> accused;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     const auto given = random_case(seed);
     CAPTURE(given.text);
     const auto loaded = test::scenario(given.text);
@@ -115,17 +179,43 @@ TEST_CASE("no run deadlocks that check called free, whatever the fabric, its lan
       ++stopped[given.kind];
     }
     if (given.is_up_down || given.kind == "leaf_spine") CHECK_FALSE(is_accused);
+    if (given.text.find("ports:") != std::string::npos) ++(is_accused ? accused : free)["ports"];
     const auto text = describe_lossless(loaded.topology, loaded.parameters, &loaded.scenario);
     CAPTURE(text);
     CHECK((text.find("none;") != std::string::npos) == !is_accused);
     if (!is_accused) ++free[given.kind];
     if (!is_accused) ++free[given.routing];
   }
-  for (const auto* kind : {"ecmp", "spray", "adaptive", "torus", "dragonfly", "list"}) {
+  for (const std::string kind : {"ecmp", "spray", "adaptive", "torus", "dragonfly", "list"}) {
     CAPTURE(kind);
     CHECK(stopped[kind] > 0);
     CHECK(free[kind] > 0);
   }
+  CHECK(free["ports"] > 0);
+  CHECK(accused["ports"] > 0);
+}
+
+TEST_CASE("check accuses routes exactly where a circle of lossless buffers is on them, whatever ports have no PFC") {
+  int saved = 0;    // by a lossy cable
+  int accused = 0;  // with some
+  for (std::uint64_t seed = 1; seed <= test::draws(400); ++seed) {
+    const auto given = random_case(seed);
+    if (given.text.find("ports:") == std::string::npos) continue;
+    CAPTURE(given.text);
+    const auto loaded = test::scenario(given.text);
+    auto settings = lossless_settings(loaded.topology, loaded.parameters);
+    const bool expected = has_circle(waits(loaded.topology, settings, 3));
+    CHECK(warns(loaded) == expected);
+    // Priority 4 too, where nobody says what travels.
+    const bool any = expected || has_circle(waits(loaded.topology, settings, 4));
+    const auto said = render(check_lossless(loaded.topology, loaded.parameters));
+    CHECK((said.find("can deadlock") != std::string::npos) == any);
+    settings.port_pfc.clear();
+    if (!expected && has_circle(waits(loaded.topology, settings, 3))) ++saved;
+    if (expected && said.find("flow control disagrees") != std::string::npos) ++accused;
+  }
+  CHECK(saved > 0);
+  CHECK(accused > 0);
 }
 
 TEST_CASE("an adaptive dragonfly deadlocks with the lanes that keep hashed routes free, and check says so of both") {

@@ -88,10 +88,36 @@ TEST_CASE("priority flow control of the two ends of a port must agree") {
   CHECK(says(pfc("ports: {n3.hca0: []}"), "flow control disagrees: n3.hca0 pauses nothing, its neighbour switch0 3"));
   CHECK(says(pfc("ports: {switch0/n3.hca0: []}"), "flow control disagrees: switch0/n3.hca0 pauses nothing"));
   CHECK(says(pfc("ports: {switch0: [4]}"), "(and 7 others)"));
-  // Both ends alike is no mismatch.
+  // Both ends alike is no mismatch, but what travels is lossy there.
   CHECK(pfc("ports: {switch0/n3.hca0: [], n3.hca0: []}") == "");
   CHECK(says(pfc("ports: {nowhere: [3, 4]}"), "'nowhere' is no switch and no adapter of the topology"));
   CHECK(pfc("ports: {n3.hca0: [3]}") == "");
+}
+
+TEST_CASE("of ports that differ: traffic is judged by the cables, not by what the other ports have") {
+  const auto said = [](const std::string& ports, int priority, const std::string& fabric = "torus: {dimensions: [4]") {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "n, count: 4, type: server-1v100-cx4-100g}]\n  fabric:\n    " +
+        fabric + ", switch: sn2700, lossless: {ports: {" + ports +
+        "}}}\nworkload: {benchmark: traffic, pattern: permutation, sizes: [1 MB], transport: {priority: " +
+        std::to_string(priority) + "}}\n");
+    const auto found = check_lossless(loaded.topology, loaded.parameters, &loaded.scenario);
+    CHECK_FALSE(has_errors(found));
+    return render(found);
+  };
+  const std::string one_cable = "router0/router1: [], router1/router0: []";
+  CHECK(says(said(one_cable, 3), "traffic travels in priority 3, which neither end of router0 - router1 pauses"));
+  CHECK_FALSE(says(said(one_cable, 3), "can deadlock"));
+  CHECK(says(said("router0/n0.hca0: []", 3), "can deadlock in priority 3: 4 buffers"));
+  // The other priority is lossless on every cable, and none of the usual one.
+  const std::string fours =
+      "router0: [4], router1: [4], router2: [4], router3: [4], n0.hca0: [4], n1.hca0: [4], "
+      "n2.hca0: [4], n3.hca0: [4]";
+  CHECK(says(said(fours, 4), "can deadlock in priority 4"));
+  CHECK_FALSE(says(said(fours, 4), "full buffers"));
+  CHECK(says(said(fours, 3), "traffic travels in priority 3, and PFC acts on"));
+  CHECK_FALSE(says(said(fours, 3), "can deadlock"));
 }
 
 TEST_CASE("RDMA packets of a VM carry the priority of its port group, where switches trust the VLAN tag") {

@@ -259,6 +259,13 @@ TEST_CASE("a migration shares the network with the traffic beside it, and is ref
   CHECK(time_of("{version: \"8.0\"}", can, workloads(", dirty_rate: 5 GB/s")) > alone);
   CHECK(faults_of("{version: \"8.0\"}", can, workloads(", dirty_rate: 20 GB/s")).find("copying never ends") !=
         std::string::npos);
+  // A vGPU of 10 GB has no 16 GiB to move, and other hypervisors have no table of stuns.
+  auto more = workloads("");
+  more.replace(more.find("8 GiB"), 5, "16 GiB");
+  CHECK(faults_of("{version: \"8.0\"}", can, more).find("the vGPUs of VM 'n0/a' have 10 GB") != std::string::npos);
+  CHECK(faults_of("{hypervisor: kvm}", "[{name: a, memory: 32 GiB, devices: {gpu0: {vgpu: a100-10c}, hca0: virtio}}]",
+                  workloads(""))
+            .find("stun tables are known for ESXi, VM 'n0/a' runs on kvm") != std::string::npos);
   const std::string tied = "[{name: a, memory: 32 GiB, devices: {gpu0: passthrough, hca0: vmxnet3}}]";
   CHECK(faults_of("{version: \"8.0\"}", tied, workloads("")).find("a passed-through GPU ties the VM") !=
         std::string::npos);
