@@ -17,6 +17,5 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/fabricastConfigVersion.cmak
 install(FILES ${CMAKE_BINARY_DIR}/fabricastConfig.cmake ${CMAKE_BINARY_DIR}/fabricastConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fabricast)
 install(DIRECTORY sim/include/fabricast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY models/include/fabricast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY topologies scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/fabricast)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

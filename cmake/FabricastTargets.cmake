@@ -25,7 +25,7 @@ function(fabricast_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(fabricast_${name} STATIC ${ARG_SOURCES})
   target_include_directories(fabricast_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sim/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/models/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sim/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_include_directories(fabricast_${name} PRIVATE ${PROJECT_SOURCE_DIR}/sim ${PROJECT_SOURCE_DIR})
   target_link_libraries(fabricast_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:fabricast_warnings>)

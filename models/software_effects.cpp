@@ -70,6 +70,20 @@ bool same_at_every_level(const PlanContext& context) {
 
 std::string of_benchmark(const Use& use) { return fmt::format(" of {}", to_string(use.workload.benchmark)); }
 
+/// The same of the keys of NCCL's sockets between hosts.
+std::string why_sockets_unread(const Use& use, std::string_view key) {
+  if (!use.is_tcp) return ": NCCL does not send over TCP";
+  const auto& software = use.context.software;
+  if (key == "nsocks_perthread" && software.nccl_socket_nthreads.value_or(0) == 0) {
+    const auto adapters = use.context.topology.devices(DeviceKind::hca, 0);
+    const bool has_helpers = !software.nccl_socket_nthreads && std::ranges::any_of(adapters, [&](DeviceId hca) {
+      return device_value_or(use.context, hca, "socket_threads", 0) > 0;
+    });
+    if (!has_helpers) return ": no helper thread uses them, see `socket_nthreads`";
+  }
+  return {};
+}
+
 /// What follows "changes no time" where NCCL does not read one of its keys; empty where it does.
 std::string why_nccl_unread(const Use& use, std::string_view key) {
   const auto of = of_benchmark(use);
@@ -100,6 +114,7 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     if (use.is_tcp) return ": TCP does not read GPU memory";
     return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";
   }
+  if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
   const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
                         use.workload.benchmark == Benchmark::sendrecv_perf ||
                         use.workload.benchmark == Benchmark::training;

@@ -71,7 +71,7 @@ class Calibrator {
     report_.warnings = data_.warnings();
     // What the fit rests on goes along with it.
     for (const auto& file : calibration_.parameter_files) {
-      if (const auto before = load_parameters(file)) report_.fitted.merge(*before);
+      if (const auto before = load_parameters(file)) report_.fitted.merge(before->parameters);
     }
     result_ = fitter_.fit([](const Experiment& e, std::size_t row) { return e.is_fitted[row]; });
     if (auto faults = unforecast_logs(); !faults.empty()) return tl::unexpected(std::move(faults));

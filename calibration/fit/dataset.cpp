@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "base/ranges.hpp"
+#include "base/parameter_keys.hpp"
 #include "fabricast/simulate.hpp"
 
 namespace fabricast::fit {

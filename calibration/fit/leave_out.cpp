@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/assert.hpp"
-#include "base/ranges.hpp"
+#include "base/parameter_keys.hpp"
 #include "fabricast/scatter.hpp"
 
 namespace fabricast::fit {

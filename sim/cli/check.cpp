@@ -41,7 +41,7 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   if (!kind) return kind.error();
   if (*kind == "parameters") {
     const auto parameters = load_parameters(path);
-    return parameters ? Diagnostics{} : parameters.error();
+    return parameters ? parameters->warnings : parameters.error();
   }
   if (*kind == "device") {
     const auto device = load_device(path);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// fabricast list devices|networks|profiles|algorithms|parameters [FILTER]
+// fabricast list devices|networks|profiles|algorithms|parameters|keys [FILTER]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/parameter_keys.hpp"
 #include "base/text.hpp"
 #include "cli/command.hpp"
 #include "fabricast/models/names.hpp"
@@ -114,6 +119,35 @@ std::string networks(const std::vector<Network>& all, const std::string& filter)
   return out;
 }
 
+std::vector<std::string> parts_of(std::string_view pattern) {
+  std::vector<std::string> parts;
+  for (auto begin = pattern.find('{'); begin != std::string_view::npos; begin = pattern.find('{', begin + 1))
+    parts.emplace_back(pattern.substr(begin + 1, pattern.find('}', begin) - begin - 1));
+  return parts;
+}
+
+/// What a parameter may be called, in which unit and range, and what it means.
+std::string keys(const std::string& filter) {
+  const auto* exact = key_of(filter);
+  std::vector<const ParameterKey*> found;
+  std::set<std::string> parts;
+  std::size_t widest = 3;
+  for (const auto& key : parameter_keys()) {
+    if (exact != nullptr ? &key != exact : !matches(std::string(key.pattern), filter)) continue;
+    found.push_back(&key);
+    widest = std::max(widest, key.pattern.size());
+    for (auto& part : parts_of(key.pattern)) parts.insert(std::move(part));
+  }
+  if (found.empty()) return {};
+  std::string out = fmt::format("{:<{}}  {:<9}  {:<22}  {}\n", "key", widest, "unit", "range", "meaning");
+  for (const auto* key : found)
+    out += fmt::format("{:<{}}  {:<9}  {:<22}  {}\n", key->pattern, widest, to_string(key->dimension),
+                       to_string(range_of(*key), key->dimension), key->meaning);
+  if (!parts.empty()) out += "\n";
+  for (const auto& part : parts) out += fmt::format("{:<15} {}\n", "{" + part + "}", words_of_part(part));
+  return out;
+}
+
 int list(const std::string& what, const std::string& filter) {
   int exit_code = exit_ok;
   const auto catalogue = load_whole_catalogue();
@@ -132,6 +166,7 @@ int list(const std::string& what, const std::string& filter) {
     text = networks(*all, filter);
   }
   if (what == "devices") text = devices(*catalogue, filter);
+  if (what == "keys") text = keys(filter);
   if (what == "profiles" || what == "parameters") {
     std::vector<const Parameter*> found;
     for (const auto& [name, parameter] : catalogue->parameters.all()) {
@@ -165,12 +200,15 @@ int list(const std::string& what, const std::string& filter) {
 void add_list(CLI::App& app, int& exit_code) {
   auto what = std::make_shared<std::string>();
   auto filter = std::make_shared<std::string>();
-  auto* command =
-      app.add_subcommand("list", "the catalogue: devices, networks, profiles, algorithms, parameters, with sources");
-  command->footer("Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time");
-  command->add_option("WHAT", *what, "devices, networks, profiles, algorithms or parameters")
+  auto* command = app.add_subcommand(
+      "list",
+      "the catalogue: devices, networks, profiles, algorithms, parameters and what they may be called, with sources");
+  command->footer(
+      "Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time\n  fabricast list "
+      "keys nccl.hop_time");
+  command->add_option("WHAT", *what, "devices, networks, profiles, algorithms, parameters or keys")
       ->required()
-      ->check(CLI::IsMember({"devices", "networks", "profiles", "algorithms", "parameters"}).description(""));
+      ->check(CLI::IsMember({"devices", "networks", "profiles", "algorithms", "parameters", "keys"}).description(""));
   command->add_option("FILTER", *filter, "a name, a part of it, or a device kind");
   command->callback([what, filter, &exit_code] { exit_code = list(*what, *filter); });
 }

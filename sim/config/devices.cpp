@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
-#include "base/ranges.hpp"
+#include "base/parameter_keys.hpp"
 #include "config/embedded.hpp"
 #include "config/schema.hpp"
 #include "fabricast/inputs.hpp"
@@ -45,21 +44,6 @@ double value_of(const Node& node, Dimension dimension, const std::string& what, 
   const auto parsed = parse_quantity(node.scalar, dimension);
   if (!parsed.ok) faults.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
   return parsed.value;
-}
-
-/// Names whose dot starts the parameters of a software layer.
-bool is_software_layer(const std::string& name) {
-  const std::vector<std::string> layers{
-      "architecture", "esxi",     "mig_placement", "support",   "cuda",  "dcqcn",         "gdrcopy", "gpu",
-      "host",         "lossless", "mig",           "migration", "model", "mpi",           "nccl",    "pcie",
-      "remote_gpu",   "tcp",      "training",      "verbs",     "vgpu",  "virtualization"};
-  return std::find(layers.begin(), layers.end(), name) != layers.end();
-}
-
-/// Layers all of whose parameters are shipped; a more exact name of one begins with it.
-bool is_closed_layer(const std::string& name) {
-  constexpr std::array<std::string_view, 6> k_layers{"cuda", "gdrcopy", "mpi", "nccl", "training", "verbs"};
-  return std::find(k_layers.begin(), k_layers.end(), name) != k_layers.end();
 }
 
 void check_name(const Node& node, Diagnostics& faults) {
@@ -222,6 +206,24 @@ void DeviceLibrary::add_file(const std::string& path, Diagnostics& faults, std::
   read(document, faults);
 }
 
+std::string DeviceLibrary::shipped_kind(std::string_view name) {
+  static const std::map<std::string_view, const char*> folders{{"asics", "switch_asic"},
+                                                               {"gpus", "gpu"},
+                                                               {"hcas", "hca"},
+                                                               {"hosts", "host"},
+                                                               {"nvswitches", "nvswitch"},
+                                                               {"processors", "processor"},
+                                                               {"switches", "network_switch"}};
+  for (const auto& file : embedded_files()) {
+    const std::string_view path = file.path;
+    if (!path.starts_with(k_catalogue) || stem(path) != name) continue;
+    const auto folder = path.substr(k_catalogue.size(), path.rfind('/') - k_catalogue.size());
+    const auto kind = folders.find(folder);
+    return kind == folders.end() ? "" : kind->second;
+  }
+  return {};
+}
+
 std::vector<std::string> DeviceLibrary::shipped_names() {
   std::vector<std::string> names;
   for (const auto& file : embedded_files()) {
@@ -262,30 +264,6 @@ ParameterSet read_parameters(const Node& document, Diagnostics& faults) {
   for (const auto& entry : document.find("parameters")->entries)
     set.set(read_parameter(entry.key.scalar, entry.value, nullptr, faults));
   return set;
-}
-
-void check_against(const ParameterSet& known, const ParameterSet& added, Diagnostics& faults) {
-  for (const auto& [name, parameter] : added.all()) {
-    const auto layer = name.substr(0, name.find('.'));
-    auto parent = name;
-    while (!known.contains(parent) && parent.find('.') != std::string::npos) parent.resize(parent.rfind('.'));
-    const auto* like = known.find(parent);
-    auto fault = make_error_at(parameter.location, "");
-    if (like != nullptr && like->dimension != parameter.dimension && parameter.value != 0) {
-      fault.message = fmt::format("'{}' is a {}, a {} is expected", name, to_string(parameter.dimension),
-                                  to_string(like->dimension));
-      fault.notes.push_back({"write the value with its unit, as `fabricast list parameters` shows it", {}});
-      faults.push_back(std::move(fault));
-    } else if (like == nullptr && is_closed_layer(layer)) {
-      std::vector<std::string> names;
-      for (const auto& [one, unused] : known.all()) names.push_back(one);
-      const auto near = nearest_name(name, names);
-      fault.severity = Severity::warning;
-      fault.message = fmt::format("no model reads '{}'", name);
-      if (!near.empty()) fault.notes.push_back({fmt::format("did you mean '{}'?", near), {}});
-      faults.push_back(std::move(fault));
-    }
-  }
 }
 
 namespace {

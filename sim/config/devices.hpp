@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/tree.hpp"
@@ -28,19 +29,18 @@ class DeviceLibrary {
   /// The device called `name`, or null with a fault at `where`.
   const Entry* find(const std::string& name, const Node& where, Diagnostics& faults);
 
+  /// The kind of a shipped device by the folder it lies in, without reading it; empty for none of that name.
+  static std::string shipped_kind(std::string_view name);
+  [[nodiscard]] static std::vector<std::string> shipped_names();
+
   /// Every shipped device.
   std::vector<const Entry*> all(Diagnostics& faults);
 
  private:
   const Entry* read(const Node& document, Diagnostics& faults);
-  [[nodiscard]] static std::vector<std::string> shipped_names();
 
   std::map<std::string, Entry> entries_;
 };
-
-/// Parameters that override `known` ones: of the same dimension; of the closed software layers only known names, or
-/// more exact ones of them.
-void check_against(const ParameterSet& known, const ParameterSet& added, Diagnostics& faults);
 
 /// Shipped parameters of software layers (models/params).
 ParameterSet shipped_parameters(Diagnostics& faults);

@@ -2,6 +2,7 @@
 // JSON Schema (draft-07) from the same tables that check documents.
 #include <nlohmann/json.hpp>
 
+#include "base/parameter_keys.hpp"
 #include "config/schema.hpp"
 #include "fabricast/load.hpp"
 
@@ -29,6 +30,39 @@ const char* pattern_of(Dimension dimension) {
 /// A quantity is a string with a unit, or 0.
 Json quantity(Dimension dimension) {
   return {{"anyOf", {{{"type", "string"}, {"pattern", pattern_of(dimension)}}, {{"const", 0}}}}};
+}
+
+/// A declared name as a regular expression: words of a part as alternatives, what may be left out in brackets.
+std::string expression_of(std::string_view pattern) {
+  std::string out = "^";
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '{') {
+      const auto end = pattern.find('}', i);
+      out += part_expression(pattern.substr(i + 1, end - i - 1));
+      i = end;
+    } else if (pattern[i] == '[') {
+      out += '(';
+    } else if (pattern[i] == ']') {
+      out += ")?";
+    } else {
+      out += pattern[i] == '.' ? "\\." : std::string(1, pattern[i]);
+    }
+  }
+  return out + "$";
+}
+
+/// By name: the value's unit and the meaning. Names of devices' values are free.
+Json declared_parameters(const Json& parameter) {
+  Json out = Json::object();
+  for (const auto& key : parameter_keys()) {
+    auto one = parameter;
+    const auto plain = Json{{"type", "number"}};
+    for (const char* end : {"value", "low", "high"})
+      one["properties"][end] = key.dimension == Dimension::number ? plain : quantity(key.dimension);
+    one["description"] = key.meaning;
+    out[expression_of(key.pattern)] = std::move(one);
+  }
+  return out;
 }
 
 Json to_json(const Schema& schema) {
@@ -68,8 +102,13 @@ Json to_json(const Schema& schema) {
       return {{"enum", schema.choices}};
     case T::list:
       return {{"type", "array"}, {"items", to_json(*schema.items)}};
-    case T::free_mapping:
-      return {{"type", "object"}, {"additionalProperties", to_json(*schema.items)}};
+    case T::free_mapping: {
+      auto value = to_json(*schema.items);
+      Json out{{"type", "object"}};
+      if (schema.has_parameters) out["patternProperties"] = declared_parameters(value);
+      out["additionalProperties"] = std::move(value);
+      return out;
+    }
     case T::any:
       return Json::object();
     case T::any_of: {

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "config/lossless_reader.hpp"
+#include "config/parameter_check.hpp"
 #include "config/plan.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
@@ -163,9 +164,7 @@ ParameterSet merged_parameters(Loader& loader, const config::ReadTopology& read,
                                const std::vector<std::string>& files) {
   auto set = config::shipped_parameters(loader.faults);
   const auto add = [&](const ParameterSet& added) {
-    Diagnostics found;
-    config::check_against(set, added, found);
-    loader.add_parameter_faults(std::move(found));
+    loader.add_parameter_faults(config::check_declared(added, &read.types));
     set.merge(added);
   };
   add(read.device_parameters);
@@ -292,11 +291,12 @@ Result<SweepPlan> load_sweep_plan(const std::string& path) {
   return plan;
 }
 
-Result<ParameterSet> load_parameters(const std::string& path) {
+Result<LoadedParameters> load_parameters(const std::string& path) {
   Loader loader;
   auto set = loader.parameters(path);
+  loader.add_parameter_faults(config::check_declared(set, nullptr));
   if (has_errors(loader.faults)) return tl::unexpected(loader.distinct());
-  return set;
+  return LoadedParameters{std::move(set), loader.distinct()};
 }
 
 Result<DeviceType> load_device(const std::string& path) {

@@ -78,6 +78,10 @@ class ScenarioReader {
       for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);
+      if (const auto* threads = nccl->find("socket_nthreads"))
+        software.nccl_socket_nthreads = static_cast<int>(as_integer(*threads));
+      if (const auto* sockets = nccl->find("nsocks_perthread"))
+        software.nccl_nsocks_perthread = static_cast<int>(as_integer(*sockets));
     }
     return software;
   }

@@ -51,6 +51,7 @@ struct Schema {
   std::vector<std::vector<std::string>> exactly_one;  ///< groups of keys of which exactly one must be given
   std::vector<SchemaPtr> alternatives;                ///< any_of: one per node kind
   std::string what;                                   ///< as messages call it: "a scenario", "a workload"
+  bool has_parameters = false;                        ///< free_mapping: its keys are parameters' names
 };
 
 /// Reports everything that does not fit: wrong kinds, unknown and missing keys, bad values.

@@ -34,7 +34,9 @@ std::vector<Field> value_fields() {
            "fitted: from measurements by a fit; read_off: taken from one system's log"}};
 }
 
-SchemaPtr parameter_map() { return free_mapping(mapping("a parameter", value_fields())); }
+SchemaPtr parameter_map() {
+  return make({.type = T::free_mapping, .items = mapping("a parameter", value_fields()), .has_parameters = true});
+}
 
 // ---- topology -----------------------------------------------------------------------------------------------------
 
@@ -210,19 +212,25 @@ SchemaPtr workload() {
 }
 
 SchemaPtr software() {
-  const auto nccl =
-      mapping("the NCCL settings",
-              {{"version", text(), "major.minor[.patch]; default 2.28"},
-               {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
-               {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
-               {"nvls", any_of({flag(), choice({"auto"})}),
-                "NVLink SHARP (NCCL_NVLS_ENABLE); default auto: on where GPUs, NVSwitches, release and VM allow it"},
-               {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
-                "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
-               {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
-               {"p2p_pxn_level", integer(0, 2),
-                "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
-                "it (NCCL_P2P_PXN_LEVEL); default 2"}});
+  const auto nccl = mapping(
+      "the NCCL settings",
+      {{"version", text(), "major.minor[.patch]; default 2.28"},
+       {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
+       {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
+       {"nvls", any_of({flag(), choice({"auto"})}),
+        "NVLink SHARP (NCCL_NVLS_ENABLE); default auto: on where GPUs, NVSwitches, release and VM allow it"},
+       {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
+        "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
+       {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
+       {"p2p_pxn_level", integer(0, 2),
+        "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
+        "it (NCCL_P2P_PXN_LEVEL); default 2"},
+       {"socket_nthreads", integer(0, 16),
+        "helper threads of a connection over TCP between hosts (NCCL_SOCKET_NTHREADS); default by the adapter's "
+        "vendor: 0, the proxy itself"},
+       {"nsocks_perthread", integer(1, 64),
+        "sockets of each of them (NCCL_NSOCKS_PERTHREAD), 64 of a connection at most; default by the adapter's "
+        "vendor: 1"}});
   return mapping(
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),

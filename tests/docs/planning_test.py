@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of docs/PLANNING.md runs as it stands there, in order and in one folder, with the exit code 0, and prints the lines
-below it ("..." stands for any number of lines). Arguments: the fabricast program, the source folder."""
+"""Every command of docs/PLANNING.md and docs/PARAMETERS.md runs as it stands there, in order and in one folder, with the exit code 0, and
+prints the lines below it ("..." stands for any number of lines; PARAMETERS.md shows all). Arguments: the fabricast program, the source folder."""
 import os
 import pathlib
 import re
@@ -37,7 +37,9 @@ def main() -> int:
     (here / "bin" / "fabricast").symlink_to(program)
     environment = {**os.environ, "PATH": f"{here / 'bin'}:{os.environ['PATH']}"}
     failures, count = [], 0
-    for command, lines in blocks((source / "docs" / "PLANNING.md").read_text()):
+    commands = [(False, *block) for block in blocks((source / "docs" / "PLANNING.md").read_text())]
+    commands += [(True, *block) for block in blocks((source / "docs" / "PARAMETERS.md").read_text())]
+    for is_whole, command, lines in commands:
         count += 1
         done = subprocess.run(["bash", "-c", command], cwd=here, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         if done.returncode != 0:
@@ -45,7 +47,9 @@ def main() -> int:
             continue
         printed = [line.rstrip() for line in done.stdout.split("\n")]
         failures += [f"{command}: does not print {line!r}" for line in lines if line.strip() not in ("", "...") and line.rstrip() not in printed]
-    if count < 6:
+        if is_whole and [line for line in printed if line] != [line.rstrip() for line in lines if line.strip()]:
+            failures.append(f"{command}: prints other lines than the page shows")
+    if count < 8:
         failures.append(f"only {count} commands")
     for failure in failures:
         print(failure)

@@ -58,7 +58,7 @@ class Table:
             graphlib.TopologicalSorter(self.may_include).prepare()
         except graphlib.CycleError as error:
             found.append(f"modules include each other: {' -> '.join(error.args[1])}")
-        public = {path.relative_to(root).as_posix() for root in (source / "sim/include", source / "models/include") for path in root.rglob("*.hpp")}
+        public = {path.relative_to(root).as_posix() for root in [source / "sim/include"] for path in root.rglob("*.hpp")}
         found += [f"public header {header} belongs to no module" for header in sorted(public - set(self.owner))]
         found += [f"public header {header} of the table does not exist" for header in sorted(set(self.owner) - public)]
         return found

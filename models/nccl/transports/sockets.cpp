@@ -4,6 +4,7 @@
 // threads, where NCCL starts them, take the copies over. Equations: docs/models/nccl.md, sockets between hosts.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
@@ -36,14 +37,20 @@ struct SocketUse {
   double helpers = 0;
 };
 
-/// NCCL starts helper threads for adapters of some clouds (by PCI vendor, net_socket.cc) and cuts a message into as
-/// many pieces as a connection has sockets, of 64 KiB at least.
+/// NCCL starts helper threads for adapters of some clouds (by PCI vendor, net_socket.cc) or as told, and cuts a message
+/// into as many pieces as a connection has sockets, of 64 KiB at least. Without a helper the proxy sends by one socket.
 SocketUse socket_use(const Hops& hops, const Steps& steps) {
+  constexpr double k_most_sockets = 64;
   const auto& op = steps.op;
-  const auto* threads = op.of_adapter(hops, "socket_threads");
-  const auto* sockets = op.of_adapter(hops, "sockets_per_thread");
-  const double helpers = threads == nullptr ? 0 : threads->value;
-  const double all = std::max(1.0, helpers) * (sockets == nullptr ? 1 : sockets->value);
+  const auto& software = op.context.software;
+  const auto count = [&](const char* field, const std::optional<int>& given, double usual) {
+    if (given) return static_cast<double>(*given);
+    const auto* own = op.of_adapter(hops, field);
+    return own == nullptr ? usual : own->value;
+  };
+  const double helpers = count("socket_threads", software.nccl_socket_nthreads, 0);
+  const double sockets = count("sockets_per_thread", software.nccl_nsocks_perthread, 1);
+  const double all = helpers == 0 ? 1 : std::min(helpers * sockets, std::floor(k_most_sockets / helpers) * helpers);
   const double pieces = std::ceil(steps.cut.chunk / op.share / op.context.parameters.number("nccl.socket_piece"));
   SocketUse use;
   use.streams = std::clamp(pieces, 1.0, all);

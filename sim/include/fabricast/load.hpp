@@ -57,8 +57,14 @@ struct LoadedTopology {
 Result<LoadedTopology> load_topology(const std::string& path, const std::vector<std::string>& parameter_files = {},
                                      const std::vector<Setting>& settings = {});
 
-/// Reads a parameter file (schema fabricast/parameters/1).
-Result<ParameterSet> load_parameters(const std::string& path);
+struct LoadedParameters {
+  ParameterSet parameters;
+  Diagnostics warnings;
+};
+
+/// Reads a parameter file (schema fabricast/parameters/1). Names of devices that the catalogue does not have are let
+/// through: a cluster may bring its own.
+Result<LoadedParameters> load_parameters(const std::string& path);
 
 /// The parameters and device types shipped with the program (compiled in from models/params and models/catalogue).
 /// Devices are read on demand by name; pass `all` to read every one (for `list`).

@@ -181,15 +181,17 @@ struct Software {
   bool gpudirect_rdma = true;
   bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible
   bool gdrcopy = true;
-  std::string nccl_version = "2.28";                ///< major.minor[.patch]
-  bool nccl_p2p = true;                             ///< NCCL_P2P_DISABLE=0
-  bool nccl_shm = true;                             ///< NCCL_SHM_DISABLE=0
-  NvlsSetting nccl_nvls = NvlsSetting::automatic;   ///< NVLink SHARP (NCCL_NVLS_ENABLE)
-  std::string nccl_gdr_level = "pxb";               ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
-  std::optional<bool> nccl_pxn;                     ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
-  std::optional<int> nccl_p2p_pxn_level;            ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
-  std::string transport = "auto";                   ///< auto, rdma, tcp
-  std::string cuda_version, ofed_version;           ///< major.minor; empty = new enough
+  std::string nccl_version = "2.28";               ///< major.minor[.patch]
+  bool nccl_p2p = true;                            ///< NCCL_P2P_DISABLE=0
+  bool nccl_shm = true;                            ///< NCCL_SHM_DISABLE=0
+  NvlsSetting nccl_nvls = NvlsSetting::automatic;  ///< NVLink SHARP (NCCL_NVLS_ENABLE)
+  std::string nccl_gdr_level = "pxb";              ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
+  std::optional<bool> nccl_pxn;                    ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
+  std::optional<int> nccl_p2p_pxn_level;           ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
+  std::optional<int> nccl_socket_nthreads;         ///< NCCL_SOCKET_NTHREADS, 0 to 16; default: by the adapter's vendor
+  std::optional<int> nccl_nsocks_perthread;        ///< NCCL_NSOCKS_PERTHREAD, 1 to 64; default: by the adapter's vendor
+  std::string transport = "auto";                  ///< auto, rdma, tcp
+  std::string cuda_version, ofed_version;          ///< major.minor; empty = new enough
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
 };
 

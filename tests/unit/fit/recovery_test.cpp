@@ -320,8 +320,8 @@ TEST_CASE("fitted parameters, written and read again, are the same to six digits
   for (const auto& row : report.fitted.all()) {
     const auto& [name, parameter] = row;
     CAPTURE(row.first);
-    CHECK(read->at(name).value == doctest::Approx(parameter.value).epsilon(1e-5));
-    CHECK(read->at(name).low <= read->at(name).value);
+    CHECK(read->parameters.at(name).value == doctest::Approx(parameter.value).epsilon(1e-5));
+    CHECK(read->parameters.at(name).low <= read->parameters.at(name).value);
   }
 }
 

@@ -122,6 +122,21 @@ TEST_CASE("helper threads take the copies over, and more streams are never slowe
   CHECK(before > 2 * bytes_per_second());
 }
 
+TEST_CASE("NCCL's keys for sockets do what the counts of an adapter's vendor do, for 64 sockets at most") {
+  const auto time = [](const std::string& software, const std::string& parameters) {
+    return us(test::run(two_hosts(1, "tcp" + software, "all_reduce_perf", "[512 MiB]", parameters)), 512_MiB);
+  };
+  const auto keys = [](int threads, int sockets) {
+    return ", nccl: {socket_nthreads: " + std::to_string(threads) + ", nsocks_perthread: " + std::to_string(sockets) +
+           "}";
+  };
+  CHECK(time(keys(2, 2), "") == time("", helpers(2, 2)));
+  CHECK(time(keys(2, 2), helpers(4, 4)) == time("", helpers(2, 2)));
+  CHECK(time(keys(2, 2), "") < time("", ""));
+  CHECK(time(keys(0, 8), "") == time("", ""));
+  CHECK(time(keys(16, 64), "") == time(keys(16, 4), ""));
+}
+
 TEST_CASE("TCP is never faster than RDMA on the same adapters") {
   const std::string sizes = "[64 B, 4 KiB, 256 KiB, 16 MiB, 256 MiB]";
   for (const auto* benchmark :

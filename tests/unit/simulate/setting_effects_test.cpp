@@ -83,7 +83,10 @@ const std::vector<TwoValues> k_nccl{{"version", "", "\"2.8\"", "\"2.28\""},
                                     {"nvls", "", "on", "off"},
                                     {"gdr_level", "", "pix", "sys"},
                                     {"pxn", "", "on", "off"},
-                                    {"p2p_pxn_level", "", "0", "2"}};
+                                    {"p2p_pxn_level", "", "0", "2"},
+                                    {"socket_nthreads", "", "0", "4"},
+                                    {"nsocks_perthread", "", "1", "4"},
+                                    {"nsocks_perthread", "socket_nthreads: 2", "1", "4"}};
 
 void check_key(const std::string& section, const TwoValues& setting, const std::string& workload) {
   CAPTURE(setting.key);

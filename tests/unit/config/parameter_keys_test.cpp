@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every parameter and device field has a legal range; a file, an inline parameter and --set are held to it, with the
-// line and what to write instead.
+// Every parameter is declared once, with its unit and legal range, and every device field has a range; a file, an
+// inline parameter and --set are held to it, with the line and what to write instead.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string_view>
+#include <vector>
 
-#include "base/ranges.hpp"
+#include "base/parameter_keys.hpp"
+#include "config/devices.hpp"
 #include "config/schema.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -89,7 +95,7 @@ TEST_CASE("the bounds themselves are legal and what lies just outside is not") {
   CHECK_FALSE(rate.holds(1.1e15));
   CHECK(range_of("mpi.open-mpi-ucx.flow_bandwidth", Dimension::bandwidth).holds(0));
   CHECK(range_of("migration.limit", Dimension::time).holds(100));
-  CHECK(range_of("nccl.p2p_chunk", Dimension::bytes).low == 1);
+  CHECK(range_of("nccl.p2p_network_chunk", Dimension::bytes).low == 1);
   CHECK(to_string(rate, Dimension::bandwidth) == "1 kB/s to 1000 TB/s");
   CHECK(to_string(time, Dimension::time) == "0 s to 10 s");
   CHECK(to_string(share, Dimension::number) == "0.01 to 1");
@@ -127,6 +133,98 @@ TEST_CASE("a device file outside a range is refused with its line") {
   CHECK(says(faults("message_rate: {value: -3, source: own}"), "outside its range"));
   CHECK(says(faults("post_gap: {value: 100 s, source: own}"), "give a time"));
   CHECK(says(faults("ports: {value: 0, source: own}"), "give a count: 1 to 65536"));
+}
+
+namespace {
+
+/// What a cluster says of a parameter file with one entry: its refusal, or its warnings.
+std::string said_by_cluster(const std::string& entry) {
+  const auto file = test::write_file("p.yaml", parameter_file(entry));
+  const auto loaded = load_topology(std::string(FABRICAST_SOURCE_DIR) + "/topologies/hgx-a100.yaml", {file});
+  return loaded ? "read: " + render(loaded->warnings) : test::shown(loaded.error());
+}
+
+/// A value that is legal in every dimension but the given one.
+std::string of_another_unit(Dimension dimension) { return dimension == Dimension::time ? "1 kB" : "1 ms"; }
+
+}  // namespace
+
+TEST_CASE("one key declares each shipped parameter, with its dimension, and each key something that is read") {
+  const auto shipped = load_shipped_parameters();
+  REQUIRE(shipped);
+  std::set<std::string_view> used;
+  for (const auto& row : shipped->all()) {
+    CAPTURE(row.first);
+    const auto* key = key_of(row.first);
+    REQUIRE(key != nullptr);
+    CHECK(key->dimension == row.second.dimension);
+    used.insert(key->pattern);
+  }
+  for (const auto& key : parameter_keys()) {
+    CAPTURE(key.pattern);
+    CHECK_FALSE(key.meaning.empty());
+    // What `calibrate` writes into its file, and what eager frameworks take as otherwise unless told.
+    const bool is_never_shipped = key.pattern.starts_with("model.") || key.pattern.starts_with("training.eager_");
+    if (!is_never_shipped) CHECK(used.contains(key.pattern));
+  }
+}
+
+TEST_CASE("the expressions of the JSON Schema name what the keys declare, and no more") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  std::vector<std::pair<std::regex, std::string>> expressions;
+  const auto schema = nlohmann::json::parse(json_schema("parameters"));
+  for (const auto& [pattern, value] : schema["properties"]["parameters"]["patternProperties"].items())
+    expressions.emplace_back(std::regex(pattern), pattern);
+  REQUIRE(expressions.size() == parameter_keys().size());
+  for (const auto& row : catalogue->parameters.all()) {
+    CAPTURE(row.first);
+    const bool is_named =
+        std::ranges::any_of(expressions, [&](const auto& one) { return std::regex_search(row.first, one.first); });
+    CHECK(is_named == (key_of(row.first) != nullptr));
+  }
+}
+
+TEST_CASE("a shipped parameter is refused in another unit, and misspelt it is a warning") {
+  const auto shipped = load_shipped_parameters();
+  REQUIRE(shipped);
+  std::set<std::string_view> seen;
+  for (const auto& row : shipped->all()) {
+    const auto& [name, parameter] = row;
+    if (!seen.insert(key_of(name)->pattern).second) continue;  // one of each family
+    CAPTURE(row.first);
+    const auto wrong = said_by_cluster(name + ": {value: " + of_another_unit(parameter.dimension) + ", source: me}");
+    CHECK(says(wrong, "a " + std::string(to_string(parameter.dimension)) + " is expected"));
+    // A letter more in its second part: no key is called so.
+    auto misspelt = name;
+    misspelt.insert(misspelt.find('.') + 1, "q");
+    const bool is_free = key_of(misspelt) != nullptr;  // of a family, release or profile that users name
+    const auto said = said_by_cluster(misspelt + ": {value: 0, source: me}");
+    if (!is_free) CHECK(says(said, "no model reads '" + misspelt + "'"));
+  }
+}
+
+TEST_CASE("values of devices: only fields of their kind, only devices that exist") {
+  CHECK(said_by_cluster("h100-sxm.memory_bandwidth: {value: 3 TB/s, source: me}") == "read: ");
+  CHECK(says(said_by_cluster("h100-sxm.memory_bandwidth: {value: 3 us, source: me}"), "a bandwidth is expected"));
+  CHECK(says(said_by_cluster("h100-sxm.memory_bandwith: {value: 3 TB/s, source: me}"),
+             "did you mean 'h100-sxm.memory_bandwidth'?"));
+  CHECK(says(said_by_cluster("h100-sxm.message_rate: {value: 1e8, source: me}"), "a gpu has no field 'message_rate'"));
+  CHECK(says(said_by_cluster("h100-sxn.memory_bandwidth: {value: 3 TB/s, source: me}"),
+             "no device type is called 'h100-sxn'"));
+  CHECK(said_by_cluster("sn2700.alpha_onyx: {value: 4, source: me}") == "read: ");
+  for (const auto& kind : config::device_kinds()) {
+    for (const auto& field : config::device_fields(kind)) {
+      CAPTURE(kind);
+      CAPTURE(field.name);
+      const auto devices = config::DeviceLibrary::shipped_names();
+      const auto device = std::ranges::find(devices, kind, config::DeviceLibrary::shipped_kind);
+      REQUIRE(device != devices.end());
+      const auto wrong = said_by_cluster(*device + "." + field.name + ": {value: " + of_another_unit(field.dimension) +
+                                         ", source: me}");
+      CHECK(says(wrong, "is expected"));
+    }
+  }
 }
 
 TEST_CASE("a parameter of another dimension than the shipped one is refused, an unknown one is a warning") {
