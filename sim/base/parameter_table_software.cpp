@@ -8,7 +8,7 @@ namespace {
 
 using Key = ParameterKey;
 
-constexpr std::array k_keys{
+constexpr std::array k_software_keys{
     Key{"nccl.base_time.{algorithm}.{protocol}[.{architecture}]", T, {}, "kernel start and synchronisation"},
     Key{"nccl.hop_time.{algorithm}.{protocol}.{transport}[.{architecture}]",
         T,
@@ -210,6 +210,6 @@ constexpr std::array k_keys{
 
 }  // namespace
 
-std::span<const ParameterKey> of_software() { return k_keys; }
+std::span<const ParameterKey> of_software() { return k_software_keys; }
 
 }  // namespace fabricast::parameter_table

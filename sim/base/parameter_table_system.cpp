@@ -8,7 +8,7 @@ namespace {
 
 using Key = ParameterKey;
 
-constexpr std::array k_keys{
+constexpr std::array k_system_keys{
     Key{"architecture.{architecture}", N, count(10, 999),
         "compute capability (10 x major + minor) from which values of this name count"},
     Key{"gpu.time_slice", T, {}, "of a process, or of a vGPU under best effort"},
@@ -143,6 +143,6 @@ constexpr std::array k_keys{
 
 }  // namespace
 
-std::span<const ParameterKey> of_system() { return k_keys; }
+std::span<const ParameterKey> of_system() { return k_system_keys; }
 
 }  // namespace fabricast::parameter_table
