@@ -192,12 +192,13 @@ class HostWriter {
     return is_list && options_.gpu.empty() && gpu_identity(at(i)).name.empty();
   }
 
-  void leave_out_gpu(std::size_t i) {
+  Result<void> leave_out_gpu(std::size_t i) {
     const auto what = fmt::format("GPU {} [{:04x}:{:04x}] {}is not in the catalogue: left out", at(i).address,
                                   at(i).vendor, at(i).device, at(i).model.empty() ? "" : at(i).model + " ");
     inventory_.unknown.push_back(fmt::format("{}:{}: {}", at(i).place.file, at(i).place.line, what));
     inventory_.findings.push_back(make_warning_at(
         at(i).place, what, "name a type that stands for it: --gpu TYPE (`fabricast list devices` names all)"));
+    return {};
   }
 
   /// Host bridges with several devices of interest, and both halves of a hidden board.
@@ -287,10 +288,7 @@ class HostWriter {
   }
 
   Result<void> write_gpu(std::size_t i) {
-    if (is_left_out(i)) {
-      leave_out_gpu(i);
-      return {};
-    }
+    if (is_left_out(i)) return leave_out_gpu(i);
     auto found = gpu_identity(at(i));
     if (found.name.empty() && !options_.gpu.empty()) found = {options_.gpu, "", {6, 16}};
     if (found.name.empty()) {
