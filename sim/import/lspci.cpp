@@ -151,7 +151,7 @@ int bridge_above(const std::vector<Entry>& entries, const Entry& below) {
 }
 
 /// AMD's display adapters (class 0300) show a console; its GPUs that compute have class 0380 or 1200.
-bool is_gpu(const Entry& e) {
+bool is_gpu_entry(const Entry& e) {
   if (e.pci_class == 0x1200) return e.device.vendor == 0x1002;
   return e.pci_class >> 8 == 0x03 &&
          (e.device.vendor == 0x10de || (e.device.vendor == 0x1002 && e.pci_class != 0x0300));
@@ -172,7 +172,7 @@ void make_machine(const Source& source, std::vector<Entry> entries, const char* 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool is_nic =
         entries[i].pci_class == 0x0207 || (entries[i].pci_class == 0x0200 && entries[i].device.vendor == 0x15b3);
-    if (!is_nic && !is_gpu(entries[i])) continue;
+    if (!is_nic && !is_gpu_entry(entries[i])) continue;
     for (int at = static_cast<int>(i); at >= 0 && !wanted[static_cast<std::size_t>(at)];
          at = parent[static_cast<std::size_t>(at)])
       wanted[static_cast<std::size_t>(at)] = true;
@@ -185,7 +185,9 @@ void make_machine(const Source& source, std::vector<Entry> entries, const char* 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!wanted[i]) continue;
     auto one = entries[i].device;
-    one.kind = entries[i].pci_class == 0x0604 ? PciKind::bridge : is_gpu(entries[i]) ? PciKind::gpu : PciKind::nic;
+    one.kind = entries[i].pci_class == 0x0604 ? PciKind::bridge
+               : is_gpu_entry(entries[i])     ? PciKind::gpu
+                                              : PciKind::nic;
     if (one.kind == PciKind::gpu) one.gpu = gpus++;
     if (one.kind == PciKind::nic) one.is_infiniband = entries[i].pci_class == 0x0207;
     one.parent = parent[i] < 0 ? -1 : moved[static_cast<std::size_t>(parent[i])];
