@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "doctor/changes.hpp"
 #include "fabricast/virtualization.hpp"
@@ -95,6 +96,9 @@ class Catalogue {
     add("gdr-level-pix", "GPUDirect is allowed below one switch only", "every host: NCCL_NET_GDR_LEVEL=PIX",
         "set NCCL_NET_GDR_LEVEL=PXB, or SYS", 0.4,
         [](Case& c) { return is_nccl(c) && put(c.scenario.software.nccl_gdr_level, std::string("pix")); });
+    add("gdr-level-sys", "GPUDirect is forced across processors", "every host: NCCL_NET_GDR_LEVEL=SYS",
+        "unset NCCL_NET_GDR_LEVEL; use the adapter beside the GPU", 0.4,
+        [](Case& c) { return is_nccl(c) && put(c.scenario.software.nccl_gdr_level, std::string("sys")); });
     add("gdrcopy-off", "gdrcopy is missing", "every host: gdrdrv",
         "modprobe gdrdrv, and give UCX its gdr_copy transport", 0.5,
         [](Case& c) { return !is_nccl(c) && uses_devices(c) && put(c.scenario.software.gdrcopy, false); });
@@ -314,27 +318,37 @@ class Catalogue {
             c.spec.fabric.mtu = mtu;
             return true;
           });
-    for (const double factor : {2.0, 4.0})
+    // The deep ones are what fabrics that pause or lose packets leave (flow control that no engine of flows shows).
+    for (const double factor : {2.0, 4.0, 8.0, 16.0})
       add(fmt::format("congested-{:.0f}", factor),
           fmt::format("leaves have 1/{:.0f} of their way up (links down, or other traffic)", factor),
           "cables between leaf and spine switches",
-          "iblinkinfo: missing or slow uplinks; adaptive routing; look for the other job", 0.7, [factor](Case& c) {
-            auto& fabric = c.spec.fabric;
-            if (fabric.kind == FabricKind::leaf_spine || fabric.kind == FabricKind::fat_tree ||
-                fabric.kind == FabricKind::rail_optimized) {
-              fabric.oversubscription *= factor;
-              return true;
-            }
-            bool has = false;
-            for (auto& cable : fabric.cables) {
-              const bool is_between =
-                  cable.from.find('.') == std::string::npos && cable.to.find('.') == std::string::npos;
-              if (!is_between || cable.count < static_cast<int>(factor)) continue;
-              cable.count /= static_cast<int>(factor);
-              has = true;
-            }
-            return has;
-          });
+          "iblinkinfo: missing or slow uplinks; adaptive routing; flow control and ECMP of RoCE; look for the other "
+          "job",
+          factor > 4 ? 0.4 : 0.7, [factor](Case& c) { return take_uplinks(c, factor); });
+  }
+
+  /// Hosts stay below their leaves: what is gone are ports to the switches above.
+  static bool take_uplinks(Case& c, double factor) {
+    auto& fabric = c.spec.fabric;
+    const bool is_two_tier = fabric.kind == FabricKind::leaf_spine || fabric.kind == FabricKind::rail_optimized;
+    if (is_two_tier || fabric.kind == FabricKind::fat_tree) {
+      const auto* all = c.parameters.find(fabric.switch_type + ".ports");
+      const double ports = fabric.leaf_ports > 0 ? fabric.leaf_ports : all != nullptr ? all->value : 0;
+      const double before = fabric.oversubscription;
+      if (is_two_tier && ports > 0)
+        fabric.leaf_ports = std::max(2, static_cast<int>(std::lround(ports * (before + 1 / factor) / (1 + before))));
+      fabric.oversubscription = before * factor;
+      return true;
+    }
+    bool has = false;
+    for (auto& cable : fabric.cables) {
+      const bool is_between = cable.from.find('.') == std::string::npos && cable.to.find('.') == std::string::npos;
+      if (!is_between || cable.count < static_cast<int>(factor)) continue;
+      cable.count /= static_cast<int>(factor);
+      has = true;
+    }
+    return has;
   }
 
   /// One leaf has lost half of its way up: pairs with a host below it are slow.

@@ -86,6 +86,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.staged_eager_limit = profile.eager_limit;
   profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
+  profile.unpacks_by_engine = profile.name == "open-mpi-ucx" && !software.gdrcopy;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
   profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
   profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);

@@ -41,9 +41,10 @@ struct Profile {
   Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
   Distance gpudirect_farthest = Distance::node;
   bool uses_gdrcopy = false;
-  bool reads_by_gdrcopy = false;  ///< the sender, too, copies eager device data by gdrcopy
-  bool rotates_hcas = true;       ///< ranks take turns on equally near HCAs
-  bool compares_gpus = true;      ///< HCAs near the GPU come first; else those of the rank's socket, in their order
+  bool unpacks_by_engine = false;  ///< eager device data, segment by segment: UCX without its gdr_copy transport
+  bool reads_by_gdrcopy = false;   ///< the sender, too, copies eager device data by gdrcopy
+  bool rotates_hcas = true;        ///< ranks take turns on equally near HCAs
+  bool compares_gpus = true;       ///< HCAs near the GPU come first; else those of the rank's socket, in their order
   bool is_tcp = false;
 };
 

@@ -182,6 +182,8 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
     // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.
     message.gap = from_seconds(num_segments(size) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
+  } else if (is_eager && direct_to && profile_.unpacks_by_engine) {
+    message.gap += static_cast<std::int64_t>(num_segments(size)) * context_.parameters.duration("cuda.copy_overhead");
   } else if (is_eager) {
     if (!is_inline(size, direct_from)) message.gap += profile_.fetch_gap;
     if (profile_.gap_copy.bytes_per_s > 0) message.gap += from_seconds(bytes / profile_.gap_copy.bytes_per_s);
@@ -251,6 +253,8 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
     cap(message.flow, profile_.eager_bandwidth.bytes_per_s, "copies of later segments", field("eager_bandwidth"));
     return;
   }
+  if (direct_to && profile_.unpacks_by_engine)
+    message.terms.push_back(term("segments copied to the GPU by its engine", "cuda.copy_overhead", num_segments(size)));
   if (!profile_.uses_gdrcopy) return;
   const double wire = bottleneck(context_, message.flow.crossings);
   const auto add_copy = [&](const Parameter& rate, const char* name) {

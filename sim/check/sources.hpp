@@ -4,6 +4,7 @@
 
 namespace fabricast::check {
 
+inline constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
 inline constexpr const char* k_vgpu_guide = "NVIDIA vGPU documentation";
 
 }  // namespace fabricast::check

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "check/sources.hpp"
 #include "check/vm_setup.hpp"
 
 namespace fabricast::check {
 
 namespace {
-
-constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
 
 void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "check/sources.hpp"
 #include "check/vm_setup.hpp"
 
 namespace fabricast::check {
@@ -18,7 +19,6 @@ constexpr double k_large_bar = 16.0 * 1073741824.0;
 constexpr double k_gib = 1073741824.0;
 constexpr double k_large_vgpu_bar = 64.0 * k_gib;
 constexpr double k_large_memory = 32.0 * k_gib;
-constexpr const char* k_gpu_guide = "VMware, GPUs in vSphere 6.7, 2019";
 
 class MachineRules : VmRules {
  public:

@@ -15,8 +15,10 @@
 #include <optional>
 #include <set>
 
+#include "base/sha256.hpp"
 #include "base/text.hpp"
 #include "cli/command.hpp"
+#include "fabricast/inputs.hpp"
 #include "report/inputs.hpp"
 
 namespace fabricast::cli {
@@ -145,19 +147,41 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   return out.dump(1) + "\n";
 }
 
-int pairs_command(const DoctorCommand& command) {
+std::string pairs_json(const PairGroups& groups, std::size_t num_pairs, const report::InputSums& inputs) {
+  nlohmann::ordered_json out;
+  out["schema"] = "fabricast/pairs/1";
+  out["inputs"] = report::inputs_json(inputs);
+  out["pairs"] = num_pairs;
+  out["near"] = groups.near;
+  out["far"] = groups.far;
+  out["groups"] = groups.groups;
+  out["slow_hosts"] = groups.slow_hosts;
+  return out.dump(1) + "\n";
+}
+
+std::string pairs_text(const PairGroups& groups, std::size_t num_pairs, const report::InputSums& inputs) {
+  std::string out = fmt::format("# {} pairs; {} group{}, median {:.4g} inside, {:.4g} between\n", num_pairs,
+                                groups.groups.size(), groups.groups.size() == 1 ? "" : "s", groups.near, groups.far);
+  for (std::size_t i = 0; i < groups.groups.size(); ++i)
+    out += fmt::format("group {}: {}\n", i, fmt::join(groups.groups[i], " "));
+  for (const auto& host : groups.slow_hosts) out += fmt::format("slow host: {} (all of its pairs)\n", host);
+  return out + "# inputs:\n" + report::inputs_text(inputs);
+}
+
+int pairs_command(const DoctorCommand& command, const std::string& format) {
   int exit_code = exit_ok;
+  if (!command.cluster.empty() || !command.logs.empty())
+    throw CLI::ValidationError("--pairs", "stands alone: it needs no cluster and no logs");
+  refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, std::vector<std::string>{command.pairs});
   const auto text = read_text(command.pairs, exit_code);
   if (!text) return exit_code;
   const auto pairs = usable(read_pairs(*text, command.pairs), exit_code);
   if (!pairs) return exit_code;
   const auto groups = group_pairs(*pairs);
-  std::string out = fmt::format("# {} pairs; {} group{}, median {:.4g} inside, {:.4g} between\n", pairs->size(),
-                                groups.groups.size(), groups.groups.size() == 1 ? "" : "s", groups.near, groups.far);
-  for (std::size_t i = 0; i < groups.groups.size(); ++i)
-    out += fmt::format("group {}: {}\n", i, fmt::join(groups.groups[i], " "));
-  for (const auto& host : groups.slow_hosts) out += fmt::format("slow host: {} (all of its pairs)\n", host);
-  write_output(command.output, out, exit_code);
+  const report::InputSums inputs{{command.pairs, sha256_of_text(*text)}};
+  write_output(command.output,
+               format == "json" ? pairs_json(groups, pairs->size(), inputs) : pairs_text(groups, pairs->size(), inputs),
+               exit_code);
   if (exit_code == exit_ok && !groups.slow_hosts.empty()) exit_code = exit_limit_missed;
   return exit_code;
 }
@@ -165,7 +189,7 @@ int pairs_command(const DoctorCommand& command) {
 int doctor_command(const DoctorCommand& command) {
   int exit_code = exit_ok;
   const auto format = format_of(command, k_doctor_formats);
-  if (!command.pairs.empty()) return pairs_command(command);
+  if (!command.pairs.empty()) return pairs_command(command, format);
   if (command.cluster.empty() || command.logs.empty())
     throw CLI::ValidationError("doctor", "give CLUSTER and LOG..., or --pairs FILE");
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.logs);
@@ -179,33 +203,65 @@ int doctor_command(const DoctorCommand& command) {
   return exit_code;
 }
 
-/// --check: logs against floors that were written before, or are made now.
-int check_logs(const std::vector<std::string>& logs, const std::vector<Floor>& floors) {
-  int exit_code = exit_ok;
+/// One table of a log against its floors.
+struct CheckedTable {
+  std::string file, benchmark;
+  FloorCheck check;
+};
+
+std::string checks_text(const std::vector<CheckedTable>& tables, const report::InputSums& inputs) {
   std::string out;
-  for (const auto& path : logs) {
+  for (const auto& [file, benchmark, check] : tables) {
+    out += fmt::format("{}: {}: {} of {} rows below their floor: {}\n", file, benchmark, check.num_below,
+                       check.num_rows, check.is_missed ? "missed" : "ok");
+    for (std::size_t i = 0; check.is_missed && i < check.lines.size() && i < 5; ++i)
+      out += "  " + check.lines[i] + "\n";
+  }
+  return out + "# inputs:\n" + report::inputs_text(inputs);
+}
+
+std::string checks_json(const std::vector<CheckedTable>& tables, const report::InputSums& inputs) {
+  nlohmann::ordered_json out;
+  out["schema"] = "fabricast/floor-check/1";
+  out["inputs"] = report::inputs_json(inputs);
+  out["tables"] = nlohmann::ordered_json::array();
+  for (const auto& [file, benchmark, check] : tables) {
+    nlohmann::ordered_json table{{"file", printable(file)},   {"benchmark", benchmark},
+                                 {"rows", check.num_rows},    {"rows_below", check.num_below},
+                                 {"missed", check.is_missed}, {"lines", nlohmann::ordered_json::array()}};
+    for (const auto& line : check.lines) table["lines"].push_back(printable(line));
+    out["tables"].push_back(std::move(table));
+  }
+  return out.dump(1) + "\n";
+}
+
+/// --check: logs against floors that were written before, or are made now.
+int check_logs(const ExpectCommand& command, const std::vector<Floor>& floors, std::vector<InputFile> inputs) {
+  int exit_code = exit_ok;
+  std::vector<CheckedTable> checked;
+  for (const auto& path : command.logs) {
     const auto tables = usable(read_logs(path), exit_code);
     if (!tables) return exit_code;
     int rows = 0;
     for (const auto& table : *tables) {
-      const auto checked = check_floors(table, floors);
-      rows += checked.num_rows;
-      if (checked.num_rows == 0) continue;
-      out += fmt::format("{}: {}: {} of {} rows below their floor: {}\n", path,
-                         table.benchmark ? to_string(*table.benchmark) : "", checked.num_below, checked.num_rows,
-                         checked.is_missed ? "missed" : "ok");
-      for (std::size_t i = 0; checked.is_missed && i < checked.lines.size() && i < 5; ++i)
-        out += "  " + checked.lines[i] + "\n";
-      if (checked.is_missed) exit_code = exit_limit_missed;
+      const auto check = check_floors(table, floors);
+      rows += check.num_rows;
+      if (check.num_rows == 0) continue;
+      checked.push_back({path, table.benchmark ? std::string(to_string(*table.benchmark)) : "", check});
+      if (check.is_missed) exit_code = exit_limit_missed;
     }
     if (rows == 0) {
       say(fmt::format("{}: error: no row has a floor (benchmark, ranks and sizes must be those of the floors)\n",
                       path));
       return exit_input;
     }
+    note_hash(inputs, path, tables->front().sha256);
   }
+  protect_inputs({{"-o", command.output}}, inputs);
+  const bool is_json = command.format.empty() ? command.output.ends_with(".json") : command.format == "json";
+  const auto sums = report::sums_of(inputs);
   int written = exit_ok;
-  write_output("-", out, written);
+  write_output(command.output, is_json ? checks_json(checked, sums) : checks_text(checked, sums), written);
   return written == exit_ok ? exit_code : written;
 }
 
@@ -224,12 +280,16 @@ std::optional<std::vector<Bytes>> sizes_of_logs(const std::vector<std::string>& 
 
 int expect_command(const ExpectCommand& command) {
   int exit_code = exit_ok;
+  if (!command.logs.empty() && !command.format.empty() && command.format != "json")
+    throw CLI::ValidationError("--format", "of --check is json or, when it is left out, text");
   if (!command.floors.empty()) {
     if (command.logs.empty()) throw CLI::ValidationError("--floors", "needs logs: --check LOG...");
+    if (!command.cluster.empty() || !command.baselines.empty())
+      throw CLI::ValidationError("--floors", "stands for CLUSTER and --baseline: give one of them");
     const auto text = read_text(command.floors, exit_code);
     if (!text) return exit_code;
     const auto floors = usable(read_floors(*text, command.floors), exit_code);
-    return floors ? check_logs(command.logs, *floors) : exit_code;
+    return floors ? check_logs(command, *floors, {{command.floors, sha256_of_text(*text)}}) : exit_code;
   }
   if (command.cluster.empty()) throw CLI::ValidationError("CLUSTER", "is required");
   ExpectOptions options;
@@ -256,7 +316,7 @@ int expect_command(const ExpectCommand& command) {
   const auto expectations = usable(expect(command.cluster, options), exit_code);
   if (!expectations) return exit_code;
   protect_inputs({{"-o", command.output}}, expectations->inputs);
-  if (!command.logs.empty()) return check_logs(command.logs, expectations->floors);
+  if (!command.logs.empty()) return check_logs(command, expectations->floors, expectations->inputs);
   auto format = command.format;
   if (format.empty()) format = command.output.ends_with(".json") ? "json" : "yaml";
   const auto text = format == "json"         ? expectations_json(*expectations)

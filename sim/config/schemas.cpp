@@ -59,7 +59,7 @@ SchemaPtr nvlink_list() {
 
 SchemaPtr host_body(const std::string& what) {
   return mapping(what, {{"processor", text(), "catalogue name of the processor in every socket", true},
-                        {"sockets", integer(1, 8), "number of sockets; default 2"},
+                        {"sockets", integer(1, 64), "number of sockets; default 2"},
                         {"acs", choice({"redirect", "off"}),
                          "what access control of the bare host's PCIe switches does with peer requests; default off"},
                         {"devices", device_list(), "GPUs, HCAs, PCIe switches, root complexes and NVSwitches"},
@@ -147,7 +147,7 @@ SchemaPtr topology() {
                               {"type", text(), "catalogue name of the host"},
                               {"host", host_body("a host"), "the host written out, instead of a type"},
                               {"processor", text(), "replaces the processor of the type"},
-                              {"sockets", integer(1, 8), "replaces the number of sockets"},
+                              {"sockets", integer(1, 64), "replaces the number of sockets"},
                               {"devices", device_list(), "devices to add, or to change by name"},
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
                               {"remove", list(text()), "names of devices to take out"},

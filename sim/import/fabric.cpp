@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ibnetdiscover` (plain form) [rdma-core infiniband-diags/ibnetdiscover.c] and Slurm's topology.conf and topology.yaml
-// [slurm doc/man/man5/topology.conf.5, topology.yaml.5].
+// `ibnetdiscover` (plain form) [rdma-core infiniband-diags/ibnetdiscover.c], the net files that ibsim reads (no rates,
+// no descriptions) [ibsim ibsim/sim_net.c], and Slurm's topology.conf and topology.yaml [slurm
+// doc/man/man5/topology.conf.5, topology.yaml.5].
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -48,7 +49,8 @@ class IbReader {
     for (const auto& line : lines.all()) {
       if (line.text.starts_with("devid="))
         devid_ = static_cast<int>(number_of(line.text.substr(6)).value_or(0) & 0xffff);
-      if (line.text.starts_with("Switch") || line.text.starts_with("Ca") || line.text.starts_with("Rt"))
+      const auto kind = line.text.substr(0, line.text.find_first_of(" \t"));
+      if (kind == "Switch" || kind == "Ca" || kind == "Hca" || kind == "Rt")  // Hca: net files of ibsim
         read_node(line);
       else if (line.text.starts_with("["))
         read_port(line);
@@ -247,8 +249,8 @@ Result<void> read_yaml(const Source& source, Inventory& out) {
 }  // namespace
 
 Result<void> read_slurm(const Source& source, Inventory& out) {
-  const bool is_conf =
-      has(source.text(), "SwitchName=") || has(source.text(), "BlockName=") || has(source.text(), "switchname=");
+  const auto text = lower(source.text());
+  const bool is_conf = has(text, "switchname=") || has(text, "blockname=");
   return is_conf ? read_conf(source, out) : read_yaml(source, out);
 }
 

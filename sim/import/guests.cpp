@@ -192,6 +192,7 @@ class GovcReader {
       is_known = true;
       read_vm(vm);
     }
+    if (!is_known) is_known = read_bare(document);
     if (!list_of(document, "gpus").empty()) {
       is_known = true;
       read_gpus(list_of(document, "gpus"));
@@ -204,6 +205,23 @@ class GovcReader {
   }
 
  private:
+  /// One object by itself, as the API's JSON has it: a host, a machine, or a machine's `config`.
+  bool read_bare(const json& object) {
+    const auto type = text_of(object, "_typeName");
+    const auto* config = member(object, "config");
+    const auto* hardware = member(object, "hardware");
+    if (hardware != nullptr && !list_of(*hardware, "pciDevice").empty()) {
+      read_host(object);
+    } else if (type == "VirtualMachineConfigInfo" || (hardware != nullptr && !list_of(*hardware, "device").empty())) {
+      read_vm(json{{"name", text_of(object, "name")}, {"config", object}});
+    } else if (config != nullptr && member(*config, "hardware") != nullptr) {
+      read_vm(object);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
   void read_host(const json& host) {
     const auto* hardware = member(host, "hardware");
     const auto* config = member(host, "config");
@@ -215,7 +233,7 @@ class GovcReader {
     auto& machine = out_.machines.back();
     if (hardware != nullptr) {
       if (const auto* cpu = member(*hardware, "cpuInfo"))
-        machine.num_sockets = static_cast<int>(std::min<long long>(8, count_of(*cpu, "numCpuPackages")));
+        machine.num_sockets = static_cast<int>(std::min<long long>(64, count_of(*cpu, "numCpuPackages")));
       for (const auto& package : list_of(*hardware, "cpuPkg")) {
         const auto vendor = text_of(package, "vendor");
         machine.processor.vendor = vendor == "intel" ? "GenuineIntel" : vendor == "amd" ? "AuthenticAMD" : vendor;
@@ -291,6 +309,8 @@ class GovcReader {
   void read_vm(const json& object) {
     VirtualMachine vm;
     vm.name = text_of(object, "name");
+    if (const auto* config = member(object, "config"); vm.name.empty() && config != nullptr)
+      vm.name = text_of(*config, "name");
     vm.hypervisor = "esxi";
     vm.place = source_.at(1);
     const auto* config = member(object, "config");

@@ -61,6 +61,7 @@ class Reader {
       int package;
       int numa;
     };
+    read_name(topology);  // version 3; in version 2 the machine has it
     std::vector<Open> open;
     for (const auto& object : topology.children("object")) open.push_back({object, -1, "", -1, -1});
     // Depth first, in the order of the file: parents stand before children.
@@ -73,9 +74,9 @@ class Reader {
       for (auto it = below.rbegin(); it != below.rend(); ++it)
         open.push_back({*it, at.parent, at.root, at.package, at.numa});
     }
-    if (machine_.num_sockets == 0 && machine_.devices.empty())
-      return tl::unexpected(Diagnostics{
-          source_.error(machine_.place, "no package and no PCI device", "write it with `lstopo --of xml` as root")});
+    if (machine_.num_sockets == 0 && machine_.devices.empty() && !has_cores_)
+      return tl::unexpected(Diagnostics{source_.error(machine_.place, "no package, no core and no PCI device",
+                                                      "write it with `lstopo --of xml` as root")});
     number_gpus();
     for (const auto& matrix : topology.children()) {
       if (std::string_view(matrix.attribute("name").value()) == "NVLinkBandwidth") read_nvlinks(matrix);
@@ -89,12 +90,13 @@ class Reader {
   /// Returns whether the object's children matter; changes what they inherit.
   bool read_object(const pugi::xml_node& node, int& parent, std::string& root, int& package, int& numa) {
     const std::string_view type = node.attribute("type").value();
-    if (type == "Machine") read_machine(node);
+    if (type == "Machine") read_name(node);
     if (type == "Package") {
       package = machine_.num_sockets++;
       read_package(node);
     }
     if (type == "Package" || type == "Group" || type == "Machine" || type == "Die") read_numa(node, package, numa);
+    has_cores_ = has_cores_ || type == "Core" || type == "PU";
     if (type == "Core" || type == "PU" || type == "Misc") return false;
     if (type == "Bridge" && std::string_view(node.attribute("bridge_type").value()).starts_with("0-")) {
       root = node.attribute("bridge_pci").value();
@@ -104,7 +106,7 @@ class Reader {
     return true;
   }
 
-  void read_machine(const pugi::xml_node& node) {
+  void read_name(const pugi::xml_node& node) {
     for (const auto& info : node.children("info")) {
       if (std::string_view(info.attribute("name").value()) == "HostName")
         machine_.name = info.attribute("value").value();
@@ -150,13 +152,15 @@ class Reader {
     read_type(node.attribute("pci_type").value(), one, pci_class);
     if (const double speed = decimal_of(node.attribute("pci_link_speed").value()); speed > 0)
       one.trained = rate_of(speed);
-    one.kind = is_bridge                ? PciKind::bridge
-               : pci_class >> 8 == 0x03 ? PciKind::gpu
-               : pci_class == 0x0680    ? PciKind::nvswitch
-                                        : PciKind::nic;
+    const bool is_gpu = pci_class >> 8 == 0x03 || (pci_class == 0x1200 && one.vendor == 0x1002);
+    one.kind = is_bridge             ? PciKind::bridge
+               : is_gpu              ? PciKind::gpu
+               : pci_class == 0x0680 ? PciKind::nvswitch
+                                     : PciKind::nic;
+    one.is_display = pci_class == 0x0300;
     if (std::string_view(node.attribute("subtype").value()) == "NVSwitch") one.kind = PciKind::nvswitch;
-    const bool is_wanted = is_bridge || one.kind == PciKind::nvswitch || pci_class >> 8 == 0x03 ||
-                           pci_class >> 8 == 0x02 || pci_class == 0x0680;
+    const bool is_wanted =
+        is_bridge || one.kind == PciKind::nvswitch || is_gpu || pci_class >> 8 == 0x02 || pci_class == 0x0680;
     if (!is_wanted) return false;
     if (pci_class == 0x0207) one.is_infiniband = true;
     read_os_devices(node, one);
@@ -175,7 +179,7 @@ class Reader {
       for (const auto& info : child.children("info")) {
         if (std::string_view(info.attribute("name").value()) == "GPUModel") one.model = info.attribute("value").value();
       }
-      if (name.starts_with("nvml") || name.starts_with("cuda"))
+      if (name.starts_with("nvml") || name.starts_with("cuda") || name.starts_with("rsmi"))
         one.gpu = static_cast<int>(number_of(std::string_view(name).substr(4)).value_or(-1));
       if (name.starts_with("mlx") || name.starts_with("hfi") || name.starts_with("bnxt_re") ||
           name.starts_with("rdma") || name.starts_with("roce") || name.starts_with("ib"))
@@ -183,7 +187,8 @@ class Reader {
     }
   }
 
-  /// Display adapters of the board (ASPEED, Matrox) are no GPUs, and NVIDIA's count in the order of their addresses.
+  /// Display adapters of the board (ASPEED, Matrox, ATI) are no GPUs, and NVIDIA's count in the order of their
+  /// addresses.
   void number_gpus() {
     int next = 0;
     for (const auto& one : machine_.devices) next = std::max(next, one.gpu + 1);
@@ -233,7 +238,8 @@ class Reader {
   /// Bridges fold to switches; adapters without an RDMA device and that are no InfiniBand are left out.
   void keep_devices() {
     for (auto& one : machine_.devices) {
-      if (one.kind == PciKind::gpu && one.gpu < 0 && one.vendor != 0x1002) one.kind = PciKind::nvswitch;
+      const bool is_gpu = one.gpu >= 0 || (one.vendor == 0x1002 && !one.is_display);
+      if (one.kind == PciKind::gpu && !is_gpu) one.kind = PciKind::nvswitch;
       if (one.kind == PciKind::nic && one.ports.empty() && !one.is_infiniband.value_or(false)) {
         out_.unknown.push_back(fmt::format("{}:{}: adapter {} [{:04x}:{:04x}] has no RDMA device: left out",
                                            one.place.file, one.place.line, one.address, one.vendor, one.device));
@@ -256,6 +262,7 @@ class Reader {
   const Source& source_;
   Inventory& out_;
   Machine machine_;
+  bool has_cores_ = false;
   std::map<std::string, int> index_;  ///< TYPE:gp_index -> device
 };
 
@@ -271,9 +278,11 @@ Result<void> read_hwloc(const Source& source, Inventory& out) {
                                                document.document_element().name()))});
   const std::string_view version = topology.attribute("version").value();
   if (!version.starts_with("2") && !version.starts_with("3"))
-    return tl::unexpected(Diagnostics{source.error(source.at_offset(topology.offset_debug()),
-                                                   fmt::format("hwloc XML version '{}', expected 2 or 3", version),
-                                                   "write it anew with hwloc 2: `lstopo --of xml`")});
+    return tl::unexpected(
+        Diagnostics{source.error(source.at_offset(topology.offset_debug()),
+                                 version.empty() ? std::string("hwloc 1 wrote this XML, expected version 2 or 3")
+                                                 : fmt::format("hwloc XML version '{}', expected 2 or 3", version),
+                                 "hwloc 2 converts it: `lstopo -i OLD.xml NEW.xml`")});
   return Reader(source, out).read(topology);
 }
 

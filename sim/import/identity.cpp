@@ -29,7 +29,7 @@ constexpr std::array k_gpus{
     GpuEntry{0x20f3, "a800-sxm4-80", 4}, GpuEntry{0x20b7, "a30", 4},          GpuEntry{0x2235, "a40", 4},
     GpuEntry{0x2236, "a10", 4},          GpuEntry{0x2330, "h100-sxm", 5},     GpuEntry{0x2331, "h100-pcie", 5},
     GpuEntry{0x2335, "h200-sxm", 5},     GpuEntry{0x2329, "h20-sxm", 5},      GpuEntry{0x232c, "h20-3e-sxm", 5},
-    GpuEntry{0x26b9, "l40s", 4},
+    GpuEntry{0x26b9, "l40s", 4},         GpuEntry{0x27b8, "l4", 4},           GpuEntry{0x2901, "b200-sxm", 5},
 };
 
 /// Words of a product's name, all of which it holds.
@@ -61,6 +61,8 @@ constexpr std::array k_gpu_words{
     GpuWords{"P100", "SXM2", "p100-sxm2"},
     GpuWords{"P100", "PCIe", "p100-pcie-16"},
     GpuWords{"L40S", "", "l40s"},
+    GpuWords{"[L4]", "", "l4"},
+    GpuWords{"[B200]", "", "b200-sxm"},
     GpuWords{"A40", "", "a40"},
     GpuWords{"A30", "", "a30"},
     GpuWords{"A10]", "", "a10"},
@@ -76,8 +78,12 @@ struct CapabilityEntry {
 constexpr std::array k_capabilities{
     CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", 3},
     CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", 3},
+    CapabilityEntry{75, "t4", "t4", 3},
     CapabilityEntry{80, "a100-sxm4-80", "a100-pcie-80", 4},
+    CapabilityEntry{86, "a40", "a40", 4},
+    CapabilityEntry{89, "l40s", "l40s", 4},
     CapabilityEntry{90, "h100-sxm", "h100-pcie", 5},
+    CapabilityEntry{100, "b200-sxm", "b200-sxm", 5},
 };
 
 /// Families of adapters by device number [pci.ids, vendor 15b3].
@@ -202,17 +208,18 @@ struct SwitchEntry {
   const char* word;
   double gbit_per_s;
   const char* name;
+  int ports;
 };
 /// Device numbers of InfiniBand switch chips, words of their descriptions, rate of a port.
 constexpr std::array k_switches{
-    SwitchEntry{0xbd36, "IS5", 32, "is5035"},   SwitchEntry{0xc738, "SX60", 54.54, "sx6036"},
-    SwitchEntry{0xcb20, "SB7", 100, "sb7800"},  SwitchEntry{0xcf08, "SB78", 100, "sb7800"},
-    SwitchEntry{0xd2f0, "QM87", 200, "qm8700"}, SwitchEntry{0xd2f2, "QM97", 400, "qm9700"},
+    SwitchEntry{0xbd36, "IS5", 32, "is5035", 36},   SwitchEntry{0xc738, "SX60", 54.54, "sx6036", 36},
+    SwitchEntry{0xcb20, "SB7", 100, "sb7800", 36},  SwitchEntry{0xcf08, "SB78", 100, "sb7800", 36},
+    SwitchEntry{0xd2f0, "QM87", 200, "qm8700", 40}, SwitchEntry{0xd2f2, "QM97", 400, "qm9700", 64},
 };
 constexpr std::array k_ethernet_switches{
-    SwitchEntry{0, "", 10, "ethernet-10g-tor"}, SwitchEntry{0, "", 25, "ethernet-25g-tor"},
-    SwitchEntry{0, "", 40, "ethernet-40g-tor"}, SwitchEntry{0, "", 100, "sn2700"},
-    SwitchEntry{0, "", 200, "sn3700"},          SwitchEntry{0, "", 400, "ethernet-400g-leaf"},
+    SwitchEntry{0, "", 10, "ethernet-10g-tor", 48}, SwitchEntry{0, "", 25, "ethernet-25g-tor", 48},
+    SwitchEntry{0, "", 40, "ethernet-40g-tor", 32}, SwitchEntry{0, "", 100, "sn2700", 32},
+    SwitchEntry{0, "", 200, "sn3700", 32},          SwitchEntry{0, "", 400, "ethernet-400g-leaf", 32},
 };
 
 /// The entry whose rate is nearest from above, else the fastest.
@@ -232,6 +239,7 @@ const auto* by_rate(const Entries& entries, double gbit_per_s) {
 }  // namespace
 
 Identity gpu_identity(const PciDevice& device) {
+  if (device.vendor == 0x1002 && device.device == 0x74a1) return {"mi300x", "", {5, 16}};
   for (const auto& one : k_gpus) {
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
   }
@@ -311,7 +319,8 @@ Identity processor_identity(const ProcessorSeen& processor) {
 Identity nvswitch_identity(const std::string& gpu, int compute_capability) {
   const bool is_volta = compute_capability == 70 || gpu.starts_with("v100");
   const bool is_ampere = compute_capability == 80 || gpu.starts_with("a100") || gpu.starts_with("a800");
-  return {is_volta ? "nvswitch-1" : is_ampere ? "nvswitch-2" : "nvswitch-3", "", {}};
+  const bool is_blackwell = compute_capability == 100 || gpu.starts_with("b200");
+  return {is_volta ? "nvswitch-1" : is_ampere ? "nvswitch-2" : is_blackwell ? "nvswitch-4" : "nvswitch-3", "", {}};
 }
 
 Identity switch_identity(int devid, const std::string& description, double gbit_per_s, bool is_infiniband) {
@@ -331,6 +340,16 @@ Identity switch_identity(int devid, const std::string& description, double gbit_
   return {best->name,
           fmt::format("nothing names the switches: {} has ports of {:g} Gb/s", best->name, best->gbit_per_s),
           {}};
+}
+
+int switch_ports(const std::string& name) {
+  for (const auto& one : k_switches) {
+    if (name == one.name) return one.ports;
+  }
+  for (const auto& one : k_ethernet_switches) {
+    if (name == one.name) return one.ports;
+  }
+  return 0;
 }
 
 Identity usual_processor(int pcie_generation) {
@@ -363,8 +382,16 @@ std::vector<std::pair<std::string, PcieRate>> all_identities() {
   for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
   for (const auto& one : k_switches) out.emplace_back(one.name, PcieRate{});
   for (const auto& one : k_ethernet_switches) out.emplace_back(one.name, PcieRate{});
-  for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "efa-100g", "efa-100g-gdr", "ena-25g"})
+  for (const auto* name :
+       {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr", "ena-25g"})
     out.emplace_back(name, PcieRate{});
+  return out;
+}
+
+std::vector<std::string> all_switches() {
+  std::vector<std::string> out;
+  for (const auto& one : k_switches) out.emplace_back(one.name);
+  for (const auto& one : k_ethernet_switches) out.emplace_back(one.name);
   return out;
 }
 

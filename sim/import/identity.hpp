@@ -24,6 +24,8 @@ Identity processor_identity(const ProcessorSeen& processor);
 Identity nvswitch_identity(const std::string& gpu, int compute_capability);
 /// By device number, else by description and rate of its ports.
 Identity switch_identity(int devid, const std::string& description, double gbit_per_s, bool is_infiniband);
+/// Ports of a switch that switch_identity() names.
+int switch_ports(const std::string& name);
 /// The processor that hosts of a PCIe generation had, for fabrics without a host.
 Identity usual_processor(int pcie_generation);
 /// The adapter of a rate, for hosts that only the fabric shows.
@@ -31,5 +33,7 @@ Identity adapter_of_rate(double gbit_per_s, bool is_infiniband);
 
 /// Every name in the tables, for a test against the catalogue.
 std::vector<std::pair<std::string, PcieRate>> all_identities();
+/// Every switch that switch_identity() can name.
+std::vector<std::string> all_switches();
 
 }  // namespace fabricast::import

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
 #include "import/merge.hpp"
 #include "import/onyx.hpp"
 #include "import/source.hpp"
@@ -59,6 +60,28 @@ std::string_view root_element(std::string_view text) {
   }
 }
 
+/// The first line, below prompts and messages of the command, that begins with a PCI address, or with the picture of a
+/// bus.
+std::optional<SourceFormat> lspci_form(std::string_view text) {
+  for (const auto line : import::split(text, '\n')) {
+    if (line.starts_with("-[") || line.starts_with("-+-[")) return SourceFormat::lspci_tree;
+    const auto word = line.substr(0, line.find(' '));
+    if (import::has(word, ".") && !import::pci_address(word).empty()) return SourceFormat::lspci;
+  }
+  return std::nullopt;
+}
+
+/// A node of a fabric as ibsim's net files write it: kind, number of ports, identifier in quotes.
+bool is_net_file(std::string_view text) {
+  for (const auto line : import::split(text, '\n')) {
+    const auto words = words_of(line);
+    if (words.size() >= 3 && (words[0] == "Switch" || words[0] == "Hca" || words[0] == "Ca") &&
+        import::number_of(words[1], 10) && words[2].starts_with('"'))
+      return true;
+  }
+  return false;
+}
+
 /// Words that only one format has, in the first part of the text.
 std::optional<SourceFormat> looks_like(std::string_view text) {
   const auto head = text.substr(0, std::size_t{1} << 16);
@@ -73,15 +96,15 @@ std::optional<SourceFormat> looks_like(std::string_view text) {
   }
   if (begin.starts_with("{")) return SourceFormat::govc;
   if (import::looks_like_onyx(head)) return SourceFormat::onyx;
-  if (holds("switchguid=") || holds("caguid=") || holds("\"H-0") || holds("\"S-0")) return SourceFormat::ibnetdiscover;
-  if (holds("SwitchName=") || holds("BlockName=") || holds("switchname=") || holds("switches:") || holds("blocks:") ||
+  if (holds("switchguid=") || holds("caguid=") || holds("\"H-0") || holds("\"S-0") || is_net_file(head))
+    return SourceFormat::ibnetdiscover;
+  const auto small = lower(head);  // Slurm's keys are written in any case
+  if (import::has(small, "switchname=") || import::has(small, "blockname=") || holds("switches:") || holds("blocks:") ||
       holds("block_sizes"))
     return SourceFormat::slurm;
   if (holds("GPU0") && (holds(" X ") || holds("PIX") || holds("SYS") || holds("NODE") || holds("PHB")))
     return SourceFormat::smi_topo;
-  if (begin.starts_with("-[") || begin.starts_with("-+-[")) return SourceFormat::lspci_tree;
-  if (!import::pci_address(begin.substr(0, begin.find(' '))).empty()) return SourceFormat::lspci;
-  return std::nullopt;
+  return lspci_form(begin);
 }
 
 /// The format asked for, else the one the text looks like, which must fit what the source was given as.
@@ -130,7 +153,7 @@ const std::vector<std::string>& source_format_names() {
 Result<SourceFormat> detect_source(std::string_view text, const std::string& name) {
   const Source source(name, text);
   if (auto fault = source.limits()) return tl::unexpected(Diagnostics{*fault});
-  if (const auto format = looks_like(text)) return *format;
+  if (const auto format = looks_like(source.text())) return *format;
   std::string names;
   for (const auto& one : source_format_names()) names += (names.empty() ? "" : ", ") + one;
   return tl::unexpected(Diagnostics{source.error(source.at(1), "this looks like none of the formats that are imported",

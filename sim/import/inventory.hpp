@@ -55,6 +55,7 @@ struct PciDevice {
   std::optional<bool> redirects;  ///< a bridge whose access control sends peer requests up
   std::optional<bool> has_ats;    ///< address translation service switched on
   bool is_virtual_function = false;
+  bool is_display = false;  ///< PCI class 0300: may be no more than a picture of the console
   SourceLocation place;
 };
 

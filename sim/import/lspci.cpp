@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "import/source.hpp"
 
@@ -25,8 +26,64 @@ void read_numbers(std::string_view text, PciDevice& one, int& pci_class) {
   }
 }
 
+/// "05:01.0 Class 0604: Device 10b5:9716" or "05:01.0 0604: 10b5:9716", as `lspci -n` writes them.
+void read_bare_numbers(std::string_view text, PciDevice& one, int& pci_class) {
+  const auto words = words_of(text);
+  std::size_t at = 1;
+  if (at < words.size() && words[at] == "Class") ++at;
+  const auto is_hex = [](std::string_view word) {
+    return word.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  };
+  if (at >= words.size() || words[at].size() != 5 || !words[at].ends_with(':') || !is_hex(words[at].substr(0, 4)))
+    return;
+  pci_class = static_cast<int>(number_of(words[at].substr(0, 4), 16).value_or(0));
+  if (++at < words.size() && words[at] == "Device") ++at;
+  if (at >= words.size() || words[at].size() != 9 || words[at][4] != ':') return;
+  one.vendor = static_cast<int>(number_of(words[at].substr(0, 4), 16).value_or(0));
+  one.device = static_cast<int>(number_of(words[at].substr(5), 16).value_or(0));
+}
+
+struct WordedDevice {
+  const char* words;
+  int vendor, device;
+};
+/// Names that lspci prints in place of numbers [pci.ids], the longer ones first; GPUs are known by their model.
+constexpr std::array k_worded{
+    WordedDevice{"[ConnectX-3 Pro]", 0x15b3, 0x1007},
+    WordedDevice{"[ConnectX-3]", 0x15b3, 0x1003},
+    WordedDevice{"[Connect-IB]", 0x15b3, 0x1011},
+    WordedDevice{"[ConnectX-4 Lx", 0x15b3, 0x1015},
+    WordedDevice{"[ConnectX-4", 0x15b3, 0x1013},
+    WordedDevice{"[ConnectX-5 Ex", 0x15b3, 0x1019},
+    WordedDevice{"[ConnectX-5", 0x15b3, 0x1017},
+    WordedDevice{"[ConnectX-6 Dx", 0x15b3, 0x101d},
+    WordedDevice{"[ConnectX-6 Lx", 0x15b3, 0x101f},
+    WordedDevice{"[ConnectX-6", 0x15b3, 0x101b},
+    WordedDevice{"mlx5Gen Virtual", 0x15b3, 0x101e},
+    WordedDevice{"[ConnectX-7", 0x15b3, 0x1021},
+    WordedDevice{"[ConnectX-8", 0x15b3, 0x1023},
+    WordedDevice{"BlueField-2", 0x15b3, 0xa2d6},
+    WordedDevice{"BlueField-3", 0x15b3, 0xa2dc},
+    WordedDevice{"Mellanox", 0x15b3, 0},
+    WordedDevice{"NVIDIA", 0x10de, 0},
+    WordedDevice{"nVidia", 0x10de, 0},
+    WordedDevice{"Advanced Micro Devices", 0x1002, 0},
+    WordedDevice{"ATI Technologies", 0x1002, 0},
+};
+
+/// Vendor, device and class of a line that names them.
+void read_words(std::string_view text, PciDevice& one, int& pci_class) {
+  for (const auto& known : k_worded) {
+    if (one.vendor != 0 || !has(text, known.words)) continue;
+    one.vendor = known.vendor;
+    one.device = known.device;
+  }
+  if (has(text, "VGA compatible") && pci_class == 0) pci_class = one.vendor == 0x1002 ? 0x0300 : 0x0302;
+}
+
 int class_by_words(std::string_view text) {
   if (has(text, "PCI bridge")) return 0x0604;
+  if (has(text, "Processing accelerators")) return 0x1200;
   if (has(text, "3D controller") || has(text, "VGA compatible")) return 0x0302;
   if (has(text, "Infiniband controller") || has(text, "InfiniBand")) return 0x0207;
   if (has(text, "Ethernet controller")) return 0x0200;
@@ -93,8 +150,11 @@ int bridge_above(const std::vector<Entry>& entries, const Entry& below) {
   return best;
 }
 
-bool is_nvidia_gpu(const Entry& e) {
-  return e.pci_class >> 8 == 0x03 && (e.device.vendor == 0x10de || e.device.vendor == 0x1002);
+/// AMD's display adapters (class 0300) show a console; its GPUs that compute have class 0380 or 1200.
+bool is_gpu_entry(const Entry& e) {
+  if (e.pci_class == 0x1200) return e.device.vendor == 0x1002;
+  return e.pci_class >> 8 == 0x03 &&
+         (e.device.vendor == 0x10de || (e.device.vendor == 0x1002 && e.pci_class != 0x0300));
 }
 
 /// Entries to a machine: bridges on the way to a GPU or adapter, parents first.
@@ -112,7 +172,7 @@ void make_machine(const Source& source, std::vector<Entry> entries, const char* 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool is_nic =
         entries[i].pci_class == 0x0207 || (entries[i].pci_class == 0x0200 && entries[i].device.vendor == 0x15b3);
-    if (!is_nic && !is_nvidia_gpu(entries[i])) continue;
+    if (!is_nic && !is_gpu_entry(entries[i])) continue;
     for (int at = static_cast<int>(i); at >= 0 && !wanted[static_cast<std::size_t>(at)];
          at = parent[static_cast<std::size_t>(at)])
       wanted[static_cast<std::size_t>(at)] = true;
@@ -126,7 +186,7 @@ void make_machine(const Source& source, std::vector<Entry> entries, const char* 
     if (!wanted[i]) continue;
     auto one = entries[i].device;
     one.kind = entries[i].pci_class == 0x0604 ? PciKind::bridge
-               : is_nvidia_gpu(entries[i])    ? PciKind::gpu
+               : is_gpu_entry(entries[i])     ? PciKind::gpu
                                               : PciKind::nic;
     if (one.kind == PciKind::gpu) one.gpu = gpus++;
     if (one.kind == PciKind::nic) one.is_infiniband = entries[i].pci_class == 0x0207;
@@ -146,6 +206,7 @@ void make_machine(const Source& source, std::vector<Entry> entries, const char* 
 Result<void> read_lspci(const Source& source, Inventory& out) {
   const Lines lines(source.text());
   std::vector<Entry> entries;
+  bool has_numbers = false;
   for (const auto& line : lines.all()) {
     if (line.text.empty()) continue;
     const bool is_head = line.text[0] != ' ' && line.text[0] != '\t';
@@ -163,6 +224,9 @@ Result<void> read_lspci(const Source& source, Inventory& out) {
     entry.domain = domain_of(address);
     entry.bus = bus_of(address);
     read_numbers(line.text, entry.device, entry.pci_class);
+    if (entry.pci_class == 0) read_bare_numbers(line.text, entry.device, entry.pci_class);
+    has_numbers = has_numbers || entry.device.vendor != 0;
+    read_words(line.text, entry.device, entry.pci_class);
     if (entry.pci_class == 0) entry.pci_class = class_by_words(line.text);
     entry.device.is_virtual_function = has(line.text, "Virtual Function");
     if (const auto colon = line.text.rfind(": "); colon != std::string_view::npos)
@@ -172,10 +236,9 @@ Result<void> read_lspci(const Source& source, Inventory& out) {
   if (entries.empty())
     return tl::unexpected(Diagnostics{source.error(source.at(1), "no line begins with a PCI address",
                                                    "expected the output of `lspci -Dnnvv`, run as root")});
-  const bool has_numbers =
-      std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.device.vendor != 0; });
   if (!has_numbers)
-    out.unknown.push_back(fmt::format("{}: no vendor and device numbers: ask for `lspci -Dnnvv`", source.name()));
+    out.unknown.push_back(fmt::format(
+        "{}: no vendor and device numbers, devices are told by their names: `lspci -Dnnvv` says more", source.name()));
   make_machine(source, std::move(entries), "lspci", out);
   return {};
 }

@@ -249,7 +249,8 @@ class OnyxReader {
 }  // namespace
 
 bool looks_like_onyx(std::string_view text) {
-  return has(text, "dcb priority-flow-control") || has(text, "traffic pool ") || has(text, "qos trust L");
+  const bool is_headed = has(text, "## Running database \"") && has(text, "interface ethernet ");
+  return is_headed || has(text, "dcb priority-flow-control") || has(text, "traffic pool ") || has(text, "qos trust L");
 }
 
 Result<ImportedCluster> import_onyx(const ClusterSource& given) {

@@ -40,7 +40,9 @@ class Lines {
 
 class Source {
  public:
-  Source(std::string name, std::string_view text) : name_(std::move(name)), text_(text) {}
+  /// A byte order mark does not count.
+  Source(std::string name, std::string_view text)
+      : name_(std::move(name)), text_(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text) {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::string_view text() const { return text_; }

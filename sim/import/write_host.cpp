@@ -16,6 +16,7 @@ namespace fabricast::import {
 
 namespace {
 
+constexpr int k_most_sockets = 64;  ///< of a topology
 constexpr int k_most_nodes = 1024;  ///< NUMA nodes of a Linux kernel (CONFIG_NODES_SHIFT 10)
 
 /// Text behind a '#': one line without control characters.
@@ -134,9 +135,11 @@ class HostWriter {
       }
       if (highest == 0 && !machine_.has_numa) inventory_.unknown.push_back("the number of processors (one is written)");
     }
-    if (num_sockets_ < 1 || num_sockets_ > 8)
-      return tl::unexpected(
-          Diagnostics{make_error(fmt::format("the host has {} processors, 1 to 8 can be described", num_sockets_))});
+    if (num_sockets_ < 1 || num_sockets_ > k_most_sockets)
+      return tl::unexpected(Diagnostics{make_error_at(
+          machine_.place,
+          fmt::format("the host has {} processors, 1 to {} can be described", num_sockets_, k_most_sockets),
+          "describe one board of it by hand")});
     nodes_ = std::max(highest + 1, num_sockets_);
     return {};
   }
@@ -174,10 +177,28 @@ class HostWriter {
     for (std::size_t i = 0; i < machine_.devices.size(); ++i) {
       if (is_switch(i)) names_[i] = fmt::format("sw{}", switches++);
     }
-    for (const auto i : ordered(PciKind::gpu)) names_[i] = fmt::format("gpu{}", gpus++);
+    for (const auto i : ordered(PciKind::gpu)) {
+      if (!is_left_out(i)) names_[i] = fmt::format("gpu{}", gpus++);
+    }
     for (const auto i : ordered(PciKind::nic)) {
       if (!hca_identity(at(i)).name.empty()) names_[i] = fmt::format("hca{}", hcas++);
     }
+  }
+
+  /// A card that a list of PCI devices names and the catalogue does not know: a display, or a GPU that nothing stands
+  /// for. NCCL's dumps and nvidia-smi list what computes: there it must be known.
+  [[nodiscard]] bool is_left_out(std::size_t i) const {
+    const bool is_list = machine_.format != "nccl-topo" && at(i).vendor != 0;
+    return is_list && options_.gpu.empty() && gpu_identity(at(i)).name.empty();
+  }
+
+  Result<void> leave_out_gpu(std::size_t i) {
+    const auto what = fmt::format("GPU {} [{:04x}:{:04x}] {}is not in the catalogue: left out", at(i).address,
+                                  at(i).vendor, at(i).device, at(i).model.empty() ? "" : at(i).model + " ");
+    inventory_.unknown.push_back(fmt::format("{}:{}: {}", at(i).place.file, at(i).place.line, what));
+    inventory_.findings.push_back(make_warning_at(
+        at(i).place, what, "name a type that stands for it: --gpu TYPE (`fabricast list devices` names all)"));
+    return {};
   }
 
   /// Host bridges with several devices of interest, and both halves of a hidden board.
@@ -267,6 +288,7 @@ class HostWriter {
   }
 
   Result<void> write_gpu(std::size_t i) {
+    if (is_left_out(i)) return leave_out_gpu(i);
     auto found = gpu_identity(at(i));
     if (found.name.empty() && !options_.gpu.empty()) found = {options_.gpu, "", {6, 16}};
     if (found.name.empty()) {
@@ -319,9 +341,12 @@ class HostWriter {
     std::string lines;
     bool has_switch = false;
     std::map<std::string, std::size_t> by_address;
-    for (const auto i : ordered(PciKind::gpu)) by_address[at(i).address] = i;
+    for (const auto i : ordered(PciKind::gpu)) {
+      if (!names_[i].empty()) by_address[at(i).address] = i;
+    }
     std::set<std::pair<std::size_t, std::size_t>> done;
     for (const auto i : ordered(PciKind::gpu)) {
+      if (names_[i].empty()) continue;
       int switched = 0;
       for (const auto& link : at(i).nvlinks) {
         const auto other = by_address.find(link.target);

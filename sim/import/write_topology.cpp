@@ -267,13 +267,18 @@ class TopologyWriter {
     double rate = 0;
     for (const double r : shape.rates) rate = std::max(rate, r);
     const auto type = switch_identity(0, "", rate, shape.is_infiniband);
-    inventory_.assumed.push_back(
-        "the scheduler knows switches, not cables: every adapter has one to its leaf, and leaves have as many up as "
-        "down");
     if (!type.assumed.empty()) inventory_.assumed.push_back(type.assumed);
+    const int ports = switch_ports(type.name), adapters = static_cast<int>(shape.hcas.size());
+    const auto up = placement_cables(placement, adapters, ports);
+    std::size_t num_hosts = 0;
+    for (const auto& one : placement.switches) num_hosts += one.hosts.size();
+    if (!up || num_hosts > k_most_listed) return write_placed_tree(placement, type.name, num_hosts);
+    inventory_.assumed.push_back(fmt::format(
+        "the scheduler knows switches, not cables: every adapter has one to its leaf, and leaves have as many up as "
+        "down{}",
+        up->is_cut ? fmt::format(", as far as a {} has ports ({}) for them", type.name, ports) : ""));
     Names names;
     std::map<std::string, std::string> switch_names;
-    std::map<std::string, int> hosts_below;
     std::string switches, cables;
     for (const auto& one : placement.switches) {
       switch_names[one.name] = names.take(clean_name(one.name));
@@ -283,27 +288,44 @@ class TopologyWriter {
       for (const auto& host : leaf.hosts) {
         const auto name = names.take(clean_name(host.substr(0, host.find('.'))));
         add_group(name, 1, 0, shape);
-        ++hosts_below[leaf.name];
         for (const auto& hca : shape.hcas)
           cables += fmt::format("      - {{from: {}, to: {}}}\n", yaml_quoted(name + "." + hca),
                                 yaml_quoted(switch_names[leaf.name]));
       }
     }
-    // Switches above: as many cables as hosts' adapters below, shared out over the parents.
-    std::map<std::string, std::vector<std::string>> parents;
-    for (const auto& one : placement.switches) {
-      for (const auto& child : one.children) parents[child].push_back(one.name);
-    }
-    for (const auto& one : placement.switches) {
-      for (const auto& parent : parents[one.name]) {
-        const auto below = std::max(1, hosts_below[one.name] * static_cast<int>(shape.hcas.size()));
-        const auto count = std::max(1, below / static_cast<int>(parents[one.name].size()));
-        cables += fmt::format("      - {{from: {}, to: {}, count: {}}}\n", yaml_quoted(switch_names[one.name]),
-                              yaml_quoted(switch_names[parent]), count);
-      }
-    }
+    for (const auto& [ends, count] : up->counts)
+      cables += fmt::format("      - {{from: {}, to: {}, count: {}}}\n", yaml_quoted(switch_names[ends.first]),
+                            yaml_quoted(switch_names[ends.second]), count);
     fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables;
   }
+
+  /// Switches of the scheduler that no single switch can be, or more hosts than a list can hold: a fat tree of real
+  /// ones, with the hosts in the order of the scheduler's leaves.
+  void write_placed_tree(const PlacementSeen& placement, const std::string& type, std::size_t num_hosts) {
+    if (num_hosts == 0) return;
+    const auto& shape = hosts_.front();
+    const int ports = switch_ports(type), adapters = std::max(1, static_cast<int>(shape.hcas.size()));
+    std::size_t largest = 1, first = 0;
+    for (const auto& leaf : placement.switches) {
+      largest = std::max(largest, leaf.hosts.size());
+      if (leaf.hosts.empty()) continue;
+      inventory_.assumed.push_back(fmt::format("node{} to node{} stand for those of '{}', '{}' on", first,
+                                               first + leaf.hosts.size() - 1, leaf.name, leaf.hosts.front()));
+      first += leaf.hosts.size();
+    }
+    const auto ends = num_hosts * static_cast<std::size_t>(adapters), most = static_cast<std::size_t>(ports);
+    auto down = std::clamp(largest * static_cast<std::size_t>(adapters), std::size_t{1}, most / 2);
+    if (ends > down * most * down) down = most / 2;  // too many leaves of that size
+    const int tiers = ends > down * most ? 3 : 2;
+    add_group("node", static_cast<int>(num_hosts), 0, shape);
+    fabric_ = fmt::format("fabric:\n  fat_tree: {{switch: {}, tiers: {}, leaf_ports: {}}}\n", type, tiers, 2 * down);
+    inventory_.assumed.push_back(
+        fmt::format("the scheduler's switches hold more than a {} has ports, or more hosts than a list can: a fat tree "
+                    "of them stands for the network, with hosts in the order of the leaves",
+                    type));
+  }
+
+  static constexpr std::size_t k_most_listed = 1000;  ///< hosts by name, each a group of its own
 
   Inventory& inventory_;
   const ImportOptions& options_;

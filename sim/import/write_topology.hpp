@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
@@ -30,6 +32,13 @@ WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband
 Result<Machine> machine_of_distances(const Machine& seen, Inventory& inventory, const ImportOptions& options);
 /// Every cable once, parallel ones counted; a cable that only one end shows is a finding. `ends`: names of nodes' ends.
 std::string cables_of(const FabricSeen& fabric, const std::map<std::string, std::string>& ends, Inventory& inventory);
+/// Cables between the switches of a scheduler's tree, (below, above) -> number.
+struct PlacementCables {
+  std::map<std::pair<std::string, std::string>, int> counts;
+  bool is_cut = false;  ///< some switch has fewer up than down, for want of ports
+};
+/// With switches of `ports` ports; nothing when one would need more than it has.
+std::optional<PlacementCables> placement_cables(const PlacementSeen& placement, int adapters, int ports);
 /// `virtualization: {...}`, or empty.
 std::string write_virtualization(Inventory& inventory);
 

@@ -170,12 +170,13 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
     PMPI_Waitall(static_cast<int>(open.size()), open.data(), MPI_STATUSES_IGNORE);
     open.clear();
   }
+  // A round ends with what it reduces: where few ranks do (the rest of a power of two), the others wait for them.
+  if (round.reduced_bytes > 0) sg_actor_sleep_for(round.reduced_bytes / settings().reduction_rate);
   if (round.is_held) {
     auto& barrier = g_barriers[group.id];
     if (!barrier) barrier = simgrid::s4u::Barrier::create(static_cast<unsigned>(group.size));
     barrier->wait();
   }
-  if (round.reduced_bytes > 0) sg_actor_sleep_for(round.reduced_bytes / settings().reduction_rate);
 }
 
 /// The collective's messages, from entry to the last one of this rank.

@@ -294,3 +294,22 @@ TEST_CASE("a faster network is never slower") {
     CHECK(fast.back().time < slow.back().time);
   }
 }
+
+TEST_CASE("UCX is never faster without gdrcopy") {
+  for (std::uint64_t seed = 0; seed < test::draws(20); ++seed) {
+    CAPTURE(seed);
+    auto cluster = random_cluster(seed);
+    cluster.hosts = 2;
+    for (const auto* benchmark : {"osu_latency", "osu_bw", "osu_bibw"}) {
+      CAPTURE(benchmark);
+      const auto with = [&](const char* gdrcopy) {
+        cluster.software = "{mpi: open-mpi-ucx, gpudirect_rdma: on, gdrcopy: " + std::string(gdrcopy) + "}";
+        cluster.workload = "{benchmark: " + std::string(benchmark) +
+                           ", gpus: 2, ranks_per_host: 1, buffers: [device, device], sizes: {from: 1 B, to: 4 MiB}}";
+        return rows_of(cluster.yaml());
+      };
+      const auto without = with("off"), fast = with("on");
+      for (std::size_t i = 0; i < fast.size(); ++i) CHECK(fast[i].time <= without[i].time);
+    }
+  }
+}

@@ -56,6 +56,7 @@ name: c
 logs: [{file: all_reduce.log, scenario: scenario.yaml, set: {workload.gpus: 2}}]
 fit: {epyc-rome.root_complex_bandwidth: {}}
 """
+PAIRS = "n0,n1,10\nn2,n3,10\nn0,n2,20\nn1,n3,20\nn0,n3,20\n"
 GROUPS = '{"0": [0, 1]}\n'
 
 
@@ -86,7 +87,8 @@ class Test:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-inputs-"))
         self.results = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-inputs-out-"))
         for name, text in {"topology.yaml": TOPOLOGY, "scenario.yaml": SCENARIO, "training.yaml": TRAINING, "parameters.yaml": PARAMETERS,
-                           "prices.yaml": PRICES, "plan.yaml": PLAN, "all_reduce.log": LOG, "calibration.yaml": CALIBRATION, "groups.json": GROUPS}.items():
+                           "prices.yaml": PRICES, "plan.yaml": PLAN, "all_reduce.log": LOG, "calibration.yaml": CALIBRATION, "groups.json": GROUPS,
+                           "pairs.csv": PAIRS}.items():
             (self.folder / name).write_text(text)
         shutil.copy(source / "models" / "networks" / "resnet-50.yaml", self.folder / "own.yaml")
         (self.folder / "own-hca.yaml").write_text((source / "models" / "catalogue" / "hcas" / "connectx-6-hdr.yaml").read_text().replace("name: connectx-6-hdr\n", "name: own-hca\n"))
@@ -112,6 +114,12 @@ class Test:
                 whole = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
                 if not any(whole.startswith(one) for one in noted):
                     self.faults.append(f"{where}: {name} has no hash")
+
+    def make(self, *arguments):
+        """A file that a later case reads."""
+        done = subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        if done.returncode not in (0, 1):
+            self.faults.append(f"{' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
 
     @staticmethod
     def noted(form: str, text: str) -> set:
@@ -152,10 +160,17 @@ def main():
         test.case(f"{file} {files}", "check", file)
     for question in ([], ["--sensitivity"], ["--fail", "link"]):
         test.case(f"{cluster} plan.yaml prices.yaml", "sweep", "plan.yaml", *question, "-q", forms=("json", "html", "txt"))
+    for shard in ("1/2", "2/2"):
+        test.make("sweep", "plan.yaml", "--shard", shard, "--store", f"part{shard[0]}.sqlite", "-q", "-o", "/dev/null", "--format", "text")
+    test.case("part1.sqlite part2.sqlite", "sweep", "--merge", "part1.sqlite", "part2.sqlite", "-q", forms=("json", "html", "txt"))
     test.case(cluster, "sweep", "scenario.yaml", "--fail", "link", "-q")
     test.case("topology.yaml own-hca.yaml all_reduce.log", "doctor", "topology.yaml", "all_reduce.log", forms=("json", "txt"))
     test.case(f"{cluster} all_reduce.log", "doctor", "scenario.yaml", "all_reduce.log", "--set", "workload.gpus=2", forms=("json",))
     test.case(f"{cluster} all_reduce.log", "expect", "scenario.yaml", "--set", "workload.gpus=2", "--baseline", "all_reduce.log", forms=("json", "yaml"))
+    test.make("expect", "scenario.yaml", "--set", "workload.gpus=2", "-o", "floors.yaml")
+    test.case("floors.yaml all_reduce.log", "expect", "--floors", "floors.yaml", "--check", "all_reduce.log", forms=("json", "txt"))
+    test.case(f"{cluster} all_reduce.log", "expect", "scenario.yaml", "--set", "workload.gpus=2", "--check", "all_reduce.log", forms=("json", "txt"))
+    test.case("pairs.csv", "doctor", "--pairs", "pairs.csv", forms=("json", "txt"))
     test.case("topology.yaml own-hca.yaml parameters.yaml", "expect", "topology.yaml", "--parameters", "parameters.yaml", forms=("json", "yaml"))
     test.case("topology.yaml own-hca.yaml trace.json groups.json parameters.yaml", "replay", "topology.yaml", "trace.json", "--ranks", "2", "--groups", "groups.json",
               "--parameters", "parameters.yaml", forms=("json", "txt"))

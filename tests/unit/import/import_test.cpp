@@ -42,16 +42,15 @@ std::vector<Row> forecast(const std::string& topology, const std::string& worklo
 }  // namespace
 
 TEST_CASE("every capture becomes a topology that loads") {
-  const std::map<std::string, std::size_t> formats{{"nccl", 9},  {"hwloc", 6}, {"smi", 7},    {"lspci", 6},
-                                                   {"ibnet", 6}, {"slurm", 7}, {"virsh", 10}, {"govc", 5}};
+  const std::map<std::string, std::size_t> formats{{"nccl", 9},   {"hwloc", 8},  {"smi", 7},    {"lspci", 11},
+                                                   {"ibnet", 11}, {"slurm", 12}, {"virsh", 10}, {"govc", 5}};
   for (const auto& [format, least] : formats) {
     const auto names = captures_of(format);
     CHECK(names.size() >= least);
     for (const auto& name : names) {
       CAPTURE(name);
       ImportOptions options;
-      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml" ||
-                                (name.starts_with("hwloc-") && !name.starts_with("hwloc-dgx"));
+      const bool names_no_gpu = name.starts_with("smi-p") || name == "nccl-rccl-k100.xml";
       if (names_no_gpu) options.gpu = "a100-pcie-40";
       if (name.starts_with("smi-h") && name.find("-vm-") != std::string::npos) options.gpu = "h200-sxm";
       // What guests get says nothing of the host below.
@@ -132,6 +131,37 @@ TEST_CASE("names that sources turn into are those of the catalogue, and cards ca
     REQUIRE(generation != nullptr);
     CHECK(static_cast<int>(generation->value) == card.generation);
     CHECK(static_cast<int>(width->value) == card.width);
+  }
+}
+
+TEST_CASE("switches have the ports of the catalogue, and a scheduler's tree never asks one for more") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  for (const auto& name : import::all_switches()) {
+    const auto* ports = catalogue->parameters.find(name + ".ports");
+    REQUIRE(ports != nullptr);
+    CHECK(static_cast<int>(ports->value) == import::switch_ports(name));
+  }
+  // Hosts per leaf, leaves per switch above: few and many of each, one level of switches above and two.
+  for (const int hosts : {1, 17, 18, 30, 35, 36, 40, 100}) {
+    for (const int leaves : {1, 2, 18, 36, 40}) {
+      for (const bool has_root : {false, true}) {
+        CAPTURE(hosts);
+        CAPTURE(leaves);
+        CAPTURE(has_root);
+        std::string text;
+        for (int l = 0; l < 2 * leaves; ++l)
+          text += fmt::format("SwitchName=leaf{} Nodes=n{}-[0-{}]\n", l, l, hosts - 1);
+        for (int s = 0; s < 2; ++s)
+          text += fmt::format("SwitchName=s{} Switches=leaf[{}-{}]\n", s, s * leaves, (s + 1) * leaves - 1);
+        if (has_root) text += "SwitchName=root Switches=s[0-1]\n";
+        const auto imported = import_cluster({{"topology.conf", text, SourceRole::any, ""}});
+        REQUIRE_MESSAGE(imported, (imported ? "" : text_of(imported.error())));
+        const auto loaded = load_text(imported->yaml);
+        REQUIRE_MESSAGE(loaded, (loaded ? "" : text_of(loaded.error())));
+        CHECK(loaded->topology.num_hosts() == 2 * leaves * hosts);
+      }
+    }
   }
 }
 
