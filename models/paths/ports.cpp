@@ -147,7 +147,9 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
   if (topology.machine_of(topology.host_of(from_hca)) != topology.machine_of(topology.host_of(to_hca))) return false;
   const auto from = nic_mode_of(context, from_hca);
   const auto to = nic_mode_of(context, to_hca);
-  if (from == to && (is_tcp_only(from) || from == NicMode::pvrdma)) return true;
+  // Software adapters of all kinds are ports of the hypervisor's switch.
+  const auto is_on_switch = [](NicMode nic) { return is_tcp_only(nic) || nic == NicMode::pvrdma; };
+  if (is_on_switch(from) && is_on_switch(to)) return true;
   // The adapter's own switch joins its virtual functions with each other and with the port of the hypervisor's switch.
   return topology.hardware(from_hca) == topology.hardware(to_hca) && (from == NicMode::sr_iov || to == NicMode::sr_iov);
 }
@@ -162,7 +164,7 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
     route.adapter_latency += from_seconds(device_value(context, from_hca, "latency"));
     return true;
   }
-  const bool is_copy = nic == NicMode::pvrdma;
+  const bool is_copy = nic == NicMode::pvrdma && nic_mode_of(context, to_hca) == NicMode::pvrdma;
   const auto& limit =
       context.parameters.at(is_copy ? "virtualization.pvrdma.copy_bandwidth" : "virtualization.switch_bandwidth");
   const auto memory = context.topology.local_memory(from_hca);

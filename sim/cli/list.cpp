@@ -201,8 +201,7 @@ void add_list(CLI::App& app, int& exit_code) {
   auto what = std::make_shared<std::string>();
   auto filter = std::make_shared<std::string>();
   auto* command = app.add_subcommand(
-      "list",
-      "the catalogue: devices, networks, profiles, algorithms, parameters and what they may be called, with sources");
+      "list", "the catalogue: devices, networks, profiles, algorithms, parameters and their keys, with sources");
   command->footer(
       "Examples:\n  fabricast list devices v100-sxm2-16\n  fabricast list parameters nccl.hop_time\n  fabricast list "
       "keys nccl.hop_time");

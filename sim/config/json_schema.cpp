@@ -66,57 +66,57 @@ Json declared_parameters(const Json& parameter) {
 }
 
 Json to_json(const Schema& schema) {
-  using T = Schema::Type;
+  using Type = Schema::Type;
   switch (schema.type) {
-    case T::text:
+    case Type::text:
       return {{"type", {"string", "number"}}};
-    case T::integer:
+    case Type::integer:
       return {{"type", "integer"}, {"minimum", schema.low}, {"maximum", schema.high}};
-    case T::number: {
+    case Type::number: {
       Json out{{"type", "number"}, {"minimum", schema.low}};
       if (schema.high < 1e299) out["maximum"] = schema.high;
       return out;
     }
-    case T::flag:
+    case Type::flag:
       return {{"anyOf", {{{"type", "boolean"}}, {{"enum", {"on", "off", "yes", "no", "true", "false"}}}}}};
-    case T::quantity:
+    case Type::quantity:
       return quantity(schema.dimension);
-    case T::number_or_quantity: {
+    case Type::number_or_quantity: {
       Json all = Json::array({{{"type", "number"}}});
       for (const auto d : {Dimension::bytes, Dimension::time, Dimension::bandwidth})
         all.push_back({{"type", "string"}, {"pattern", pattern_of(d)}});
       return {{"anyOf", all}};
     }
-    case T::slot:
+    case Type::slot:
       return {{"type", "string"}, {"pattern", "^gen[1-6] x[0-9]+$"}, {"examples", {"gen3 x16"}}};
-    case T::length:
+    case Type::length:
       return {{"type", "string"}, {"pattern", "^[0-9.]+ ?(m|cm|km)$"}, {"examples", {"3 m"}}};
-    case T::size_or_auto: {
+    case Type::size_or_auto: {
       auto all = quantity(Dimension::bytes);
       all["anyOf"].push_back({{"const", "auto"}});
       return all;
     }
-    case T::weight:
+    case Type::weight:
       return {{"anyOf", {{{"type", "number"}, {"exclusiveMinimum", 0}}, {{"const", "strict"}}}}};
-    case T::choice:
+    case Type::choice:
       return {{"enum", schema.choices}};
-    case T::list:
+    case Type::list:
       return {{"type", "array"}, {"items", to_json(*schema.items)}};
-    case T::free_mapping: {
+    case Type::free_mapping: {
       auto value = to_json(*schema.items);
       Json out{{"type", "object"}};
       if (schema.has_parameters) out["patternProperties"] = declared_parameters(value);
       out["additionalProperties"] = std::move(value);
       return out;
     }
-    case T::any:
+    case Type::any:
       return Json::object();
-    case T::any_of: {
+    case Type::any_of: {
       Json all = Json::array();
       for (const auto& one : schema.alternatives) all.push_back(to_json(*one));
       return {{"anyOf", all}};
     }
-    case T::mapping:
+    case Type::mapping:
       break;
   }
   Json out{{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};

@@ -52,39 +52,39 @@ bool read_length(const std::string& text, double& metres) {
 }
 
 std::string expected(const Schema& schema) {
-  using T = Schema::Type;
+  using Type = Schema::Type;
   switch (schema.type) {
-    case T::text:
+    case Type::text:
       return "a word";
-    case T::integer:
+    case Type::integer:
       return "a whole number";
-    case T::number:
+    case Type::number:
       return "a number";
-    case T::flag:
+    case Type::flag:
       return "on or off";
-    case T::quantity:
+    case Type::quantity:
       return fmt::format("a {}", to_string(schema.dimension));
-    case T::number_or_quantity:
+    case Type::number_or_quantity:
       return "a number or a quantity with its unit";
-    case T::slot:
+    case Type::slot:
       return "a PCIe slot such as 'gen3 x16'";
-    case T::length:
+    case Type::length:
       return "a length such as '3 m'";
-    case T::size_or_auto:
+    case Type::size_or_auto:
       return "a size or auto";
-    case T::weight:
+    case Type::weight:
       return "a share or strict";
-    case T::choice:
+    case Type::choice:
       return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
                                         : "one of the known names";
-    case T::list:
+    case Type::list:
       return "a list";
-    case T::mapping:
-    case T::free_mapping:
+    case Type::mapping:
+    case Type::free_mapping:
       return "a mapping";
-    case T::any:
+    case Type::any:
       return "anything";
-    case T::any_of: {
+    case Type::any_of: {
       std::vector<std::string> all;
       for (const auto& one : schema.alternatives) all.push_back(expected(*one));
       return fmt::format("{}", fmt::join(all, " or "));
@@ -169,49 +169,49 @@ class Checker {
   }
 
   void check_scalar(const Node& node, const Schema& schema, const std::string& what) {
-    using T = Schema::Type;
+    using Type = Schema::Type;
     const auto& text = node.scalar;
     int generation = 0;
     int width = 0;
     double metres = 0;
     switch (schema.type) {
-      case T::text:
+      case Type::text:
         if (text.empty()) faults_.push_back(node.error(fmt::format("{} is empty", what)));
         break;
-      case T::integer:
-      case T::number:
+      case Type::integer:
+      case Type::number:
         check_number(node, schema, what);
         break;
-      case T::flag:
+      case Type::flag:
         if (!is_one_of(text, k_on) && !is_one_of(text, k_off))
           faults_.push_back(node.error(fmt::format("{} must be on or off, found '{}'", what, text)));
         break;
-      case T::quantity:
+      case Type::quantity:
         check_quantity(node, schema.dimension, what);
         break;
-      case T::number_or_quantity:
+      case Type::number_or_quantity:
         check_number_or_quantity(node, what);
         break;
-      case T::slot:
+      case Type::slot:
         if (!read_slot(text, generation, width))
           faults_.push_back(node.error(fmt::format("{} must be a PCIe slot, found '{}'", what, text),
                                        "write generation and lanes, e.g. `gen3 x16`"));
         break;
-      case T::length:
+      case Type::length:
         if (!read_length(text, metres))
           faults_.push_back(
               node.error(fmt::format("{} must be a length, found '{}'", what, text), "write e.g. `3 m` or `50 cm`"));
         break;
-      case T::size_or_auto:
+      case Type::size_or_auto:
         if (text != "auto") check_quantity(node, Dimension::bytes, what);
         break;
-      case T::weight: {
+      case Type::weight: {
         const auto share = plain_number(text);
         if (text != "strict" && (!share || *share <= 0 || *share > 1e6))
           faults_.push_back(node.error(fmt::format("{} must be a share above 0 or `strict`, found '{}'", what, text)));
         break;
       }
-      case T::choice:
+      case Type::choice:
         check_choice(node, schema, what);
         break;
       default:

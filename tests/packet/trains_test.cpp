@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains of packets: many packets as one event, and nothing else changes. Every run is compared, number by number, with
-// the run packet by packet; random runs are counted by what they contain, so that each kind is known to have had
-// trains.
+// the run packet by packet; random runs are counted by what they contain: each kind is known to have had trains.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -138,6 +138,22 @@ TEST_CASE("VMs of one machine without an adapter meet in the hypervisor's switch
   CHECK(rate("net0: {mode: vmxnet3, rate_limit: 10 Gb/s}") == doctest::Approx(1.25e9).epsilon(0.02));
 }
 
+TEST_CASE("software adapters of all kinds meet in the hypervisor's switch, by memory copy only from PVRDMA to PVRDMA") {
+  const auto rate = [](const std::string& first, const std::string& second) {
+    const auto vms =
+        fmt::format("[{{name: a, devices: {{hca0: {}}}}}, {{name: b, devices: {{hca0: {}}}}}]", first, second);
+    return forecast("{version: \"8.0\"}", vms,
+                    "{benchmark: osu_bw, devices: [n0/a.memory0, n0/b.memory0], sizes: [4 MiB]}")
+        .front()
+        .rows.front()
+        .algbw.bytes_per_s;
+  };
+  const double over_tcp = rate("vmxnet3", "vmxnet3");
+  CHECK(rate("pvrdma", "vmxnet3") == doctest::Approx(over_tcp).epsilon(0.02));
+  CHECK(rate("vmxnet3", "pvrdma") == doctest::Approx(over_tcp).epsilon(0.02));
+  CHECK(rate("pvrdma", "pvrdma") > 1.5 * over_tcp);
+}
+
 TEST_CASE("vGPUs of several VMs share a GPU in time, MIG instances by multiprocessors, idle ones not at all") {
   const auto step = [](const std::string& way, int count, const std::string& more = "") {
     const auto vms =
