@@ -11,6 +11,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/vm_operations.hpp"
@@ -156,6 +160,60 @@ double framebuffers_gb(const PlanContext& context, int vm) {
   return sum;
 }
 
+/// What VMs hold of the GPUs of a machine: profile by profile, "" for all of one.
+std::map<int, std::vector<std::string>> held_on(const PlanContext& context, int machine) {
+  const auto& topology = context.topology;
+  std::map<int, std::vector<std::string>> held;
+  for (int host = 0; host < topology.num_hosts(); ++host) {
+    const auto& guest = topology.virtualization(host);
+    if (topology.machine_of(host) != machine || guest.vm_name.empty()) continue;
+    for (const auto gpu : topology.devices(DeviceKind::gpu, host))
+      held[topology.hardware(gpu).value].push_back(guest.profile_of(short_name(context, gpu)));
+  }
+  return held;
+}
+
+/// True when a card of the type on which VMs hold `parts` has a place for one more: as many of one size as the profile
+/// says, of several sizes what fits into the memory.
+bool has_place(const PlanContext& context, const std::string& type, const std::vector<std::string>& parts,
+               const std::string& more) {
+  if (parts.empty()) return true;
+  const auto profile_called = [&](const std::string& name) {
+    return find_gpu_profile(profile_family(type, context.parameters), name, context.parameters);
+  };
+  const auto own = profile_called(more);
+  if (more.empty() || std::ranges::find(parts, "") != parts.end()) return false;
+  if (!own) return true;
+  if (std::ranges::all_of(parts, [&](const auto& part) { return part == more; }))
+    return parts.size() < static_cast<std::size_t>(own->max_instances);
+  double sum = own->framebuffer_gb;
+  for (const auto& part : parts)
+    if (const auto other = profile_called(part)) sum += other->framebuffer_gb;
+  return sum <= context.parameters.number(type + ".memory") / 0x1.0p30;
+}
+
+/// The first GPU of the VM, or part of one, for which no card of the destination has a place.
+std::optional<std::string> gpu_without_place(const PlanContext& context, int vm, int to) {
+  const auto& topology = context.topology;
+  auto held = held_on(context, topology.machine_of(to));
+  for (const auto gpu : topology.devices(DeviceKind::gpu, vm)) {
+    const auto& type = topology.device(gpu).type;
+    const auto& name = topology.virtualization(vm).profile_of(short_name(context, gpu));
+    bool is_placed = false;
+    for (const auto& spec : topology.host_spec(to).devices) {
+      const auto card = topology.find_device(topology.host_name(to) + "." + spec.name);
+      if (spec.type != type || !card) continue;
+      auto& parts = held[topology.hardware(*card).value];
+      is_placed = has_place(context, type, parts, name);
+      if (!is_placed) continue;
+      parts.push_back(name);
+      break;
+    }
+    if (!is_placed) return name.empty() ? type : name;
+  }
+  return std::nullopt;
+}
+
 /// Stun tables are ESXi's; the row's framebuffer must be in the VM's vGPUs.
 Diagnostics table_faults(const PlanContext& context, const Workload& workload, int vm) {
   const auto& guest = context.topology.virtualization(vm);
@@ -193,6 +251,10 @@ Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm
       return fault(workload, fmt::format("'{}' has no {}, which VM '{}' needs part of", asked.to, type, asked.vm),
                    "a vGPU moves between GPUs of one type only");
   }
+  if (const auto part = gpu_without_place(context, vm, to))
+    return fault(workload,
+                 fmt::format("the GPUs of '{}' have no place for the {} of VM '{}'", asked.to, *part, asked.vm),
+                 "name a machine with a free part of that size, or leave a VM out");
   if (auto faults = table_faults(context, workload, vm); !faults.empty()) return faults;
   if (guest.memory && *guest.memory != asked.memory)
     return fault(workload,

@@ -282,6 +282,18 @@ TEST_CASE("a migration shares the network with the traffic beside it, and is ref
   CHECK(faults_of("{hypervisor: kvm}", "[{name: a, memory: 32 GiB, devices: {gpu0: {vgpu: a100-10c}, hca0: virtio}}]",
                   workloads(""))
             .find("stun tables are known for ESXi, VM 'n0/a' runs on kvm") != std::string::npos);
+  // gpu0 of both machines has two parts of 20 GB; what the other three have decides.
+  const auto beside = [&](const std::string& others) {
+    std::string all =
+        "[{name: a, memory: 32 GiB, devices: {gpu0: {vgpu: a100-20c}, hca0: vmxnet3}}, {name: b, devices: "
+        "{gpu0: {vgpu: a100-20c}}}";
+    for (int g = 1; g < 4; ++g) all += fmt::format(", {{name: c{0}, devices: {{gpu{0}: {1}}}}}", g, others);
+    return faults_of("{version: \"8.0\"}", all + "]", workloads(""));
+  };
+  const std::string no_place = "the GPUs of 'n1' have no place for the a100-20c of VM 'n0/a'";
+  CHECK(beside("{vgpu: a100-20c}").find(no_place) == std::string::npos);
+  CHECK(beside("{vgpu: a100-40c}").find(no_place) != std::string::npos);
+  CHECK(beside("passthrough").find(no_place) != std::string::npos);
   const std::string tied = "[{name: a, memory: 32 GiB, devices: {gpu0: passthrough, hca0: vmxnet3}}]";
   CHECK(faults_of("{version: \"8.0\"}", tied, workloads("")).find("a passed-through GPU ties the VM") !=
         std::string::npos);
