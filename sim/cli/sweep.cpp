@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "base/sha256.hpp"
 #include "cli/command.hpp"
 #include "cli/sweep_parts.hpp"
 #include "fabricast/fault_sweep.hpp"
@@ -199,7 +198,6 @@ int merge(const SweepOptions& options, const std::string& format) {
   if (!plan)
     return refuse_input({make_error("the stores hold no plan", "name files that `fabricast sweep --store` has made")});
   if (options.top > 0) plan->top = options.top;
-  for (const auto& path : options.files) plan->inputs.emplace_back(path, sha256_of_file(path).value_or(""));
   const auto num_planned = DesignSpace(*plan).size();
   std::vector<DesignResult> designs;
   for (const auto& entry : records) {
