@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON Schema (draft-07) from the same tables that check documents.
+#include <fmt/format.h>
+
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "base/parameter_keys.hpp"
 #include "config/schema.hpp"
@@ -51,17 +56,29 @@ std::string expression_of(std::string_view pattern) {
   return out + "$";
 }
 
-/// By name: the value's unit and the meaning. Names of devices' values are free.
-Json declared_parameters(const Json& parameter) {
+constexpr std::array k_dimensions{Dimension::number, Dimension::bytes, Dimension::time, Dimension::bandwidth};
+
+std::string definition_of(Dimension dimension) { return fmt::format("{}_parameter", to_string(dimension)); }
+
+/// A parameter by the dimension of its value, once for all names.
+Json parameter_definitions(const Json& parameter) {
   Json out = Json::object();
-  for (const auto& key : parameter_keys()) {
+  for (const auto dimension : k_dimensions) {
     auto one = parameter;
-    const auto plain = Json{{"type", "number"}};
     for (const char* end : {"value", "low", "high"})
-      one["properties"][end] = key.dimension == Dimension::number ? plain : quantity(key.dimension);
-    one["description"] = key.meaning;
-    out[expression_of(key.pattern)] = std::move(one);
+      one["properties"][end] = dimension == Dimension::number ? Json{{"type", "number"}} : quantity(dimension);
+    out[definition_of(dimension)] = std::move(one);
   }
+  return out;
+}
+
+/// By name: the value's unit and the meaning. Names of devices' values are free.
+Json declared_parameters() {
+  Json out = Json::object();
+  for (const auto& key : parameter_keys())
+    out[expression_of(key.pattern)] = {
+        {"allOf", Json::array({{{"$ref", "#/definitions/" + definition_of(key.dimension)}}})},
+        {"description", key.meaning}};
   return out;
 }
 
@@ -103,10 +120,9 @@ Json to_json(const Schema& schema) {
     case Type::list:
       return {{"type", "array"}, {"items", to_json(*schema.items)}};
     case Type::free_mapping: {
-      auto value = to_json(*schema.items);
       Json out{{"type", "object"}};
-      if (schema.has_parameters) out["patternProperties"] = declared_parameters(value);
-      out["additionalProperties"] = std::move(value);
+      if (schema.has_parameters) out["patternProperties"] = declared_parameters();
+      out["additionalProperties"] = to_json(*schema.items);
       return out;
     }
     case Type::any:
@@ -136,12 +152,26 @@ Json to_json(const Schema& schema) {
   return out;
 }
 
+/// What one parameter holds, null where a document has none.
+const Schema* parameter_of(const Schema* schema) {
+  if (schema == nullptr) return nullptr;
+  if (schema->has_parameters) return schema->items.get();
+  if (const auto* found = parameter_of(schema->items.get())) return found;
+  for (const auto& field : schema->fields)
+    if (const auto* found = parameter_of(field.schema.get())) return found;
+  for (const auto& one : schema->alternatives)
+    if (const auto* found = parameter_of(one.get())) return found;
+  return nullptr;
+}
+
 }  // namespace
 
 std::string json_schema(const std::string& file_kind) {
-  auto out = to_json(config::schema_of(file_kind));
+  const auto& schema = config::schema_of(file_kind);
+  auto out = to_json(schema);
   Json whole{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "Fabricast " + file_kind}};
   whole.update(out);
+  if (const auto* parameter = parameter_of(&schema)) whole["definitions"] = parameter_definitions(to_json(*parameter));
   return whole.dump(1) + "\n";
 }
 

@@ -55,11 +55,12 @@ class Check {
                                      : fmt::format("did you mean '{}.{}'?", near, field);
       return warn(given, fmt::format("no model reads '{}': no device type is called '{}'", given.name, device), hint);
     }
+    for (const auto* fields : fields_of(kind))
+      for (const auto& one : *fields)
+        if (one.name == field) return compare(given, one.dimension);
     std::vector<std::string> names;
-    for (const auto& one : fields_of(kind)) {
-      if (one.name == field) return compare(given, one.dimension);
-      names.emplace_back(one.name);
-    }
+    for (const auto* fields : fields_of(kind))
+      for (const auto& one : *fields) names.emplace_back(one.name);
     const auto near = nearest_name(field, names);
     warn(given, fmt::format("no model reads '{}': a {} has no field '{}'", given.name, kind, field),
          near.empty() ? fmt::format("`fabricast schema device` lists the fields of a {}", kind)
@@ -90,12 +91,9 @@ class Check {
   }
 
   /// A switch takes its packet memory's values from its ASIC, or has them itself.
-  static std::vector<DeviceField> fields_of(const std::string& kind) {
-    auto fields = device_fields(kind);
-    if (kind != "network_switch") return fields;
-    const auto& more = device_fields("switch_asic");
-    fields.insert(fields.end(), more.begin(), more.end());
-    return fields;
+  static std::vector<const std::vector<DeviceField>*> fields_of(const std::string& kind) {
+    if (kind == "network_switch") return {&device_fields(kind), &device_fields("switch_asic")};
+    return {&device_fields(kind)};
   }
 
   const ParameterSet& shipped() {
