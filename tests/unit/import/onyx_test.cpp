@@ -21,8 +21,7 @@ bool holds(const std::string& text, const std::string& words) {
 }  // namespace
 
 TEST_CASE("flow control that is switched on for no priority loses everything, and the import says at which ports") {
-  std::ifstream in(std::string(FABRICAST_SOURCE_DIR) + "/tests/unit/import/data/onyx-mlag-spine.txt");
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const auto text = test::capture("onyx-mlag-spine.txt");
   REQUIRE(!text.empty());
   const auto found = imported(text);
   CHECK(holds(found.yaml, "flow_control: drop"));
@@ -43,9 +42,7 @@ TEST_CASE("flow control that is switched on for no priority loses everything, an
 }
 
 TEST_CASE("the running configuration of a switch with a lossless pool and no flow control is read, and doubted") {
-  const auto path = std::string(FABRICAST_SOURCE_DIR) + "/tests/unit/import/data/onyx-roce-pool.txt";
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const auto text = test::capture("onyx-roce-pool.txt");
   REQUIRE(!text.empty());
   const auto found = imported(text);
   CHECK(holds(found.yaml, "trust: dscp"));
