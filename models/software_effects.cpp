@@ -110,6 +110,11 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training ? ""
                                                                                                                  : of;
   if (!use.crosses_hosts) return ": nothing crosses hosts";
+  if (key == "collnet") {
+    const bool reduces =
+        use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training;
+    return reduces ? "" : of;
+  }
   if (key == "gdr_level") {
     if (use.is_tcp) return ": TCP does not read GPU memory";
     return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";

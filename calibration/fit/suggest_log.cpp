@@ -56,12 +56,13 @@ std::string provenance(const MeasuredLog& log, const char* key) {
 
 /// Forced settings that the environment names.
 void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
-  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree"};
+  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree", "collnetdirect"};
   static const std::set<std::string> protocols{"ll", "ll128", "simple"};
   auto algorithm = lower(setting(log, "NCCL_ALGO"));
   if (setting(log, "NCCL_TREE_THRESHOLD") == "0") algorithm = "ring";
   if (algorithms.contains(algorithm))
-    set_key(out.workload, "algorithm", algorithm == "nvlstree" ? "nvls_tree" : algorithm);
+    set_key(out.workload, "algorithm",
+            algorithm == "nvlstree" ? "nvls_tree" : (algorithm == "collnetdirect" ? "collnet_direct" : algorithm));
   const auto protocol = lower(setting(log, "NCCL_PROTO"));
   if (protocols.contains(protocol)) set_key(out.workload, "protocol", protocol);
   for (const auto* unit : {"NCHANNELS", "CTAS"}) {
@@ -74,6 +75,7 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
     set_key(out.nccl, "p2p", "off");
   if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
   if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
+  if (is_on(setting(log, "NCCL_COLLNET_ENABLE"))) set_key(out.nccl, "collnet", "on");
   if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
   if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
     set_key(out.software, "transport", "tcp");

@@ -28,7 +28,8 @@ struct Communicator {
   int graph_channels = 1;    ///< before doubling
   std::size_t channels = 1;  ///< all
   std::string architecture;
-  DeviceId gpu;  ///< of rank 0
+  DeviceId gpu;               ///< of rank 0
+  bool uses_collnet = false;  ///< the fabric's switches reduce
   bool is_redirected =
       false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "nccl/collnet.hpp"
 #include "nccl/tree.hpp"
 
 namespace fabricast::models::nccl {
@@ -110,24 +111,65 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
   }
 }
 
-/// NVLink SHARP: the switch reduces and multicasts. With g GPUs per host each lets its whole buffer be read (S out) and
-/// stores its share (S/g out); it reads its reduced share (S/g in) and receives the whole result (S in). Between hosts
-/// every HCA carries its share up and down, half of it over each of two trees. One unit of the flow is S / (2 g x
-/// HCAs).
-void PatternMaker::count_nvls(Pattern& pattern, CrossingCounter& counter) const {
-  const auto trees = hosts_.size() > 1 ? 2 * static_cast<std::size_t>(graph_.graph_channels) : 1;
+/// Every GPU's port to the NVSwitches, both ways; `parts` parts of a share cross it `times(GPUs of the host)` times.
+void PatternMaker::count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const {
   for (const auto& host : hosts_) {
     const auto g = static_cast<int>(host.gpus.size());
     for (int i = 0; i < g && g > 1; ++i) {
       const auto path =
           context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
-      FABRICAST_ASSERT(path && !path->links.empty(), "NVLS without NVSwitch");
-      counter.add(path->links.front().value, (g + 1) * static_cast<int>(trees));
-      counter.add(context_.topology.reverse(path->links.front()).value, (g + 1) * static_cast<int>(trees));
+      FABRICAST_ASSERT(path && !path->links.empty(), "GPUs without NVSwitch");
+      counter.add(path->links.front().value, times(g) * static_cast<int>(parts));
+      counter.add(context_.topology.reverse(path->links.front()).value, times(g) * static_cast<int>(parts));
     }
   }
+}
+
+/// The fabric's switches reduce: in every channel each host's adapter sends the shares of all its GPUs once and
+/// receives them once.
+void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& counter) const {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(graph_.graph_channels); ++c) {
+    // With a limit of channels below those of the search the ones left carry all.
+    const auto& channel = graph_.channels[c % graph_.channels.size()];
+    const auto order = order_by_leaf(context_.topology, channel);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto& here = channel[order[i]];
+      const auto& next = channel[order[(i + 1) % order.size()]];
+      const auto route =
+          connections_.between_hosts({here.order.front(), here.hca, {}}, {next.order.front(), next.hca, {}}, c);
+      const auto g = static_cast<int>(hosts_[order[i]].gpus.size());
+      for (const auto& crossing : route.crossings) counter.add(crossing.resource, g * crossing.times);
+      add_legs(route, g, pattern.legs);
+      if (c == 0) merge_hop(pattern.hops, route, 0, here.hca);
+    }
+  }
+  for (auto& hops : pattern.hops) {
+    if (is_network(hops.kind)) hops.count = 1;
+  }
+}
+
+/// CollNetDirect with g GPUs per host: each hands g - 1 shares to others and its own reduced share to g - 1. One unit
+/// of the flow is S / (g x HCAs).
+void PatternMaker::count_collnet(Pattern& pattern, CrossingCounter& counter) const {
+  count_ports([](int g) { return 2 * (g - 1); }, static_cast<std::size_t>(graph_.graph_channels), counter);
+  if (ranks_.size() > hosts_.size()) pattern.hops.push_back({TransportKind::nvlink, 2, {}, {}, {}});
+  count_reducing_switches(pattern, counter);
+}
+
+/// NVLink SHARP: the switch reduces and multicasts. With g GPUs per host each lets its whole buffer be read (S out) and
+/// stores its share (S/g out); it reads its reduced share (S/g in) and receives the whole result (S in). Between hosts
+/// every HCA carries its share up and down, half of it over each of two trees, or the fabric's switches reduce. One
+/// unit of the flow is S / (2 g x HCAs), without trees twice as much.
+void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const {
+  const auto graph_channels = static_cast<std::size_t>(graph_.graph_channels);
+  const auto trees = hosts_.size() == 1 ? 1 : (uses_collnet ? graph_channels : 2 * graph_channels);
+  count_ports([](int g) { return g + 1; }, trees, counter);
   pattern.hops.push_back({TransportKind::nvlink, 1, {}, {}, {}});
   if (hosts_.size() == 1) return;
+  if (uses_collnet) {
+    count_reducing_switches(pattern, counter);
+    return;
+  }
   for (std::size_t c = 0; c < trees; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int parent = tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= trees / 2);
@@ -205,7 +247,7 @@ void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels,
   }
 }
 
-Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
+Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_collnet) const {
   Pattern pattern;
   CrossingCounter counter;
   if (is_peer_to_peer(collective_)) {
@@ -213,7 +255,9 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels) const {
   } else if (algorithm == Algorithm::tree) {
     count_tree(channels, pattern, counter);
   } else if (algorithm == Algorithm::nvls) {
-    count_nvls(pattern, counter);
+    count_nvls(uses_collnet, pattern, counter);
+  } else if (algorithm == Algorithm::collnet) {
+    count_collnet(pattern, counter);
   } else if (is_chain(collective_)) {
     count_chain(channels, pattern, counter);
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the channels of one algorithm cross: how often each link and limit is used while one unit of data goes round,
-// and which hops a chunk makes on its critical path. Rings, chains, double binary trees, NVLink SHARP and pairs.
+// and which hops a chunk makes on its critical path. Rings, chains, double binary trees, NVLink SHARP, CollNet and
+// pairs.
 #pragma once
 
 #include <vector>
@@ -56,13 +57,17 @@ class PatternMaker {
         connections_(context, buffers) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
-  [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels) const;
+  /// `uses_collnet`: the fabric's switches reduce what NVLink SHARP sends between hosts.
+  [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels, bool uses_collnet = false) const;
 
  private:
   void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
-  void count_nvls(Pattern& pattern, CrossingCounter& counter) const;
+  void count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
+  void count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const;
+  void count_reducing_switches(Pattern& pattern, CrossingCounter& counter) const;
+  void count_collnet(Pattern& pattern, CrossingCounter& counter) const;
   class PairCounter;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
   [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;

@@ -13,6 +13,7 @@
 #include "base/assert.hpp"
 #include "common/foreign_gpus.hpp"
 #include "nccl/architecture.hpp"
+#include "nccl/collnet.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
 #include "nccl/nvls.hpp"
@@ -65,6 +66,11 @@ class CollectivePlanner : public Planner {
   }
 
   [[nodiscard]] bool has_nvls() const { return facts_.nvls_allowed; }
+  [[nodiscard]] bool asks_for_collnet() const {
+    return context_.software.nccl_collnet && collective_ == Collective::all_reduce && hosts_.size() > 1;
+  }
+  /// Of a communicator that asks for it.
+  [[nodiscard]] const Gate& collnet() const { return collnet_gate_; }
   [[nodiscard]] OperationPlan plan(Bytes size) const override;
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int num_hosts() const override { return static_cast<int>(hosts_.size()); }
@@ -129,8 +135,18 @@ class CollectivePlanner : public Planner {
     architecture_ = architecture_of(context_, ranks_[0]).name;
     stand_ins_ = stand_ins_of(context_, ranks_[0],
                               hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
+    set_collnet();
     set_nvls();
     is_redirected_ = is_redirected();
+  }
+
+  /// The fabric's switches reduce where it is on and all allows it; trees that are asked for by name stay trees.
+  void set_collnet() {
+    if (!asks_for_collnet()) return;
+    collnet_gate_ = collnet_gate(context_, hosts_, graph_);
+    facts_.collnet_allowed = collnet_gate_.is_open && workload_.algorithm != "nvls_tree";
+    if (facts_.collnet_allowed)
+      stand_ins_.emplace_back("no log taught what CollNet costs: its times are NCCL's own planning numbers");
   }
 
   /// NVLink SHARP where all allows it. The user may overrule what is inferred of a VM, not what a plugin's settings
@@ -152,7 +168,7 @@ class CollectivePlanner : public Planner {
     if (is_new)
       it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
                                 ranks_[static_cast<std::size_t>(workload_.root)], buffers)
-                       .make(algorithm, channels);
+                       .make(algorithm, channels, facts_.collnet_allowed);
     return it->second;
   }
 
@@ -177,6 +193,7 @@ class CollectivePlanner : public Planner {
   }
   void add_launch(OperationPlan& plan, const Choice& choice, int channels) const;
   [[nodiscard]] GivenUsed nvls_setting() const;
+  [[nodiscard]] GivenUsed collnet_setting() const;
 
   PlanContext context_;
   Workload workload_;
@@ -186,6 +203,7 @@ class CollectivePlanner : public Planner {
   ChannelGraph graph_;
   CommunicatorFacts facts_;
   Gate nvls_gate_;
+  Gate collnet_gate_;
   std::string architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
@@ -246,14 +264,15 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
     choice = choose(facts_, collective_, size, algorithm, protocol);
   }
   auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
-  plan.algorithm = is_peer_to_peer(collective_) ? "direct"
-                                                : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1
-                                                                  ? "nvls_tree"
-                                                                  : to_string(choice.algorithm));
+  plan.algorithm = is_peer_to_peer(collective_)
+                       ? "direct"
+                       : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1 && !facts_.collnet_allowed
+                                         ? "nvls_tree"
+                                         : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
   add_launch(plan, choice, is_peer_to_peer(collective_) ? 1 : use.channels);
-  if (choice.algorithm != Algorithm::nvls && !is_peer_to_peer(collective_))
+  if (choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet && !is_peer_to_peer(collective_))
     use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
   const Communicator group{num_ranks(),
@@ -264,6 +283,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            graph_.channels.size(),
                            architecture_,
                            ranks_[0],
+                           facts_.collnet_allowed,
                            is_redirected_};
   const auto& way = pattern(choice.algorithm, choice.protocol, channels);
   plan.program.then(steps_node({context_, group, way, collective_, choice, use, size}));
@@ -281,6 +301,11 @@ GivenUsed CollectivePlanner::nvls_setting() const {
   return {"nvls", given, "off", setting == NvlsSetting::off ? "forced" : nvls_gate_.reason};
 }
 
+GivenUsed CollectivePlanner::collnet_setting() const {
+  if (facts_.collnet_allowed) return {"collnet", "on", "on", "the fabric's switches reduce (SHARP)"};
+  return {"collnet", "on", "off", "trees are asked for"};
+}
+
 std::vector<GivenUsed> CollectivePlanner::settings() const {
   auto settings = virtual_settings(context_, ranks_);
   const auto by_tables = comes_with_plugin("plugin_tuner")
@@ -293,6 +318,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                       workload_.protocol == "auto" ? "per size, see the table" : workload_.protocol,
                       workload_.protocol == "auto" ? by_tables : "forced"});
   if (collective_ == Collective::all_reduce) settings.push_back(nvls_setting());
+  if (asks_for_collnet()) settings.push_back(collnet_setting());
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced"
@@ -316,6 +342,8 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (nvls_gate_.is_inferred)
     out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));
+  if (facts_.collnet_allowed)
+    out.insert("a reduction tree of the fabric's switches is free for the job and reduces at the rate of its links");
   if (comes_with_plugin("plugin_tuner"))
     out.insert("the adapters' tuner plugin chooses as NCCL 2.23 does: inferred, its tables are not published");
   if (hosts_.size() > 1) {
@@ -345,6 +373,8 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   auto planner = std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
   if (context.software.nccl_nvls == NvlsSetting::on && !planner->has_nvls())
     return tl::unexpected(Diagnostics{nvls_beside_plugin(context, workload)});
+  if (planner->asks_for_collnet() && !planner->collnet().is_open)
+    return tl::unexpected(Diagnostics{no_collnet(context, workload, planner->collnet().reason)});
   return planner;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "nccl/collnet.hpp"
 #include "nccl/tuning_tables.hpp"
 
 namespace fabricast::models::nccl {
@@ -50,8 +51,10 @@ double chain_latency(const CommunicatorFacts& f, HopLink inside, Protocol protoc
 }
 
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
+  if (algorithm == Algorithm::collnet) return collnet_latency(f);
   if (algorithm == Algorithm::nvls)
-    return nvls_latency(f.version) + 2 * tree_levels(f) * nvls_tree_hop_latency(f.version);
+    return nvls_latency(f.version) +
+           (f.collnet_allowed ? nvls_collnet_latency() : 2 * tree_levels(f) * nvls_tree_hop_latency(f.version));
   const auto inside = f.is_nvlink ? HopLink::nvlink : HopLink::pcie;
   if (is_chain(collective)) return chain_latency(f, inside, protocol);
   const double base = base_latency(f.version, algorithm, protocol);
@@ -98,6 +101,8 @@ std::string_view to_string(Algorithm algorithm) {
       return "ring";
     case Algorithm::nvls:
       return "nvls";
+    case Algorithm::collnet:
+      return "collnet_direct";
   }
   return "";
 }
@@ -115,7 +120,7 @@ std::string_view to_string(Protocol protocol) {
 }
 
 std::optional<Algorithm> algorithm_from_name(std::string_view name) {
-  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls}) {
+  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet}) {
     if (to_string(a) == name) return a;
   }
   if (name == "nvls_tree") return Algorithm::nvls;
@@ -133,11 +138,16 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
                          Bytes size) {
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
+  if (algorithm == Algorithm::collnet && (!f.collnet_allowed || protocol != Protocol::simple)) return -1;
   if (f.simple_only && protocol != Protocol::simple) return -1;
   if (protocol == Protocol::ll128 && (!f.ll128_allowed || f.version < 205)) return -1;  // LL128 came with 2.5
-  double bandwidth = algorithm == Algorithm::nvls
-                         ? nvls_bandwidth(f)
-                         : bus_bandwidth(f, collective, algorithm, protocol) * bus_ratio(f, collective, algorithm);
+  double bandwidth = 0;
+  if (algorithm == Algorithm::nvls)
+    bandwidth = nvls_bandwidth(f);
+  else if (algorithm == Algorithm::collnet)
+    bandwidth = collnet_bandwidth(f);
+  else
+    bandwidth = bus_bandwidth(f, collective, algorithm, protocol) * bus_ratio(f, collective, algorithm);
   double latency = latency_us(f, collective, algorithm, protocol);
   if (algorithm == Algorithm::tree) bandwidth *= tree_correction(protocol, size);
   if (algorithm == Algorithm::ring && protocol == Protocol::simple && collective == Collective::all_reduce &&
@@ -152,7 +162,7 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
   if (algorithm) best.algorithm = *algorithm;
   if (protocol) best.protocol = *protocol;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls}) {
+  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet}) {
     if (algorithm && *algorithm != a) continue;
     for (const auto p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
       if (protocol && *protocol != p) continue;
@@ -171,7 +181,8 @@ namespace {
 /// From 2.22 on a channel has at least 32 KiB of traffic: twice an all-reduce's bytes, all that an all-gather collects;
 /// LL counts four times (enqueue.cc, scheduleCollTasksToPlan).
 int channels_by_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels) {
-  if (facts.version < 222 || choice.algorithm == Algorithm::nvls) return channels;
+  if (facts.version < 222 || choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::collnet)
+    return channels;
   const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
   const std::int64_t cell = 32768 / factor;
   return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
@@ -190,6 +201,7 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
   }
   std::int64_t bytes_per_thread = choice.protocol == Protocol::simple ? 64 : 8;
   if (choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring) bytes_per_thread *= facts.num_ranks;
+  if (choice.algorithm == Algorithm::collnet) bytes_per_thread = 512;
   while (size.value < static_cast<std::int64_t>(use.channels) * use.threads * bytes_per_thread) {
     if (use.channels >= 2) {
       --use.channels;

@@ -17,8 +17,9 @@ namespace fabricast::models::nccl {
 /// 100 x major + minor of a release: 228 of "2.28.9".
 int release_number(std::string_view version);
 
-/// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree.
-enum class Algorithm { tree, ring, nvls };
+/// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree, or NVLS where the fabric reduces (CollNet).
+/// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces.
+enum class Algorithm { tree, ring, nvls, collnet };
 enum class Protocol { ll, ll128, simple };
 
 std::string_view to_string(Algorithm algorithm);
@@ -49,6 +50,7 @@ struct CommunicatorFacts {
   bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
   bool nvls_allowed = false;
   NvlsGraph nvls;                ///< when it is allowed
+  bool collnet_allowed = false;  ///< the fabric's switches reduce
   bool is_network_only = false;  ///< GPUs of one node that reach each other by sockets only
   bool simple_only = false;      ///< settings that come with a network plugin forbid LL and LL128
   int graph_channels = 1;        ///< channels found by the search, before they are doubled

@@ -112,6 +112,8 @@ double nvls_tree_hop_latency(int version) {
   return version < 228 ? 14 : 20.9;
 }
 
+double nvls_collnet_latency() { return 18; }
+
 double bus_limit(const CommunicatorFacts& f) {
   if (f.version >= 207 && f.version < 218 && f.compute_capability == 80) return 235;
   return f.version == 217 && f.compute_capability >= 90 ? 370 : k_unlimited;
@@ -174,18 +176,21 @@ double nvls_tree_limit(const CommunicatorFacts& f) {
 }
 
 /// 2.17 to 2.27 take a fixed part of what the search found; later releases an efficiency and the (heads - 1) / heads of
-/// the data that others hold. Between nodes: trees, whose inner nodes send twice; two nodes have both ways.
+/// the data that others hold. Between nodes: trees, whose inner nodes send twice; two nodes have both ways. Where the
+/// fabric reduces, nobody sends twice.
 double nvls_bandwidth(const CommunicatorFacts& f) {
   const auto& graph = f.nvls;
   const bool is_between = f.num_nodes > 1;
   if (f.version < 228) {
     const double share = f.version < 218 ? 0.75 : 5.0 / 6;
-    const double half = f.version >= 219 && f.num_nodes > 2 ? 0.5 : 1;
+    const double half = f.version >= 219 && f.num_nodes > 2 && !f.collnet_allowed ? 0.5 : 1;
     return share * graph.heads * (is_between ? std::min(graph.inside, half * graph.between) : graph.inside);
   }
   const double heads = graph.heads;
   double speed = graph.inside * k_nvls_efficiency * 2 * (heads - 1) / heads;
-  if (is_between) {
+  if (is_between && f.collnet_allowed) {
+    speed = std::min(speed, graph.between);
+  } else if (is_between) {
     const double both_ways = f.num_nodes == 2 ? 2 : 1;
     speed = std::min({speed, both_ways * graph.between, nvls_tree_limit(f)});
   }

@@ -21,6 +21,8 @@ double hop_latency(int version, HopLink link, Algorithm algorithm, Protocol prot
 /// Start of NVLink SHARP, and one hop of its trees between nodes.
 double nvls_latency(int version);
 double nvls_tree_hop_latency(int version);
+/// Once to the fabric's switches, which reduce, and back.
+double nvls_collnet_latency();
 
 /// Least upper bound of all channels together: 235 for Ampere in 2.7 to 2.17, 370 for Hopper in 2.17.
 double bus_limit(const CommunicatorFacts& facts);

@@ -24,7 +24,7 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
   const auto algorithm = algorithm_from_name(workload.algorithm);
   if (!algorithm) {
     faults.push_back(make_error_at(workload.location, fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
-                                   "NCCL benchmarks take auto, ring, tree or nvls"));
+                                   "NCCL benchmarks take auto, ring, tree, nvls or collnet_direct"));
     return;
   }
   const auto names = algorithm_names(workload.benchmark);
@@ -47,10 +47,26 @@ void check_protocol(const PlanContext& context, const Workload& workload, Diagno
     faults.push_back(make_error_at(workload.location,
                                    fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
                                    "write ll or simple, or raise software.nccl.version"));
-  if (*protocol != Protocol::simple && algorithm_from_name(workload.algorithm) == Algorithm::nvls)
+  const auto algorithm = algorithm_from_name(workload.algorithm);
+  if (*protocol != Protocol::simple && (algorithm == Algorithm::nvls || algorithm == Algorithm::collnet))
+    faults.push_back(
+        make_error_at(workload.location,
+                      fmt::format("{} has no protocol '{}'", algorithm == Algorithm::nvls ? "NVLink SHARP" : "CollNet",
+                                  workload.protocol),
+                      "write protocol: simple or auto"));
+}
+
+/// CollNet by name, which NCCL has only where it is switched on.
+void check_collnet(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+                   Diagnostics& faults) {
+  if (algorithm_from_name(workload.algorithm) != Algorithm::collnet) return;
+  if (!context.software.nccl_collnet)
     faults.push_back(make_error_at(workload.location,
-                                   fmt::format("NVLink SHARP has no protocol '{}'", workload.protocol),
-                                   "write protocol: simple or auto"));
+                                   "algorithm 'collnet_direct' needs CollNet, which is off by default",
+                                   "write software.nccl.collnet: on"));
+  else if (group_by_host(context.topology, ranks).size() == 1)
+    faults.push_back(make_error_at(workload.location, "algorithm 'collnet_direct' joins hosts, all GPUs are in one",
+                                   "write algorithm: auto"));
 }
 
 /// NVLink SHARP where there is none. What is inferred of a VM is the user's to overrule.
@@ -82,7 +98,7 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
 }  // namespace
 
 std::vector<std::string> algorithm_names(Benchmark benchmark) {
-  if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls"};
+  if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct"};
   if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
   return {"ring"};
 }
@@ -92,6 +108,7 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
   check_algorithm(workload, faults);
   check_protocol(context, workload, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
+  check_collnet(context, workload, ranks, faults);
   if (workload.root >= static_cast<int>(ranks.size()))
     faults.push_back(make_error_at(workload.location,
                                    fmt::format("root is rank {}, there are {} ranks", workload.root, ranks.size()),
@@ -103,6 +120,11 @@ Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& worklo
   return make_error_at(where_set(context, workload, "nvls"),
                        "'nvls: on' beside adapters whose network plugin comes with settings for rings and trees only",
                        "write nvls: auto");
+}
+
+Diagnostic no_collnet(const PlanContext& context, const Workload& workload, const std::string& reason) {
+  return make_error_at(where_set(context, workload, "collnet"),
+                       fmt::format("'collnet: on' without CollNet: {}", reason), "leave it out");
 }
 
 }  // namespace fabricast::models::nccl

@@ -18,4 +18,7 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
 /// Adapters whose network plugin comes with settings that leave rings and trees cannot keep a promise of `nvls: on`.
 Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& workload);
 
+/// `collnet: on` where the fabric, the hosts or the release have none.
+Diagnostic no_collnet(const PlanContext& context, const Workload& workload, const std::string& reason);
+
 }  // namespace fabricast::models::nccl

@@ -29,7 +29,7 @@ struct Part {
 };
 
 constexpr std::array k_parts{
-    Part{"algorithm", "ring, tree, nvls, nvls_tree, chain, direct"},
+    Part{"algorithm", "ring, tree, nvls, nvls_tree, collnet_direct, chain, direct"},
     Part{"protocol", "ll, ll128, simple"},
     Part{"transport", "nvlink, pcie, shm, network, network_staged, socket, loopback"},
     Part{"collective", "all_reduce, all_gather"},
@@ -118,6 +118,7 @@ constexpr std::array k_fields{
     FieldRange{"plugin_tuner", N, k_switch},
     FieldRange{"rdma", N, k_switch},
     FieldRange{"multicast", N, k_switch},
+    FieldRange{"sharp", N, k_switch},
     FieldRange{"sms", N, count(1, 10000)},
     FieldRange{"copy_engines", N, count(1, 64)},
     FieldRange{"cores", N, count(1, 4096)},

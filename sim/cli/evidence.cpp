@@ -108,8 +108,8 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
         "whether PCIe switches redirect peer requests (ACS): they are taken not to; with `acs: redirect` the forecast "
         "is "
         "slower");
-  if (workload.benchmark == Benchmark::all_reduce_perf)
-    out.push_back("reductions in network switches (SHARP, CollNet): taken to be off");
+  if (workload.benchmark == Benchmark::all_reduce_perf && !loaded.scenario.software.nccl_collnet)
+    out.push_back("reductions in network switches (SHARP): off, as NCCL has them; `software.nccl.collnet: on`");
   return out;
 }
 

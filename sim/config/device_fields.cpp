@@ -94,6 +94,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"port_split", k_number, "cables that a splitter makes of one port, each with its part of the rate", nullptr,
            nullptr, 1, 8},
           {"latency", k_time, "port to port", "130 ns"},
+          {"sharp", k_number, "1: reduces streams of any size in the network (SHARP 2 and later); default 0", nullptr,
+           nullptr, 0, 1},
           {"buffer", k_bytes, "packet memory"},
           {"vl_buffer", k_bytes, "InfiniBand input buffer of one virtual lane of a port"},
           {"credit_update", k_time, "InfiniBand: least time between two credit updates"}}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
-// tree.
+// tree, or once where the fabric's switches reduce (CollNet).
 #include "nccl/schedules/schedule.hpp"
 
 namespace fabricast::models::nccl {
@@ -11,36 +11,48 @@ class NvlinkSharp : public Schedule {
  public:
   using Schedule::Schedule;
 
-  [[nodiscard]] Work work(const Cut&) const override {
-    return {op_.size / (op_.group.gpus_of_host * (op_.is_in_one_host() ? 1.0 : 2.0 * op_.group.graph_channels)), 0, 1};
-  }
+  [[nodiscard]] Work work(const Cut&) const override { return {op_.size / (op_.group.gpus_of_host * parts()), 0, 1}; }
   [[nodiscard]] bool polls_flags() const override { return false; }
   [[nodiscard]] bool is_limited_by_thread_block() const override { return false; }
-  [[nodiscard]] std::string store_name() const override { return op_.is_in_one_host() ? "nvls" : "nvls_tree"; }
+  [[nodiscard]] std::string store_name() const override { return has_trees() ? "nvls_tree" : "nvls"; }
   [[nodiscard]] std::string slice_name() const override { return "nvls"; }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
-  [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / op_.num_ranks(); }
+  [[nodiscard]] double bytes_per_step(double per_channel) const override {
+    const bool is_reduced_outside = !op_.is_in_one_host() && !has_trees();
+    return per_channel / (is_reduced_outside ? op_.group.gpus_of_host * parts() : op_.num_ranks());
+  }
   [[nodiscard]] double largest_chunk(double) const override {
     return op_.is_in_one_host() ? buffer_chunk("ring") : tree_chunk();
   }
 
  private:
-  /// NVLSTree: chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, and from
-  /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow, half a
-  /// channel.
+  [[nodiscard]] bool has_trees() const { return !op_.is_in_one_host() && !op_.group.uses_collnet; }
+  /// Parts of a GPU's share: one of the host alone, one per channel to the network, two where it has two trees.
+  [[nodiscard]] double parts() const {
+    if (op_.is_in_one_host()) return 1;
+    return (has_trees() ? 2.0 : 1.0) * op_.group.graph_channels;
+  }
+  /// Chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, with NVLSTree from
+  /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow.
   [[nodiscard]] double tree_chunk() const {
     const double chunks_at_once = op_.channels * op_.group.gpus_of_host;
     const double largest = op_.parameter("nccl.chunk.nvls").value;
-    double chunk = op_.group.num_hosts >= 4 ? largest / 2 : largest;
+    double chunk = has_trees() && op_.group.num_hosts >= 4 ? largest / 2 : largest;
     const auto halve = [&](double passes, double above) {
       if (op_.size < passes * chunks_at_once * chunk && chunk > above) chunk /= 2;
     };
-    halve(4, largest / 2);
-    halve(1, largest / 4);
-    return chunk * op_.channels / (2.0 * op_.group.graph_channels);
+    if (has_trees()) {
+      halve(4, largest / 2);
+      halve(1, largest / 4);
+    } else {
+      halve(64, largest / 2);
+      halve(8, largest / 4);
+      halve(2, largest / 8);
+    }
+    return chunk * op_.channels / parts();
   }
 };
 

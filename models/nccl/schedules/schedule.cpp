@@ -48,6 +48,8 @@ std::unique_ptr<Schedule> make_schedule(const Operation& operation) {
       return make_tree(operation);
     case Algorithm::nvls:
       return make_nvls(operation);
+    case Algorithm::collnet:
+      return make_collnet(operation);
     case Algorithm::ring:
       break;
   }

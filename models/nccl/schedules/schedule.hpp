@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An algorithm as a sequence of steps: how it cuts an operation, what a channel moves, what its own order costs. One
-// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, pairs (send and receive,
+// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, CollNet, pairs (send and receive,
 // all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/. Equations: docs/models/nccl.md.
 #pragma once
 
@@ -94,6 +94,7 @@ std::unique_ptr<Schedule> make_ring(const Operation& operation);
 std::unique_ptr<Schedule> make_chain(const Operation& operation);
 std::unique_ptr<Schedule> make_tree(const Operation& operation);
 std::unique_ptr<Schedule> make_nvls(const Operation& operation);
+std::unique_ptr<Schedule> make_collnet(const Operation& operation);
 std::unique_ptr<Schedule> make_pairs(const Operation& operation);
 
 /// An operation with its schedule and cut: what transports are asked with.

@@ -185,6 +185,7 @@ struct Software {
   bool nccl_p2p = true;                            ///< NCCL_P2P_DISABLE=0
   bool nccl_shm = true;                            ///< NCCL_SHM_DISABLE=0
   NvlsSetting nccl_nvls = NvlsSetting::automatic;  ///< NVLink SHARP (NCCL_NVLS_ENABLE)
+  bool nccl_collnet = false;                       ///< the fabric's switches reduce, SHARP (NCCL_COLLNET_ENABLE)
   std::string nccl_gdr_level = "pxb";              ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
   std::optional<bool> nccl_pxn;                    ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
   std::optional<int> nccl_p2p_pxn_level;           ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
