@@ -36,6 +36,7 @@ class MachineRules : VmRules {
     }
     vm_ = vms_.size() - 1;
     check_memory();
+    vm_ = vms_.size() - 1;
     check_cores();
   }
 
@@ -271,11 +272,13 @@ class MachineRules : VmRules {
                       to_string(Bytes{static_cast<std::int64_t>(reserved)}), to_string(*guest().host_memory)),
           "lower memory, the number of VMs, or what is reserved",
           "configuration maximums; admission control of power-on");
-    for (const auto& vm : vms_) {
-      if (vm.settings->memory && *vm.settings->memory > *guest().host_memory && vm.settings->reserved_share < 1) {
+    for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
+      const auto& vm = vms_[vm_];
+      if (vm.settings->memory && static_cast<double>(vm.settings->memory->value) > has &&
+          vm.settings->reserved_share < 1) {
         add(Severity::error, "memory",
             fmt::format("a VM of {} on a machine of {}", to_string(*vm.settings->memory),
-                        to_string(*guest().host_memory)),
+                        to_string(Bytes{static_cast<std::int64_t>(has)})),
             "give the VM less memory", "configuration maximums; admission control of power-on");
         return;
       }
@@ -288,7 +291,8 @@ class MachineRules : VmRules {
     const double cores = host_.group.host.num_sockets * host_.value(host_.group.host.processor, "cores", 1e9);
     double wanted = 0;
     double exclusive = 0;
-    for (const auto& vm : vms_) {
+    for (vm_ = 0; vm_ < vms_.size(); ++vm_) {
+      const auto& vm = vms_[vm_];
       wanted += vm.settings->vcpus.value_or(0);
       if (vm.settings->latency_sensitivity == LatencySensitivity::high) exclusive += vm.settings->vcpus.value_or(0);
       if (vm.settings->vcpus.value_or(0) > 2 * cores) {
@@ -298,6 +302,7 @@ class MachineRules : VmRules {
         return;
       }
     }
+    vm_ = vms_.size() - 1;
     if (exclusive > cores)
       add(Severity::error, "vcpus",
           fmt::format("latency sensitivity high needs a core for each of {:.0f} vCPUs, there are {:.0f}", exclusive,
