@@ -17,18 +17,21 @@ struct Choice {
   std::vector<const char*> values;
 };
 
-/// Settings of NCCL's runs. Releases: those after which its tuning tables or thresholds differ.
+/// Settings of NCCL's runs, both ways: a scenario may say what the log was not measured under. Releases: those after
+/// which its tuning tables or thresholds differ.
 const std::vector<Choice>& nccl_choices() {
   static const std::vector<Choice> all{
       {"software.nccl.nvls", {"on", "off"}},
-      {"software.nccl.p2p", {"off"}},
-      {"software.nccl.shm", {"off"}},
+      {"software.nccl.p2p", {"on", "off"}},
+      {"software.nccl.shm", {"on", "off"}},
+      {"software.nccl.pxn", {"on", "off"}},
+      {"software.nccl.collnet", {"on", "off"}},
       {"software.nccl.version", {"2.4", "2.8", "2.12", "2.18", "2.23", "2.28"}},
       {"software.nccl.gdr_level", {"pix", "pxb", "sys"}},
       {"software.gpudirect_rdma", {"off", "on"}},
-      {"software.transport", {"tcp"}},
-      {"workload.algorithm", {"ring", "tree"}},
-      {"workload.protocol", {"ll", "ll128", "simple"}},
+      {"software.transport", {"tcp", "auto"}},
+      {"workload.algorithm", {"auto", "ring", "tree"}},
+      {"workload.protocol", {"auto", "ll", "ll128", "simple"}},
       {"workload.channels", {"1", "2", "4", "8", "16"}},
       {"workload.launch", {"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}},
   };
@@ -66,6 +69,8 @@ class Changes {
       add(nccl_choices());
       add_algorithms();
       add({{"software.nccl.p2p", "off"}, {"software.nccl.shm", "off"}, {"software.transport", "tcp"}});
+      add({{"software.nccl.p2p", "on"}, {"software.nccl.shm", "on"}, {"software.transport", "auto"}});
+      add({{"workload.algorithm", "auto"}, {"workload.protocol", "auto"}});
       add_hosts();
     } else if (family == BenchmarkFamily::osu) {
       add(mpi_choices());
@@ -109,6 +114,7 @@ class Changes {
       const auto* worn = group.host.virtualization.get();  // none: nothing was said
       if (worn == nullptr || worn->mode == VirtualMode::bare_metal) {
         add({{"virtualization", "{mode: bare-metal, acs: redirect}"}});
+        if (worn != nullptr) add({{"virtualization", "bare-metal"}});
       } else {
         for (const auto* acs : {"redirect", "direct_translated", "off"}) add({{"virtualization.acs", acs}});
         for (const auto* ats : {"on", "off"}) add({{"virtualization.ats", ats}});
