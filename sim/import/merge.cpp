@@ -200,6 +200,19 @@ void check_distances(Machine& machine, Inventory& inventory) {
       if (devices[j] >= 0) check_pair(machine, matrix, i, j, devices[i], devices[j], found);
     }
   }
+  int missing = 0;
+  const PciDevice* first = nullptr;
+  for (std::size_t i = 0; i < machine.devices.size(); ++i) {
+    const auto& one = machine.devices[i];
+    if (one.kind != PciKind::gpu || std::ranges::count(devices, static_cast<int>(i)) > 0) continue;
+    if (first == nullptr) first = &one;
+    ++missing;
+  }
+  const auto gpus = std::ranges::count(machine.devices, PciKind::gpu, &PciDevice::kind);
+  if (first != nullptr && !matrix.rows.empty())
+    found.insert(found.begin(), contradiction(matrix.rows.front(),
+                                              fmt::format("this matrix lists {} of {} GPUs", gpus - missing, gpus),
+                                              first->place, "this one is not in it"));
   const auto hidden = found.size() > k_most_shown ? found.size() - k_most_shown : 0;
   if (hidden > 0) {
     found.resize(k_most_shown);
