@@ -36,6 +36,9 @@ SchemaPtr parallel_schema() {
        {"interleave", integer(1, 1000), "virtual stages per GPU; default 1"},
        {"context", count, "GPUs that share each sequence; default 1"},
        {"expert", count, "GPUs that share the experts; default 1"},
+       {"expert_tensor", count, "GPUs that share each expert's matrices; default: tensor"},
+       {"imbalance", number(1, 1000),
+        "tokens of the busiest GPU's experts over the mean, or a padded capacity; default 1"},
        {"micro_batches", count, "per step and replica, their gradients add up; default 1"},
        {"recompute", choice({"none", "selective", "full"}), "activations computed again in backward; default none"}});
 }
@@ -106,7 +109,17 @@ class TrainingReader {
       faults_.push_back(network.error(fmt::format("'{}' has no transformer layer", network.scalar),
                                       "`part: layer` takes networks given by their dimensions"));
     if (!found->transformer) refuse_model_parallel(network.scalar);
+    if (!found->transformer || found->transformer->experts == 0) refuse_expert_keys(network.scalar);
     spec_.network = std::move(found);
+  }
+
+  void refuse_expert_keys(const std::string& what) {
+    const auto* parallel = node_.find("parallel");
+    if (parallel == nullptr) return;
+    for (const auto* key : {"expert_tensor", "imbalance"}) {
+      if (const auto* found = parallel->find(key))
+        faults_.push_back(found->error(fmt::format("'{}' of '{}', which has no experts", key, what), "leave it out"));
+    }
   }
 
   void refuse_model_parallel(const std::string& what) {
@@ -138,6 +151,7 @@ class TrainingReader {
     if (spec_.part == TrainingPart::layer)
       faults_.push_back(file.error("a profile has no single layer", "name a network"));
     refuse_model_parallel("a measured profile");
+    refuse_expert_keys("a measured profile");
     choose(*profiles, file, model);
   }
 
@@ -210,6 +224,8 @@ class TrainingReader {
     integer_of(node, "interleave", out.interleave);
     integer_of(node, "context", out.context);
     integer_of(node, "expert", out.expert);
+    if (const auto* shared = node.find("expert_tensor")) out.expert_tensor = static_cast<int>(as_integer(*shared));
+    if (const auto* busiest = node.find("imbalance")) out.imbalance = as_quantity(*busiest, Dimension::number);
     integer_of(node, "micro_batches", out.micro_batches);
     if (const auto* sequence = node.find("sequence")) out.sequence = as_flag(*sequence);
     if (const auto* recompute = node.find("recompute")) {
@@ -227,6 +243,14 @@ class TrainingReader {
       if (const auto* found = node.find(key); found != nullptr && !is_read)
         faults_.push_back(found->error(fmt::format("nothing reads '{}' here", key), fix));
     };
+    const auto schema = parallel_schema();
+    for (const auto& field : schema->fields) {
+      const std::string_view key = field.name;
+      const bool is_of_layer = key == "tensor" || key == "expert" || key == "imbalance";
+      if (spec_.part == TrainingPart::layer && !is_of_layer)
+        only(field.name.c_str(), false, "one layer's forward pass is split by `tensor` and `expert`");
+    }
+    if (spec_.part == TrainingPart::layer) return;
     only("bucket", spec.data == DataParallelism::ddp, "it belongs to `data: ddp`");
     only("fusion", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`, `bucket` to ddp");
     only("cycle", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
