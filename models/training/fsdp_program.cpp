@@ -54,7 +54,7 @@ class ShardedStep {
     const auto all = work_.sum(work_.count(0, blocks));
     const double own = (root.parameters + all.parameters) / (group_ == nullptr ? 1 : group_->size()) +
                        all.expert_parameters / (experts_ == nullptr ? 1 : experts_->size());
-    compute(k_optimizer, roofline_.optimizer(own, all.tensors), {}, reduced_);
+    compute(k_optimizer, roofline_.optimizer(own, all.tensors), {}, reduced_, roofline_.optimizer_efficiency().name);
     return std::move(program_);
   }
 
@@ -76,11 +76,11 @@ class ShardedStep {
   }
 
   int compute(const char* name, Duration time, std::vector<Term> exposed, int after = -1,
-              const char* parameter = nullptr) {
+              const std::string& parameter = {}) {
     Node node;
     node.kind = NodeKind::compute;
     node.label = node.work_name = name;
-    node.work_parameter = parameter == nullptr ? work_.compute_parameter : parameter;
+    node.work_parameter = parameter.empty() ? work_.compute_parameter : parameter;
     node.work = time;
     node.fixed = std::move(exposed);
     node.stream = k_compute;

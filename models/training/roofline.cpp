@@ -179,6 +179,7 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network
   const auto& efficiency = roofline.efficiency(most == by_kind.end() ? LayerKind::memory : most->first);
   work.compute_parameter = efficiency.name;
   work.compute_source = efficiency.source;
+  work.optimizer_parameter = roofline.optimizer_efficiency().name;
   return work;
 }
 

@@ -47,6 +47,7 @@ class Roofline {
   /// Host time of a pass forward over layers with so many operators.
   [[nodiscard]] Duration launches(double operators) const;
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
+  [[nodiscard]] const Parameter& optimizer_efficiency() const { return parameter("training.optimizer_efficiency"); }
   [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"); }
   [[nodiscard]] const ParameterSet& parameters() const { return parameters_; }
   /// FLOP/s of the precision.

@@ -103,11 +103,12 @@ class SplitStep {
     return work_.count(start, start + blocks);
   }
 
-  int compute(int stage, const char* name, Duration work, std::vector<Term> exchanges, std::vector<int> after) {
+  int compute(int stage, const char* name, const std::string& parameter, Duration work, std::vector<Term> exchanges,
+              std::vector<int> after) {
     Node node;
     node.kind = NodeKind::compute;
     node.label = node.work_name = name;
-    node.work_parameter = work_.compute_parameter;
+    node.work_parameter = parameter;
     node.work = work;
     node.fixed = std::move(exchanges);
     node.stream = stage;
@@ -174,7 +175,8 @@ class SplitStep {
     }
     if (is_exchanged && !task.is_backward) gather(stage, sum, after);
     auto exposed = task.is_backward ? exchanges_.backward(blocks, work_) : exchanges_.forward(blocks, work_);
-    const int node = compute(stage, task.is_backward ? k_backward : k_forward, time, std::move(exposed), after);
+    const int node = compute(stage, task.is_backward ? k_backward : k_forward, work_.compute_parameter, time,
+                             std::move(exposed), after);
     after.clear();
     if (is_exchanged && task.is_backward) reduce(stage, sum, node);
   }
@@ -229,7 +231,8 @@ class SplitStep {
     if (stage + 1 == layout_.pipeline) sum.parameters += work_.last.parameters;
     const double own = sum.parameters / (is_sharded() ? layout_.replicas() : 1) +
                        sum.expert_parameters / (is_sharded() ? layout_.expert_replicas() : 1);
-    compute(stage, k_optimizer, roofline_.optimizer(own, sum.tensors), {}, exchanged_[static_cast<std::size_t>(stage)]);
+    compute(stage, k_optimizer, roofline_.optimizer_efficiency().name, roofline_.optimizer(own, sum.tensors), {},
+            exchanged_[static_cast<std::size_t>(stage)]);
   }
 
   const Roofline& roofline_;

@@ -170,6 +170,20 @@ TEST_CASE("FSDP shards experts over the GPUs that hold the same ones") {
   CHECK(shared.size < all.size);
 }
 
+TEST_CASE("a step names what takes most of it: exchanges inside layers too, and each part by its own parameter") {
+  // Over TCP dispatch takes longer than all else.
+  const std::string experts = ", experts: 16, experts_per_token: 8";
+  const auto row =
+      row_of(experts, "{data: zero1, expert: 16, micro_batches: 8}", 16, "", {{"software.transport", "tcp"}});
+  CHECK(row.bottleneck == "exposed exchange between experts");
+  for (const auto* parallel : {"{data: zero1}", "{data: fsdp}", "{data: ddp}"}) {
+    const auto step = row_of("", parallel);
+    const auto optimiser = std::ranges::find(step.terms, "optimiser", &Term::name);
+    REQUIRE(optimiser != step.terms.end());
+    CHECK(optimiser->parameter == "training.optimizer_efficiency");
+  }
+}
+
 TEST_CASE("keys of experts are refused where there are none") {
   CHECK(fault_of("", "{imbalance: 1.5}").find("which has no experts") != std::string::npos);
   CHECK(fault_of("", "{expert_tensor: 1}").find("which has no experts") != std::string::npos);
