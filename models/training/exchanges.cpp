@@ -70,7 +70,9 @@ Duration BlockExchanges::expert() const {
   return 2 * groups_.expert->time_alone(Benchmark::alltoall_perf, dispatched());
 }
 
-std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work) const {
+/// `beside`: compute of another micro-batch that hides what experts exchange in a block.
+std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
+                                        Duration beside) const {
   std::vector<Term> out;
   const auto add = [&](const char* name, Duration time) {
     if (time.ps > 0) out.push_back({name, time, "topology", k_rules});
@@ -79,19 +81,26 @@ std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backwa
   if (blocks.sparse > 0) around += blocks.sparse * tensor_of_experts(is_backward);
   add("exposed exchange of tensor parallelism", around);
   add("exposed exchange of context parallelism", blocks.all() * context(is_backward, work.block(blocks.sparse > 0)));
-  if (blocks.sparse > 0) add("exposed exchange between experts", blocks.sparse * expert());
+  if (blocks.sparse == 0 || !groups_.expert) return out;
+  const auto hidden = std::min(beside, expert());
+  add("exposed exchange between experts", blocks.sparse * (expert() - hidden));
+  const double slowdown = std::min(1.0, groups_.expert->slowdown(Benchmark::alltoall_perf, dispatched()));
+  const auto& price = parameters_.at("training.exchange_slowdown");
+  const auto slowed = from_seconds(blocks.sparse * hidden.seconds() * slowdown);
+  if (slowed.ps > 0) out.push_back({"compute beside exchanges of experts", slowed, price.name, price.source});
   return out;
 }
 
-std::vector<Term> BlockExchanges::forward(const BlockCount& blocks, const TransformerWork& work) const {
-  return terms(blocks, false, work);
+std::vector<Term> BlockExchanges::forward(const BlockCount& blocks, const TransformerWork& work, bool is_paired) const {
+  return terms(blocks, false, work, is_paired ? work.sparse.backward : Duration{});
 }
 
-std::vector<Term> BlockExchanges::backward(const BlockCount& blocks, const TransformerWork& work) const {
-  auto out = terms(blocks, true, work);
+std::vector<Term> BlockExchanges::backward(const BlockCount& blocks, const TransformerWork& work,
+                                           bool is_paired) const {
+  auto out = terms(blocks, true, work, is_paired ? work.sparse.forward : Duration{});
   // Full recomputation runs the forward exchanges again.
   if (spec_.parallel.recompute == Recomputation::full) {
-    for (auto& term : terms(blocks, false, work)) out.push_back(std::move(term));
+    for (auto& term : terms(blocks, false, work, {})) out.push_back(std::move(term));
   }
   return out;
 }

@@ -50,7 +50,8 @@ class SplitStep {
         auto& at = next[static_cast<std::size_t>(s)];
         const auto& queue = queues[static_cast<std::size_t>(s)];
         while (at < queue.size() && is_ready(s, queue[at])) {
-          add_task(s, queue[at++]);
+          add_task(s, queue[at], is_paired(queue, at));
+          ++at;
           is_moving = true;
         }
       }
@@ -65,6 +66,14 @@ class SplitStep {
 
  private:
   using Key = std::tuple<int, int, bool>;  ///< virtual stage, micro-batch, backward
+
+  /// Whether the task passes another micro-batch that goes the other way: a backward pass and the forward pass behind
+  /// it.
+  [[nodiscard]] bool is_paired(const std::vector<PipelineTask>& queue, std::size_t at) const {
+    if (!spec_.parallel.expert_overlap) return false;
+    if (queue[at].is_backward) return at + 1 < queue.size() && !queue[at + 1].is_backward;
+    return at > 0 && queue[at - 1].is_backward;
+  }
 
   [[nodiscard]] int virtual_stages() const { return layout_.pipeline * interleave_; }
   [[nodiscard]] int virtual_stage(int stage, const PipelineTask& task) const {
@@ -133,7 +142,7 @@ class SplitStep {
     return sent;
   }
 
-  void add_task(int stage, const PipelineTask& task) {
+  void add_task(int stage, const PipelineTask& task, bool passes_another) {
     const int place = virtual_stage(stage, task);
     std::vector<int> after;
     if (const auto source = source_of(stage, task))
@@ -144,7 +153,7 @@ class SplitStep {
         (task.is_backward ? task.batch + 1 == spec_.parallel.micro_batches : task.batch == 0 && is_sharded());
     const int step = is_exchanged ? blocks_per_bucket() : std::max(1, blocks);
     for (int first = 0; first < std::max(1, blocks); first += step)
-      add_piece(stage, task, {first, std::min(step, blocks - first), blocks}, is_exchanged, after);
+      add_piece(stage, task, {first, std::min(step, blocks - first), blocks, passes_another}, is_exchanged, after);
     const Key key{place, task.batch, task.is_backward};
     done_[key] = last_[static_cast<std::size_t>(stage)];
     const int to = task.is_backward ? place - 1 : place + 1;
@@ -153,6 +162,7 @@ class SplitStep {
 
   struct Piece {
     int first, blocks, of;
+    bool is_paired;
   };
 
   /// Some blocks of a chunk, with the embedding before the first and the head behind the last.
@@ -174,7 +184,8 @@ class SplitStep {
       sum.parameters += work_.last.parameters;
     }
     if (is_exchanged && !task.is_backward) gather(stage, sum, after);
-    auto exposed = task.is_backward ? exchanges_.backward(blocks, work_) : exchanges_.forward(blocks, work_);
+    auto exposed = task.is_backward ? exchanges_.backward(blocks, work_, piece.is_paired)
+                                    : exchanges_.forward(blocks, work_, piece.is_paired);
     const int node = compute(stage, task.is_backward ? k_backward : k_forward, work_.compute_parameter, time,
                              std::move(exposed), after);
     after.clear();

@@ -39,6 +39,8 @@ SchemaPtr parallel_schema() {
        {"expert_tensor", count, "GPUs that share each expert's matrices; default: tensor"},
        {"imbalance", number(1, 1000),
         "tokens of the busiest GPU's experts over the mean, or a padded capacity; default 1"},
+       {"expert_overlap", flag(),
+        "dispatch and combine beside the compute of another micro-batch, as Megatron-LM and DualPipe; default off"},
        {"micro_batches", count, "per step and replica, their gradients add up; default 1"},
        {"recompute", choice({"none", "selective", "full"}), "activations computed again in backward; default none"}});
 }
@@ -116,7 +118,7 @@ class TrainingReader {
   void refuse_expert_keys(const std::string& what) {
     const auto* parallel = node_.find("parallel");
     if (parallel == nullptr) return;
-    for (const auto* key : {"expert_tensor", "imbalance"}) {
+    for (const auto* key : {"expert_tensor", "imbalance", "expert_overlap"}) {
       if (const auto* found = parallel->find(key))
         faults_.push_back(found->error(fmt::format("'{}' of '{}', which has no experts", key, what), "leave it out"));
     }
@@ -227,6 +229,7 @@ class TrainingReader {
     if (const auto* shared = node.find("expert_tensor")) out.expert_tensor = static_cast<int>(as_integer(*shared));
     if (const auto* busiest = node.find("imbalance")) out.imbalance = as_quantity(*busiest, Dimension::number);
     integer_of(node, "micro_batches", out.micro_batches);
+    if (const auto* overlap = node.find("expert_overlap")) out.expert_overlap = as_flag(*overlap);
     if (const auto* sequence = node.find("sequence")) out.sequence = as_flag(*sequence);
     if (const auto* recompute = node.find("recompute")) {
       for (const auto kind : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
@@ -256,6 +259,10 @@ class TrainingReader {
     only("cycle", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
     only("interleave", spec.pipeline > 1, "it belongs to `pipeline` above 1");
     only("sequence", spec.tensor > 1, "it belongs to `tensor` above 1");
+    only("expert_overlap", spec.expert > 1 && spec.micro_batches > 1,
+         "it belongs to `expert` and `micro_batches` above 1");
+    only("expert_overlap", spec.data != DataParallelism::fsdp, "it belongs to `data: ddp` and `data: zero1`");
+    only("expert_overlap", spec.pipeline == 1 || spec.interleave > 1, "with `pipeline` it needs `interleave` above 1");
     if (spec.bucket && spec.bucket->value < 1)
       faults_.push_back(node.find("bucket")->error("'bucket' must be at least 1 B"));
     if (spec.cycle && *spec.cycle > k_longest_cycle)

@@ -161,6 +161,20 @@ TEST_CASE("a step that hides its exchange is never slower than one that hides no
   }
 }
 
+TEST_CASE("experts that exchange beside compute are never slower than those that wait") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    auto one = random_experts(seed);
+    one.parallel = seed % 2 == 0 ? "{data: zero1, expert: 4, micro_batches: 4"
+                                 : "{expert: 2, pipeline: 2, interleave: 2, micro_batches: 4";
+    CAPTURE(one.yaml("4"));
+    const auto base = one.parallel;
+    one.parallel = base + "}";
+    const auto off = rows_of(one, "4").front();
+    one.parallel = base + ", expert_overlap: on}";
+    CHECK(rows_of(one, "4").front().time <= off.time);
+  }
+}
+
 TEST_CASE("a step takes the same on both engines where nothing congests") {
   // Two GPUs per host and one switch: every exchange has its links for itself.
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {

@@ -113,6 +113,7 @@ struct ParallelSpec {
   int expert = 1;
   std::optional<int> expert_tensor;  ///< GPUs that share each expert's matrices; unset: tensor
   double imbalance = 1;              ///< tokens of the busiest GPU's experts over the mean, >= 1
+  bool expert_overlap = false;       ///< dispatch and combine beside the compute of another micro-batch
   int micro_batches = 1;             ///< per step; more than one accumulate gradients
   Recomputation recompute = Recomputation::none;
 };

@@ -184,6 +184,25 @@ TEST_CASE("a step names what takes most of it: exchanges inside layers too, and 
   }
 }
 
+TEST_CASE("experts that exchange beside another micro-batch expose less, all but the first and the last pass") {
+  const std::string parallel = "{data: zero1, expert: 16, micro_batches: ";
+  const std::string experts = ", experts: 16, experts_per_token: 2";
+  const auto name = "exposed exchange between experts";
+  const auto off = row_of(experts, parallel + "8}");
+  const auto on = row_of(experts, parallel + "8, expert_overlap: on}");
+  CHECK(on.time < off.time);
+  CHECK(seconds(on, name) < seconds(off, name));
+  // One forward and one backward pass have nobody beside them: what two micro-batches expose is no less than one's.
+  CHECK(seconds(row_of(experts, parallel + "2, expert_overlap: on}"), name) >=
+        seconds(row_of(experts, parallel + "1}"), name));
+  CHECK(seconds(on, "compute beside exchanges of experts") > 0);
+  CHECK(fault_of(experts, "{expert: 8, expert_overlap: on}").find("nothing reads 'expert_overlap'") !=
+        std::string::npos);
+  CHECK(
+      fault_of(experts, "{expert: 8, pipeline: 2, micro_batches: 4, expert_overlap: on}").find("needs `interleave`") !=
+      std::string::npos);
+}
+
 TEST_CASE("keys of experts are refused where there are none") {
   CHECK(fault_of("", "{imbalance: 1.5}").find("which has no experts") != std::string::npos);
   CHECK(fault_of("", "{expert_tensor: 1}").find("which has no experts") != std::string::npos);
