@@ -79,6 +79,18 @@ TEST_CASE("each replica exchanges its dense gradients with all, those of experts
   CHECK(seconds(alone, "exposed exchange of gradients") > 0);
 }
 
+TEST_CASE("however experts are shared, each GPU's optimiser updates its share of them") {
+  // 16 experts on 16 GPUs: one each, or a sixteenth of all.
+  const std::string experts = ", experts: 16, experts_per_token: 2";
+  for (const std::string data : {"zero1", "fsdp"}) {
+    const auto sharded = row_of(experts, "{data: " + data + "}");
+    for (const auto* shared : {"2", "4", "16"}) {
+      const auto own = row_of(experts, "{data: " + data + ", expert: " + shared + "}");
+      CHECK(seconds(own, "optimiser") == doctest::Approx(seconds(sharded, "optimiser")).epsilon(1e-6));
+    }
+  }
+}
+
 TEST_CASE("blocks without experts dispatch nothing") {
   const auto all = row_of(k_experts, "{expert: 8}");
   const auto half = row_of(k_experts + ", expert_every: 2", "{expert: 8}");
