@@ -54,8 +54,8 @@ void add_times(BlockWork& sum, int times, const BlockWork& one) {
 }  // namespace
 
 BlockCount TransformerWork::count(int from, int to) const {
-  const int sparse_blocks = sparse_before[static_cast<std::size_t>(to)] - sparse_before[static_cast<std::size_t>(from)];
-  return {to - from - sparse_blocks, sparse_blocks};
+  const int sparse_count = sparse_before[static_cast<std::size_t>(to)] - sparse_before[static_cast<std::size_t>(from)];
+  return {to - from - sparse_count, sparse_count};
 }
 
 BlockWork TransformerWork::sum(const BlockCount& blocks) const {

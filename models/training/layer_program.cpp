@@ -25,8 +25,6 @@ NetworkLayer over_cache(NetworkLayer layer, const TransformerShape& shape, doubl
   return layer;
 }
 
-enum Part { attention, feed_forward, experts, behind_experts, num_parts };
-
 class LayerStep {
  public:
   LayerStep(const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups)
@@ -53,6 +51,8 @@ class LayerStep {
   }
 
  private:
+  enum Part { attention, feed_forward, experts, behind_experts, num_parts };
+
   [[nodiscard]] std::array<Duration, num_parts> parts() const {
     const auto& network = *spec_.network;
     const auto& shape = *network.transformer;
