@@ -12,15 +12,9 @@ LayerShare share_of(const TrainingSpec& spec, const Layout& layout) {
   return {.samples = static_cast<double>(spec.batch_per_gpu) / layout.context,
           .tensor = static_cast<double>(layout.tensor),
           .sequence = static_cast<double>(spec.parallel.sequence ? layout.tensor : 1),
-          .expert = static_cast<double>(layout.expert)};
-}
-
-/// Elements that one GPU keeps.
-double parameters_of(const NetworkLayer& layer, const LayerShare& share) {
-  double elements = 0;
-  for (const auto one : layer.tensors) elements += static_cast<double>(one);
-  const bool is_split = layer.kind == LayerKind::gemm || layer.kind == LayerKind::embedding;
-  return elements / (is_split ? share.tensor : 1) / (layer.experts > 1 ? share.expert : 1);
+          .expert = static_cast<double>(layout.expert),
+          .expert_tensor = static_cast<double>(layout.expert_tensor),
+          .imbalance = spec.parallel.imbalance};
 }
 
 void add(BlockWork& work, const Roofline& roofline, const NetworkLayer& layer, const LayerShare& share) {
@@ -28,25 +22,70 @@ void add(BlockWork& work, const Roofline& roofline, const NetworkLayer& layer, c
   work.forward += forward;
   work.backward += roofline.backward(layer, share);
   if (layer.kind == LayerKind::attention) work.attention += forward;
+  double elements = 0;
+  for (const auto one : layer.tensors) elements += static_cast<double>(one);
+  const bool is_split = layer.kind == LayerKind::gemm || layer.kind == LayerKind::embedding;
+  const bool is_apart = share.expert > 1 || share.expert_tensor < share.tensor;
+  if (layer.experts > 1 && is_apart)
+    work.expert_parameters += elements / (share.expert * share.expert_tensor);
+  else
+    work.parameters += elements / (is_split ? share.tensor : 1);
+  work.tensors += static_cast<double>(layer.tensors.size());
+}
+
+/// [block]: whether it has experts.
+std::vector<bool> sparse_blocks(const Network& network) {
+  std::vector<bool> out(static_cast<std::size_t>(network.transformer->layers), false);
+  for (const auto& layer : network.layers) {
+    if (layer.block >= 0 && layer.experts > 1) out[static_cast<std::size_t>(layer.block)] = true;
+  }
+  return out;
+}
+
+void add_times(BlockWork& sum, int times, const BlockWork& one) {
+  sum.forward += times * one.forward;
+  sum.backward += times * one.backward;
+  sum.attention += times * one.attention;
+  sum.parameters += times * one.parameters;
+  sum.expert_parameters += times * one.expert_parameters;
+  sum.tensors += times * one.tensors;
 }
 
 }  // namespace
 
+BlockCount TransformerWork::count(int from, int to) const {
+  const int sparse_count = sparse_before[static_cast<std::size_t>(to)] - sparse_before[static_cast<std::size_t>(from)];
+  return {to - from - sparse_count, sparse_count};
+}
+
+BlockWork TransformerWork::sum(const BlockCount& blocks) const {
+  BlockWork out;
+  add_times(out, blocks.dense, dense);
+  add_times(out, blocks.sparse, sparse);
+  return out;
+}
+
 TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout) {
   TransformerWork work;
   const auto share = share_of(spec, layout);
+  const auto is_sparse = sparse_blocks(*spec.network);
+  work.sparse_before = {0};
+  for (const bool one : is_sparse) work.sparse_before.push_back(work.sparse_before.back() + (one ? 1 : 0));
+  // Blocks of a kind are equal: the first of each stands for them.
+  const auto first_of = [&](bool kind) {
+    return static_cast<int>(std::ranges::find(is_sparse, kind) - is_sparse.begin());
+  };
+  const int first_dense = first_of(false), first_sparse = first_of(true);
   for (const auto& layer : spec.network->layers) {
-    if (layer.block > 0) continue;
-    auto& part = layer.block == 0 ? work.block : (layer.is_last_stage ? work.last : work.first);
-    add(part, roofline, layer, share);
-    auto& parameters =
-        layer.block == 0 ? work.block_parameters : (layer.is_last_stage ? work.last_parameters : work.first_parameters);
-    parameters += parameters_of(layer, share);
-    if (layer.block == 0) work.block_tensors += static_cast<double>(layer.tensors.size());
+    if (layer.block == first_dense) add(work.dense, roofline, layer, share);
+    if (layer.block == first_sparse) add(work.sparse, roofline, layer, share);
+    if (layer.block < 0) add(layer.is_last_stage ? work.last : work.first, roofline, layer, share);
   }
   // Activations that were not kept are computed again before they are needed.
-  if (spec.parallel.recompute == Recomputation::full) work.block.backward += work.block.forward;
-  if (spec.parallel.recompute == Recomputation::selective) work.block.backward += work.block.attention;
+  for (auto* block : {&work.dense, &work.sparse}) {
+    if (spec.parallel.recompute == Recomputation::full) block->backward += block->forward;
+    if (spec.parallel.recompute == Recomputation::selective) block->backward += block->attention;
+  }
   work.compute_parameter = roofline.efficiency(LayerKind::gemm).name;
   return work;
 }

@@ -34,10 +34,11 @@ class Communicator {
   [[nodiscard]] const OperationPlan& plan(Benchmark operation, Bytes size) const;
   [[nodiscard]] const Planner& planner(Benchmark operation) const;
   [[nodiscard]] int size() const { return size_; }
+  /// How much longer compute takes beside it, as a share.
+  [[nodiscard]] double slowdown(Benchmark operation, Bytes size) const;
 
  private:
   Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus);
-  [[nodiscard]] double slowdown(Benchmark operation, Bytes size) const;
 
   std::shared_ptr<const PlanContext> context_;  ///< a pointer, so that it can be assigned
   Workload workload_;

@@ -37,7 +37,7 @@ class DataParallelStep {
     } else {
       backward();
     }
-    compute(k_optimizer, work_.optimizer, work_.compute_parameter);
+    compute(k_optimizer, work_.optimizer, work_.optimizer_parameter);
     return std::move(program_);
   }
 

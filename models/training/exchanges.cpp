@@ -27,13 +27,32 @@ Bytes BlockExchanges::boundary() const {
   return spec_.parallel.sequence ? Bytes{whole.value / groups_.layout.tensor} : whole;
 }
 
+Bytes BlockExchanges::dispatched() const {
+  const double tokens = spec_.network->transformer->experts_per_token * spec_.parallel.imbalance;
+  return to_bytes(static_cast<double>(boundary().value) * tokens);
+}
+
+Duration BlockExchanges::one(const Communicator& group, Benchmark operation, Bytes size) const {
+  return group.time_alone(operation, size) + parameters_.duration("training.kernel_floor");
+}
+
+/// Around attention, or around a feed-forward part.
 Duration BlockExchanges::tensor(bool is_backward) const {
   if (!groups_.tensor) return {};
   const auto size = activations();
-  const auto gap = parameters_.duration("training.kernel_floor");
-  const auto one = [&](Benchmark operation) { return groups_.tensor->time_alone(operation, size) + gap; };
-  if (!spec_.parallel.sequence) return 2 * one(Benchmark::all_reduce_perf);
-  return (is_backward ? 4 : 2) * one(Benchmark::all_gather_perf) + 2 * one(Benchmark::reduce_scatter_perf);
+  if (!spec_.parallel.sequence) return one(*groups_.tensor, Benchmark::all_reduce_perf, size);
+  return (is_backward ? 2 : 1) * one(*groups_.tensor, Benchmark::all_gather_perf, size) +
+         one(*groups_.tensor, Benchmark::reduce_scatter_perf, size);
+}
+
+Duration BlockExchanges::tensor_of_experts(bool is_backward) const {
+  if (!spec_.parallel.sequence) return tensor(is_backward);
+  // The gathered tokens are kept: backward gathers and scatters once each, too.
+  const Bytes size = groups_.layout.expert_tensor * dispatched();
+  const auto shared = spec_.network->transformer->shared_ffn > 0 ? tensor(is_backward) : Duration{};
+  if (!groups_.expert_tensor) return shared;
+  return shared + one(*groups_.expert_tensor, Benchmark::all_gather_perf, size) +
+         one(*groups_.expert_tensor, Benchmark::reduce_scatter_perf, size);
 }
 
 Duration BlockExchanges::context(bool is_backward, const BlockWork& block) const {
@@ -48,32 +67,40 @@ Duration BlockExchanges::context(bool is_backward, const BlockWork& block) const
 
 Duration BlockExchanges::expert() const {
   if (!groups_.expert) return {};
-  const auto& shape = *spec_.network->transformer;
-  const auto size =
-      Bytes{activations().value * shape.experts_per_token / (spec_.parallel.sequence ? groups_.layout.tensor : 1)};
-  return 2 * groups_.expert->time_alone(Benchmark::alltoall_perf, size);
+  return 2 * groups_.expert->time_alone(Benchmark::alltoall_perf, dispatched());
 }
 
-std::vector<Term> BlockExchanges::terms(int blocks, bool is_backward, const BlockWork& block) const {
+/// `beside`: compute of another micro-batch that hides what experts exchange in a block.
+std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
+                                        Duration beside) const {
   std::vector<Term> out;
   const auto add = [&](const char* name, Duration time) {
-    if (time.ps > 0) out.push_back({name, blocks * time, "topology", k_rules});
+    if (time.ps > 0) out.push_back({name, time, "topology", k_rules});
   };
-  add("exposed exchange of tensor parallelism", tensor(is_backward));
-  add("exposed exchange of context parallelism", context(is_backward, block));
-  add("exposed exchange between experts", expert());
+  auto around = (blocks.all() + blocks.dense) * tensor(is_backward);
+  if (blocks.sparse > 0) around += blocks.sparse * tensor_of_experts(is_backward);
+  add("exposed exchange of tensor parallelism", around);
+  add("exposed exchange of context parallelism", blocks.all() * context(is_backward, work.block(blocks.sparse > 0)));
+  if (blocks.sparse == 0 || !groups_.expert) return out;
+  const auto hidden = std::min(beside, expert());
+  add("exposed exchange between experts", blocks.sparse * (expert() - hidden));
+  const double slowdown = std::min(1.0, groups_.expert->slowdown(Benchmark::alltoall_perf, dispatched()));
+  const auto& price = parameters_.at("training.exchange_slowdown");
+  const auto slowed = from_seconds(blocks.sparse * hidden.seconds() * slowdown);
+  if (slowed.ps > 0) out.push_back({"compute beside exchanges of experts", slowed, price.name, price.source});
   return out;
 }
 
-std::vector<Term> BlockExchanges::forward(int blocks, const BlockWork& block) const {
-  return terms(blocks, false, block);
+std::vector<Term> BlockExchanges::forward(const BlockCount& blocks, const TransformerWork& work, bool is_paired) const {
+  return terms(blocks, false, work, is_paired ? work.sparse.backward : Duration{});
 }
 
-std::vector<Term> BlockExchanges::backward(int blocks, const BlockWork& block) const {
-  auto out = terms(blocks, true, block);
+std::vector<Term> BlockExchanges::backward(const BlockCount& blocks, const TransformerWork& work,
+                                           bool is_paired) const {
+  auto out = terms(blocks, true, work, is_paired ? work.sparse.forward : Duration{});
   // Full recomputation runs the forward exchanges again.
   if (spec_.parallel.recompute == Recomputation::full) {
-    for (auto& term : terms(blocks, false, block)) out.push_back(std::move(term));
+    for (auto& term : terms(blocks, false, work, {})) out.push_back(std::move(term));
   }
   return out;
 }

@@ -5,7 +5,10 @@
 //   and
 //               2 all-gathers more backward (inputs gathered again)
 //   context     c - 1 sends of keys and values forward, twice as many bytes backward, hidden behind attention
-//   expert      dispatch and combine, forward and backward: b s k h e each
+//   expert      in blocks with experts: dispatch and combine, forward and backward: b s k h e i each, i imbalance; with
+//               sequence the GPUs that share each expert gather what was dispatched and scatter what comes back,
+//               instead of the tensor group's share of the feed-forward part; where two micro-batches pass each other,
+//               exposed is what the other one's compute of the block does not hide, and that compute is slowed
 //
 // e: bytes per activation, b s: tokens of the GPU. [Megatron-LM; training-steps, section 3]
 #pragma once
@@ -20,19 +23,26 @@ class BlockExchanges {
  public:
   BlockExchanges(const ParameterSet& parameters, const TrainingSpec& spec, const SplitGroups& groups);
 
-  /// Terms of `blocks` blocks; zero ones are left out.
-  [[nodiscard]] std::vector<Term> forward(int blocks, const BlockWork& block) const;
-  [[nodiscard]] std::vector<Term> backward(int blocks, const BlockWork& block) const;
+  /// Terms of `blocks` blocks; zero ones are left out. `is_paired`: another micro-batch passes the other way beside it.
+  [[nodiscard]] std::vector<Term> forward(const BlockCount& blocks, const TransformerWork& work,
+                                          bool is_paired = false) const;
+  [[nodiscard]] std::vector<Term> backward(const BlockCount& blocks, const TransformerWork& work,
+                                           bool is_paired = false) const;
   /// One all-reduce of a layer's activations.
   [[nodiscard]] Bytes activations() const;
   /// What a stage sends to the next.
   [[nodiscard]] Bytes boundary() const;
+  /// Activations that the busiest GPU sends to experts, and gets back.
+  [[nodiscard]] Bytes dispatched() const;
 
  private:
+  [[nodiscard]] Duration one(const Communicator& group, Benchmark operation, Bytes size) const;
   [[nodiscard]] Duration tensor(bool is_backward) const;
+  [[nodiscard]] Duration tensor_of_experts(bool is_backward) const;
   [[nodiscard]] Duration context(bool is_backward, const BlockWork& block) const;
   [[nodiscard]] Duration expert() const;
-  [[nodiscard]] std::vector<Term> terms(int blocks, bool is_backward, const BlockWork& block) const;
+  [[nodiscard]] std::vector<Term> terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
+                                        Duration beside) const;
 
   const ParameterSet& parameters_;
   const TrainingSpec& spec_;

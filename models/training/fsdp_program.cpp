@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fully sharded data parallelism in the order of PyTorch's FSDP2 (fully_shard), one group per block, the rest in a root
-// group that stays gathered after forward. Collectives of the communicator run one after another on one stream.
+// group that stays gathered after forward. Experts are sharded over their own replicas. Collectives run one after
+// another on one stream.
 //
 //   forward    gather of the next block while this one computes; copy out of the gathered buffer on the compute stream
 //   backward   the same in reverse; gradients of a block are copied in when the reduce-scatter before has ended
@@ -27,54 +28,59 @@ class ShardedStep {
         spec_(spec),
         work_(work),
         exchanges_(costs.parameters, spec, groups),
-        group_(groups.data.front() ? &*groups.data.front() : nullptr) {
+        group_(groups.data.front() ? &*groups.data.front() : nullptr),
+        experts_(groups.expert_data.front() ? &*groups.expert_data.front() : nullptr) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", 0}, {"GPU 0 NCCL", -1}};
   }
 
   Program make() {
     const int blocks = spec_.network->transformer->layers;
-    const double root = work_.first_parameters + work_.last_parameters;
+    BlockWork root;
+    root.parameters = work_.first.parameters + work_.last.parameters;
     for (int batch = 0; batch < spec_.parallel.micro_batches; ++batch) {
       const int gathered = gather(root, {});
       copy_out(root, gathered);
-      int next = gather(work_.block_parameters, {last_});
+      int next = gather(block(0), {last_});
       compute(k_forward, work_.first.forward, {});
-      for (int block = 0; block < blocks; ++block) {
-        copy_out(work_.block_parameters, next);
-        if (block + 1 < blocks) next = gather(work_.block_parameters, {last_});
-        compute(k_forward, work_.block.forward, exchanges_.forward(1, work_.block));
+      for (int b = 0; b < blocks; ++b) {
+        copy_out(block(b), next);
+        if (b + 1 < blocks) next = gather(block(b + 1), {last_});
+        compute(k_forward, block(b).forward, exchanges_.forward(work_.count(b, b + 1), work_));
       }
       compute(k_forward, work_.last.forward, {});
       backward(blocks, root);
     }
-    const double shards = group_ == nullptr ? 1 : group_->size();
-    const double parameters = root + blocks * work_.block_parameters;
-    compute(k_optimizer, roofline_.optimizer(parameters / shards, blocks * work_.block_tensors), {}, reduced_);
+    const auto all = work_.sum(work_.count(0, blocks));
+    const double own = (root.parameters + all.parameters) / (group_ == nullptr ? 1 : group_->size()) +
+                       all.expert_parameters / (experts_ == nullptr ? 1 : experts_->size());
+    compute(k_optimizer, roofline_.optimizer(own, all.tensors), {}, reduced_, roofline_.optimizer_efficiency().name);
     return std::move(program_);
   }
 
  private:
-  void backward(int blocks, double root) {
+  [[nodiscard]] const BlockWork& block(int b) const { return work_.block(work_.count(b, b + 1).sparse > 0); }
+
+  void backward(int blocks, const BlockWork& root) {
     // The last block stays gathered between forward and backward.
     compute(k_backward, work_.last.backward, {});
     int next = -1;
-    for (int block = blocks - 1; block >= 0; --block) {
-      if (next >= 0) copy_out(work_.block_parameters, next);
-      next = block > 0 ? gather(work_.block_parameters, {last_}) : -1;
-      compute(k_backward, work_.block.backward, exchanges_.backward(1, work_.block));
-      reduce(work_.block_parameters);
+    for (int b = blocks - 1; b >= 0; --b) {
+      if (next >= 0) copy_out(block(b), next);
+      next = b > 0 ? gather(block(b - 1), {last_}) : -1;
+      compute(k_backward, block(b).backward, exchanges_.backward(work_.count(b, b + 1), work_));
+      reduce(block(b));
     }
     compute(k_backward, work_.first.backward, {});
     reduce(root);
   }
 
   int compute(const char* name, Duration time, std::vector<Term> exposed, int after = -1,
-              const char* parameter = nullptr) {
+              const std::string& parameter = {}) {
     Node node;
     node.kind = NodeKind::compute;
     node.label = node.work_name = name;
-    node.work_parameter = parameter == nullptr ? work_.compute_parameter : parameter;
+    node.work_parameter = parameter.empty() ? work_.compute_parameter : parameter;
     node.work = time;
     node.fixed = std::move(exposed);
     node.stream = k_compute;
@@ -84,27 +90,45 @@ class ShardedStep {
     return last_ = static_cast<int>(program_.nodes.size()) - 1;
   }
 
-  /// Index of the gather's end; -1 with one GPU.
-  int gather(double parameters, std::vector<int> after) {
-    if (group_ == nullptr) return -1;
+  /// What is gathered and scattered of a part.
+  [[nodiscard]] double dense(const BlockWork& part) const { return group_ == nullptr ? 0 : part.parameters; }
+  [[nodiscard]] double expert(const BlockWork& part) const { return experts_ == nullptr ? 0 : part.expert_parameters; }
+
+  /// Index of the gather's end; -1 where nothing is gathered.
+  int gather(const BlockWork& part, std::vector<int> after) {
     std::erase(after, -1);
-    return group_->append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_gathered_bytes), after, k_nccl,
-                          "exposed all-gather of parameters", 0);
+    int last = -1;
+    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+      if (parameters <= 0) return;
+      last = group->append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_gathered_bytes), after, k_nccl,
+                           name, 0);
+    };
+    one(group_, dense(part), "exposed all-gather of parameters");
+    one(experts_, expert(part), "exposed all-gather of experts");
+    return last;
   }
 
-  void copy_out(double parameters, int gathered) {
-    if (group_ == nullptr) return;
+  void copy_out(const BlockWork& part, int gathered) {
+    const double parameters = dense(part) + expert(part);
+    if (parameters <= 0) return;
     compute("gathered parameters out of their buffer", costs_.copies(2, to_bytes(parameters * k_gathered_bytes)), {},
             gathered, "training.copy_efficiency");
   }
 
-  void reduce(double parameters) {
-    if (group_ == nullptr) return;
-    const auto size = to_bytes(parameters * element_bytes(spec_.parallel.exchange));
-    const int copied = compute("gradients into the buffer of the reduce-scatter", costs_.copies(2, size), {}, reduced_,
-                               "training.copy_efficiency");
-    reduced_ = group_->append(program_, Benchmark::reduce_scatter_perf, size, {copied}, k_nccl,
-                              "exposed reduce-scatter of gradients", 0);
+  void reduce(const BlockWork& part) {
+    const double bytes = element_bytes(spec_.parallel.exchange);
+    const double parameters = dense(part) + expert(part);
+    if (parameters <= 0) return;
+    const int copied =
+        compute("gradients into the buffer of the reduce-scatter", costs_.copies(2, to_bytes(parameters * bytes)), {},
+                reduced_, "training.copy_efficiency");
+    const auto one = [&](const Communicator* group, double own, const char* name) {
+      if (own <= 0) return;
+      reduced_ =
+          group->append(program_, Benchmark::reduce_scatter_perf, to_bytes(own * bytes), {copied}, k_nccl, name, 0);
+    };
+    one(group_, dense(part), "exposed reduce-scatter of gradients");
+    one(experts_, expert(part), "exposed reduce-scatter of experts' gradients");
   }
 
   const SideCosts& costs_;
@@ -112,7 +136,8 @@ class ShardedStep {
   const TrainingSpec& spec_;
   const TransformerWork& work_;
   BlockExchanges exchanges_;
-  const Communicator* group_;
+  const Communicator* group_;    ///< replicas of what is no expert
+  const Communicator* experts_;  ///< replicas of experts
   Program program_;
   int last_ = -1;
   int reduced_ = -1;

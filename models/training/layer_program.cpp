@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One transformer layer forward, its matrices split over the GPUs of a group: attention | all-reduce | feed-forward |
-// all-reduce. With `kv_length` cached tokens this is decoding: each token reads keys and values of all of them.
+// all-reduce; with experts router | dispatch | experts | combine in the place of the feed-forward part. It is the last
+// block of the network, whose experts are not left out. With `kv_length` cached tokens this is decoding: each token
+// reads keys and values of all of them.
 //
 //   keys and values: L g d e bytes each, once when values are read as keys;  FLOP 4 s L a d
+#include <array>
+
 #include "training/exchanges.hpp"
 #include "training/terms.hpp"
 #include "training/transformer.hpp"
@@ -21,48 +25,104 @@ NetworkLayer over_cache(NetworkLayer layer, const TransformerShape& shape, doubl
   return layer;
 }
 
-}  // namespace
-
-Program layer_program(const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups) {
-  const auto& network = *spec.network;
-  const auto& shape = *network.transformer;
-  const LayerShare share{.samples = static_cast<double>(spec.batch_per_gpu),
-                         .tensor = static_cast<double>(groups.layout.tensor),
-                         .expert = static_cast<double>(groups.layout.expert)};
-  Duration attention, feed_forward;
-  bool is_behind = false;
-  for (const auto& layer : network.layers) {
-    if (layer.block != 0) continue;
-    const bool is_cached = layer.kind == LayerKind::attention && spec.kv_length > 0;
-    const auto one = is_cached ? over_cache(layer, shape, static_cast<double>(network.tokens), spec.kv_length) : layer;
-    (is_behind ? feed_forward : attention) += roofline.forward(one, share);
-    is_behind = is_behind || layer.name == "o";
+class LayerStep {
+ public:
+  LayerStep(const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups)
+      : roofline_(roofline), spec_(spec), groups_(groups), exchanges_(roofline.parameters(), spec, groups) {
+    program_.num_devices = 1;
+    program_.streams = {{"GPU 0 compute", 0}};
   }
-  Program program;
-  program.num_devices = 1;
-  program.streams = {{"GPU 0 compute", 0}};
-  const auto& efficiency = roofline.efficiency(spec.kv_length > 0 ? LayerKind::memory : LayerKind::gemm);
-  const auto& gap = roofline.kernel_floor();
-  const BlockExchanges exchanges(roofline.parameters(), spec, groups);
-  for (const auto work : {attention, feed_forward}) {
+
+  Program make() {
+    const auto times = parts();
+    compute(times[attention]);
+    all_reduce();
+    if (groups_.expert) {
+      compute(times[feed_forward]);
+      to_experts("exposed dispatch to experts");
+      compute(times[experts]);
+      to_experts("exposed combination of experts");
+      compute(times[behind_experts]);
+    } else {
+      compute(times[feed_forward] + times[experts] + times[behind_experts]);
+    }
+    all_reduce();
+    return std::move(program_);
+  }
+
+ private:
+  enum Part { attention, feed_forward, experts, behind_experts, num_parts };
+
+  [[nodiscard]] std::array<Duration, num_parts> parts() const {
+    const auto& network = *spec_.network;
+    const auto& shape = *network.transformer;
+    const auto& layout = groups_.layout;
+    const LayerShare share{.samples = static_cast<double>(spec_.batch_per_gpu),
+                           .tensor = static_cast<double>(layout.tensor),
+                           .expert = static_cast<double>(layout.expert),
+                           .expert_tensor = static_cast<double>(layout.expert_tensor),
+                           .imbalance = spec_.parallel.imbalance};
+    std::array<Duration, num_parts> times;
+    int part = attention;
+    for (const auto& layer : network.layers) {
+      if (layer.block + 1 != shape.layers) continue;
+      const bool is_cached = layer.kind == LayerKind::attention && spec_.kv_length > 0;
+      const auto one =
+          is_cached ? over_cache(layer, shape, static_cast<double>(network.tokens), spec_.kv_length) : layer;
+      const bool is_expert = layer.experts > 1 && layer.name != "permute";
+      if (is_expert) part = experts;
+      if (!is_expert && part == experts) part = behind_experts;
+      times[static_cast<std::size_t>(part)] += roofline_.forward(one, share);
+      if (layer.name == "o") part = feed_forward;
+    }
+    return times;
+  }
+
+  void compute(Duration work) {
+    const auto& efficiency = roofline_.efficiency(spec_.kv_length > 0 ? LayerKind::memory : LayerKind::gemm);
     Node node;
     node.kind = NodeKind::compute;
     node.label = node.work_name = k_forward;
     node.work_parameter = efficiency.name;
     node.work = work;
     node.stream = 0;
-    int last = program.then(std::move(node));
-    if (!groups.tensor) continue;
-    last = groups.tensor->append(program, Benchmark::all_reduce_perf, exchanges.activations(), {last}, 0,
-                                 "exposed all-reduce of activations", -1);
+    last_ = program_.then(std::move(node));
+  }
+
+  void all_reduce() {
+    if (!groups_.tensor) return;
+    last_ = groups_.tensor->append(program_, Benchmark::all_reduce_perf, exchanges_.activations(), {last_}, 0,
+                                   "exposed all-reduce of activations", -1);
+    start_behind("start of the kernel behind an all-reduce");
+  }
+
+  void to_experts(const char* name) {
+    last_ = groups_.expert->append(program_, Benchmark::alltoall_perf, exchanges_.dispatched(), {last_}, 0, name, -1);
+    start_behind("start of the kernel behind an exchange of experts");
+  }
+
+  void start_behind(const char* name) {
+    const auto& gap = roofline_.kernel_floor();
     Node wait;
     wait.kind = NodeKind::delay;
-    wait.label = "start of the kernel behind an all-reduce";
+    wait.label = name;
     wait.stream = 0;
     wait.fixed.push_back({wait.label, from_seconds(gap.value), gap.name, gap.source});
-    program.then(std::move(wait));
+    last_ = program_.then(std::move(wait));
   }
-  return program;
+
+  const Roofline& roofline_;
+  const TrainingSpec& spec_;
+  const SplitGroups& groups_;
+  BlockExchanges exchanges_;
+  Program program_;
+  int last_ = -1;
+};
+
+}  // namespace
+
+Program layer_program(const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups) {
+  return LayerStep(roofline, spec, groups).make();
 }
 
 }  // namespace fabricast::models::training

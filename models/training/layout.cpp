@@ -39,11 +39,37 @@ class GroupMaker {
   Diagnostics faults_;
 };
 
+/// Why the experts cannot lie as asked.
+std::optional<Diagnostic> expert_fault(const Workload& workload, const Layout& layout) {
+  const auto& spec = workload.training->parallel;
+  const auto& shape = workload.training->network->transformer;
+  const auto fault = [&](std::string message, const char* fix) {
+    return make_error_at(workload.location, std::move(message), fix);
+  };
+  if (layout.tensor % layout.expert_tensor != 0)
+    return fault(
+        fmt::format("each expert is shared by {} GPUs, tensor {} is no multiple", layout.expert_tensor, layout.tensor),
+        "change parallel.expert_tensor");
+  // Without `sequence` all GPUs of a tensor group hold the same tokens, and their parts of an expert add up in it.
+  if (layout.expert_tensor != layout.tensor && !spec.sequence)
+    return fault("`expert_tensor` other than `tensor` sends each token once, its GPUs hold the same tokens",
+                 "add `sequence: on`");
+  const int stage = layout.tensor * layout.replicas();
+  if (stage % (layout.expert * layout.expert_tensor) != 0)
+    return fault(fmt::format("experts are shared by {} x {} GPUs, {} of a pipeline stage are no multiple",
+                             layout.expert, layout.expert_tensor, stage),
+                 "lower parallel.expert");
+  if (layout.expert > 1 && (!shape || shape->experts == 0 || shape->experts % layout.expert != 0))
+    return fault(fmt::format("{} experts cannot be shared by {} GPUs", shape ? shape->experts : 0, layout.expert),
+                 "change parallel.expert");
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Layout> layout_of(const Workload& workload, int gpus) {
   const auto& spec = workload.training->parallel;
-  Layout out{spec.tensor, spec.context, spec.pipeline, 1, spec.expert};
+  Layout out{spec.tensor, spec.context, spec.pipeline, 1, spec.expert, spec.expert_tensor.value_or(spec.tensor)};
   const int split = out.tensor * out.context * out.pipeline;
   if (gpus % split != 0 || gpus < split)
     return tl::unexpected(
@@ -53,12 +79,7 @@ Result<Layout> layout_of(const Workload& workload, int gpus) {
                                   "change workload.gpus or workload.parallel")});
   out.data = gpus / split;
   const auto& shape = workload.training->network->transformer;
-  if (out.data * out.context % out.expert != 0)
-    return tl::unexpected(
-        Diagnostics{make_error_at(workload.location,
-                                  fmt::format("experts are shared by {} GPUs, {} replicas x context {} are no multiple",
-                                              out.expert, out.data, out.context),
-                                  "lower parallel.expert")});
+  if (auto fault = expert_fault(workload, out)) return tl::unexpected(Diagnostics{std::move(*fault)});
   if (shape && shape->heads % out.tensor != 0)
     return tl::unexpected(Diagnostics{
         make_error_at(workload.location, fmt::format("{} heads cannot be split over {} GPUs", shape->heads, out.tensor),
@@ -74,11 +95,6 @@ Result<Layout> layout_of(const Workload& workload, int gpus) {
                                   fmt::format("{} micro-batches are no multiple of {} stages, which interleaving needs",
                                               spec.micro_batches, out.pipeline),
                                   "change parallel.micro_batches")});
-  if (out.expert > 1 && (!shape || shape->experts == 0 || shape->experts % out.expert != 0))
-    return tl::unexpected(Diagnostics{
-        make_error_at(workload.location,
-                      fmt::format("{} experts cannot be shared by {} GPUs", shape ? shape->experts : 0, out.expert),
-                      "change parallel.expert")});
   return out;
 }
 
@@ -89,13 +105,19 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
   SplitGroups groups;
   groups.layout = *layout;
   GroupMaker maker(context, workload, gpus);
-  const int replicas = layout->data * layout->context;
+  const int replicas = layout->replicas();
   const int stage = layout->tensor * replicas;
+  const int experts = layout->expert * layout->expert_tensor;
+  const bool has_experts = workload.training->network->transformer->experts > 0;
+  const bool is_apart = has_experts && layout->has_experts_apart();
   groups.tensor = maker.make(0, 1, layout->tensor);
   groups.context = maker.make(0, layout->tensor, layout->context);
-  groups.expert = maker.make(0, layout->tensor, layout->expert);
+  groups.expert = maker.make(0, layout->expert_tensor, layout->expert);
+  groups.expert_tensor =
+      maker.make(0, 1, has_experts && workload.training->parallel.sequence ? layout->expert_tensor : 1);
   for (int s = 0; s < layout->pipeline; ++s) {
     groups.data.push_back(maker.make(s * stage, layout->tensor, replicas));
+    groups.expert_data.push_back(maker.make(s * stage, experts, is_apart ? layout->expert_replicas() : 1));
     const int next = (s + 1) % layout->pipeline;
     groups.send.push_back(layout->pipeline > 1 ? maker.make(std::min(s, next) * stage, std::abs(next - s) * stage, 2)
                                                : std::nullopt);

@@ -154,8 +154,12 @@ class TrainingPlanner : public Planner {
     if (size.gpus.size() == 1) return {};
     if (!size.split) return work_.gradient_bytes;
     const auto& p = spec_.parallel;
-    const auto bytes = static_cast<double>(spec_.network->parameters()) * element_bytes(p.exchange);
-    return to_bytes(bytes / (p.tensor * p.pipeline * p.expert));
+    double dense = 0, experts = 0;
+    for (const auto& layer : spec_.network->layers) {
+      for (const auto elements : layer.tensors) (layer.experts > 1 ? experts : dense) += static_cast<double>(elements);
+    }
+    const double kept = dense / p.tensor + experts / (p.expert * p.expert_tensor.value_or(p.tensor));
+    return to_bytes(kept / p.pipeline * element_bytes(p.exchange));
   }
 
   /// Of all communicators, one whose planner speaks for the step.
@@ -164,7 +168,8 @@ class TrainingPlanner : public Planner {
     if (size.group) return &*size.group;
     if (!size.split) return nullptr;
     if (size.split->data.front()) return &*size.split->data.front();
-    return size.split->tensor ? &*size.split->tensor : nullptr;
+    if (size.split->tensor) return &*size.split->tensor;
+    return size.split->expert ? &*size.split->expert : nullptr;
   }
 
   [[nodiscard]] const Size& largest() const { return sizes_.rbegin()->second; }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "nccl/architecture.hpp"
@@ -45,6 +46,27 @@ double peak_of(const PlanContext& context, DeviceId gpu, Precision precision) {
   return single * k_tera;
 }
 
+bool has_experts(const NetworkLayer& layer) { return layer.experts > 1; }
+
+double elements_of(const NetworkLayer& layer) {
+  double elements = 0;
+  for (const auto one : layer.tensors) elements += static_cast<double>(one);
+  return elements;
+}
+
+/// Of the weights of a GPU's experts, the share that some token needs.
+double touched_share(const NetworkLayer& layer, const LayerShare& share) {
+  const double pairs = layer.rows * share.samples * share.imbalance * share.expert_tensor / share.tensor;
+  return 1 - std::pow(1 - share.expert / layer.experts, pairs);
+}
+
+/// Elements of weights that a kernel reads on one GPU.
+double read_weights(const NetworkLayer& layer, const LayerShare& share, double split) {
+  const double all = elements_of(layer);
+  if (!has_experts(layer)) return all / split;
+  return all > 0 ? all / (share.expert * share.expert_tensor) * touched_share(layer, share) : 0;
+}
+
 bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 }  // namespace
@@ -77,21 +99,26 @@ const Parameter& Roofline::efficiency(LayerKind kind) const {
   return parameter(fmt::format("training.{}_efficiency", to_string(kind)));
 }
 
+double Roofline::share_of_peak(const NetworkLayer& layer) const {
+  double share = efficiency(layer.kind).value;
+  if (layer.kind == LayerKind::gemm && has_experts(layer)) share = parameter("training.expert_gemm_efficiency").value;
+  if (layer.kind == LayerKind::attention && layer.rows > 0)
+    share *= layer.rows / (layer.rows + parameter("training.attention_half_length").value);
+  if (layer.is_winograd && !has_tensor_cores_) share *= parameter("training.winograd_saving").value;
+  return share;
+}
+
 Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
                         double weight_passes) const {
   const bool is_split =
       layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention || layer.name == "activation";
   const double split = is_split ? share.tensor : share.sequence;
-  double weights = 0;
-  for (const auto elements : layer.tensors) weights += static_cast<double>(elements);
-  weights /= split * (layer.experts > 1 ? share.expert : 1);
-  const double bytes = (moved * share.samples / split + weights * weight_passes) * element_bytes(precision_);
-  double efficiency_used = efficiency(layer.kind).value;
-  if (layer.kind == LayerKind::attention && layer.rows > 0)
-    efficiency_used *= layer.rows / (layer.rows + parameter("training.attention_half_length").value);
-  if (layer.is_winograd && !has_tensor_cores_) efficiency_used *= parameter("training.winograd_saving").value;
-  const double compute = flop > 0 ? flop * share.samples / split / (peak_ * efficiency_used) : 0;
-  const double memory = bytes / (memory_bandwidth_ * parameter("training.memory_efficiency").value);
+  const double samples = share.samples * (has_experts(layer) ? share.imbalance : 1);
+  const double weights = read_weights(layer, share, split);
+  const double bytes = (moved * samples / split + weights * weight_passes) * element_bytes(precision_);
+  const double compute = flop > 0 ? flop * samples / split / (peak_ * share_of_peak(layer)) : 0;
+  const char* limit = layer.name == "permute" ? "training.permute_efficiency" : "training.memory_efficiency";
+  const double memory = bytes / (memory_bandwidth_ * parameter(limit).value);
   return from_seconds(parameter("training.kernel_floor").value + std::max(compute, memory));
 }
 
@@ -152,6 +179,7 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network
   const auto& efficiency = roofline.efficiency(most == by_kind.end() ? LayerKind::memory : most->first);
   work.compute_parameter = efficiency.name;
   work.compute_source = efficiency.source;
+  work.optimizer_parameter = roofline.optimizer_efficiency().name;
   return work;
 }
 

@@ -11,6 +11,9 @@
 // weights of 1024 to 8192 and 128 to 8192 rows on H100 and H200. Attention reaches its efficiency with the sequence:
 // s / (s + half). Efficiencies may be given per GPU architecture and precision: `training.gemm_efficiency.ampere`,
 // `.fp8`, `.hopper.fp8`.
+//
+// Experts compute k tokens for each token of the layer, spread evenly but for `imbalance` on the busiest GPU, and read
+// the weights of those of its E experts that any of its n pairs of token and expert meet: E (1 - (1 - 1 / E)^n).
 #pragma once
 
 #include <string>
@@ -23,10 +26,12 @@ namespace fabricast::models::training {
 
 /// How a GPU takes part in a layer: shares of what it would do alone.
 struct LayerShare {
-  double samples = 1;   ///< per GPU and micro-batch, sequences cut by context parallelism count as parts
-  double tensor = 1;    ///< GPUs that share matrices and heads
-  double sequence = 1;  ///< GPUs that share norms and additions
-  double expert = 1;    ///< GPUs that share the experts
+  double samples = 1;        ///< per GPU and micro-batch, sequences cut by context parallelism count as parts
+  double tensor = 1;         ///< GPUs that share matrices and heads
+  double sequence = 1;       ///< GPUs that share norms and additions
+  double expert = 1;         ///< GPUs that share the experts
+  double expert_tensor = 1;  ///< GPUs that share each expert's matrices
+  double imbalance = 1;      ///< tokens of the busiest GPU's experts over the mean
 };
 
 class Roofline {
@@ -42,6 +47,7 @@ class Roofline {
   /// Host time of a pass forward over layers with so many operators.
   [[nodiscard]] Duration launches(double operators) const;
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
+  [[nodiscard]] const Parameter& optimizer_efficiency() const { return parameter("training.optimizer_efficiency"); }
   [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"); }
   [[nodiscard]] const ParameterSet& parameters() const { return parameters_; }
   /// FLOP/s of the precision.
@@ -52,6 +58,7 @@ class Roofline {
  private:
   [[nodiscard]] Duration pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
                               double weight_passes) const;
+  [[nodiscard]] double share_of_peak(const NetworkLayer& layer) const;
   [[nodiscard]] const Parameter& parameter(const std::string& name) const;
 
   const ParameterSet& parameters_;

@@ -50,7 +50,8 @@ class SplitStep {
         auto& at = next[static_cast<std::size_t>(s)];
         const auto& queue = queues[static_cast<std::size_t>(s)];
         while (at < queue.size() && is_ready(s, queue[at])) {
-          add_task(s, queue[at++]);
+          add_task(s, queue[at], is_paired(queue, at));
+          ++at;
           is_moving = true;
         }
       }
@@ -65,6 +66,14 @@ class SplitStep {
 
  private:
   using Key = std::tuple<int, int, bool>;  ///< virtual stage, micro-batch, backward
+
+  /// Whether the task passes another micro-batch that goes the other way: a backward pass and the forward pass behind
+  /// it.
+  [[nodiscard]] bool is_paired(const std::vector<PipelineTask>& queue, std::size_t at) const {
+    if (!spec_.parallel.expert_overlap) return false;
+    if (queue[at].is_backward) return at + 1 < queue.size() && !queue[at + 1].is_backward;
+    return at > 0 && queue[at - 1].is_backward;
+  }
 
   [[nodiscard]] int virtual_stages() const { return layout_.pipeline * interleave_; }
   [[nodiscard]] int virtual_stage(int stage, const PipelineTask& task) const {
@@ -96,11 +105,19 @@ class SplitStep {
     return static_cast<int>(program_.nodes.size()) - 1;
   }
 
-  int compute(int stage, const char* name, Duration work, std::vector<Term> exchanges, std::vector<int> after) {
+  /// Blocks of a chunk from its `first` one on.
+  [[nodiscard]] BlockCount count(int place, int first, int blocks) const {
+    const auto start =
+        static_cast<int>(std::int64_t{spec_.network->transformer->layers} * place / virtual_stages()) + first;
+    return work_.count(start, start + blocks);
+  }
+
+  int compute(int stage, const char* name, const std::string& parameter, Duration work, std::vector<Term> exchanges,
+              std::vector<int> after) {
     Node node;
     node.kind = NodeKind::compute;
     node.label = node.work_name = name;
-    node.work_parameter = work_.compute_parameter;
+    node.work_parameter = parameter;
     node.work = work;
     node.fixed = std::move(exchanges);
     node.stream = stage;
@@ -125,18 +142,18 @@ class SplitStep {
     return sent;
   }
 
-  void add_task(int stage, const PipelineTask& task) {
+  void add_task(int stage, const PipelineTask& task, bool passes_another) {
     const int place = virtual_stage(stage, task);
     std::vector<int> after;
     if (const auto source = source_of(stage, task))
       after = {sent_.contains(*source) ? sent_.at(*source) : done_.at(*source)};
     const int blocks = blocks_of(place);
     const bool is_exchanged =
-        groups_.data[static_cast<std::size_t>(stage)].has_value() &&
+        (replicas(stage) || expert_replicas(stage)) &&
         (task.is_backward ? task.batch + 1 == spec_.parallel.micro_batches : task.batch == 0 && is_sharded());
     const int step = is_exchanged ? blocks_per_bucket() : std::max(1, blocks);
     for (int first = 0; first < std::max(1, blocks); first += step)
-      add_piece(stage, task, {first, std::min(step, blocks - first), blocks}, is_exchanged, after);
+      add_piece(stage, task, {first, std::min(step, blocks - first), blocks, passes_another}, is_exchanged, after);
     const Key key{place, task.batch, task.is_backward};
     done_[key] = last_[static_cast<std::size_t>(stage)];
     const int to = task.is_backward ? place - 1 : place + 1;
@@ -145,6 +162,7 @@ class SplitStep {
 
   struct Piece {
     int first, blocks, of;
+    bool is_paired;
   };
 
   /// Some blocks of a chunk, with the embedding before the first and the head behind the last.
@@ -153,53 +171,78 @@ class SplitStep {
     const bool is_begin = task.is_backward ? piece.first + piece.blocks >= piece.of : piece.first == 0;
     const bool is_end = task.is_backward ? piece.first == 0 : piece.first + piece.blocks >= piece.of;
     const auto part = [&](const BlockWork& work) { return task.is_backward ? work.backward : work.forward; };
-    auto time = piece.blocks * part(work_.block);
-    double parameters = piece.blocks * work_.block_parameters;
+    const int first = task.is_backward ? piece.of - piece.first - piece.blocks : piece.first;
+    const auto blocks = count(place, first, piece.blocks);
+    auto sum = work_.sum(blocks);
+    auto time = part(sum);
     if (place == 0 && is_begin) {
       time += part(work_.first);
-      parameters += work_.first_parameters;
+      sum.parameters += work_.first.parameters;
     }
     if (place + 1 == virtual_stages() && is_end) {
       time += part(work_.last);
-      parameters += work_.last_parameters;
+      sum.parameters += work_.last.parameters;
     }
-    if (is_exchanged && !task.is_backward) after.push_back(gather(stage, parameters));
-    auto exposed = task.is_backward ? exchanges_.backward(piece.blocks, work_.block)
-                                    : exchanges_.forward(piece.blocks, work_.block);
-    const int node = compute(stage, task.is_backward ? k_backward : k_forward, time, std::move(exposed), after);
+    if (is_exchanged && !task.is_backward) gather(stage, sum, after);
+    auto exposed = task.is_backward ? exchanges_.backward(blocks, work_, piece.is_paired)
+                                    : exchanges_.forward(blocks, work_, piece.is_paired);
+    const int node = compute(stage, task.is_backward ? k_backward : k_forward, work_.compute_parameter, time,
+                             std::move(exposed), after);
     after.clear();
-    if (is_exchanged && task.is_backward) reduce(stage, parameters, node);
+    if (is_exchanged && task.is_backward) reduce(stage, sum, node);
   }
 
   [[nodiscard]] bool is_sharded() const { return spec_.parallel.data == DataParallelism::zero1; }
-  [[nodiscard]] const Communicator& replicas(int stage) const { return *groups_.data[static_cast<std::size_t>(stage)]; }
+  [[nodiscard]] const Communicator* replicas(int stage) const { return one_of(groups_.data, stage); }
+  [[nodiscard]] const Communicator* expert_replicas(int stage) const { return one_of(groups_.expert_data, stage); }
+  [[nodiscard]] static const Communicator* one_of(const std::vector<std::optional<Communicator>>& groups, int stage) {
+    const auto& found = groups[static_cast<std::size_t>(stage)];
+    return found ? &*found : nullptr;
+  }
 
   [[nodiscard]] int blocks_per_bucket() const {
-    const double least = std::max(k_bucket_parameters, k_bucket_per_replica * replicas(0).size());
-    return std::max(1, static_cast<int>(std::ceil(least / std::max(1.0, work_.block_parameters))));
+    const double least = std::max(k_bucket_parameters, k_bucket_per_replica * layout_.replicas());
+    const double block = std::max(work_.dense.all_parameters(), work_.sparse.all_parameters());
+    return std::max(1, static_cast<int>(std::ceil(least / std::max(1.0, block))));
   }
 
-  int gather(int stage, double parameters) {
-    return replicas(stage).append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_parameter_bytes), {},
-                                  layout_.pipeline + stage, "exposed all-gather of parameters", stage);
+  /// Adds to `waits` what has to be there.
+  void gather(int stage, const BlockWork& part, std::vector<int>& waits) {
+    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+      if (group == nullptr || parameters <= 0) return;
+      waits.push_back(group->append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_parameter_bytes), {},
+                                    layout_.pipeline + stage, name, stage));
+    };
+    one(replicas(stage), part.parameters, "exposed all-gather of parameters");
+    one(expert_replicas(stage), part.expert_parameters, "exposed all-gather of experts");
   }
 
-  void reduce(int stage, double parameters, int after) {
-    const auto size = to_bytes(parameters * element_bytes(spec_.parallel.exchange));
+  void reduce(int stage, const BlockWork& part, int after) {
     const auto operation = is_sharded() ? Benchmark::reduce_scatter_perf : Benchmark::all_reduce_perf;
-    exchanged_[static_cast<std::size_t>(stage)] = {replicas(stage).append(
-        program_, operation, size, {after}, layout_.pipeline + stage, "exposed exchange of gradients", stage)};
+    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+      if (group == nullptr || parameters <= 0) return;
+      const auto size = to_bytes(parameters * element_bytes(spec_.parallel.exchange));
+      exchanged_[static_cast<std::size_t>(stage)] = {
+          group->append(program_, operation, size, {after}, layout_.pipeline + stage, name, stage)};
+    };
+    one(replicas(stage), part.parameters, "exposed exchange of gradients");
+    one(expert_replicas(stage), part.expert_parameters, "exposed exchange of experts' gradients");
   }
 
   void add_optimizer(int stage) {
-    double parameters = 0;
-    int blocks = 0;
-    for (int chunk = 0; chunk < interleave_; ++chunk) blocks += blocks_of(chunk * layout_.pipeline + stage);
-    parameters += blocks * work_.block_parameters;
-    if (stage == 0) parameters += work_.first_parameters;
-    if (stage + 1 == layout_.pipeline) parameters += work_.last_parameters;
-    const double shards = is_sharded() ? static_cast<double>(layout_.data) * layout_.context : 1;
-    compute(stage, k_optimizer, roofline_.optimizer(parameters / shards, blocks * work_.block_tensors), {},
+    BlockCount blocks;
+    for (int chunk = 0; chunk < interleave_; ++chunk) {
+      const int place = chunk * layout_.pipeline + stage;
+      const auto one = count(place, 0, blocks_of(place));
+      blocks.dense += one.dense;
+      blocks.sparse += one.sparse;
+    }
+    auto sum = work_.sum(blocks);
+    if (stage == 0) sum.parameters += work_.first.parameters;
+    if (stage + 1 == layout_.pipeline) sum.parameters += work_.last.parameters;
+    const double own = sum.parameters / (is_sharded() ? layout_.replicas() : 1) +
+                       sum.expert_parameters / (is_sharded() ? layout_.expert_replicas() : 1);
+    compute(stage, k_optimizer, roofline_.optimizer_efficiency().name, roofline_.optimizer(own, sum.tensors), {},
             exchanged_[static_cast<std::size_t>(stage)]);
   }
 

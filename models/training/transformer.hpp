@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of transformers split over GPUs in five ways at once: tensor (t), context (c), pipeline (p, v virtual stages
-// each), data (d = GPUs / (t c p)) and expert (e, inside d c). Ranks lie as Megatron-LM places them: tensor innermost,
-// then context, data, pipeline outermost.
+// each), data (d = GPUs / (t c p)) and expert (e, with x GPUs per expert inside t d c). Ranks lie as Megatron-LM places
+// them: tensor innermost, then context, data, pipeline outermost; for experts x innermost, then e, then their t c d /
+// (x e) replicas, which exchange the gradients of experts.
 //
 // One compute stream and one NCCL stream per pipeline stage stand for all GPUs of the stage: replicas do the same at
 // the same time. Collectives inside a layer wait for compute and compute waits for them: they are fixed terms of the
@@ -25,18 +26,24 @@ namespace fabricast::models::training {
 
 /// How many GPUs share what.
 struct Layout {
-  int tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1;
+  int tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
 
   [[nodiscard]] int gpus() const { return tensor * context * pipeline * data; }
+  /// Replicas of what is no expert, and of the experts.
+  [[nodiscard]] int replicas() const { return data * context; }
+  /// Experts have replicas of their own; else they are exchanged with all else.
+  [[nodiscard]] bool has_experts_apart() const { return expert > 1 || expert_tensor != tensor; }
+  [[nodiscard]] int expert_replicas() const { return tensor * data * context / (expert * expert_tensor); }
 };
 
 /// GPUs of a size in rank order, and the groups that talk. Groups of stage 0 stand for those of other stages where only
 /// their times count.
 struct SplitGroups {
   Layout layout;
-  std::optional<Communicator> tensor, context, expert;
-  std::vector<std::optional<Communicator>> data;  ///< [stage]
-  std::vector<std::optional<Communicator>> send;  ///< [stage]: to the next one, the last one's to the first
+  std::optional<Communicator> tensor, context, expert, expert_tensor;
+  std::vector<std::optional<Communicator>> data;         ///< [stage]
+  std::vector<std::optional<Communicator>> expert_data;  ///< [stage]: replicas of its experts
+  std::vector<std::optional<Communicator>> send;         ///< [stage]: to the next one, the last one's to the first
 };
 
 /// The split of `gpus` GPUs, or why there is none.
@@ -47,14 +54,31 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
 /// Time of what one GPU computes: blocks, and what stands before and behind them.
 struct BlockWork {
   Duration forward, backward;
-  Duration attention;  ///< of `forward`
+  Duration attention;                            ///< of `forward`
+  double parameters = 0, expert_parameters = 0;  ///< that the GPU keeps, of experts apart
+  double tensors = 0;
+
+  [[nodiscard]] double all_parameters() const { return parameters + expert_parameters; }
+};
+
+/// Blocks of a model by kind.
+struct BlockCount {
+  int dense = 0, sparse = 0;  ///< without and with experts
+
+  [[nodiscard]] int all() const { return dense + sparse; }
 };
 
 struct TransformerWork {
-  BlockWork block, first, last;
-  double block_parameters = 0, first_parameters = 0, last_parameters = 0;  ///< per GPU of tensor and expert group
-  double block_tensors = 0;
+  BlockWork dense, sparse;  ///< a block without and one with experts
+  BlockWork first, last;
+  std::vector<int> sparse_before;  ///< [block]: how many before it have experts; one more entry than blocks
   std::string compute_parameter;
+
+  /// From block `from` to the one before `to`.
+  [[nodiscard]] BlockCount count(int from, int to) const;
+  /// What so many blocks are together.
+  [[nodiscard]] BlockWork sum(const BlockCount& blocks) const;
+  [[nodiscard]] const BlockWork& block(bool is_sparse) const { return is_sparse ? sparse : dense; }
 };
 TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout);
 

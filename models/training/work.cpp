@@ -53,7 +53,7 @@ StepWork work_of_profile(const TrainingProfile& profile, int batch_per_gpu) {
     if (is_norm(profile.tensors[t], profile.tensors[t - 1]))
       work.buffer_bytes += 2 * profile.tensors[t].bytes + Bytes{8};
   }
-  work.compute_parameter = "workload.profile";
+  work.compute_parameter = work.optimizer_parameter = "workload.profile";
   work.compute_source = "the measured profile";
   return work;
 }

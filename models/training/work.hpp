@@ -20,6 +20,7 @@ struct StepWork {
   Bytes gradient_bytes;           ///< fp32
   std::string compute_parameter;  ///< that the times rest on, for terms and the band
   std::string compute_source;
+  std::string optimizer_parameter;
 };
 
 /// The profile's times. Hooks lengthen its parts, so they are brought to what the step leaves beside the optimiser; the

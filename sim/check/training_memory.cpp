@@ -27,7 +27,11 @@ struct Kept {
 };
 
 /// Parameters of one GPU of a model split by tensor, pipeline and expert parallelism; the largest stage.
-double own_parameters(const Network& network, const ParallelSpec& p) {
+struct OwnParameters {
+  double dense = 0, expert = 0;
+};
+
+OwnParameters own_parameters(const Network& network, const ParallelSpec& p) {
   double dense = 0;
   double expert = 0;
   double ends = 0;  // embeddings and head: not part of blocks
@@ -42,15 +46,16 @@ double own_parameters(const Network& network, const ParallelSpec& p) {
       dense += count;
   }
   const double stages = p.pipeline;
-  return (dense / stages + expert / stages / p.expert + ends) / p.tensor;
+  return {(dense / stages + ends) / p.tensor, expert / stages / (p.expert * p.expert_tensor.value_or(p.tensor))};
 }
 
-double state_bytes(const TrainingSpec& spec, double parameters, int data) {
+/// Of parameters that `shards` replicas hold.
+double state_bytes(const TrainingSpec& spec, double parameters, double shards) {
   const auto& p = spec.parallel;
   const double weight = spec.precision == Precision::fp32 || spec.precision == Precision::tf32 ? 4 : 2;
   const double gradient = weight;
   const double states = weight == 4 ? k_pure_states : k_adam_states;
-  const double shards = std::max(1, data * p.context);
+  shards = std::max(1.0, shards);
   if (p.data == DataParallelism::fsdp) return parameters * (weight + gradient + states) / shards;
   if (p.data == DataParallelism::zero1) return parameters * (weight + gradient + states / shards);
   return parameters * (weight + gradient + states);
@@ -88,7 +93,10 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   // More GPUs shard more: the smallest count decides.
   const int data = std::max(1, *std::ranges::min_element(counts) / split);
   Kept kept;
-  kept.states = state_bytes(spec, own_parameters(*spec.network, p), data);
+  const auto own = own_parameters(*spec.network, p);
+  const double replicas = data * p.context;
+  const double expert_replicas = replicas * p.tensor / (p.expert * p.expert_tensor.value_or(p.tensor));
+  kept.states = state_bytes(spec, own.dense, replicas) + state_bytes(spec, own.expert, expert_replicas);
   if (spec.network->transformer) kept.activations = activation_bytes(spec);
   if (kept.states + kept.activations <= memory->value) return found;
   const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };

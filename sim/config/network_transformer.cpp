@@ -5,6 +5,9 @@
 //
 //   projections 2 s h d (a + 2 g) and 2 s a d h;  scores and context 4 s^2 a d, half of it when causal
 //   feed-forward 4 s h f, gated 6 s h f, k times with experts, and 2 s h E for their choice;  logits 2 s h V
+//
+// Experts: tokens are sorted by expert before they are sent and brought back into order behind, 1 + k vectors of h each
+// read or written per token. A shared expert is a feed-forward part of its own that every token meets.
 #include <fmt/format.h>
 
 #include "config/network.hpp"
@@ -55,6 +58,10 @@ class TransformerWriter {
     shape_.experts = static_cast<int>(number("experts", 0));
     shape_.experts_per_token = static_cast<int>(number("experts_per_token", shape_.experts > 0 ? 1 : 0));
     shape_.head_size = number("head_size", shape_.hidden / shape_.heads);
+    shape_.shared_ffn = number("shared_ffn", 0);
+    dense_ffn_ = number("dense_ffn", shape_.ffn);
+    dense_blocks_ = number("dense_blocks", 0);
+    expert_every_ = number("expert_every", 1);
     shape_.is_gated = form_ == "llama";
     shape_.is_causal = form_ != "bert";
     has_biases_ = flag("biases", form_ != "llama");
@@ -70,7 +77,29 @@ class TransformerWriter {
       faults.push_back(
           node_.error(fmt::format("a token meets {} of {} experts", shape_.experts_per_token, shape_.experts),
                       "give `experts`, and at most as many per token"));
+    refuse_idle_keys(faults);
     return !has_errors(faults);
+  }
+
+  void refuse_idle_keys(Diagnostics& faults) {
+    for (const auto* key : {"shared_ffn", "expert_every", "dense_blocks"}) {
+      const auto* found = node_.find(key);
+      if (found != nullptr && shape_.experts == 0)
+        faults.push_back(found->error(fmt::format("'{}' of a network without experts", key), "give `experts`"));
+    }
+    bool has_dense = false;
+    bool has_sparse = shape_.experts == 0;
+    for (int block = 0; block < shape_.layers; ++block) (has_experts(block) ? has_sparse : has_dense) = true;
+    if (!has_sparse)
+      faults.push_back(node_.find("experts")->error("no block has experts", "lower `dense_blocks` or `expert_every`"));
+    const auto* width = node_.find("dense_ffn");
+    if (width != nullptr && (shape_.experts == 0 || !has_dense))
+      faults.push_back(width->error("'dense_ffn' of a network that mixes no blocks with and without experts",
+                                    "the width of all others is `ffn`"));
+  }
+
+  [[nodiscard]] bool has_experts(int block) const {
+    return shape_.experts > 0 && block >= dense_blocks_ && (block + 1) % expert_every_ == 0;
   }
 
   NetworkLayer& push(NetworkLayer layer) {
@@ -160,19 +189,34 @@ class TransformerWriter {
 
   void feed_forward() {
     const double s = static_cast<double>(tokens_);
-    const double share = shape_.experts > 0 ? shape_.experts_per_token : 1;
     if (form_ != "bert") norm("norm", shape_.hidden);
-    if (shape_.experts > 0) linear("router", shape_.hidden, shape_.experts, false);
-    const auto first = network_.layers.size();
-    if (shape_.is_gated) linear("gate", shape_.hidden, shape_.ffn, has_biases_, share);
-    linear("up", shape_.hidden, shape_.ffn, has_biases_, share);
-    pass("activation", s * share * static_cast<double>(shape_.ffn), shape_.is_gated ? 3 : 2, shape_.is_gated ? 5 : 3);
-    linear("down", shape_.ffn, shape_.hidden, has_biases_, share);
-    if (shape_.experts > 0) {
-      for (auto i = first; i < network_.layers.size(); ++i) share_by_experts(network_.layers[i]);
+    if (has_experts(block_)) {
+      experts();
+    } else {
+      matrices(shape_.experts > 0 ? dense_ffn_ : shape_.ffn, 1);
     }
     pass("residual", s * static_cast<double>(shape_.hidden), 3, 1);
     if (form_ == "bert") norm("norm", shape_.hidden);
+  }
+
+  /// Of `width`, for `share` times the tokens.
+  void matrices(std::int64_t width, double share) {
+    const double elements = static_cast<double>(tokens_) * share * static_cast<double>(width);
+    if (shape_.is_gated) linear("gate", shape_.hidden, width, has_biases_, share);
+    linear("up", shape_.hidden, width, has_biases_, share);
+    pass("activation", elements, shape_.is_gated ? 3 : 2, shape_.is_gated ? 5 : 3);
+    linear("down", width, shape_.hidden, has_biases_, share);
+  }
+
+  void experts() {
+    linear("router", shape_.hidden, shape_.experts, false);
+    const double moved = static_cast<double>(tokens_ * shape_.hidden) * (1.0 + shape_.experts_per_token);
+    const auto first = network_.layers.size();
+    pass("permute", moved, 1, 1);
+    matrices(shape_.ffn, shape_.experts_per_token);
+    pass("permute", moved, 1, 1);
+    for (auto i = first; i < network_.layers.size(); ++i) share_by_experts(network_.layers[i]);
+    if (shape_.shared_ffn > 0) matrices(shape_.shared_ffn, 1);
   }
 
   void share_by_experts(NetworkLayer& layer) const {
@@ -195,6 +239,7 @@ class TransformerWriter {
   TransformerShape shape_;
   std::string form_;
   std::int64_t tokens_ = 0;
+  std::int64_t dense_ffn_ = 1, dense_blocks_ = 0, expert_every_ = 1;
   bool has_biases_ = true;
   bool is_tied_ = false;
   int block_ = -1;

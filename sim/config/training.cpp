@@ -36,6 +36,11 @@ SchemaPtr parallel_schema() {
        {"interleave", integer(1, 1000), "virtual stages per GPU; default 1"},
        {"context", count, "GPUs that share each sequence; default 1"},
        {"expert", count, "GPUs that share the experts; default 1"},
+       {"expert_tensor", count, "GPUs that share each expert's matrices; default: tensor"},
+       {"imbalance", number(1, 1000),
+        "tokens of the busiest GPU's experts over the mean, or a padded capacity; default 1"},
+       {"expert_overlap", flag(),
+        "dispatch and combine beside the compute of another micro-batch, as Megatron-LM and DualPipe; default off"},
        {"micro_batches", count, "per step and replica, their gradients add up; default 1"},
        {"recompute", choice({"none", "selective", "full"}), "activations computed again in backward; default none"}});
 }
@@ -106,7 +111,17 @@ class TrainingReader {
       faults_.push_back(network.error(fmt::format("'{}' has no transformer layer", network.scalar),
                                       "`part: layer` takes networks given by their dimensions"));
     if (!found->transformer) refuse_model_parallel(network.scalar);
+    if (!found->transformer || found->transformer->experts == 0) refuse_expert_keys(network.scalar);
     spec_.network = std::move(found);
+  }
+
+  void refuse_expert_keys(const std::string& what) {
+    const auto* parallel = node_.find("parallel");
+    if (parallel == nullptr) return;
+    for (const auto* key : {"expert_tensor", "imbalance", "expert_overlap"}) {
+      if (const auto* found = parallel->find(key))
+        faults_.push_back(found->error(fmt::format("'{}' of '{}', which has no experts", key, what), "leave it out"));
+    }
   }
 
   void refuse_model_parallel(const std::string& what) {
@@ -138,6 +153,7 @@ class TrainingReader {
     if (spec_.part == TrainingPart::layer)
       faults_.push_back(file.error("a profile has no single layer", "name a network"));
     refuse_model_parallel("a measured profile");
+    refuse_expert_keys("a measured profile");
     choose(*profiles, file, model);
   }
 
@@ -210,7 +226,10 @@ class TrainingReader {
     integer_of(node, "interleave", out.interleave);
     integer_of(node, "context", out.context);
     integer_of(node, "expert", out.expert);
+    if (const auto* shared = node.find("expert_tensor")) out.expert_tensor = static_cast<int>(as_integer(*shared));
+    if (const auto* busiest = node.find("imbalance")) out.imbalance = as_quantity(*busiest, Dimension::number);
     integer_of(node, "micro_batches", out.micro_batches);
+    if (const auto* overlap = node.find("expert_overlap")) out.expert_overlap = as_flag(*overlap);
     if (const auto* sequence = node.find("sequence")) out.sequence = as_flag(*sequence);
     if (const auto* recompute = node.find("recompute")) {
       for (const auto kind : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
@@ -227,11 +246,23 @@ class TrainingReader {
       if (const auto* found = node.find(key); found != nullptr && !is_read)
         faults_.push_back(found->error(fmt::format("nothing reads '{}' here", key), fix));
     };
+    const auto schema = parallel_schema();
+    for (const auto& field : schema->fields) {
+      const std::string_view key = field.name;
+      const bool is_of_layer = key == "tensor" || key == "expert" || key == "imbalance";
+      if (spec_.part == TrainingPart::layer && !is_of_layer)
+        only(field.name.c_str(), false, "one layer's forward pass is split by `tensor` and `expert`");
+    }
+    if (spec_.part == TrainingPart::layer) return;
     only("bucket", spec.data == DataParallelism::ddp, "it belongs to `data: ddp`");
     only("fusion", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`, `bucket` to ddp");
     only("cycle", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
     only("interleave", spec.pipeline > 1, "it belongs to `pipeline` above 1");
     only("sequence", spec.tensor > 1, "it belongs to `tensor` above 1");
+    only("expert_overlap", spec.expert > 1 && spec.micro_batches > 1,
+         "it belongs to `expert` and `micro_batches` above 1");
+    only("expert_overlap", spec.data != DataParallelism::fsdp, "it belongs to `data: ddp` and `data: zero1`");
+    only("expert_overlap", spec.pipeline == 1 || spec.interleave > 1, "with `pipeline` it needs `interleave` above 1");
     if (spec.bucket && spec.bucket->value < 1)
       faults_.push_back(node.find("bucket")->error("'bucket' must be at least 1 B"));
     if (spec.cycle && *spec.cycle > k_longest_cycle)

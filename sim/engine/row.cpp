@@ -188,11 +188,20 @@ struct RowBuilder {
     return name;
   }
 
-  /// Of a step: its longest term, and when that is an exchange, what limits the longest of these.
+  /// An exchange that is part of a node's work (inside layers) and no flow of its own.
+  [[nodiscard]] bool is_inside_work(const std::string& term) const {
+    return std::ranges::any_of(path, [&](auto n) {
+      const auto& node = plan.program.nodes[n];
+      return node.kind == models::NodeKind::compute &&
+             std::ranges::find(node.fixed, term, &Term::name) != node.fixed.end();
+    });
+  }
+
+  /// Of a step: its longest term, and when that is an exchange of flows, what limits the longest of these.
   [[nodiscard]] std::string longest_part(const std::vector<Term>& terms) const {
     const auto longest = std::ranges::max_element(terms, {}, &Term::time);
     if (longest == terms.end()) return bottleneck();
-    return longest->parameter == "topology" ? bottleneck() : longest->name;
+    return longest->parameter == "topology" && !is_inside_work(longest->name) ? bottleneck() : longest->name;
   }
 
   /// Where the flow was held while others were active; what holds it alone when that is not known.

@@ -50,6 +50,7 @@ struct TransformerShape {
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_size = 0, ffn = 0, vocabulary = 0;
   int experts = 0;  ///< 0 = dense
   int experts_per_token = 0;
+  std::int64_t shared_ffn = 0;  ///< width of what every token meets beside its experts
   bool is_gated = false;
   bool is_causal = true;
 };
@@ -110,7 +111,10 @@ struct ParallelSpec {
   int interleave = 1;  ///< virtual stages per GPU
   int context = 1;
   int expert = 1;
-  int micro_batches = 1;  ///< per step; more than one accumulate gradients
+  std::optional<int> expert_tensor;  ///< GPUs that share each expert's matrices; unset: tensor
+  double imbalance = 1;              ///< tokens of the busiest GPU's experts over the mean, >= 1
+  bool expert_overlap = false;       ///< dispatch and combine beside the compute of another micro-batch
+  int micro_batches = 1;             ///< per step; more than one accumulate gradients
   Recomputation recompute = Recomputation::none;
 };
 

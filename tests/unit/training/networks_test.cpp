@@ -56,7 +56,7 @@ TEST_CASE("large models have as many parameters as their reports say") {
   const std::pair<const char*, double> published[] = {
       {"llama3-8b", 8.030e9},  {"llama3-70b", 70.554e9},    {"llama3-405b", 405.85e9},   {"gpt3-175b", 174.6e9},
       {"llama2-70b", 68.98e9}, {"mixtral-8x7b", 46.70e9},   {"qwen3-30b-a3b", 30.53e9},  {"qwen3-235b-a22b", 235.09e9},
-      {"mpt-7b", 6.649e9},     {"bert-large", 335'174'458}, {"gpt-1.3b", 1'418'842'112},
+      {"mpt-7b", 6.649e9},     {"bert-large", 335'174'458}, {"gpt-1.3b", 1'418'842'112}, {"llama4-maverick", 400e9},
   };
   for (const auto& row : published) {
     const auto& [name, parameters] = row;

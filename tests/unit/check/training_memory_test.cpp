@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that cannot fit in a GPU's memory are refused; what is split or sharded counts once.
+#include <string>
+
+#include "fabricast/check.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+/// What `check` says of memory for a step of 16 H100 of 80 GB.
+std::string memory_fault(const std::string& network, const std::string& parallel) {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+      "{name: "
+      "n, count: 2, type: hgx-h100-8}\n  fabric: {single_switch: {switch: qm9700, cable: 3 m}}\nworkload: {benchmark: "
+      "training, batch_per_gpu: 1, tokens: 512, network: " +
+      network + ", gpus: 16, parallel: " + parallel + "}\n");
+  for (const auto& fault : check_scenario(loaded.topology, loaded.scenario, loaded.parameters)) {
+    if (fault.message.find("keeps at least") != std::string::npos) return fault.message;
+  }
+  return "";
+}
+
+bool fits(const std::string& network, const std::string& parallel) { return memory_fault(network, parallel).empty(); }
+
+}  // namespace
+
+TEST_CASE("a model that is whole on every GPU needs 16 bytes per parameter") {
+  // 8.03 billion parameters: 128 GB of weights, gradients and Adam's states; with zero1 4 + 12 / 16 bytes, 38 GB.
+  CHECK(memory_fault("llama3-8b", "{data: ddp}").find("weights, gradients and optimiser") != std::string::npos);
+  CHECK(fits("llama3-8b", "{data: zero1}"));
+  CHECK(fits("llama3-8b", "{data: fsdp}"));
+  CHECK(fits("llama3-8b", "{tensor: 8}"));
+  CHECK(!fits("llama3-70b", "{data: zero1}"));
+}
+
+TEST_CASE("experts are kept by those that share them, and sharded over their own replicas") {
+  // 46.7 billion parameters, 45.1 of experts: whole 4 bytes each are 187 GB, an eighth of the experts 29 GB with all
+  // else.
+  CHECK(!fits("mixtral-8x7b", "{data: zero1}"));
+  CHECK(fits("mixtral-8x7b", "{data: zero1, expert: 8}"));
+  // 30.5 billion: sharded wherever they lie, but two GPUs that share the experts still keep half of them.
+  CHECK(fits("qwen3-30b-a3b", "{data: zero1, expert: 16}"));
+  CHECK(!fits("qwen3-30b-a3b", "{data: zero1, expert: 2}"));
+  // 5.6 billion of an eighth with 16 bytes each are 90 GB; when two GPUs share each expert it is half of that.
+  CHECK(!fits("mixtral-8x7b", "{expert: 8}"));
+  CHECK(fits("mixtral-8x7b", "{tensor: 2, expert: 8}"));
+  CHECK(fits("mixtral-8x7b", "{data: fsdp, expert: 8}"));
+  CHECK(!fits("mixtral-8x7b", "{data: zero1, tensor: 2, sequence: on, expert: 2, expert_tensor: 1}"));
+}
