@@ -35,7 +35,11 @@ std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, cons
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks)
-      : transfers_(context, make_profile(context, workload)), workload_(workload), ranks_(std::move(ranks)) {
+      : transfers_(context, make_profile(context, workload)),
+        posted_(transfers_),
+        workload_(workload),
+        ranks_(std::move(ranks)) {
+    posted_.assume_posted();
     for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
@@ -134,22 +138,42 @@ class CollectivePlanner : public Planner {
     }
   }
 
-  /// Between two ranks of a pipeline two segments are under way: an eager one costs what posting and handling it
-  /// costs, of a rendezvous one half of its latency shows.
-  static void overlap_segments(Message& message, const std::string& gap) {
-    if (message.protocol.starts_with("rendezvous")) {
-      for (auto& term : message.terms) term.time = term.time / 2;
-    } else {
-      message.terms = {{"segments of the pipeline, posted and handled", 2 * message.gap, gap,
-                        "each message posted or received by the rank's core"}};
+  [[nodiscard]] double transfer_seconds(const Message& message) const {
+    return message.flow.bytes > 0 ? message.flow.bytes / rate_alone(transfers_.context().resources, message.flow) : 0;
+  }
+
+  /// The period of a pipeline of segments. A rank sends a segment to all its children before it goes on to the next: a
+  /// rendezvous keeps it until the receiver's answer is back, of an eager message only what its core does counts.
+  void set_periods(const ScheduleRound& round, std::vector<Message>& messages, const std::string& gap) const {
+    std::vector<double> work(ranks_.size(), 0);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const auto& [from, to, bytes] = round.steps[i];
+      work[static_cast<std::size_t>(from)] += (messages[i].gap + messages[i].sender_copies).seconds();
+      work[static_cast<std::size_t>(to)] += (messages[i].gap + messages[i].receiver_copies).seconds();
+    }
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      auto& message = messages[i];
+      const auto from = static_cast<std::size_t>(round.steps[i].from);
+      const auto to = static_cast<std::size_t>(round.steps[i].to);
+      if (message.is_rendezvous) {
+        message.terms.push_back({"receiver's answer to the sender",
+                                 transfers_.control_latency(ranks_[to], ranks_[from]), "",
+                                 "the send of a segment is complete before the next one is sent"});
+      } else {
+        message.terms.clear();
+      }
+      const double rest = std::max(work[from], work[to]) - transfer_seconds(message) - sum(message.terms).seconds();
+      if (rest > 0)
+        message.terms.push_back({"segments posted, copied and handled", from_seconds(rest), gap,
+                                 "all messages that the rank's core posts, copies or receives"});
     }
   }
 
   [[nodiscard]] MessageTimes times_of(const Message& message) const {
-    double whole = sum(message.terms).seconds();
-    if (message.flow.bytes > 0) whole += message.flow.bytes / rate_alone(transfers_.context().resources, message.flow);
+    const double whole = sum(message.terms).seconds() + transfer_seconds(message);
     const bool is_eager = message.protocol.starts_with("eager") || message.protocol == "shared memory";
-    return {is_eager ? std::min(whole, message.gap.seconds()) : whole, whole, is_eager};
+    const double own = (message.gap + message.sender_copies).seconds();
+    return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
 
   /// A round as a node; `clocks`, where ranks end apart, pass it.
@@ -163,15 +187,22 @@ class CollectivePlanner : public Planner {
     std::set<int> receivers;
     std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) receivers.insert(step.to);
+    std::vector<Message> messages;
     for (const auto& step : scheduled.steps) {
-      auto message =
-          transfers_.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
-                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
+      const auto& transfers = scheduled.is_posted ? posted_ : transfers_;
+      messages.push_back(transfers.message(ranks_[static_cast<std::size_t>(step.from)],
+                                           ranks_[static_cast<std::size_t>(step.to)], Bytes{range::whole(step.bytes)},
+                                           static_cast<std::uint64_t>(step.from)));
+    }
+    const bool is_pipeline = scheduled.order == RoundOrder::pipeline;
+    if (is_pipeline) set_periods(scheduled, messages, gap_name);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const auto& step = scheduled.steps[i];
+      auto& message = messages[i];
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
-      if (scheduled.order == RoundOrder::pipeline) overlap_segments(message, gap_name);
       if (clocks != nullptr) times.push_back(times_of(message));
       // A rank posts its messages of a round one after the other and handles as many that arrive.
-      if (const int earlier = sent[step.from]++; earlier > 0) {
+      if (const int earlier = sent[step.from]++; earlier > 0 && !is_pipeline) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
                                  gap_name, "each message posted or received by the rank's core"});
@@ -225,6 +256,7 @@ class CollectivePlanner : public Planner {
   }
 
   Transfers transfers_;
+  Transfers posted_;  ///< of sends that do not block
   Workload workload_;
   std::vector<EndPoint> ranks_;
   std::vector<int> hosts_;  ///< [rank]

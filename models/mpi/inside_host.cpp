@@ -11,12 +11,23 @@
 
 namespace fabricast::models::mpi {
 
+/// Data follow a header in shared memory, so loads from the GPU are not aligned: at most the rate seen of those.
+const Parameter& Transfers::gdrcopy_read_inside(const EndPoint& end) const {
+  const auto& aligned = gdrcopy_read(end);
+  const auto& unaligned = context_.parameters.at("mpi.shared_memory.gdrcopy_read_bandwidth");
+  return aligned.value <= unaligned.value ? aligned : unaligned;
+}
+
 /// The sender's processor reads a small device message by gdrcopy into shared memory, the receiver's writes it out.
-void Transfers::add_eager_inside(Message& message, const EndPoint& from) const {
-  const auto& read = gdrcopy_read(from);
+void Transfers::add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const {
+  const auto& read = gdrcopy_read_inside(from);
+  const auto bytes = static_cast<double>(size.value);
+  message.sender_copies = from_seconds(bytes / read.value);
+  message.receiver_copies = from_seconds(bytes / gdrcopy_write(to).value);
   message.protocol = "eager, gdrcopy";
   message.gap = context_.parameters.duration("mpi.shared_memory.device_gap");
   message.wire_gap = message.gap;
+  for (const auto* end : {&from, &to}) add_device_handling(message, *end, true);
   message.terms.push_back(term("gdrcopy from the GPU", "gdrcopy.read_time"));
   message.terms.push_back(term("gdrcopy to the GPU", "gdrcopy.write_time"));
   cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
@@ -42,6 +53,7 @@ void Transfers::add_staged_inside(Message& message, const EndPoint& from, const 
   const auto& handling = context_.parameters.at(field("cuda_ipc_overhead"));
   const auto& copy = context_.parameters.at("cuda.copy_overhead");
   message.protocol = "staged";
+  message.is_rendezvous = true;
   message.terms.push_back(term("copy to host memory", handling.value > copy.value ? handling.name : copy.name));
   message.terms.push_back(term("copy from host memory", copy.name));
   const double chunk = static_cast<double>(std::min(size, profile_.staging_chunk).value);
@@ -70,6 +82,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
     out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
     out.protocol = "cuda ipc, same GPU";
+    out.is_rendezvous = true;
     const double memory = device_value(context_, from.gpu, "memory_bandwidth");
     // Read and written in the same memory.
     const double share = context_.parameters.number("cuda.device_copy_share");
@@ -84,13 +97,14 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
     const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
     if (profile_.uses_gdrcopy && size <= context_.parameters.bytes("mpi.shared_memory.device_eager_limit")) {
-      add_eager_inside(out, from);
+      add_eager_inside(out, from, to, size);
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     } else if (context_.software.nccl_p2p && is_near) {
       out.wire_gap = context_.parameters.duration("mpi.cuda_ipc.window_gap");
       out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
       out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
+      out.is_rendezvous = true;
       add_dma(context_, *path, false, route);
     } else {
       out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
@@ -105,13 +119,16 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
   } else {
-    if (size > std::max(profile_.eager_limit, context_.parameters.bytes("mpi.shared_memory.eager_limit")))
-      out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
+    out.is_rendezvous = size > profile_.inside_eager_limit;
+    if (out.is_rendezvous) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
     const auto& copy =
         of_processor(context_, from.memory, "shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth");
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;
+    // Copied in by one core, out by the other; a rendezvous by the receiver alone.
+    const auto copied = from_seconds(static_cast<double>(size.value) / copy.value / 2);
+    if (!out.is_rendezvous) out.sender_copies = out.receiver_copies = copied;
     add_dram(context_, from.memory, 5, route);
   }
   out.terms.push_back(

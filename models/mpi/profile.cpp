@@ -66,6 +66,13 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_eager_limit = device_limit.value_or(p.bytes(name("device_eager_limit")));
   profile.blocking_eager_limit = software.eager_limit.value_or(p.bytes(name("blocking_eager_limit")));
   profile.blocking_device_eager_limit = device_limit.value_or(p.bytes(name("blocking_device_eager_limit")));
+  profile.inside_eager_limit = std::max(profile.eager_limit, p.bytes("mpi.shared_memory.eager_limit"));
+  profile.posted_inside_eager_limit = profile.inside_eager_limit;
+  if (profile.name == "open-mpi-ucx") {
+    const auto* posted = is_older(software.ucx_version, 1, 8) ? "mpi.shared_memory.posted_eager_limit.ucx1.7"
+                                                              : "mpi.shared_memory.posted_eager_limit";
+    profile.posted_inside_eager_limit = software.eager_limit.value_or(p.bytes(posted));
+  }
   profile.eager_segment = p.bytes(name("eager_segment"));
   profile.eager_bandwidth = p.bandwidth(name("eager_bandwidth"));
   profile.fetch_gap = p.duration(name("fetch_gap"));

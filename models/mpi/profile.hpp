@@ -20,23 +20,25 @@ struct Profile {
   Bytes device_eager_limit;
   Bytes blocking_eager_limit;  ///< the same for blocking sends, which some libraries keep eager longer
   Bytes blocking_device_eager_limit;
-  Bytes eager_segment;             ///< eager messages are copied in segments; copies of later ones overlap the wire
-  Bandwidth eager_bandwidth;       ///< what eager messages of several segments reach; 0 = the wire's rate
-  Bandwidth eager_copy;            ///< copies into and out of bounce buffers; 0 = none
-  double rendezvous_messages = 0;  ///< control messages on the critical path before data flows
-  Duration message_gap;            ///< least time between two messages of one sender
-  Duration rendezvous_gap;         ///< idle time of one connection between two rendezvous messages
-  Duration fetch_gap;              ///< added to the gap when data do not travel inline
-  Bandwidth gap_copy;              ///< the sender's processor copies while it posts; 0 = it does not
-  Bandwidth inline_copy;           ///< inline data are written into the work request; 0 = no time for it
-  Duration wire_gap;               ///< idle time of one connection between two eager messages of a window
-  Bandwidth message_bandwidth;     ///< what one rendezvous message alone reaches; 0 = as a window of them
-  Bandwidth staging_bandwidth;     ///< what pipelined staging reaches; 0 = the slowest of its stages
-  Bandwidth flow_bandwidth;        ///< what one connection reaches, whatever the link; 0 = no such limit
-  int max_rails = 1;               ///< HCAs one rendezvous message is striped over
-  Bytes rail_minimum;              ///< smallest message that is striped
-  Bytes window_rail_minimum;       ///< smallest message for which a window of them uses several HCAs
-  Bytes gpudirect_limit;           ///< larger device messages are staged through host memory
+  Bytes inside_eager_limit;         ///< the same between ranks of a host
+  Bytes posted_inside_eager_limit;  ///< of sends that do not block, where the library tells them apart
+  Bytes eager_segment;              ///< eager messages are copied in segments; copies of later ones overlap the wire
+  Bandwidth eager_bandwidth;        ///< what eager messages of several segments reach; 0 = the wire's rate
+  Bandwidth eager_copy;             ///< copies into and out of bounce buffers; 0 = none
+  double rendezvous_messages = 0;   ///< control messages on the critical path before data flows
+  Duration message_gap;             ///< least time between two messages of one sender
+  Duration rendezvous_gap;          ///< idle time of one connection between two rendezvous messages
+  Duration fetch_gap;               ///< added to the gap when data do not travel inline
+  Bandwidth gap_copy;               ///< the sender's processor copies while it posts; 0 = it does not
+  Bandwidth inline_copy;            ///< inline data are written into the work request; 0 = no time for it
+  Duration wire_gap;                ///< idle time of one connection between two eager messages of a window
+  Bandwidth message_bandwidth;      ///< what one rendezvous message alone reaches; 0 = as a window of them
+  Bandwidth staging_bandwidth;      ///< what pipelined staging reaches; 0 = the slowest of its stages
+  Bandwidth flow_bandwidth;         ///< what one connection reaches, whatever the link; 0 = no such limit
+  int max_rails = 1;                ///< HCAs one rendezvous message is striped over
+  Bytes rail_minimum;               ///< smallest message that is striped
+  Bytes window_rail_minimum;        ///< smallest message for which a window of them uses several HCAs
+  Bytes gpudirect_limit;            ///< larger device messages are staged through host memory
   Bytes staging_chunk;
   Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
   Distance gpudirect_farthest = Distance::node;

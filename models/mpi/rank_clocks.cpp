@@ -10,14 +10,21 @@ void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes
   const auto repeat = static_cast<double>(round.repeat);
   auto next = now_;
   auto sending = now_;
+  // Children of a pipeline are served segment by segment, not one after the other, and no faster than their parent.
+  const bool is_pipeline = round.order == RoundOrder::pipeline;
+  auto earlier = now_;
+  std::vector<double> periods(now_.size(), 0);
   bool holds_all = false;
   for (std::size_t s = 0; s < round.steps.size(); ++s) {
     const auto from = static_cast<std::size_t>(round.steps[s].from);
     const auto to = static_cast<std::size_t>(round.steps[s].to);
-    const double start = std::max(sending[from], now_[to]);
+    const double start = std::max(earlier[from], now_[to]);
+    earlier[from] += (is_pipeline ? 1 : repeat) * times[s].sender;
+    const double receiving = times[s].receiver + reducing;
+    periods[to] = is_pipeline ? std::max(periods[from], receiving) : receiving;
     sending[from] += repeat * times[s].sender;
     next[from] = std::max(next[from], sending[from]);
-    next[to] = std::max(next[to], start + repeat * (times[s].receiver + reducing));
+    next[to] = std::max(next[to], start + repeat * periods[to]);
     holds_all = holds_all || !times[s].is_eager;
   }
   // Messages that keep their sender share links with each other: nobody is done long before the round is.

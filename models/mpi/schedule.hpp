@@ -52,7 +52,7 @@ struct Step {
 enum class RoundOrder : std::uint8_t {
   barrier,   ///< all ranks together
   ring,      ///< each rank waits for its neighbour
-  pipeline,  ///< two segments are under way between any two ranks
+  pipeline,  ///< segments; the sends of one are complete before the next is sent
 };
 
 /// Messages that go at the same time; `repeat` rounds with the same messages follow each other.
@@ -61,6 +61,7 @@ struct ScheduleRound {
   std::int64_t repeat = 1;
   double reduced_bytes = 0;  ///< bytes every receiver combines with its own after the round
   RoundOrder order = RoundOrder::barrier;
+  bool is_posted = false;  ///< sent without blocking
 };
 
 using Rounds = std::vector<ScheduleRound>;

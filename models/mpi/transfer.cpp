@@ -20,10 +20,7 @@ Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size,
 }
 
 Duration Transfers::control_latency(const EndPoint& from, const EndPoint& to) const {
-  const auto host_from = from.in_host_memory();
-  const auto host_to = to.in_host_memory();
-  const auto control = message(host_from, host_to, Bytes{0});
-  return sum(control.terms);
+  return sum(message(from.in_host_memory(), to.in_host_memory(), Bytes{0}).terms);
 }
 
 /// Why data of this end cannot move by GPUDirect RDMA; empty when it can.
@@ -84,6 +81,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
+  out.is_rendezvous = !is_eager;
   set_gaps(out, from, to, size, is_eager, direct_from, direct_to);
   out.terms.push_back(term("MPI and driver software", field("overhead")));
   const double hca_latency =
@@ -263,7 +261,10 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
     term_of(name, first / std::max(before, rate.value), rate);
     cap(message.flow, rate.value, name, rate.name);
   };
-  if (direct_from && profile_.reads_by_gdrcopy) add_copy(gdrcopy_read(from), "gdrcopy from the GPU");
+  if (direct_from && profile_.reads_by_gdrcopy) {
+    add_copy(gdrcopy_read(from), "gdrcopy from the GPU");
+    message.sender_copies = from_seconds(static_cast<double>(size.value) / gdrcopy_read(from).value);
+  }
   if (direct_to) add_copy(gdrcopy_write(to), "gdrcopy to the GPU");
   if (size <= profile_.eager_segment) return;
   message.terms.push_back(term("message of several segments", field("segmented_overhead")));
@@ -331,6 +332,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   auto out = host_or_direct(host_from, host_to, chunk, flow, false, false);
   out.reason = std::move(reason);
   out.protocol = "staged";
+  out.is_rendezvous = true;
   std::vector<Crossing> crossings;
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;

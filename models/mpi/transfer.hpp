@@ -38,12 +38,15 @@ struct EndPoint {
 };
 
 struct Message {
-  std::vector<Term> terms;  ///< fixed times, in order
-  Flow flow;                ///< the bytes; its latency is part of `terms`, not repeated
-  std::string protocol;     ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
-  Duration gap;             ///< least time between messages of this sender
-  Duration wire_gap;        ///< idle time of the connection between two messages of a window
-  std::string reason;       ///< why this protocol, when it is not the first choice
+  std::vector<Term> terms;     ///< fixed times, in order
+  Flow flow;                   ///< the bytes; its latency is part of `terms`, not repeated
+  std::string protocol;        ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
+  Duration gap;                ///< least time between messages of this sender
+  Duration wire_gap;           ///< idle time of the connection between two messages of a window
+  bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
+  Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
+  Duration receiver_copies;    ///< by the receiver's
+  std::string reason;          ///< why this protocol, when it is not the first choice
 };
 
 class Transfers {
@@ -65,6 +68,9 @@ class Transfers {
     profile_.eager_limit = profile_.blocking_eager_limit;
     profile_.device_eager_limit = profile_.blocking_device_eager_limit;
   }
+
+  /// From now on no message is a blocking send.
+  void assume_posted() { profile_.inside_eager_limit = profile_.posted_inside_eager_limit; }
 
   /// From now on data are fetched by the receiver: the DMA read at the far side is part of the request's latency.
   void assume_reads() { profile_.inline_limit = Bytes{std::int64_t{1} << 40}; }
@@ -94,6 +100,7 @@ class Transfers {
   [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
   [[nodiscard]] const Parameter& on_processor(const char* name, const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_read(const EndPoint& end) const;
+  [[nodiscard]] const Parameter& gdrcopy_read_inside(const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_write(const EndPoint& end) const;
   /// Copies of an eager message through bounce buffers, and the rate they leave.
   void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
@@ -106,7 +113,7 @@ class Transfers {
   void add_device_handling(Message& message, const EndPoint& end, bool is_eager) const;
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
   void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
-  void add_eager_inside(Message& message, const EndPoint& from) const;
+  void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,

@@ -60,11 +60,40 @@ class IbReader {
     if (seen_.nodes.empty())
       return tl::unexpected(Diagnostics{source_.error(source_.at(1), "no Switch and no Ca in this output",
                                                       "expected the plain form of `ibnetdiscover`, without -l or -p")});
+    add_adapters_by_switches();
     out_.fabrics.push_back(std::move(seen_));
     return {};
   }
 
  private:
+  /// An output that breaks off after its switches, or was cut: their lines name the adapters, too.
+  void add_adapters_by_switches() {
+    const auto is_adapter = [](const FabricNode& node) { return !node.is_switch && !node.is_aggregation; };
+    if (std::ranges::any_of(seen_.nodes, is_adapter)) return;
+    std::map<std::string, FabricNode> adapters;
+    for (const auto& one : seen_.nodes) {
+      for (const auto& [number, port] : one.ports) {
+        if (!port.peer.starts_with("H-") || ids_.contains(port.peer) || has(port.peer_description, "Aggregation Node"))
+          continue;
+        auto& node = adapters[port.peer];
+        if (node.id.empty()) {
+          node.id = port.peer;
+          node.description = port.peer_description;
+          node.place = port.place;
+        }
+        node.num_ports = std::max(node.num_ports, port.peer_port);
+        node.ports[port.peer_port] = {one.id, number, port.gbit_per_s, port.place, one.description};
+      }
+    }
+    if (adapters.empty()) return;
+    out_.findings.push_back(source_.warning(
+        adapters.begin()->second.place,
+        fmt::format("no adapter has a record of its own: {} adapters are those that the switches' lines name",
+                    adapters.size()),
+        "give the whole output of `ibnetdiscover`: what adapters are is in their records"));
+    for (auto& [id, node] : adapters) seen_.nodes.push_back(std::move(node));
+  }
+
   void read_node(const Line& line) {
     FabricNode node;
     node.is_switch = line.text.starts_with("Switch");
@@ -100,8 +129,10 @@ class IbReader {
     if (const auto open = line.text.find('[', at); open != std::string_view::npos && open < at + 2)
       port.peer_port =
           static_cast<int>(std::clamp<std::int64_t>(number_of(line.text.substr(open + 1), 10).value_or(0), 0, 4096));
-    if (const auto comment = line.text.find('#'); comment != std::string_view::npos)
+    if (auto comment = line.text.find('#'); comment != std::string_view::npos) {
       port.gbit_per_s = rate_of(line.text.substr(comment));
+      port.peer_description = quoted(line.text, comment);
+    }
     port.place = source_.at(line.number);
     if (!number || *number < 1 || *number > 4096 || port.peer.empty()) {
       out_.findings.push_back(source_.warning(port.place, "this line names no port and its peer: left out"));

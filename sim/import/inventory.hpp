@@ -96,6 +96,7 @@ struct FabricPort {
   int peer_port = 0;
   double gbit_per_s = 0;
   SourceLocation place;
+  std::string peer_description;  ///< as this end's line says it
 };
 
 struct FabricNode {

@@ -48,6 +48,13 @@ class CableWriter {
   };
 
   void add_port(const FabricNode& node, int number, const FabricPort& port) {
+    if (port.peer == node.id) {
+      if (number < port.peer_port)
+        inventory_.findings.push_back(make_warning_at(
+            port.place, fmt::format("ports {} and {} of '{}' are joined by a cable: it carries nothing, left out",
+                                    number, port.peer_port, node.description)));
+      return;
+    }
     const auto there = ends_.find(port.peer);
     const auto back = ports_.find({port.peer, port.peer_port});
     if (there == ends_.end()) {

@@ -90,6 +90,13 @@ bool node_from_json(const Json& object, ChakraNode& node) {
   return read_deps(object, "ctrlDeps", "ctrl_deps", node) && read_deps(object, "dataDeps", "data_deps", node);
 }
 
+/// What PyTorch writes before it is converted; empty: not that.
+std::string other_format(const Json& object) {
+  if (object.contains("nodes") && object["nodes"].is_array()) return "PyTorch's execution trace of the host";
+  if (object.contains("traceEvents")) return "a trace of PyTorch's profiler";
+  return "";
+}
+
 /// Files: one number per rank before the suffix, in any order.
 const std::map<std::int64_t, Benchmark>& collectives() {
   static const std::map<std::int64_t, Benchmark> all{
@@ -223,6 +230,12 @@ Result<std::vector<ChakraNode>> read_chakra_json(const TraceFile& file) {
     const bool is_metadata =
         field(object, "version", "version") != nullptr && !object.contains("id") && !object.contains("type");
     if (is_metadata) continue;
+    if (auto other = other_format(object); !other.empty())
+      return fault(here, "this is " + other + ", no Chakra trace",
+                   "`chakra_trace_link` joins both of PyTorch's traces, `chakra_converter PyTorch` makes Chakra's");
+    if (!object.contains("id") && !object.contains("type") && !object.contains("name"))
+      return fault(here, "an object that is no node: neither id nor type nor name",
+                   "one object per node, as chakra_jsonizer prints them");
     ChakraNode node;
     node.place = here;
     if (!node_from_json(object, node))

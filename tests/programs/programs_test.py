@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in SimGrid's SMPI take what the forecast says. Arguments: fabricast, source folder, folder for files.
 
-OSU-style latency, bandwidth and all-reduce, each row within 5 % of the forecast: ranks from 2 to 16 (powers of two and
-others, with hosts below several switches) on a fat tree of one adapter per host and on one of eight, rings, doubling and Rabenseifner, eager and rendezvous,
+OSU-style latency, bandwidth and all-reduce, each row within 5 % of the forecast: ranks from 2 to 17 (powers of two and
+others, with hosts below several switches) on fat trees of one, two (V100 nodes, EDR) and eight adapters per host, rings, doubling and Rabenseifner, eager and rendezvous,
 messages that share cables. A further program checks the data of every collective. Exit 77: smpicc is not installed."""
 import json
 import pathlib
@@ -65,7 +65,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(sys.argv[1], source, folder)
     latency, bandwidth, all_reduce = (bench.build(source / "scenarios/mpi" / f"{name}.c") for name in ("latency", "bandwidth", "allreduce"))
-    for topology, counts in (("dgx-a100-16.yaml", (3, 6, 16)), ("fat-tree-roce-128.yaml", (2, 5, 8, 9, 11))):
+    for topology, counts in (("dgx-a100-16.yaml", (3, 6, 16)), ("fat-tree-roce-128.yaml", (2, 5, 8, 9, 11)), ("abci-v100.yaml", (3, 17))):
         bench.compare(topology, 2, latency, "benchmark: osu_latency")
         bench.compare(topology, 2, bandwidth, "benchmark: osu_bw", is_bandwidth=True)
         for ranks in counts:

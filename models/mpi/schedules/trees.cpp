@@ -22,6 +22,7 @@ Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
       round.steps.push_back(tree.is_gather ? Step{far, near, bytes} : Step{near, far, bytes});
     }
     round.reduced_bytes = tree.is_gather ? bytes : 0;
+    round.is_posted = parts > 1 && !tree.is_gather;
   };
   Rounds rounds;
   for (const auto& level : levels) {

@@ -42,8 +42,8 @@ std::vector<Row> forecast(const std::string& topology, const std::string& worklo
 }  // namespace
 
 TEST_CASE("every capture becomes a topology that loads") {
-  const std::map<std::string, std::size_t> formats{{"nccl", 9},   {"hwloc", 8},  {"smi", 7},    {"lspci", 11},
-                                                   {"ibnet", 11}, {"slurm", 12}, {"virsh", 10}, {"govc", 5}};
+  const std::map<std::string, std::size_t> formats{{"nccl", 9},   {"hwloc", 9},  {"smi", 13},   {"lspci", 11},
+                                                   {"ibnet", 16}, {"slurm", 12}, {"virsh", 10}, {"govc", 5}};
   for (const auto& [format, least] : formats) {
     const auto names = captures_of(format);
     CHECK(names.size() >= least);
@@ -250,6 +250,54 @@ TEST_CASE("a fabric gives hosts, cables with their rates, and what only one end 
   const auto slow = import_files({"ibnetdiscover-slow-cable.txt"});
   REQUIRE(slow);
   CHECK(text_of(slow->findings).find("this end runs at 200 Gb/s") != std::string::npos);
+}
+
+TEST_CASE("an output without records of adapters names them in the lines of its switches") {
+  const auto cut = import_files({"ibnetdiscover-public-edr-ddr-cable.txt"});
+  REQUIRE_MESSAGE(cut, (cut ? "" : text_of(cut.error())));
+  CHECK(text_of(cut->findings).find("12 adapters are those that the switches' lines name") != std::string::npos);
+  const auto loaded = load_text(cut->yaml);
+  REQUIRE(loaded);
+  CHECK(loaded->topology.num_hosts() == 12);
+  // One cable of six between two switches came up at a fifth of its rate.
+  CHECK(text_of(cut->findings).find("another one at 16 Gb/s") != std::string::npos);
+  // The same cluster as with records.
+  const auto whole = capture("ibnetdiscover-hdr.txt");
+  const auto records = whole.find("\nCa");
+  REQUIRE(records != std::string::npos);
+  const auto both = std::pair{import_cluster({{"x", whole, SourceRole::any, ""}}),
+                              import_cluster({{"x", whole.substr(0, records), SourceRole::any, ""}})};
+  REQUIRE(both.first);
+  REQUIRE(both.second);
+  const auto links = [](const std::string& yaml) { return yaml.substr(yaml.find("      - {from: ")); };
+  CHECK(links(both.first->yaml) == links(both.second->yaml));
+}
+
+TEST_CASE("a cable from a switch to itself is left out, and the message says so") {
+  const auto loops = import_files({"ibnetdiscover-public-loops-speeds.txt"});
+  REQUIRE(loops);
+  CHECK(text_of(loops->findings).find("ports 1 and 2 of 'SwitchIB Mellanox Technologies' are joined by a cable") !=
+        std::string::npos);
+  const auto loaded = load_text(loops->yaml);
+  REQUIRE_MESSAGE(loaded, (loaded ? "" : text_of(loaded.error())));
+  CHECK(loaded->topology.num_hosts() == 5);
+}
+
+TEST_CASE("published captures run") {
+  const auto run = [](const std::string& name, const std::string& workload, const ImportOptions& options = {}) {
+    CAPTURE(name);
+    const auto imported = import_files({name}, options);
+    REQUIRE_MESSAGE(imported, (imported ? "" : text_of(imported.error())));
+    CHECK(!forecast(imported->yaml, workload, "").empty());
+  };
+  for (const auto& name : captures_of("ibnetdiscover-public-")) {
+    if (name != "ibnetdiscover-public-qdr-one-host.txt") run(name, "benchmark: osu_latency, sizes: [8 B, 1 MiB]");
+  }
+  ImportOptions options;
+  options.gpu = "a100-pcie-40";
+  for (const auto& name : captures_of("smi-public-")) {
+    if (name != "smi-public-one-gpu.txt") run(name, "benchmark: all_reduce_perf, sizes: [8 B, 1 MiB]", options);
+  }
 }
 
 TEST_CASE("lists of hosts expand as Slurm writes them") {

@@ -91,6 +91,33 @@ TEST_CASE("faults of a Chakra trace name the node and what is wrong with it") {
   CHECK(said_of({{"t", test::protobuf({{1, 4, "a", 1, {}, {}}})}}).empty());
 }
 
+TEST_CASE("what PyTorch writes before it is a Chakra trace is refused with the way to one, not replayed as nothing") {
+  const std::string thread =
+      R"({"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "ctrl_deps": 1, "inputs": {"values": []},)"
+      R"( "attrs": [{"name": "rf_id", "type": "uint64", "value": 0}]})";
+  CHECK(says(said_of({{"t", R"({"schema": "1.1.1-chakra.0.0.4", "pid": 2784631, "start_ts": 2188364098, "nodes": [)" +
+                                thread + R"(], "finish_ts": 2188364999})"}}),
+             {"t:1:1", "PyTorch's execution trace of the host", "chakra_trace_link"}));
+  CHECK(says(said_of({{"t", R"({"traceEvents": [{"name": "k", "ph": "X", "ts": 1, "dur": 2}]})"}}),
+             {"PyTorch's profiler", "chakra_converter"}));
+  CHECK(says(said_of({{"t", R"({"pid": 1, "time": "now"})"}}), {"no node", "neither id nor type"}));
+}
+
+TEST_CASE(
+    "a published excerpt of a converted trace is read: ids and numbers as strings, names as protobuf writes them") {
+  // ASTRA-sim's page on communicator groups shows this node; the object before it is the metadata, the one it waits for
+  // is added.
+  const std::string text = R"({"version": "0.0.4"}
+{"id": "3", "name": "layer", "type": "COMP_NODE", "durationMicros": "15", "attr": [{"name": "is_cpu_op", "boolVal": false}]}
+{"id": "4", "name": "in_emb_y@0_X1COMM", "type": "COMM_COLL_NODE", "dataDeps": ["3"], "attr": [
+  {"name": "comm_size", "int64Val": "26843545600"}, {"name": "comm_type", "int64Val": "2"},
+  {"name": "pg_name", "stringVal": "17"}, {"name": "is_cpu_op", "int32Val": 0}]}
+)";
+  CHECK(said_of({{"t.0.json", text}, {"t.1.json", text}}).empty());
+  const auto trace = read_trace({{"t.0.json", text}, {"t.1.json", text}}, 0);
+  REQUIRE(trace);
+}
+
 TEST_CASE("ranks whose collectives differ are told apart by their places") {
   const auto one = [](const char* type, const char* size) {
     return test::json({{1, 7, "c", 0, {}, {{"comm_type", type}, {"comm_size", size}, {"pg_name", "tp"}}}});
