@@ -183,7 +183,14 @@ TEST_CASE("a DGX server has no vGPU, and vSphere no supported passthrough behind
   CHECK_FALSE(said("dgx-a100", "{mode: passthrough, hypervisor: kvm}").is_refused);
   const auto vsphere = said("hgx-a100-8", "passthrough");
   CHECK_FALSE(vsphere.is_refused);
-  CHECK(vsphere.says("does not support passthrough of GPUs behind NVSwitches on vSphere"));
+  CHECK(vsphere.says("no supported passthrough of GPUs behind NVSwitches; esxi is taken because no hypervisor is named"));
+  // A named hypervisor or release is no guess.
+  for (const auto* named : {"{mode: passthrough, hypervisor: esxi}", "{mode: passthrough, version: \"8.0 U2\"}"}) {
+    const auto refused = said("hgx-a100-8", named);
+    CHECK(refused.is_refused);
+    CHECK(refused.says("vSphere has no supported passthrough of GPUs behind NVSwitches"));
+    CHECK(refused.says("source: NVIDIA AI Enterprise 8.0"));
+  }
   CHECK_FALSE(said("hgx-a100-8", "{mode: passthrough, hypervisor: kvm}").says("behind NVSwitches"));
   CHECK_FALSE(said("hgx-a100-4", "passthrough").says("behind NVSwitches"));
 }
