@@ -195,6 +195,28 @@ TEST_CASE("a DGX server has no vGPU, and vSphere no supported passthrough behind
   CHECK_FALSE(said("hgx-a100-4", "passthrough").says("behind NVSwitches"));
 }
 
+TEST_CASE("GPUs that NVLink joins need no PCIe path between them, and an adapter no second GPU") {
+  const auto said = [](const std::string& server, const std::string& vms) {
+    const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: " + server +
+                                       ", virtualization: {hypervisor: kvm}, vms: [" + vms + "]}]\n");
+    return render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types)) +
+           virtual_features(loaded.topology, loaded.parameters);
+  };
+  const std::string staged = "staged through host memory";
+  const auto four = [](const std::string& type, const std::string& more = "") {
+    return "{name: a" + more + ", devices: {" + type + ": {mode: passthrough, count: 4}}}";
+  };
+  const auto hgx = said("hgx-h100-8", four("h100-sxm"));
+  CHECK(hgx.find(staged) == std::string::npos);
+  CHECK(hgx.find("GPU peer access yes  over NVLink") != std::string::npos);
+  const auto pcie = said("server-2s-broadwell-4p100", four("p100-pcie-16"));
+  CHECK(pcie.find("the driver does not find the switch that joins the GPUs: device messages are " + staged) !=
+        std::string::npos);
+  CHECK(pcie.find("GPU peer access no") != std::string::npos);
+  const auto one = said("server-2s-broadwell-4p100", "{name: a, devices: {gpu0: passthrough, hca0: passthrough}}");
+  CHECK(one.find("joins the GPUs") == std::string::npos);
+}
+
 TEST_CASE("MIG exists on Ampere and later data-centre GPUs") {
   check_rule("mig", "GPU v100-pcie-32 has no MIG", "vgpu");
   CHECK_FALSE(findings("mig", {"a100-pcie-40", 1, 1}).is_refused);
