@@ -219,8 +219,7 @@ class GpuRules : VmRules {
       return;
     }
     const auto whole = static_cast<std::size_t>(std::ranges::count_if(server.devices, is_of(DeviceKind::gpu)));
-    const auto own = static_cast<std::size_t>(
-        std::ranges::count(vms_[vm_].gpus, GpuMode::passthrough, &HeldGpu::mode));
+    const auto own = static_cast<std::size_t>(std::ranges::count(vms_[vm_].gpus, GpuMode::passthrough, &HeldGpu::mode));
     const auto written = guest().locations.find("nvswitches");
     if (own < whole && written != guest().locations.end() && guest().nvswitches == NvswitchMode::passthrough)
       add(Severity::error, "nvswitches",
