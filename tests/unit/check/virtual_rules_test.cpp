@@ -224,6 +224,17 @@ TEST_CASE("PVRDMA of hosts with unlike releases is judged by the oldest, and by 
         std::string::npos);
 }
 
+TEST_CASE("a workload without GPUs because no VM holds one is told so, not to add hosts") {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+      "n, "
+      "type: server-2s-broadwell-4p100, virtualization: {version: \"7.0\"}, vms: [{name: a}]}]\nworkload: {benchmark: "
+      "gpu_step, gpus: 1, compute: 1 ms, sizes: [0 B]}\n");
+  const auto text = render(check_scenario(loaded.topology, loaded.scenario, loaded.parameters));
+  CHECK(text.find("hosts and VMs of topology 't' hold 0") != std::string::npos);
+  CHECK(text.find("hand GPUs to VMs") != std::string::npos);
+}
+
 TEST_CASE("clients of a remote GPU are added up before they are refused") {
   const auto loaded = test::topology(
       "schema: fabricast/topology/1\nname: t\nhosts:\n  - {name: s, host: {processor: xeon-skylake, devices: [{name: "
