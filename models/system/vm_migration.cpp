@@ -165,6 +165,17 @@ double framebuffers_gb(const PlanContext& context, int vm) {
 /// What VMs hold of the GPUs of a machine: profile by profile, "" for all of one.
 using HeldParts = std::map<int, std::vector<std::string>>;
 
+/// The card in the machine: several parts of one are devices of their own in the VM that holds them.
+DeviceId card_of(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  const int host = topology.host_of(gpu);
+  const auto& devices = topology.host_spec(host).devices;
+  const auto spec = std::ranges::find(devices, short_name(context, gpu), &DeviceSpec::name);
+  if (spec == devices.end() || spec->card.empty()) return topology.hardware(gpu);
+  const auto card = topology.find_device(topology.host_name(host) + "." + spec->card);
+  return topology.hardware(card.value_or(gpu));
+}
+
 HeldParts held_on(const PlanContext& context, int machine) {
   const auto& topology = context.topology;
   HeldParts held;
@@ -172,7 +183,7 @@ HeldParts held_on(const PlanContext& context, int machine) {
     const auto& guest = topology.virtualization(host);
     if (topology.machine_of(host) != machine || guest.vm_name.empty()) continue;
     for (const auto gpu : topology.devices(DeviceKind::gpu, host))
-      held[topology.hardware(gpu).value].push_back(guest.profile_of(short_name(context, gpu)));
+      held[card_of(context, gpu).value].push_back(guest.profile_of(short_name(context, gpu)));
   }
   return held;
 }

@@ -365,6 +365,18 @@ TEST_CASE("a migration finds a place on a card exactly where check lets the part
   CHECK(without > 10);
 }
 
+TEST_CASE("several parts of one card in a VM of the destination fill that card") {
+  const auto refused = [](const std::string& moved, const std::string& there) {
+    return migration_refusal(two_machines("{version: \"8.0 U3\"}", moved, {there})).find("no place for") !=
+           std::string::npos;
+  };
+  CHECK(refused("{mig: 4g.20gb}", "{mig: [3g.20gb, 3g.20gb]}"));
+  CHECK(refused("{mig: 3g.20gb}", "{mig: [1g.5gb, 1g.5gb, 1g.5gb, 1g.5gb, 1g.5gb]}"));
+  CHECK_FALSE(refused("{mig: 3g.20gb}", "{mig: [2g.10gb, 1g.5gb, 1g.5gb]}"));
+  CHECK(refused("{vgpu: a100-20c}", "{vgpu: [a100-20c, a100-20c]}"));
+  CHECK_FALSE(refused("{vgpu: a100-10c}", "{vgpu: [a100-10c, a100-10c]}"));
+}
+
 TEST_CASE("a migration needs a destination of the same hypervisor, vGPU release and ECC") {
   const auto to = [](const std::string& other) {
     return migration_refusal(
