@@ -360,14 +360,6 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
   add_fabric(context, ends.client_hca, ends.server_hca, 0, route);
   ends.path = remote_path(context, *workload.remote, ends, route);
   const auto* memory = context.parameters.find(topology.device(ends.gpu).type + ".memory");
-  for (const auto size : workload.sizes) {
-    const auto moved = std::max(size, workload.remote->from_gpu);
-    if (!workload.remote->memory || moved <= *workload.remote->memory) continue;
-    return tl::unexpected(Diagnostics{make_error_at(workload.location,
-                                                    fmt::format("{} of a step's data, the client has {} of GPU memory",
-                                                                to_string(moved), to_string(*workload.remote->memory)),
-                                                    "raise `memory` in `remote`, or lower `sizes` and `from_gpu`")});
-  }
   if (workload.remote->memory && memory != nullptr &&
       static_cast<double>(workload.remote->memory->value) > memory->value)
     return tl::unexpected(Diagnostics{make_error_at(
@@ -375,6 +367,7 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
         fmt::format("{} of GPU memory asked for, a {} has {}", to_string(*workload.remote->memory),
                     topology.device(ends.gpu).type, to_string(Bytes{static_cast<std::int64_t>(memory->value)})),
         "lower 'memory'")});
+  if (auto fault = memory_fault(workload)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return ends;
 }
 

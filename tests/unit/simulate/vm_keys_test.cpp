@@ -312,7 +312,6 @@ struct Nested {
 };
 
 std::vector<Nested> nested_keys() {
-  const std::string move = "vm: n0/a, to: n1";
   return {{"migration.release", "memory: 32 GiB", "esxi-6.7u1", "esxi-7.0"},
           {"migration.memory", "release: worst-case", "8 GiB", "32 GiB"},
           {"migration.link", "memory: 32 GiB", "10 Gb/s", "1 Gb/s"},
@@ -320,7 +319,7 @@ std::vector<Nested> nested_keys() {
           {"migration.registered", "memory: 32 GiB, pvrdma: on", "1 GiB", "16 GiB"},
           {"migration.vm", "to: n1, memory: 32 GiB", "n0/a", "n0/b"},
           {"migration.to", "vm: n0/a, memory: 32 GiB", "n1", "n0"},
-          {"migration.dirty_rate", move + ", memory: 32 GiB, link: 100 Gb/s", "0 GB/s", "4 GB/s"},
+          {"migration.dirty_rate", "vm: n0/a, to: n1, memory: 32 GiB, link: 100 Gb/s", "0 GB/s", "4 GB/s"},
           {"remote.compute", "calls: 1000", "10 ms", "20 ms"},
           {"remote.calls", "compute: 10 ms", "10", "1e5"},
           {"remote.from_gpu", "compute: 10 ms, calls: 1000", "0 B", "1 GiB"},
