@@ -109,10 +109,10 @@ std::optional<CoreNeighbours> vcpus_beside(const PlanContext& context, DeviceId 
 }
 
 std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
-  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
   std::vector<Term> out;
   const auto add = [&](std::string name, double speed) {
     if (speed >= 1) return;
+    const auto& share = context.parameters.at("host.machine_learning_cpu_share");
     out.push_back(
         {std::move(name), from_seconds(compute.seconds() * share.value * (1 / speed - 1)), share.name, share.source});
   };

@@ -147,9 +147,7 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
   if (topology.machine_of(topology.host_of(from_hca)) != topology.machine_of(topology.host_of(to_hca))) return false;
   const auto from = nic_mode_of(context, from_hca);
   const auto to = nic_mode_of(context, to_hca);
-  // Software adapters of all kinds are ports of the hypervisor's switch.
-  const auto is_on_switch = [](NicMode nic) { return is_tcp_only(nic) || nic == NicMode::pvrdma; };
-  if (is_on_switch(from) && is_on_switch(to)) return true;
+  if (is_on_hypervisor_switch(from) && is_on_hypervisor_switch(to)) return true;
   // The adapter's own switch joins its virtual functions with each other and with the port of the hypervisor's switch.
   return topology.hardware(from_hca) == topology.hardware(to_hca) && (from == NicMode::sr_iov || to == NicMode::sr_iov);
 }

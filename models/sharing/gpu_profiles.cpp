@@ -132,9 +132,13 @@ std::vector<std::string> profile_families(const ParameterSet& parameters) {
 std::optional<GpuProfile> find_gpu_profile(const std::string& family, std::string_view name,
                                            const ParameterSet& parameters) {
   auto wanted = normal_profile_name(name);
+  const char series = wanted.empty() ? 'c' : wanted.back();
   const auto find = [&]() -> std::optional<GpuProfile> {
     for (auto& profile : gpu_profiles(family, parameters)) {
-      if (profile.name == fmt::format("{}.{}", family, wanted)) return profile;
+      if (profile.name != fmt::format("{}.{}", family, wanted)) continue;
+      profile.series = series;
+      profile.has_media_engines = name.ends_with("+me");
+      return profile;
     }
     return std::nullopt;
   };

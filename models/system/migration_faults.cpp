@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What speaks against a migration before its stun is asked for.
+// What speaks against a migration before its stun is asked for, and against the data of a remote GPU's step.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "fabricast/vm_operations.hpp"
 #include "system/sharing_planner.hpp"
@@ -44,6 +46,19 @@ Diagnostics host_faults(const Virtualization& guest, const std::string& name, co
 }
 
 }  // namespace
+
+std::optional<Diagnostic> memory_fault(const Workload& workload) {
+  const auto& remote = *workload.remote;
+  for (const auto size : workload.sizes) {
+    const auto moved = std::max(size, remote.from_gpu);
+    if (remote.memory && moved > *remote.memory)
+      return make_error_at(remote.location,
+                           fmt::format("{} of a step's data, the client has {} of GPU memory", to_string(moved),
+                                       to_string(*remote.memory)),
+                           "raise `memory` in `remote`, or lower `sizes` and `from_gpu`");
+  }
+  return std::nullopt;
+}
 
 Diagnostics migration_faults(const PlanContext& context, const Workload& workload) {
   for (int host = 0; host < context.topology.num_hosts(); ++host) {

@@ -367,6 +367,7 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
         fmt::format("{} of GPU memory asked for, a {} has {}", to_string(*workload.remote->memory),
                     topology.device(ends.gpu).type, to_string(Bytes{static_cast<std::int64_t>(memory->value)})),
         "lower 'memory'")});
+  if (auto fault = memory_fault(workload)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return ends;
 }
 

@@ -12,6 +12,9 @@ namespace fabricast::models {
 /// alone describes the VM.
 Diagnostics migration_faults(const PlanContext& context, const Workload& workload);
 
+/// A step whose data do not fit into the memory that the client of a remote GPU has.
+std::optional<Diagnostic> memory_fault(const Workload& workload);
+
 /// vgpu_migration of a VM of the topology: a flow from its machine to another.
 Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& workload);
 

@@ -13,10 +13,12 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "fabricast/models/virtualization.hpp"
+#include "fabricast/vgpu_mix.hpp"
 #include "fabricast/vm_operations.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -161,57 +163,109 @@ double framebuffers_gb(const PlanContext& context, int vm) {
 }
 
 /// What VMs hold of the GPUs of a machine: profile by profile, "" for all of one.
-std::map<int, std::vector<std::string>> held_on(const PlanContext& context, int machine) {
+using HeldParts = std::map<int, std::vector<std::string>>;
+
+/// The card in the machine: several parts of one are devices of their own in the VM that holds them.
+DeviceId card_of(const PlanContext& context, DeviceId gpu) {
   const auto& topology = context.topology;
-  std::map<int, std::vector<std::string>> held;
+  const int host = topology.host_of(gpu);
+  const auto& devices = topology.host_spec(host).devices;
+  const auto spec = std::ranges::find(devices, short_name(context, gpu), &DeviceSpec::name);
+  if (spec == devices.end() || spec->card.empty()) return topology.hardware(gpu);
+  const auto card = topology.find_device(topology.host_name(host) + "." + spec->card);
+  return topology.hardware(card.value_or(gpu));
+}
+
+HeldParts held_on(const PlanContext& context, int machine) {
+  const auto& topology = context.topology;
+  HeldParts held;
   for (int host = 0; host < topology.num_hosts(); ++host) {
     const auto& guest = topology.virtualization(host);
     if (topology.machine_of(host) != machine || guest.vm_name.empty()) continue;
     for (const auto gpu : topology.devices(DeviceKind::gpu, host))
-      held[topology.hardware(gpu).value].push_back(guest.profile_of(short_name(context, gpu)));
+      held[card_of(context, gpu).value].push_back(guest.profile_of(short_name(context, gpu)));
   }
   return held;
 }
 
-/// True when a card of the type on which VMs hold `parts` has a place for one more: as many of one size as the profile
-/// says, of several sizes what fits into the memory.
-bool has_place(const PlanContext& context, const std::string& type, const std::vector<std::string>& parts,
-               const std::string& more) {
-  if (parts.empty()) return true;
-  const auto profile_called = [&](const std::string& name) {
-    return find_gpu_profile(profile_family(type, context.parameters), name, context.parameters);
-  };
-  const auto own = profile_called(more);
-  if (more.empty() || std::ranges::find(parts, "") != parts.end()) return false;
-  if (!own) return true;
-  if (std::ranges::all_of(parts, [&](const auto& part) { return part == more; }))
-    return parts.size() < static_cast<std::size_t>(own->max_instances);
-  double sum = own->framebuffer_gb;
-  for (const auto& part : parts)
-    if (const auto other = profile_called(part)) sum += other->framebuffer_gb;
-  return sum <= context.parameters.number(type + ".memory") / 0x1.0p30;
-}
+/// A vGPU or instance of the VM that needs a place.
+struct MovedPart {
+  std::string type, profile;
+  bool operator==(const MovedPart&) const = default;
+};
+
+/// Looks for cards of the destination that take all parts of the VM, by the rules that `check` has for a card.
+class PlaceSearch {
+ public:
+  PlaceSearch(const PlanContext& context, int to) : context_(context), to_(to) {
+    const auto& topology = context.topology;
+    held_ = held_on(context, topology.machine_of(to));
+    for (const auto& spec : topology.host_spec(to).devices) {
+      const auto card = topology.find_device(topology.host_name(to) + "." + spec.name);
+      if (spec.kind == DeviceKind::gpu && spec.card.empty() && card)
+        cards_.emplace_back(topology.hardware(*card).value, spec.type);
+    }
+  }
+
+  /// The first of the parts that stays without place however those before it are dealt out; nothing when all have one.
+  std::optional<std::size_t> homeless(const std::vector<MovedPart>& parts) {
+    deepest_ = 0;
+    return deal(parts, 0) ? std::nullopt : std::optional(deepest_);
+  }
+
+ private:
+  /// Equal parts go to cards in order, and of cards that hold the same the first stands for all.
+  bool deal(const std::vector<MovedPart>& parts, std::size_t next, std::size_t first_card = 0) {
+    if (next == parts.size()) return true;
+    deepest_ = std::max(deepest_, next);
+    std::set<std::vector<std::string>> tried;
+    for (std::size_t at = first_card; at < cards_.size(); ++at) {
+      const auto& [card, type] = cards_[at];
+      if (type != parts[next].type || !tried.insert(held_[card]).second) continue;
+      const bool is_equal = next + 1 < parts.size() && parts[next + 1] == parts[next];
+      held_[card].push_back(parts[next].profile);
+      const bool is_dealt = is_legal(type, held_[card]) && deal(parts, next + 1, is_equal ? at : 0);
+      held_[card].pop_back();
+      if (is_dealt) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool is_legal(const std::string& type, const std::vector<std::string>& names) const {
+    if (names.size() == 1) return true;
+    std::vector<GpuProfile> parts;
+    for (const auto& name : names) {
+      if (name.empty()) return false;
+      const auto found = find_gpu_profile(profile_family(type, context_.parameters), name, context_.parameters);
+      if (!found) return true;
+      parts.push_back(*found);
+    }
+    const auto& host = context_.topology.virtualization(to_);
+    const auto* capability = context_.parameters.find(type + ".compute_capability");
+    const double generation = capability == nullptr ? 0 : capability->value;
+    const CardRules rules{unlike_sizes_bar(host, generation, context_.parameters) == nullptr,
+                          unlike_series_bar(host, context_.parameters) == nullptr,
+                          host.scheduler == SharePolicy::fixed_share};
+    const double memory_gb = context_.parameters.number(type + ".memory") / 0x1.0p30;
+    return card_faults(parts, memory_gb, rules, context_.parameters).empty();
+  }
+
+  const PlanContext& context_;
+  int to_;
+  HeldParts held_;
+  std::vector<std::pair<int, std::string>> cards_;
+  std::size_t deepest_ = 0;
+};
 
 /// The first GPU of the VM, or part of one, for which no card of the destination has a place.
 std::optional<std::string> gpu_without_place(const PlanContext& context, int vm, int to) {
   const auto& topology = context.topology;
-  auto held = held_on(context, topology.machine_of(to));
-  for (const auto gpu : topology.devices(DeviceKind::gpu, vm)) {
-    const auto& type = topology.device(gpu).type;
-    const auto& name = topology.virtualization(vm).profile_of(short_name(context, gpu));
-    bool is_placed = false;
-    for (const auto& spec : topology.host_spec(to).devices) {
-      const auto card = topology.find_device(topology.host_name(to) + "." + spec.name);
-      if (spec.type != type || !card) continue;
-      auto& parts = held[topology.hardware(*card).value];
-      is_placed = has_place(context, type, parts, name);
-      if (!is_placed) continue;
-      parts.push_back(name);
-      break;
-    }
-    if (!is_placed) return name.empty() ? type : name;
-  }
-  return std::nullopt;
+  std::vector<MovedPart> parts;
+  for (const auto gpu : topology.devices(DeviceKind::gpu, vm))
+    parts.push_back({topology.device(gpu).type, topology.virtualization(vm).profile_of(short_name(context, gpu))});
+  const auto homeless = PlaceSearch(context, to).homeless(parts);
+  if (!homeless) return std::nullopt;
+  return parts[*homeless].profile.empty() ? parts[*homeless].type : parts[*homeless].profile;
 }
 
 /// Stun tables are ESXi's; the row's framebuffer must be in the VM's vGPUs.
@@ -233,6 +287,35 @@ Diagnostics table_faults(const PlanContext& context, const Workload& workload, i
   return {};
 }
 
+/// What both hosts must have alike: the hypervisor, and for vGPUs the host driver and ECC.
+Diagnostics unlike_hosts(const PlanContext& context, const Workload& workload, int vm, int to) {
+  const auto& asked = *workload.migration;
+  const auto& guest = context.topology.virtualization(vm);
+  const auto& other = context.topology.virtualization(to);
+  if (!other.is_virtual())
+    return fault(
+        workload,
+        fmt::format("'{}' runs no hypervisor, VM '{}' needs {}", asked.to, asked.vm, to_string(guest.hypervisor)),
+        "name a machine with `virtualization`");
+  if (other.hypervisor != guest.hypervisor)
+    return fault(workload,
+                 fmt::format("'{}' runs {}, VM '{}' runs on {}", asked.to, to_string(other.hypervisor), asked.vm,
+                             to_string(guest.hypervisor)),
+                 "a VM moves between hosts of one hypervisor");
+  const bool has_gpu = !context.topology.devices(DeviceKind::gpu, vm).empty();
+  if (has_gpu && guest.vgpu_release && other.vgpu_release && *guest.vgpu_release != *other.vgpu_release)
+    return fault(workload,
+                 fmt::format("'{}' has vGPU {}, the host of VM '{}' vGPU {}", asked.to, to_string(*other.vgpu_release),
+                             asked.vm, to_string(*guest.vgpu_release)),
+                 "install one vGPU release on both (NVIDIA vGPU documentation, migration)");
+  if (has_gpu && guest.has_ecc != other.has_ecc)
+    return fault(workload,
+                 fmt::format("'{}' has ECC {}, the host of VM '{}' {}", asked.to, other.has_ecc ? "on" : "off",
+                             asked.vm, guest.has_ecc ? "on" : "off"),
+                 "switch it alike on both (NVIDIA vGPU documentation, migration)");
+  return {};
+}
+
 Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm, int to) {
   const auto& asked = *workload.migration;
   const auto& topology = context.topology;
@@ -243,6 +326,7 @@ Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm
                  "hand its GPUs over as vgpu and its adapters by pvrdma or vmxnet3");
   if (topology.machine_of(vm) == topology.machine_of(to))
     return fault(workload, fmt::format("VM '{}' is on '{}' already", asked.vm, asked.to), "name another machine");
+  if (auto faults = unlike_hosts(context, workload, vm, to); !faults.empty()) return faults;
   for (const auto gpu : topology.devices(DeviceKind::gpu, vm)) {
     const auto type = topology.device(gpu).type;
     const bool has_type =

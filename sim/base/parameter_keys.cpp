@@ -96,7 +96,8 @@ struct FieldRange {
   ParameterRange range;
 };
 
-/// Values of devices that their dimension alone does not bound; config/device_fields.cpp declares the fields.
+/// The range of values of devices that their dimension alone does not bound; config/device_fields.cpp declares the
+/// fields themselves.
 constexpr std::array k_fields{
     FieldRange{"payload_efficiency", N, k_efficiency},
     FieldRange{"nvlink_efficiency", N, k_efficiency},
@@ -111,7 +112,7 @@ constexpr std::array k_fields{
     FieldRange{"alpha_onyx", N, k_threshold_factor},
     FieldRange{"alpha_sonic", N, k_threshold_factor},
     FieldRange{"headroom_delays", N, k_factor},
-    FieldRange{"store_and_forward", N, k_factor},
+    FieldRange{"store_and_forward", N, declared(0, 2, "a factor")},
     FieldRange{"plugin_store_and_forward", N, k_factor},
     FieldRange{"plugin_line_store_and_forward", N, k_factor},
     FieldRange{"plugin_simple_only", N, k_switch},

@@ -113,6 +113,7 @@ constexpr std::array k_system_keys{
     Key{"support.{device}.esxi_vgpu_first", N, k_support,
         "first ESXi release with vGPUs of it, 100 x major + 10 x minor + update"},
     Key{"support.{device}.esxi_several", N, k_support, "1: several vGPUs of it in one VM under ESXi"},
+    Key{"support.{device}.esxi_passthrough", N, k_support, "1: GPUs behind it can be passed through under ESXi"},
     Key{"support.{device}.mig", N, k_support, "1: it can be partitioned (MIG)"},
     Key{"support.{device}.nvlink_vgpu", N, k_support,
         "peer access of vGPUs: 0 none, 1 over NVLink, 2 with a declared bridge"},

@@ -8,6 +8,7 @@
 #include "fabricast/check.hpp"
 #include "fabricast/gpudirect_software.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast {
 
@@ -45,14 +46,25 @@ class ScenarioRules {
     const auto gpus = static_cast<int>(topology_.devices(DeviceKind::gpu).size());
     if (workload.gpus && *workload.gpus > gpus) {
       add(Severity::error, workload.location,
-          fmt::format("{} GPUs asked for, topology '{}' has {}", *workload.gpus, topology_.name(), gpus),
-          "raise the host count of the topology or lower workload.gpus");
+          has_vms() ? fmt::format("{} GPUs asked for, hosts and VMs of topology '{}' hold {}", *workload.gpus,
+                                  topology_.name(), gpus)
+                    : fmt::format("{} GPUs asked for, topology '{}' has {}", *workload.gpus, topology_.name(), gpus),
+          has_vms() ? "hand GPUs to VMs (`devices` of `vms`), or lower workload.gpus"
+                    : "raise the host count of the topology or lower workload.gpus");
     }
     if (uses_devices(workload) && gpus == 0)
       add(Severity::error, workload.location,
           fmt::format("{} works on device buffers, topology '{}' has no GPU", to_string(workload.benchmark),
                       topology_.name()),
-          "use host buffers or hosts with GPUs");
+          has_vms() ? "use host buffers, or hand GPUs to VMs (`devices` of `vms`)"
+                    : "use host buffers or hosts with GPUs");
+  }
+
+  /// What no VM holds is idle.
+  [[nodiscard]] bool has_vms() const {
+    return std::ranges::any_of(topology_.spec().hosts, [](const HostGroupSpec& group) {
+      return group.host.virtualization && !group.host.virtualization->vms.empty();
+    });
   }
 
   void check_memory(const Workload& workload) {

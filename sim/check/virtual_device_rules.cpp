@@ -75,8 +75,10 @@ void check_p2p_settings(const VirtualHost& host, std::vector<Finding>& found) {
     found.push_back({Severity::error, "allow_p2p", gate.reason, "upgrade the hosts to ESXi 6.7 or later", k_p2p_guide});
     return;
   }
-  const bool has_pair = !host.gpus().empty() && (host.hcas().size() + host.gpus().size() > 1);
-  if (!gate.is_open && guest.gpu == GpuMode::passthrough && has_pair)
+  // What the guest does not see keeps the driver from pairs of GPUs on PCIe, what ESXi forbids adapters too.
+  const bool has_pair = host.gpus().size() > 1 && !host.has_nvlink();
+  const bool has_adapter = guest.hypervisor == Hypervisor::esxi && !host.gpus().empty() && !host.hcas().empty();
+  if (!gate.is_open && guest.gpu == GpuMode::passthrough && (has_pair || has_adapter))
     found.push_back({Severity::warning, is_too_old ? "version" : "allow_p2p",
                      fmt::format("{}: device messages are staged through host memory", gate.reason),
                      is_too_old                             ? "upgrade the hosts to ESXi 6.7 or later"

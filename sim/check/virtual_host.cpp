@@ -37,6 +37,17 @@ bool VirtualHost::is_passed_through() const {
   return gpu || nic;
 }
 
+bool VirtualHost::has_nvlink() const {
+  const auto all = gpus();
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    for (std::size_t b = a + 1; b < all.size(); ++b) {
+      const auto path = topology.path_in_host(all[a], all[b]);
+      if (!path || !path->uses_nvlink) return false;
+    }
+  }
+  return all.size() > 1;
+}
+
 int VirtualHost::compute_capability() const { return static_cast<int>(value(gpu_type(), "compute_capability", 70)); }
 
 Diagnostic report(const VirtualHost& host, const Finding& finding) {
@@ -139,9 +150,7 @@ Gate vgpu_nvlink_gate(const check::VirtualHost& host, const check::VmSetup& vm) 
   const auto* cell = check::cell(host, fmt::format("{}.nvlink_vgpu", check::gpu_model(first.type)));
   if (cell != nullptr && cell->value == 0)
     return {false, fmt::format("vGPUs have it over NVLink only, and a {} has none", first.type), false};
-  const auto gpus = host.gpus();
-  const auto path = gpus.size() > 1 ? host.topology.path_in_host(gpus[0], gpus[1]) : std::nullopt;
-  if (path && path->uses_nvlink) return {};
+  if (host.has_nvlink()) return {};
   return {false, fmt::format("vGPUs have it over NVLink only, and the topology has none between {}", first.type),
           false};
 }
@@ -166,7 +175,11 @@ std::string feature_lines(const check::VirtualHost& host, const check::VmSetup& 
   const auto features = features_of(guest, is_whole, host.compute_capability());
   if (vm.gpus.empty()) return out;
   line("GPU sharing", features.sharing);
-  if (vm.gpus.size() > 1) line("GPU peer access", features.p2p.is_open ? vgpu_nvlink_gate(host, vm) : features.p2p);
+  const bool has_nvlink = vm.modes().gpus.front() == GpuMode::passthrough && host.has_nvlink();
+  if (has_nvlink)
+    line("GPU peer access", {}, "over NVLink");
+  else if (vm.gpus.size() > 1)
+    line("GPU peer access", features.p2p.is_open ? vgpu_nvlink_gate(host, vm) : features.p2p);
   if (!vm.nics.empty()) line("GPUDirect RDMA", features.gpudirect);
   return out;
 }

@@ -28,6 +28,8 @@ struct VirtualHost {
   [[nodiscard]] std::string gpu_type() const;
   [[nodiscard]] bool is_passed_through() const;
   [[nodiscard]] int compute_capability() const;
+  /// NVLink joins every two GPUs of the VM.
+  [[nodiscard]] bool has_nvlink() const;
 };
 
 struct Finding {

@@ -147,7 +147,7 @@ class AdapterRules : VmRules {
       const auto own = uplink.find(guest().switch_name);
       if (own == uplink.end()) continue;
       for (const auto& nic : vms_[vm_].nics) {
-        const bool is_on_switch = nic.mode == NicMode::pvrdma || nic.mode == NicMode::vmxnet3;
+        const bool is_on_switch = is_on_hypervisor_switch(nic.mode);
         const bool is_written = guest().locations.contains("distributed_switch");
         if (!is_on_switch || !is_written || nic.name == own->second || !is_cabled(nic)) continue;
         add(Severity::error, "distributed_switch",

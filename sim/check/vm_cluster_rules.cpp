@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "check/vm_setup.hpp"
@@ -82,25 +83,40 @@ class ClusterRules {
         "InfiniBand architecture 7.9; IEEE 802.1Qbb is of Ethernet");
   }
 
-  /// PVRDMA VMs talk to PVRDMA VMs; to other RDMA adapters from 7.0 U1 with hardware version 18.
+  /// PVRDMA VMs talk to PVRDMA VMs; to other RDMA adapters from 7.0 U1 with hardware version 18. Of several kinds of
+  /// hosts the oldest counts.
   void check_pvrdma_peers() {
-    const Virtualization* pvrdma = nullptr;
-    const HostGroupSpec* peer = nullptr;
+    const Virtualization* oldest = nullptr;
+    std::string peer;
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       const auto& guest = topology_.virtualization(host);
-      const bool has_pvrdma = guest.is_virtual() && guest.nic == NicMode::pvrdma;
-      if (has_pvrdma && pvrdma == nullptr) pvrdma = &guest;
-      if (!has_pvrdma && !is_tcp_only(guest.nic) && has_rdma(host)) peer = &group_of(host);
+      const auto modes = nic_modes(host);
+      const bool has_pvrdma = guest.is_virtual() && std::ranges::count(modes, NicMode::pvrdma) > 0;
+      if (has_pvrdma && guest.hypervisor == Hypervisor::esxi && !is_native(guest) && oldest == nullptr) oldest = &guest;
+      const bool is_peer = std::ranges::any_of(modes, [](NicMode mode) { return !is_tcp_only(mode); });
+      if (!has_pvrdma && is_peer && has_rdma(host) && peer.empty())
+        peer = guest.vm_name.empty() ? fmt::format("group '{}'", group_of(host).name)
+                                     : fmt::format("VM '{}'", topology_.host_name(host));
     }
-    if (pvrdma == nullptr || peer == nullptr || pvrdma->hypervisor != Hypervisor::esxi) return;
-    const bool is_native = release_code(pvrdma->version) >= parameters_.number("support.pvrdma_native_first") &&
-                           (pvrdma->hardware_version == 0 || pvrdma->hardware_version >= 18);
-    if (is_native) return;
-    add(pvrdma->location,
-        fmt::format("PVRDMA adapters on ESXi {} reach PVRDMA adapters only, group '{}' has none",
-                    to_string(pvrdma->version), peer->name),
+    if (oldest == nullptr || peer.empty()) return;
+    add(oldest->location,
+        fmt::format("PVRDMA adapters on ESXi {} reach PVRDMA adapters only, {} has none", to_string(oldest->version),
+                    peer),
         "give all VMs PVRDMA, or take ESXi 7.0 U1 and hardware version 18 (native endpoints)",
         "VMware documentation G-4A5EBD44, PVRDMA native endpoints");
+  }
+
+  [[nodiscard]] std::vector<NicMode> nic_modes(int host) const {
+    const auto& guest = topology_.virtualization(host);
+    std::vector<NicMode> out;
+    for (const auto hca : topology_.devices(DeviceKind::hca, host))
+      out.push_back(guest.nic_mode(topology_.device(hca).name.substr(topology_.host_name(host).size() + 1)));
+    return out;
+  }
+
+  [[nodiscard]] bool is_native(const Virtualization& guest) const {
+    return release_code(guest.version) >= parameters_.number("support.pvrdma_native_first") &&
+           (guest.hardware_version == 0 || guest.hardware_version >= 18);
   }
 
   /// Hosts with plain Ethernet adapters are no peers of RDMA.
@@ -112,20 +128,27 @@ class ClusterRules {
   }
 
   void check_remote_shares() {
-    std::map<std::string, double> shares;
+    struct Asked {
+      double share = 0;
+      std::optional<SourceLocation> past;  ///< the client that asks for more than is left
+      bool queues = true;
+    };
+    std::map<std::string, Asked> all;
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       const auto& guest = topology_.virtualization(host);
       for (const auto& held : guest.devices) {
         if (held.remote.empty()) continue;
-        auto& asked = shares[held.remote];
-        const bool was_within = asked <= 1;
-        asked += held.share;
-        if (asked > 1 + 1e-9 && was_within && !guest.queues_for_remote)
-          add(held.location, fmt::format("clients ask for {:g} of {}", asked, held.remote),
-              "lower their shares, or let them wait (virtualization: {remote_sharing: queue})",
-              "Bitfusion FlexDirect guide");
+        auto& asked = all[held.remote];
+        asked.share += held.share;
+        asked.queues = asked.queues && guest.queues_for_remote;
+        if (asked.share > 1 + 1e-9 && !asked.past) asked.past = held.location;
       }
     }
+    for (const auto& [gpu, asked] : all)
+      if (asked.past && !asked.queues)
+        add(*asked.past, fmt::format("clients ask for {:g} of {}", asked.share, gpu),
+            "lower their shares, or let them wait (virtualization: {remote_sharing: queue})",
+            "Bitfusion FlexDirect guide");
   }
 
   const Topology& topology_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <set>
@@ -13,6 +14,9 @@
 namespace fabricast::check {
 
 namespace {
+
+constexpr const char* k_fabric_manager_guide =
+    "NVIDIA Fabric Manager guide DU-09883, full passthrough and shared NVSwitch virtualization";
 
 class GpuRules : VmRules {
  public:
@@ -193,13 +197,40 @@ class GpuRules : VmRules {
           fmt::format("no vGPU software for {}: DGX servers take bare metal and passthrough", server.type),
           "hand the GPUs over by passthrough, or take an HGX server of another vendor",
           "NVIDIA AI Enterprise 2.2 release notes: no vGPU on DGX");
-    const bool has_nvswitch = std::ranges::any_of(
-        server.devices, [](const DeviceSpec& device) { return device.kind == DeviceKind::nvswitch; });
-    if (has_nvswitch && is_esxi() && has(GpuMode::passthrough))
-      add(Severity::warning, is_described() ? "devices" : "mode",
-          "NVIDIA does not support passthrough of GPUs behind NVSwitches on vSphere",
-          "take vgpu with device groups (ESXi 8.0 U1), or hypervisor: kvm",
-          "NVIDIA AI Enterprise 8.0 release notes: no GPU passthrough on vSphere with NVSwitch");
+    if (has(GpuMode::passthrough)) check_nvswitches();
+  }
+
+  /// GPUs behind NVSwitches: not on vSphere; elsewhere all of them to one VM with the switches, or partitions of 1, 2,
+  /// 4, 8 (16) GPUs while a service VM or the host keeps the switches.
+  void check_nvswitches() {
+    const auto& server = host_.group.host;
+    const auto is_of = [](DeviceKind kind) {
+      return [kind](const DeviceSpec& device) { return device.kind == kind && device.card.empty(); };
+    };
+    if (std::ranges::none_of(server.devices, is_of(DeviceKind::nvswitch))) return;
+    const auto* vsphere = cell(host_, "nvswitch.esxi_passthrough");
+    if (is_esxi()) {
+      if (vsphere == nullptr || vsphere->value != 0) return;
+      const bool is_written = guest().locations.contains("hypervisor") || guest().locations.contains("version");
+      add(is_written ? severity_of(*vsphere) : Severity::warning, is_described() ? "devices" : "mode",
+          fmt::format("vSphere has no supported passthrough of GPUs behind NVSwitches{}",
+                      is_written ? "" : "; esxi is taken because no hypervisor is named"),
+          "take vgpu with device groups (ESXi 8.0 U1), or hypervisor: kvm", vsphere->source);
+      return;
+    }
+    const auto whole = static_cast<std::size_t>(std::ranges::count_if(server.devices, is_of(DeviceKind::gpu)));
+    const auto own = static_cast<std::size_t>(std::ranges::count(vms_[vm_].gpus, GpuMode::passthrough, &HeldGpu::mode));
+    const auto written = guest().locations.find("nvswitches");
+    if (own < whole && written != guest().locations.end() && guest().nvswitches == NvswitchMode::passthrough)
+      add(Severity::error, "nvswitches",
+          fmt::format("the VM holds the NVSwitches and {} of {} GPUs behind them", own, whole),
+          "give the VM all GPUs, or write nvswitches: shared", k_fabric_manager_guide);
+    else if (own != whole && !std::has_single_bit(own))
+      add(Severity::error, is_described() ? "devices" : "vms_per_host",
+          fmt::format("{} GPUs behind NVSwitches in one VM: a partition of the switches has 1, 2, 4 or all of them",
+                      own),
+          fmt::format("give the VM {} or {} GPUs", std::bit_floor(own), std::min(whole, std::bit_ceil(own))),
+          k_fabric_manager_guide);
   }
 
   [[nodiscard]] bool is_whole(const std::vector<const HeldGpu*>& all) const {

@@ -15,6 +15,8 @@ namespace fabricast::check {
 
 namespace {
 
+constexpr const char* k_vsphere_only = "it is a feature of vSphere";
+
 constexpr double k_large_bar = 16.0 * 1073741824.0;
 constexpr double k_gib = 1073741824.0;
 constexpr double k_large_vgpu_bar = 64.0 * k_gib;
@@ -183,8 +185,9 @@ class MachineRules : VmRules {
       if (gate.is_open) continue;
       add(gate.is_inferred ? Severity::warning : Severity::error, "needs",
           fmt::format("{} is required, {} does not allow it: {}", need, to_string(guest().mode), gate.reason),
-          need == "sharing" ? "use vgpu with a smaller profile, or mig"
-                            : "use vgpu with pvrdma or tcp adapters, or drop the requirement",
+          need == "sharing"                         ? "use vgpu with a smaller profile, or mig"
+          : gate.reason.starts_with(k_vsphere_only) ? "use hypervisor: esxi, or drop the requirement"
+                                                    : "use vgpu with pvrdma or tcp adapters, or drop the requirement",
           "docs/MODELS.md, operations of a VM, with the vendors' pages");
     }
   }

@@ -88,11 +88,4 @@ class VmRules {
   std::size_t vm_ = 0;
 };
 
-/// Can these MIG instances lie on a card of `slots` memory slots and `compute` slices at once? Each is compute slices
-/// and memory slots; where one may start is the placement table's.
-struct MigKind {
-  int compute = 1, slots = 1;
-};
-bool can_place(const std::vector<MigKind>& instances, int slots, const ParameterSet& parameters);
-
 }  // namespace fabricast::check

@@ -77,25 +77,6 @@ void check_complete(const Node& document, const DeviceLibrary::Entry& entry, Dia
   }
 }
 
-/// A value no device can have.
-void check_range(const Node& node, const Parameter& parameter, const DeviceField& field, Diagnostics& faults) {
-  const bool is_plain = field.dimension == Dimension::number;
-  const bool must_be_positive = field.example != nullptr && !is_plain && field.dimension != Dimension::time;
-  const auto found = node.find("value")->scalar;
-  if (must_be_positive ? parameter.value <= 0 : parameter.value < field.low) {
-    faults.push_back(
-        node.error(fmt::format("'{}' is {}", parameter.name, found),
-                   must_be_positive ? std::string("give a value above 0") : fmt::format("give {} or more", field.low)));
-  } else if (parameter.value > field.high) {
-    faults.push_back(node.error(fmt::format("'{}' is {}", parameter.name, found),
-                                fmt::format("give {} to {}", field.low, field.high)));
-  }
-}
-
-}  // namespace
-
-namespace {
-
 /// A value, or an end of its interval, that no machine has. The interval of a fit may reach past the range.
 void check_legal(const Node& node, double value, const Parameter& parameter, const std::string& what, bool is_end,
                  Diagnostics& faults) {
@@ -168,10 +149,8 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
                                        near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
         continue;
       }
-      const auto before = faults.size();
       entry.values.push_back(
           read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
-      if (faults.size() == before) check_range(one.value, entry.values.back(), *field, faults);
     }
   }
   check_complete(document, entry, faults);

@@ -69,7 +69,6 @@ struct DeviceField {
   const char* description;
   const char* example = nullptr;
   const char* family = nullptr;
-  double low = 0, high = 1e300;  ///< of plain numbers; rates with an example must be above 0, times 0 or more
 };
 const std::vector<DeviceField>& device_fields(const std::string& kind);
 const std::vector<std::string>& device_kinds();

@@ -17,6 +17,9 @@ Virtualization read_virtualization(const Node& node, const HostSpec& host, Diagn
 /// Bytes of a frame, as a number or with a unit; nothing after a fault.
 std::optional<int> read_mtu(const Node& node, Diagnostics& faults);
 
+/// A fault where the quantity of `key` is 0: nothing would pass, or hold anything.
+void check_above_zero(const Node& node, const char* key, Dimension dimension, Diagnostics& faults);
+
 /// Reads `vms:` beside the settings of their host, which may be missing. Adds stand-ins of remote GPUs and of software
 /// adapters without a port to the devices of `host`.
 Virtualization read_vms(const Node& vms, const Node* settings, HostSpec& host, Diagnostics& faults);

@@ -68,7 +68,10 @@ class VirtualizationReader {
     if (const auto* found = node_.find(key)) into = static_cast<int>(as_integer(*found));
   }
   void size(const char* key, std::optional<Bytes>& into) {
-    if (const auto* found = node_.find(key)) into = as_size(*found);
+    const auto* found = node_.find(key);
+    if (found == nullptr) return;
+    check_above_zero(*found, key, Dimension::bytes, faults_);
+    into = as_size(*found);
   }
   void release(const char* key, const char* example, ReleaseNumber& into) {
     const auto* found = node_.find(key);
@@ -112,8 +115,10 @@ class VirtualizationReader {
     if (const auto* devices = node_.find("devices")) {
       for (const auto& one : devices->items) read_device(*one.find("name"), *one.find("mode"));
     }
-    if (const auto* limit = node_.find("rate_limit"))
+    if (const auto* limit = node_.find("rate_limit")) {
+      check_above_zero(*limit, "rate_limit", Dimension::bandwidth, faults_);
       guest_.rate_limit = Bandwidth{as_quantity(*limit, Dimension::bandwidth)};
+    }
     if (const auto* mtu = node_.find("mtu")) guest_.mtu = read_mtu(*mtu, faults_).value_or(guest_.mtu);
   }
 
@@ -195,8 +200,10 @@ class VirtualizationReader {
     if (const auto* scheduler = node_.find("scheduler"))
       guest_.scheduler =
           from_choice(*scheduler, {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share});
-    if (const auto* slice = node_.find("time_slice"))
+    if (const auto* slice = node_.find("time_slice")) {
+      check_above_zero(*slice, "time_slice", Dimension::time, faults_);
       guest_.time_slice = from_seconds(as_quantity(*slice, Dimension::time));
+    }
     integer("busy_neighbours", guest_.busy_neighbours);
     if (node_.find("vgpu_release") != nullptr) {
       ReleaseNumber software;
@@ -221,6 +228,11 @@ class VirtualizationReader {
 };
 
 }  // namespace
+
+void check_above_zero(const Node& node, const char* key, Dimension dimension, Diagnostics& faults) {
+  if (as_quantity(node, dimension) > 0) return;
+  faults.push_back(node.error(fmt::format("'{}' is {}", key, node.scalar), "give more than 0, or leave it out"));
+}
 
 std::optional<int> read_mtu(const Node& node, Diagnostics& faults) {
   auto parsed = parse_quantity(node.scalar, Dimension::number);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "config/virtualization.hpp"
+
 namespace fabricast::config {
 
 namespace {
@@ -18,7 +20,9 @@ std::vector<VmDevice> VmDevicesReader::read(const Node& vm, int index) {
   const auto* devices = vm.find("devices");
   if (devices == nullptr) return out;
   for (const auto& entry : devices->entries) {
+    const auto before = faults_.size();
     const auto ways = ways_of(entry.value);
+    if (index > 0) faults_.resize(before);  // said of the first of equal VMs
     for (const auto& name : names_of(entry, ways.front(), index)) {
       const bool is_twice = std::ranges::any_of(out, [&](const VmDevice& known) { return known.device == name; });
       if (is_twice)
@@ -104,9 +108,14 @@ VmDevice VmDevicesReader::way_of(const Node& node) {
     out.remote = remote->scalar;
   }
   if (const auto* share = node.find("share")) out.share = as_quantity(*share, Dimension::number);
-  if (const auto* memory = node.find("memory")) out.memory = as_size(*memory);
-  if (const auto* limit = node.find("rate_limit"))
+  if (const auto* memory = node.find("memory")) {
+    check_above_zero(*memory, "memory", Dimension::bytes, faults_);
+    out.memory = as_size(*memory);
+  }
+  if (const auto* limit = node.find("rate_limit")) {
+    check_above_zero(*limit, "rate_limit", Dimension::bandwidth, faults_);
     out.rate_limit = Bandwidth{as_quantity(*limit, Dimension::bandwidth)};
+  }
   for (const auto* key : {"share", "memory"}) {
     if (const auto* found = node.find(key); found != nullptr && out.remote.empty())
       faults_.push_back(found->error(fmt::format("'{}' of a device that is not remote", key), "remove it"));

@@ -143,10 +143,19 @@ class VmsReader {
         vm.gpu_memory = it->memory;
       }
     }
+    if (!vm.locations.contains("nvswitches") && !holds_all_gpus(vm)) vm.nvswitches = NvswitchMode::shared;
     read_placing(node, vm);
     const auto* sharing = settings_ == nullptr ? nullptr : settings_->find("remote_sharing");
     vm.queues_for_remote = sharing != nullptr && sharing->scalar == "queue";
     return vm;
+  }
+
+  /// Only such a VM may hold the NVSwitches too.
+  [[nodiscard]] bool holds_all_gpus(const Virtualization& vm) const {
+    return std::ranges::all_of(host_.devices, [&](const DeviceSpec& device) {
+      const bool is_gpu = device.kind == DeviceKind::gpu && device.card.empty() && !device.type.empty();
+      return !is_gpu || std::ranges::find(vm.devices, device.name, &VmDevice::device) != vm.devices.end();
+    });
   }
 
   void read_placing(const Node& node, Virtualization& vm) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running configuration of an Onyx switch to the lossless settings of a fabric: pools, trust, maps, marking,
-// schedulers, priority flow control. Lines that say nothing of these are passed over; a priority that only one of pool
-// and flow control knows is a warning, because it is not lossless.
+// Running configuration of an Onyx switch to the lossless settings of a fabric: pools (both ways), trust, maps,
+// marking, schedulers, priority flow control. Lines that say nothing of these are passed over; a priority that only one
+// of pool and flow control knows is a warning, because it is not lossless.
 #include "import/onyx.hpp"
 
 #include <fmt/format.h>
@@ -58,9 +58,9 @@ class OnyxReader {
     ++num_read_;
     if (is(0, "traffic") && is(1, "pool")) return read_pool(words);
     if (is(0, "qos") && is(1, "trust") && words.size() > 2) return read_trust(words[2]);
-    if (is(0, "qos") && is(1, "map") && is(2, "dscp") && is(5, "switch-priority"))
-      if (const auto dscp = value(words, 3, 0, 63), priority = value(words, 6, 0, 7); dscp && priority)
-        return void(dscp_[static_cast<int>(*dscp)] = static_cast<int>(*priority));
+    if (is(0, "qos") && is(1, "map") && is(2, "dscp")) return read_dscp(words);
+    if (is(0, "pool") && is(2, "size")) return read_size(words);
+    if (is(0, "ingress-buffer")) return read_buffer(words);
     if (is(0, "traffic-class") && words.size() > 2) return read_class(words);
     if (is(0, "dcb") && is(1, "priority-flow-control"))
       return read_pfc(words, is_port ? fmt::format("{} {}", all[1], all[2]) : std::string());
@@ -81,6 +81,39 @@ class OnyxReader {
       for (std::size_t at = 5; at < words.size(); ++at)
         if (const auto priority = value(words, at, 0, 7)) maps_[name].insert(static_cast<int>(*priority));
     }
+  }
+
+  /// qos map dscp D [to] switch-priority P
+  void read_dscp(const Words& words) {
+    const std::size_t at = words.size() > 4 && words[4] == "to" ? 5 : 4;
+    if (at >= words.size() || words[at] != "switch-priority") return;
+    const auto dscp = value(words, 3, 0, 63);
+    const auto priority = value(words, at + 1, 0, 7);
+    if (dscp && priority) dscp_[static_cast<int>(*dscp)] = static_cast<int>(*priority);
+  }
+
+  /// Advanced buffer management: pool NAME size BYTES type dynamic
+  void read_size(const Words& words) {
+    if (const auto size = value(words, 3, 1, 1'000'000'000)) sizes_[std::string(words[1])] = *size;
+  }
+
+  /// ingress-buffer iPort.pgN bind switch-priority P... | map pool NAME type lossless ... shared alpha A
+  void read_buffer(const Words& words) {
+    if (words.size() < 5) return;
+    const std::string group(words[1]);
+    if (words[2] == "bind" && words[3] == "switch-priority") {
+      for (std::size_t at = 4; at < words.size(); ++at)
+        if (const auto priority = value(words, at, 0, 7)) bound_[group].insert(static_cast<int>(*priority));
+      return;
+    }
+    const auto after = [&](std::string_view word) {
+      const auto found = std::ranges::find(words, word);
+      return found == words.end() || found + 1 == words.end() ? std::string_view{} : *(found + 1);
+    };
+    if (words[2] != "map" || after("type") != "lossless") return;
+    lossless_groups_.insert(group);
+    lossless_pools_.insert(std::string(after("pool")));
+    if (const double alpha = decimal_of(after("alpha")); alpha > 0) alpha_ = alpha;
   }
 
   void read_trust(std::string_view word) {
@@ -152,6 +185,7 @@ class OnyxReader {
     std::set<int> pooled;
     for (const auto& [pool, priorities] : maps_)
       if (types_[pool] == "lossless") pooled.insert(priorities.begin(), priorities.end());
+    for (const auto& group : lossless_groups_) pooled.insert(bound_[group].begin(), bound_[group].end());
     number_ = 1;
     for (const int priority : pfc_)
       if (pooled.count(priority) == 0)
@@ -178,18 +212,28 @@ class OnyxReader {
     std::string out =
         fmt::format("# lossless settings of {}: they go below `fabric:` of a topology\nlossless:\n", source_.name());
     const bool is_pfc = is_enabled_ && !ports_.empty() && !lossless_.empty();
-    out += "  operating_system: onyx\n";
+    const auto trust = trust_.empty() ? std::string("pcp") : trust_;
     out += fmt::format("  flow_control: {}\n", is_pfc ? "pfc" : "drop");
-    if (is_pfc)
+    if (is_pfc) {
+      // Onyx decides alpha where the configuration does not.
+      if (alpha_ <= 0) out += "  operating_system: onyx\n";
       out += fmt::format("  pfc: [{}]  # at {}; what the others lack goes below `ports`\n", fmt::join(lossless_, ", "),
                          ports());
-    out += fmt::format("  trust: {}\n", trust_.empty() ? "pcp" : trust_);
-    if (trust_.empty()) out += "  # no port says what it trusts: Onyx trusts L2\n";
-    if (trust_ == "dscp") out += marks();
+      out += fmt::format("  trust: {}\n", trust);
+      if (trust_.empty()) out += "  # no port says what it trusts: Onyx trusts L2\n";
+      if (trust_ == "dscp") out += marks();
+    } else {
+      out += fmt::format("  # trust: {}; nothing is paused, so no mark of a packet decides anything\n", trust);
+    }
     double percent = 0;
     for (const auto& [pool, type] : types_)
       if (type == "lossless" && percents_.contains(pool)) percent += percents_.at(pool);
-    if (percent > 0) out += fmt::format("  pool_share: {:g}\n", std::min(1.0, percent / 100));
+    std::int64_t size = 0;
+    for (const auto& pool : lossless_pools_)
+      if (sizes_.contains(pool)) size += sizes_.at(pool);
+    if (size > 0) out += fmt::format("  shared_buffer: {} B\n", size);
+    if (percent > 0 && size == 0) out += fmt::format("  pool_share: {:g}\n", std::min(1.0, percent / 100));
+    if (alpha_ > 0 && is_pfc) out += fmt::format("  alpha: {:g}\n", alpha_);
     out += marking() + scheduling();
     return out;
   }
@@ -236,6 +280,10 @@ class OnyxReader {
   std::map<std::string, std::string> types_;
   std::map<std::string, double> percents_;
   std::map<std::string, std::set<int>> maps_;
+  std::map<std::string, std::int64_t> sizes_;               ///< pools of advanced buffer management, bytes
+  std::map<std::string, std::set<int>> bound_;              ///< priorities of each group of a port's buffer
+  std::set<std::string> lossless_groups_, lossless_pools_;  ///< those groups, and the pools below them
+  double alpha_ = 0;                                        ///< of lossless groups; 0: nothing says it
   std::string trust_;
   std::map<int, int> dscp_, weights_;
   std::map<int, Marking> marks_;

@@ -35,6 +35,7 @@ Gate hypervisor_gate(const Virtualization& guest) {
 }  // namespace
 
 bool is_tcp_only(NicMode mode) { return mode == NicMode::vmxnet3 || mode == NicMode::virtio; }
+bool is_on_hypervisor_switch(NicMode mode) { return is_tcp_only(mode) || mode == NicMode::pvrdma; }
 bool is_shareable(NicMode mode) { return mode != NicMode::passthrough && mode != NicMode::bare_metal; }
 bool is_shareable(GpuMode mode) { return mode == GpuMode::vgpu || mode == GpuMode::mig || mode == GpuMode::remote; }
 

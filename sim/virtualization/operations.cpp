@@ -68,7 +68,9 @@ Gate vgpu_gate(const Virtualization& vm, VmOperation operation, const ParameterS
     case VmOperation::fault_tolerance:
       return closed("fault tolerance takes no vGPU");
     case VmOperation::hot_add:
-      return is_esxi(vm) ? closed("a vGPU is added with the VM powered off") : Gate{};
+      if (is_esxi(vm)) return closed("a vGPU is added with the VM powered off");
+      return closed(
+          fmt::format("nothing documents that a vGPU is added to a running VM of {}", to_string(vm.hypervisor)), true);
     case VmOperation::clone:
     case VmOperation::ha:
     case VmOperation::drs_placement:
@@ -92,9 +94,7 @@ Gate gpu_gate(const Virtualization& vm, GpuMode mode, VmOperation operation, con
     case GpuMode::vgpu:
       return vgpu_gate(vm, operation, parameters);
     case GpuMode::mig:
-      // On ESXi an instance is handed over as a MIG-backed vGPU.
-      return is_esxi(vm) ? vgpu_gate(vm, operation, parameters)
-                         : passthrough_gate(vm, "a MIG instance", operation, parameters);
+      return vgpu_gate(vm, operation, parameters);  // an instance is handed over as a MIG-backed vGPU
     default:
       return {};
   }
@@ -147,6 +147,10 @@ const std::vector<VmOperation>& vm_operations() {
 Gate operation_gate(const Virtualization& vm, const HeldModes& held, VmOperation operation,
                     const ParameterSet& parameters) {
   if (!vm.is_virtual()) return closed("bare metal");
+  const bool is_of_vsphere = operation == VmOperation::drs_placement || operation == VmOperation::drs_balancing ||
+                             operation == VmOperation::fault_tolerance;
+  if (is_of_vsphere && !is_esxi(vm))
+    return closed(fmt::format("it is a feature of vSphere, the hypervisor is {}", to_string(vm.hypervisor)));
   Gate doubt;
   const auto take = [&](Gate gate) {
     if (gate.is_open) return false;
@@ -165,7 +169,14 @@ std::string operation_condition(const Virtualization& vm, const HeldModes& held,
                                 const ParameterSet& parameters) {
   const bool has_vgpu =
       std::ranges::any_of(held.gpus, [](GpuMode mode) { return mode == GpuMode::vgpu || mode == GpuMode::mig; });
-  if (!is_esxi(vm) || !operation_gate(vm, held, operation, parameters).is_open) return "";
+  if (!operation_gate(vm, held, operation, parameters).is_open) return "";
+  const bool is_tied = std::ranges::count(held.gpus, GpuMode::passthrough) +
+                           std::ranges::count(held.nics, NicMode::passthrough) +
+                           std::ranges::count(held.nics, NicMode::sr_iov) >
+                       0;
+  if (!is_esxi(vm) && operation == VmOperation::ha && is_tied)
+    return "cold, by the cluster's manager, on a host with a free device of the same kind";
+  if (!is_esxi(vm)) return "";
   if (has_vgpu && operation == VmOperation::migration)
     return vm.version >= k_evacuation
                ? "vgpu.hotmigrate.enabled=true in vCenter; VgpuMMAutomationTimeoutSecs=-1 evacuates by itself"

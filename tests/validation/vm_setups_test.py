@@ -26,9 +26,12 @@ def devices(words, prefix):
 
 
 def scenario(gpus, adapters, switch, settings, vms):
-    held = devices(gpus, "gpu") + devices(adapters, "hca")
     count = 1 if switch == "-" else 2
-    group = f"{{name: n, count: {count}, host: {{processor: xeon-skylake, devices: [{', '.join(held)}]}}"
+    if gpus.startswith("host "):
+        group = f"{{name: n, count: {count}, type: {gpus.split()[1]}"
+    else:
+        held = devices(gpus, "gpu") + devices(adapters, "hca")
+        group = f"{{name: n, count: {count}, host: {{processor: xeon-skylake, devices: [{', '.join(held)}]}}"
     if settings != "-":
         group += f", virtualization: {settings}"
     if vms != "-":

@@ -187,6 +187,8 @@ Gate multicast_gate(const Virtualization& guest, GpuMode gpu, bool is_whole_gpu)
 Gate gpudirect_gate(const Virtualization& guest, GpuMode gpu, NicMode nic, bool is_whole_gpu, int compute_capability);
 /// True for adapters that carry TCP only.
 bool is_tcp_only(NicMode mode);
+/// The adapter is a port of the hypervisor's own switch, beside those of other VMs.
+bool is_on_hypervisor_switch(NicMode mode);
 /// True when several VMs can use one adapter or GPU.
 bool is_shareable(NicMode mode);
 bool is_shareable(GpuMode mode);

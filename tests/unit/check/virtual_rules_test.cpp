@@ -8,6 +8,7 @@
 
 #include "check/vm_setup.hpp"
 #include "fabricast/check.hpp"
+#include "fabricast/models/virtualization.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -183,9 +184,39 @@ TEST_CASE("a DGX server has no vGPU, and vSphere no supported passthrough behind
   CHECK_FALSE(said("dgx-a100", "{mode: passthrough, hypervisor: kvm}").is_refused);
   const auto vsphere = said("hgx-a100-8", "passthrough");
   CHECK_FALSE(vsphere.is_refused);
-  CHECK(vsphere.says("does not support passthrough of GPUs behind NVSwitches on vSphere"));
+  CHECK(
+      vsphere.says("no supported passthrough of GPUs behind NVSwitches; esxi is taken because no hypervisor is named"));
+  // A named hypervisor or release is no guess.
+  for (const auto* named : {"{mode: passthrough, hypervisor: esxi}", "{mode: passthrough, version: \"8.0 U2\"}"}) {
+    const auto refused = said("hgx-a100-8", named);
+    CHECK(refused.is_refused);
+    CHECK(refused.says("vSphere has no supported passthrough of GPUs behind NVSwitches"));
+    CHECK(refused.says("source: NVIDIA AI Enterprise 8.0"));
+  }
   CHECK_FALSE(said("hgx-a100-8", "{mode: passthrough, hypervisor: kvm}").says("behind NVSwitches"));
   CHECK_FALSE(said("hgx-a100-4", "passthrough").says("behind NVSwitches"));
+}
+
+TEST_CASE("GPUs that NVLink joins need no PCIe path between them, and an adapter no second GPU") {
+  const auto said = [](const std::string& server, const std::string& vms) {
+    const auto loaded = test::topology("schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: " + server +
+                                       ", virtualization: {hypervisor: kvm}, vms: [" + vms + "]}]\n");
+    return render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types)) +
+           virtual_features(loaded.topology, loaded.parameters);
+  };
+  const std::string staged = "staged through host memory";
+  const auto four = [](const std::string& type, const std::string& more = "") {
+    return "{name: a" + more + ", devices: {" + type + ": {mode: passthrough, count: 4}}}";
+  };
+  const auto hgx = said("hgx-h100-8", four("h100-sxm"));
+  CHECK(hgx.find(staged) == std::string::npos);
+  CHECK(hgx.find("GPU peer access yes  over NVLink") != std::string::npos);
+  const auto pcie = said("server-2s-broadwell-4p100", four("p100-pcie-16"));
+  CHECK(pcie.find("the driver does not find the switch that joins the GPUs: device messages are " + staged) !=
+        std::string::npos);
+  CHECK(pcie.find("GPU peer access no") != std::string::npos);
+  const auto one = said("server-2s-broadwell-4p100", "{name: a, devices: {gpu0: passthrough, hca0: passthrough}}");
+  CHECK(one.find("joins the GPUs") == std::string::npos);
 }
 
 TEST_CASE("MIG exists on Ampere and later data-centre GPUs") {
@@ -298,7 +329,7 @@ TEST_CASE("the overview says which features remain under each mode, and why othe
 namespace {
 
 /// Sets of instances to which, as they lie, nothing can be added; every way to lay them out is tried.
-void lay_out(const std::vector<check::MigKind>& kinds, std::uint32_t used, int compute, int slots,
+void lay_out(const std::vector<models::MigKind>& kinds, std::uint32_t used, int compute, int slots,
              const ParameterSet& parameters, std::multiset<std::pair<int, int>>& chosen,
              std::set<std::multiset<std::pair<int, int>>>& full) {
   bool is_full = true;
@@ -317,14 +348,14 @@ void lay_out(const std::vector<check::MigKind>& kinds, std::uint32_t used, int c
   if (is_full) full.insert(chosen);
 }
 
-std::size_t full_sets(const std::vector<check::MigKind>& kinds, int slots, const ParameterSet& parameters) {
+std::size_t full_sets(const std::vector<models::MigKind>& kinds, int slots, const ParameterSet& parameters) {
   std::multiset<std::pair<int, int>> chosen;
   std::set<std::multiset<std::pair<int, int>>> full;
   lay_out(kinds, 0, slots == 8 ? 7 : slots, slots, parameters, chosen, full);
   for (const auto& set : full) {
-    std::vector<check::MigKind> instances;
+    std::vector<models::MigKind> instances;
     for (const auto& [compute, memory] : set) instances.push_back({compute, memory});
-    CHECK(check::can_place(instances, slots, parameters));
+    CHECK(models::can_place(instances, slots, parameters));
   }
   return full.size();
 }
@@ -334,11 +365,11 @@ std::size_t full_sets(const std::vector<check::MigKind>& kinds, int slots, const
 TEST_CASE("MIG instances fit a card in 14 full sets, 38 with double-memory instances, an A30 in 4") {
   const auto shipped = load_shipped_parameters();
   REQUIRE(shipped);
-  std::vector<check::MigKind> kinds{{1, 1}, {2, 2}, {3, 4}, {4, 4}, {7, 8}};
+  std::vector<models::MigKind> kinds{{1, 1}, {2, 2}, {3, 4}, {4, 4}, {7, 8}};
   CHECK(full_sets(kinds, 8, *shipped) == 14);
   kinds.push_back({1, 2});
   CHECK(full_sets(kinds, 8, *shipped) == 38);
   CHECK(full_sets({{1, 1}, {2, 2}, {4, 4}}, 4, *shipped) == 4);
-  CHECK_FALSE(check::can_place({{4, 4}, {4, 4}}, 8, *shipped));
-  CHECK_FALSE(check::can_place(std::vector<check::MigKind>(8, {1, 1}), 8, *shipped));
+  CHECK_FALSE(models::can_place({{4, 4}, {4, 4}}, 8, *shipped));
+  CHECK_FALSE(models::can_place(std::vector<models::MigKind>(8, {1, 1}), 8, *shipped));
 }

@@ -47,13 +47,15 @@ std::string scenario_of(const std::string& gpus, const std::string& adapters, co
                         const std::string& settings, const std::string& vms) {
   int num_gpus = 0;
   int num_adapters = 0;
-  auto held = devices(gpus, "gpu", num_gpus) + devices(adapters, "hca", num_adapters);
+  const bool is_server = gpus.starts_with("host ");
+  auto held = is_server ? "" : devices(gpus, "gpu", num_gpus) + devices(adapters, "hca", num_adapters);
   if (!held.empty()) held.resize(held.size() - 2);
+  const auto server =
+      is_server ? "type: " + gpus.substr(5) : fmt::format("host: {{processor: xeon-skylake, devices: [{}]}}", held);
   return fmt::format(
       "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
-      "{{name: n, count: {}, host: {{processor: xeon-skylake, devices: [{}]}}{}{}}}\n{}workload: {{benchmark: "
-      "osu_latency, sizes: [8 B]}}\n",
-      network == "-" ? 1 : 2, held, settings == "-" ? "" : ", virtualization: " + settings,
+      "{{name: n, count: {}, {}{}{}}}\n{}workload: {{benchmark: osu_latency, sizes: [8 B]}}\n",
+      network == "-" ? 1 : 2, server, settings == "-" ? "" : ", virtualization: " + settings,
       vms == "-" ? "" : ", vms: " + vms,
       network == "-" ? "" : "  fabric: {single_switch: {switch: " + network + "}}\n");
 }
@@ -119,7 +121,8 @@ bool is_of_gpudirect(const std::string& name) {
 
 /// Other values that must not go unnoticed: flags turned round, numbers made smaller and larger.
 std::vector<double> other_values(const std::string& name, double value) {
-  if (name.ends_with(".vgpu") || name.ends_with(".mig") || name.ends_with(".pvrdma") || name.ends_with(".esxi_several"))
+  if (name.ends_with(".vgpu") || name.ends_with(".mig") || name.ends_with(".pvrdma") ||
+      name.ends_with(".esxi_several") || name.ends_with(".esxi_passthrough"))
     return {1 - value};
   if (name.ends_with(".nvlink_vgpu")) return {value == 0 ? 1.0 : 0.0};
   if (name.rfind("mig_placement.", 0) == 0 && name.ends_with(".starts")) return {0};

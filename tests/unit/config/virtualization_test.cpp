@@ -88,6 +88,25 @@ TEST_CASE("faults name the place, what was found and what to write") {
   CHECK(faults("{mode: bare-metal, acs: redirect}").empty());
 }
 
+TEST_CASE("no rate, no memory and no time of 0: each is refused once, with its place") {
+  for (const auto* setting :
+       {"rate_limit: 0 Gb/s", "memory: 0 B", "host_memory: 0 GiB", "gpu_memory: 0 B", "time_slice: 0 ms"}) {
+    CAPTURE(setting);
+    const std::string text(setting);
+    const auto key = text.substr(0, text.find(':'));
+    const auto said =
+        faults("{mode: " + std::string(key == "gpu_memory" ? "remote-gpu" : "sr-iov") + ", " + text + "}");
+    CHECK(says(said, "'" + key + "' is " + text.substr(text.find(": ") + 2)));
+    CHECK(says(said, "give more than 0, or leave it out"));
+  }
+  auto vms = topology_of("{hypervisor: kvm}");
+  vms += "    vms: [{name: a, count: 4, devices: {hca0: {vf: 1, rate_limit: 0 Gb/s}}}]\n";
+  const auto loaded = load_topology(test::write_file("faulty.yaml", vms));
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().size() == 1);
+  CHECK(says(test::shown(loaded.error()), "'rate_limit' is 0 Gb/s"));
+}
+
 TEST_CASE("a scenario's virtualization replaces that of every host group, and --set replaces the scenario's") {
   const auto scenario = [](const std::string& line, const std::vector<Setting>& settings) {
     return test::scenario(

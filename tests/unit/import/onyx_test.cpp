@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running configurations of Onyx switches: one in the form in which a switch prints it, read to its end.
+#include <fmt/format.h>
+
 #include "fabricast/import.hpp"
+#include "fabricast/simulate.hpp"
 #include "tests/unit/import/captures.hpp"
 
 using namespace fabricast;
@@ -18,7 +21,120 @@ bool holds(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
+std::string without(const std::string& text, const std::string& words) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at) + 1;
+    const auto line = text.substr(at, end - at);
+    if (line.find(words) == std::string::npos) out += line;
+    at = end;
+  }
+  return out;
+}
+
+std::string replaced(std::string text, const std::string& words, const std::string& others) {
+  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + others.size()))
+    text.replace(at, words.size(), others);
+  return text;
+}
+
+/// Five hosts send to a sixth through a switch with the imported settings.
+struct Incast {
+  int priority = 0;
+  std::int64_t drops = 0, pauses = 0;
+};
+Incast incast(const std::string& configuration) {
+  auto block = imported(configuration).yaml;
+  std::string indented;
+  for (std::size_t at = 0; at < block.size();) {
+    const auto end = block.find('\n', at) + 1;
+    indented += "      " + block.substr(at, end - at);
+    at = end;
+  }
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-onyx-{}.yaml", getpid());
+  std::ofstream(path) << "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: "
+                         "t\n  hosts: [{name: n, count: 6, host: {processor: xeon-skylake, devices: [{name: hca0, "
+                         "type: connectx-5-100g, below: socket0}]}}]\n  fabric:\n    single_switch:\n      switch: "
+                         "sn2700\n"
+                      << indented
+                      << "workload: {benchmark: traffic, pattern: incast, senders: 5, sizes: [8 MiB], transport: "
+                         "{congestion_control: none}}\n";
+  const auto loaded = load_scenario(path.string());
+  std::filesystem::remove(path);
+  if (!loaded) FAIL(render(loaded.error()));
+  SimulateOptions options;
+  options.fidelity = Fidelity::packet;
+  const auto run = simulate(loaded->topology, loaded->scenario, loaded->parameters, options);
+  if (!run) FAIL(render(run.error()));
+  const auto& row = run->workloads.at(0).rows.at(0);
+  Incast out{row.flows.at(0).priority, static_cast<std::int64_t>(row.fabric->lossy_drops + row.fabric->lossless_drops),
+             0};
+  out.pauses = static_cast<std::int64_t>(row.fabric->pauses);
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("a full running configuration is read line by line, and its settings reach the packet engine") {
+  const auto text = test::capture("onyx-roce-leaf.txt");
+  const auto found = imported(text);
+  CAPTURE(render(found.findings));
+  CHECK(found.findings.empty());
+  for (const auto* words :
+       {"operating_system: onyx", "flow_control: pfc", "pfc: [3]", "trust: dscp",
+        "dscp_to_priority: {24: 0, 34: 3, 48: 6}", "marks: {dscp: 34}", "pool_share: 0.5",
+        "ecn: {min: 150 kB, max: 1500 kB}", "weights: {0: 40, 3: 60, 6: strict}", "cnp_priority: 6"}) {
+    CAPTURE(words);
+    CHECK(holds(found.yaml, words));
+  }
+  const auto lossless = incast(text);
+  CHECK(lossless.priority == 3);
+  CHECK(lossless.drops == 0);
+  CHECK(lossless.pauses > 0);
+  // Each of the lines that make priority 3 lossless is needed.
+  for (const auto* line : {"priority-flow-control priority 3", "map switch-priority 3"}) {
+    CAPTURE(line);
+    const auto lossy = incast(without(text, line));
+    CHECK(lossy.drops > 0);
+    CHECK(lossy.pauses == 0);
+  }
+  // The map as some guides write it.
+  CHECK(incast(replaced(text, " to switch-priority", " switch-priority")).drops == 0);
+  // Without its map a DSCP is the priority of its upper three bits: 34 is 4, which nobody pauses.
+  const auto unmapped =
+      without(text, "qos map dscp 34") + "   interface ethernet 1/1 qos map dscp 35 switch-priority 3\n";
+  CHECK(holds(imported(unmapped).yaml, "marks: {dscp: 35}"));
+}
+
+TEST_CASE("what is imported loads, whatever the configuration lacks") {
+  const auto text = test::capture("onyx-roce-leaf.txt");
+  for (const auto* line : {"qos trust", "qos map dscp", "congestion-control", "dcb ets", "memory percent",
+                           "type lossless", "priority-flow-control enable", "priority-flow-control mode"}) {
+    CAPTURE(line);
+    incast(without(text, line));
+  }
+  for (const auto* name : {"onyx-roce-pool.txt", "onyx-mlag-spine.txt"}) incast(test::capture(name));
+}
+
+TEST_CASE("pools of advanced buffer management hold what is bound to their lossless groups") {
+  const std::string lines =
+      "advanced buffer management force\npool iPool1 size 5242880 type dynamic\npool iPool0 size 5242880 type dynamic\n"
+      "interface ethernet 1/1-1/32 ingress-buffer iPort.pg3 bind switch-priority 3\n"
+      "interface ethernet 1/1-1/32 ingress-buffer iPort.pg6 bind switch-priority 6\n"
+      "interface ethernet 1/1-1/32 ingress-buffer iPort.pg3 map pool iPool1 type lossless reserved 67538 xoff 18432 "
+      "xon "
+      "18432 shared alpha 2\n"
+      "interface ethernet 1/1-1/32 ingress-buffer iPort.pg6 map pool iPool0 type lossy reserved 10240 shared alpha 8\n"
+      "interface ethernet 1/1-1/32 qos trust L3\nqos map dscp 26 to switch-priority 3\n"
+      "dcb priority-flow-control enable force\ndcb priority-flow-control priority 3 enable\n"
+      "interface ethernet 1/1-1/32 dcb priority-flow-control mode on force\n";
+  const auto found = imported(lines);
+  CHECK(found.findings.empty());
+  for (const auto* words : {"pfc: [3]", "shared_buffer: 5242880 B", "alpha: 2\n"}) CHECK(holds(found.yaml, words));
+  CHECK(incast(lines).drops == 0);
+  const auto lossy = imported(replaced(lines, "type lossless", "type lossy"));
+  CHECK(holds(render(lossy.findings), "PFC pauses priority 3, no lossless pool holds it"));
+}
 
 TEST_CASE("flow control that is switched on for no priority loses everything, and the import says at which ports") {
   const auto text = test::capture("onyx-mlag-spine.txt");

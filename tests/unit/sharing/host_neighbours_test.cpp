@@ -9,6 +9,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "sharing/cpu_sharing.hpp"
 #include "tests/unit/sharing/measured_table.hpp"
 
 using namespace fabricast;
@@ -137,4 +138,27 @@ TEST_CASE("32 to 96 knowledge workers slow machine learning by 2 to 18 %, 3D CAD
   CHECK(slow(NeighbourVictim::cad_3d, 96) == doctest::Approx(0.09).epsilon(0.1));
   CHECK(slow(NeighbourVictim::knowledge_worker, 96) < 0.005);
   CHECK(slow(NeighbourVictim::machine_learning, 0) == 0);
+}
+
+TEST_CASE("any number of knowledge workers is legal: more of them, or fewer cores, are never faster for anybody") {
+  for (const auto victim :
+       {NeighbourVictim::machine_learning, NeighbourVictim::cad_3d, NeighbourVictim::knowledge_worker}) {
+    CAPTURE(static_cast<int>(victim));
+    for (const double cores : {8.0, 28.0, 64.0}) {
+      CAPTURE(cores);
+      double before = 0;
+      for (const double workers : {1.0, 5.0, 10.0, 21.0, 32.0, 48.0, 77.0, 96.0, 130.0, 250.0, 1000.0, 20000.0}) {
+        CAPTURE(workers);
+        const double slow = knowledge_worker_slowdown_on(parameters(), victim, workers, cores);
+        // The scheduler is simulated over a finite run: its noise is below a thousandth of a step.
+        CHECK(slow >= before - 1e-3);
+        CHECK(slow >= knowledge_worker_slowdown_on(parameters(), victim, workers, 2 * cores) - 1e-3);
+        before = slow;
+      }
+      CHECK(before > 0);
+    }
+  }
+  // A host of twice the cores takes twice the workers for the same loss.
+  CHECK(knowledge_worker_slowdown_on(parameters(), NeighbourVictim::machine_learning, 192, 56) ==
+        doctest::Approx(knowledge_worker_slowdown_on(parameters(), NeighbourVictim::machine_learning, 96, 28)));
 }

@@ -2,8 +2,10 @@
 // What virtual machines do to forecasts: gates, redirected and translated peer traffic, virtual ports, VMs side by
 // side.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/support/clusters.hpp"
 
@@ -67,6 +69,41 @@ TEST_CASE("bare metal written out is bare metal left out, term by term") {
   for (std::size_t i = 0; i < given.rows.front().terms.size(); ++i)
     CHECK(given.rows.front().terms[i].name == left_out.rows.front().terms[i].name);
   CHECK(given.assumptions == left_out.assumptions);
+}
+
+TEST_CASE("bare metal reads no parameter of virtual machines, whatever runs on it") {
+  const std::vector<std::string> works{k_bandwidth,
+                                       k_latency,
+                                       k_host_latency,
+                                       "{benchmark: all_reduce_perf, sizes: [8 B, 64 MiB]}",
+                                       "{benchmark: all_reduce_perf, sizes: [64 MiB]}\nsoftware: {transport: tcp}",
+                                       "{benchmark: gpu_step, compute: 20 ms, sizes: [1 MiB]}",
+                                       "{benchmark: host_copies, gpus: 2, sizes: [1 MiB]}",
+                                       "{benchmark: osu_allreduce, sizes: [1 MiB]}",
+                                       "{benchmark: traffic, pattern: permutation, sizes: [1 MiB]}"};
+  const auto reads = [](const LoadedScenario& loaded) {
+    std::set<std::string, std::less<>> names;
+    auto parameters = loaded.parameters;
+    parameters.collect_reads(&names);
+    const auto run = simulate(loaded.topology, loaded.scenario, parameters, {});
+    if (!run) FAIL(render(run.error()));
+    std::set<std::string> out;
+    for (const auto& name : names)
+      for (const auto* layer : {"virtualization.", "support.", "esxi.", "vgpu.", "mig.", "mig_placement.", "migration.",
+                                "remote_gpu.", "host.cpu_", "host.knowledge_", "host.machine_"})
+        if (name.starts_with(layer)) out.insert(name);
+    return out;
+  };
+  for (const auto& work : works) {
+    CAPTURE(work);
+    auto text = scenario_of("x", work);
+    text.erase(text.find("virtualization: x\n"), std::string("virtualization: x\n").size());
+    const auto found = reads(test::scenario(text));
+    CAPTURE(fmt::format("{}", fmt::join(found, " ")));
+    CHECK(found.empty());
+    // The same look sees them in a VM, but for copies, which cost there what they cost here.
+    CHECK(reads(load("sr-iov", work)).empty() == (work.find("host_copies") != std::string::npos));
+  }
 }
 
 TEST_CASE("no way of virtualization is faster than bare metal, and the ways keep their order") {

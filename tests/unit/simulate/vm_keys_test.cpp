@@ -302,3 +302,99 @@ TEST_CASE("the packet engine puts RDMA packets of a VM into the class of its por
   CHECK(drops(3) == 0);
   CHECK(drops(4) > 0);
 }
+
+namespace {
+
+/// A key inside a workload's `migration`, `remote` or `sharing`, with what stands beside it.
+struct Nested {
+  std::string key;  ///< migration.link, sharing.clients.kernel
+  std::string beside, one, other;
+};
+
+std::vector<Nested> nested_keys() {
+  return {{"migration.release", "memory: 32 GiB", "esxi-6.7u1", "esxi-7.0"},
+          {"migration.memory", "release: worst-case", "8 GiB", "32 GiB"},
+          {"migration.link", "memory: 32 GiB", "10 Gb/s", "1 Gb/s"},
+          {"migration.pvrdma", "memory: 32 GiB, registered: 8 GiB", "on", "off"},
+          {"migration.registered", "memory: 32 GiB, pvrdma: on", "1 GiB", "16 GiB"},
+          {"migration.vm", "to: n1, memory: 32 GiB", "n0/a", "n0/b"},
+          {"migration.to", "vm: n0/a, memory: 32 GiB", "n1", "n0"},
+          {"migration.dirty_rate", "vm: n0/a, to: n1, memory: 32 GiB, link: 100 Gb/s", "0 GB/s", "4 GB/s"},
+          {"remote.compute", "calls: 1000", "10 ms", "20 ms"},
+          {"remote.calls", "compute: 10 ms", "10", "1e5"},
+          {"remote.from_gpu", "compute: 10 ms, calls: 1000", "0 B", "1 GiB"},
+          {"remote.share", "compute: 10 ms, calls: 1000", "0.5", "1"},
+          {"remote.memory", "compute: 10 ms, calls: 1000", "1 MiB", "30 GiB"},
+          {"remote.mtu", "compute: 10 ms, calls: 1000", "1500", "9000"},
+          {"sharing.policy", "", "best_effort", "fixed_share"},
+          {"sharing.rm_pvmrl", "", "0x00010001", "0x001e0001"},
+          {"sharing.profile", "policy: fixed_share", "a100-10c", "a100-5c"},
+          {"sharing.slice", "policy: equal_share", "1 ms", "10 ms"},
+          {"sharing.switch_time", "", "10 us", "1 ms"},
+          {"sharing.averaging", "policy: equal_share, preemption_granularity: 3 ms", "1", "60"},
+          {"sharing.strict", "policy: equal_share, preemption_granularity: 3 ms", "on", "off"},
+          {"sharing.preemption_granularity", "policy: equal_share", "0 s", "5 ms"},
+          {"sharing.clients.kernel", "", "1 ms", "7 ms"},
+          {"sharing.clients.pause", "", "0 s", "20 ms"},
+          {"sharing.clients.variation", "pause: 5 ms", "0", "1"},
+          {"sharing.clients.count", "", "1", "3"}};
+}
+
+std::string nested_scenario(const Nested& key, const std::string& value) {
+  const auto cut = key.key.rfind('.');
+  const auto own = key.key.substr(cut + 1) + ": " + value + (key.beside.empty() ? "" : ", " + key.beside);
+  const auto mapping = key.key.substr(0, key.key.find('.'));
+  const bool is_client = key.key.starts_with("sharing.clients.");
+  const auto kernel = own.find("kernel:") == std::string::npos ? ", kernel: 3.3 ms" : "";
+  const auto other = std::string("{name: y, kernel: 3 ms, pause: 1 ms}");
+  const auto clients = is_client ? "[{name: x, " + own + kernel + "}, " + other + "]"
+                                 : "[{name: x, kernel: 3.3 ms, pause: 100 us}, " + other + "]";
+  std::string work;
+  if (mapping == "migration") work = "{benchmark: vgpu_migration, sizes: [4 GiB], migration: {" + own + "}}";
+  if (mapping == "remote") work = "{benchmark: remote_gpu, sizes: [64 MiB], remote: {" + own + "}}";
+  if (mapping == "sharing")
+    work = "{benchmark: gpu_sharing, devices: [n0.gpu0], sharing: {" + (is_client ? "" : own + ", ") +
+           "clients: " + clients + "}}";
+  const bool has_vms = own.find("vm: ") != std::string::npos;
+  return fmt::format(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+      "{{name: n, count: 2, host: {{processor: xeon-icelake, devices: [{{name: gpu0, type: a100-pcie-40, below: "
+      "socket0}}, {{name: hca0, type: connectx-5-100g, below: socket0}}]}}{}}}\n  fabric: {{single_switch: {{switch: "
+      "sn2700}}}}\nworkload: {}\n",
+      has_vms ? ", virtualization: {version: \"8.0\"}, vms: [{name: a, memory: 32 GiB, devices: {gpu0: {vgpu: "
+                "a100-10c}, hca0: vmxnet3}}, {name: b, devices: {hca0: {vf: 1}}}]"
+              : "",
+      work);
+}
+
+std::string seen_of(const Nested& key, const std::string& value) {
+  const auto loaded = load_scenario(test::write_file("key.yaml", nested_scenario(key, value)));
+  if (!loaded) return without_places(test::shown(loaded.error()));
+  const auto run = simulate(loaded->topology, loaded->scenario, loaded->parameters, {});
+  if (!run) return without_places(test::shown(run.error()));
+  std::string out;
+  for (const auto& row : run->workloads.at(0).rows) {
+    out += fmt::format("{} ", row.time.ps);
+    for (const auto& figure : row.figures) out += fmt::format("{} {} ", figure.key, figure.value);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("two values of every key inside a migration, a remote GPU and a shared GPU change a figure or a verdict") {
+  std::set<std::string> known{"sharing.clients", "sharing.clients.name"};  // a name is only a name
+  for (const auto& one : nested_keys()) {
+    known.insert(one.key);
+    CAPTURE(one.key);
+    const auto first = seen_of(one, one.one);
+    CAPTURE(first);
+    CHECK(first != seen_of(one, one.other));
+  }
+  const auto schema = nlohmann::json::parse(json_schema("scenario"));
+  const auto& keys = schema.at("properties").at("workload").at("properties");
+  std::set<std::string> all;
+  for (const auto* mapping : {"migration", "remote", "sharing"}) collect(keys.at(mapping), mapping, all);
+  all.insert("sharing.clients");
+  CHECK(known == all);
+}

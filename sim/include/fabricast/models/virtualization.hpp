@@ -96,6 +96,8 @@ struct GpuProfile {
   double memory_fraction = 1;        ///< of the memory bandwidth
   int copy_engines = 0;              ///< own ones of a MIG instance; 0 = all, shared
   bool allows_peer_to_peer = false;  ///< whole-GPU time-sliced profiles over NVLink only
+  bool has_media_engines = false;    ///< written with +me; one MIG instance of a card may have them
+  char series = 'c';                 ///< as written: c, q, a or b
   std::string source;
 };
 
@@ -109,6 +111,36 @@ std::vector<std::string> profile_families(const ParameterSet& parameters);
 /// profile.
 std::optional<GpuProfile> find_gpu_profile(const std::string& family, std::string_view name,
                                            const ParameterSet& parameters);
+
+/// MIG instance: compute slices and memory slots; where one may start is the placement table's.
+struct MigKind {
+  int compute = 1, slots = 1;
+};
+/// Can these MIG instances lie on a card of `slots` memory slots at once?
+bool can_place(const std::vector<MigKind>& instances, int slots, const ParameterSet& parameters);
+
+/// What the host of a card lets the vGPUs on it be.
+struct CardRules {
+  bool may_mix_sizes = true, may_mix_series = true;
+  bool is_fixed_share = false;
+};
+struct CardFault {
+  enum Kind {
+    mig_and_time_sliced,
+    media_engines,           ///< more than one instance with them
+    placement,               ///< no starts for all MIG instances
+    too_many,                ///< of one size
+    unlike_sizes,            ///< not with this release
+    unlike_series,           ///< the same
+    fixed_share,             ///< unlike sizes under that scheduler
+    framebuffer,             ///< unlike sizes, together more than the card's memory
+    too_many_beside_others,  ///< of the size of `part`
+  } kind;
+  std::size_t part = 0;
+};
+/// What keeps vGPUs or MIG instances of one card from lying on it together; empty when they can.
+std::vector<CardFault> card_faults(const std::vector<GpuProfile>& parts, double memory_gb, const CardRules& rules,
+                                   const ParameterSet& parameters);
 
 /// The scheduler `sharing` and the parameters describe for a GPU of `gpu_type`. Faults name what does not fit: a
 /// profile the GPU does not have, more clients than the profile allows, a slice shorter than a context switch.
