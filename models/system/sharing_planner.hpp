@@ -18,6 +18,9 @@ std::optional<Diagnostic> memory_fault(const Workload& workload);
 /// vgpu_migration of a VM of the topology: a flow from its machine to another.
 Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& workload);
 
+/// remote_gpu: a client and another host with a GPU.
+Result<std::unique_ptr<Planner>> make_remote_gpu_planner(const PlanContext& context, const Workload& workload);
+
 Result<std::unique_ptr<Planner>> make_sharing_planner(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An algorithm as a sequence of steps: how it cuts an operation, what a channel moves, what its own order costs. One
-// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, CollNet, pairs (send and receive,
-// all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/. Equations: docs/models/nccl.md.
+// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, CollNet, pairs (send and
+// receive, all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/. Equations: docs/models/nccl.md.
 #pragma once
 
 #include <memory>
