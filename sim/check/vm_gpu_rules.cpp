@@ -226,9 +226,11 @@ class GpuRules : VmRules {
           fmt::format("the VM holds the NVSwitches and {} of {} GPUs behind them", own, whole),
           "give the VM all GPUs, or write nvswitches: shared", k_fabric_manager_guide);
     else if (own != whole && !std::has_single_bit(own))
-      add(Severity::error, is_described() ? "devices" : "vms_per_host",
-          fmt::format("{} GPUs behind NVSwitches in one VM: a partition of the switches has 1, 2, 4 or all of them",
-                      own),
+      add(Severity::warning, is_described() ? "devices" : "vms_per_host",
+          fmt::format(
+              "{} GPUs behind NVSwitches in one VM: a partition of the switches has 1, 2, 4 or all of them, and "
+              "NVLink joins those of one partition only; the forecast joins all of the VM's",
+              own),
           fmt::format("give the VM {} or {} GPUs", std::bit_floor(own), std::min(whole, std::bit_ceil(own))),
           k_fabric_manager_guide);
   }
