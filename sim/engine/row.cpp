@@ -34,14 +34,17 @@ Duration path_latency(const Flow& flow) {
 }
 
 /// Seconds below which no protocol gets a node: the slowest of all links with the payload of all flows that cross it,
-/// and of all flows with the latency of their links. Only links count, no fitted limits.
+/// and of all flows with the latency of their links. Only links and the rate limits of virtual functions count, no
+/// fitted limits.
 double physical_bound(const Resources& resources, const models::Node& node) {
   std::map<int, double> carried;
   double slowest = 0;
   for (const auto& flow : node.flows) {
     double own = 0;
     for (const auto& crossing : flow.crossings) {
-      if (!resources.is_link(crossing.resource)) continue;
+      if (!resources.is_link(crossing.resource) &&
+          resources.parameter(crossing.resource) != "virtualization.rate_limit")
+        continue;
       const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
       carried[crossing.resource] += bytes;
       own = std::max(own, bytes / resources.capacity(crossing.resource));

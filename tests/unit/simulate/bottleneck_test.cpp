@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a bandwidth test names as its bottleneck, and how far its band reaches: large messages wait for the narrowest
+// thing they cross, small ones for the gaps between them; nobody is faster than a limit that was set.
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+using namespace fabricast::literals;
+using test::row_at;
+
+namespace {
+
+std::string pair_of(const std::string& host, const std::string& vms, const std::string& workload) {
+  return "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
+         "    - {name: node, count: 2, type: " +
+         host + vms + "}\n  fabric: {single_switch: {switch: sn2700}}\nworkload: {" + workload + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("large messages of every shipped bandwidth test name what they cross, not the gaps between them") {
+  int tests = 0;
+  for (const auto* folder : {"scenarios", "scenarios/validation", "scenarios/blind"}) {
+    for (const auto& file : std::filesystem::directory_iterator(std::string(FABRICAST_SOURCE_DIR) + "/" + folder)) {
+      if (file.path().extension() != ".yaml" || file.path().filename().string().find("_bw") == std::string::npos)
+        continue;
+      const auto name = file.path().lexically_relative(std::string(FABRICAST_SOURCE_DIR) + "/scenarios").string();
+      CAPTURE(name);
+      const auto loaded = test::shipped(name, {{"workload.sizes", "[4 MiB]"}});
+      const auto prediction = test::run(loaded);
+      const auto& row = row_at(prediction, 4_MiB);
+      CHECK(row.bottleneck != "one connection with its gaps");
+      CHECK_FALSE(row.bottleneck.empty());
+      ++tests;
+    }
+  }
+  CHECK(tests > 10);
+}
+
+TEST_CASE("messages of a few bytes wait for the gaps between them") {
+  const auto prediction = test::run(
+      test::scenario(pair_of("server-2s-rome-2a100", "", "benchmark: osu_bw, buffers: host, sizes: [1 B, 4 MiB]")));
+  CHECK(row_at(prediction, 1_B).bottleneck == "one connection with its gaps");
+  CHECK(row_at(prediction, 4_MiB).bottleneck != "one connection with its gaps");
+}
+
+TEST_CASE("a virtual function's rate limit is named, and no band reaches beyond it") {
+  for (const double limit : {1.0, 25.0, 60.0}) {
+    const auto vms =
+        ", virtualization: {hypervisor: kvm}, vms: [{name: a, devices: {gpu0: passthrough, hca0: {vf: 1, "
+        "rate_limit: " +
+        std::to_string(limit) + " Gb/s}}}]";
+    for (const auto* benchmark : {"osu_bw", "ib_write_bw"}) {
+      CAPTURE(limit);
+      CAPTURE(benchmark);
+      const auto prediction = test::run(test::scenario(pair_of(
+          "server-1a100-cx6dx", vms, "benchmark: " + std::string(benchmark) + ", buffers: host, sizes: [4 MiB]")));
+      const auto& row = row_at(prediction, 4_MiB);
+      CHECK(row.bottleneck.find("virtual function") != std::string::npos);
+      const double messages = static_cast<double>((4_MiB).value);
+      CHECK(row.low_time.seconds() >= messages * 0.999 / (limit * 0.125e9));
+    }
+  }
+}
