@@ -290,22 +290,8 @@ void Transfers::slow_after_burst(Message& message, const EndPoint& from, const E
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
 void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
   auto& flow = message.flow;
-  if (flow.bytes > 0 && message.wire_gap.ps > 0) {
-    const auto crossings = merged(flow.crossings);
-    const auto narrowest = std::ranges::min_element(
-        crossings, {}, [&](const Crossing& crossing) { return capacity_of(context_, crossing); });
-    const double limit = narrowest == crossings.end() ? flow.rate_cap : capacity_of(context_, *narrowest);
-    const double seconds = message.wire_gap.seconds() + flow.bytes / std::min(flow.rate_cap, limit);
-    // The larger part of a message's time names the limit.
-    if (2 * message.wire_gap.seconds() > seconds) {
-      flow.cap_name = "one connection with its gaps";
-      flow.cap_parameter = field("wire_gap");
-    } else if (limit < flow.rate_cap) {
-      flow.cap_name = context_.resources.name(narrowest->resource);
-      flow.cap_parameter = context_.resources.parameter(narrowest->resource);
-    }
-    flow.rate_cap = std::min(flow.rate_cap, connections * flow.bytes / seconds);
-  }
+  if (flow.bytes > 0 && message.wire_gap.ps > 0)
+    add_gap(context_, flow, message.wire_gap, connections, field("wire_gap"));
   flow.bytes *= static_cast<double>(window);
 }
 

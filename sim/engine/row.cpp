@@ -226,15 +226,18 @@ struct RowBuilder {
     return from_seconds((t + floor + std::hypot(t - floor, scatter)) / 2);
   }
 
-  /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up.
-  void set_time(Row& row) const {
+  /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up. True
+  /// when the operation waits for its floor, however fast it is itself.
+  bool set_time(Row& row) const {
     auto terms = plan.watched_stream < 0 ? total_terms() : stream_terms(plan, timing, parameters);
     Duration total = printed_total();
     if (plan.operations > 1) {
       total = (total + Duration{plan.operations - 1}) / plan.operations;
       for (auto& term : terms) term.time = term.time / plan.operations;
     }
-    if (const auto least = not_below_floor(total); least > total) {
+    const auto least = not_below_floor(total);
+    const bool waits = least > total && plan.floor_jitter <= 0;
+    if (least > total) {
       auto wait = plan.floor_term;
       wait.time = least - total;
       terms.push_back(std::move(wait));
@@ -252,6 +255,7 @@ struct RowBuilder {
       }
     }
     row.terms = std::move(terms);
+    return waits;
   }
 };
 
@@ -304,7 +308,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   Row row;
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
-  builder.set_time(row);
+  const bool waits = builder.set_time(row);
   Duration waited;
   for (auto& wait : planner.waits(row.time)) {
     row.time += wait.time;
@@ -320,6 +324,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.protocol = plan.protocol;
   row.channels = plan.channels;
   row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
+  if (waits) row.bottleneck = plan.floor_term.name;
   row.physical_bound =
       plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a bandwidth test names as its bottleneck, and how far its band reaches: large messages wait for the narrowest
-// thing they cross, small ones for the gaps between them; nobody is faster than a limit that was set.
+// thing they cross, small ones for their posting; nobody is faster than a limit that was set.
 #include <algorithm>
 #include <filesystem>
 
@@ -39,11 +39,24 @@ TEST_CASE("large messages of every shipped bandwidth test name what they cross, 
   CHECK(tests > 10);
 }
 
-TEST_CASE("messages of a few bytes wait for the gaps between them") {
+TEST_CASE("messages of a few bytes wait for their posting") {
   const auto prediction = test::run(
       test::scenario(pair_of("server-2s-rome-2a100", "", "benchmark: osu_bw, buffers: host, sizes: [1 B, 4 MiB]")));
-  CHECK(row_at(prediction, 1_B).bottleneck == "one connection with its gaps");
+  CHECK(row_at(prediction, 1_B).bottleneck == "posting messages");
   CHECK(row_at(prediction, 4_MiB).bottleneck != "one connection with its gaps");
+}
+
+TEST_CASE("while the message rate stays the same with the size, posting is the bottleneck") {
+  const auto prediction = test::run(test::shipped("validation/hdr-cx6-2node-ib_write_bw.yaml"));
+  int posting = 0;
+  const auto& rows = prediction.workloads[0].rows;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CAPTURE(rows[i].size.value);
+    const bool is_flat = rows[i].time == rows[i - 1].time;
+    CHECK((rows[i].bottleneck == "posting messages") == is_flat);
+    posting += is_flat ? 1 : 0;
+  }
+  CHECK(posting > 5);
 }
 
 TEST_CASE("a virtual function's rate limit is named, and no band reaches beyond it") {
