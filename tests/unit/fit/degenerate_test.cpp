@@ -168,3 +168,26 @@ TEST_CASE("fits of random few rows and parameters end with an answer or a messag
   }
   CHECK(fitted > 10);
 }
+
+TEST_CASE("rows of nccl-tests that move nothing are no points of a fit, messages of 0 bytes of OSU are") {
+  const Folder folder("empty-rows");
+  const std::string header =
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n";
+  folder.write("n.txt", header +
+                            "           0             0     float     sum      -1     0.50    0.00    0.00      0\n"
+                            "        1024           256     float     sum      -1    20.00    0.05    0.05      0\n"
+                            "     1048576        262144     float     sum      -1    90.00   11.65   11.65      0\n"
+                            "    16777216       4194304     float     sum      -1   900.00   18.64   18.64      0\n");
+  folder.write("o.txt",
+               "# OSU MPI Latency Test v5.6.2\n# Size          Latency (us)\n0 1.10\n1 1.12\n1024 1.60\n65536 14.0\n");
+  const auto points = [&](const std::string& file, const std::string& workload, const std::string& parameter) {
+    const auto out = calibrate_text(folder, fmt::format("  - {{file: {}, workload: {{{}}}}}\n", file, workload),
+                                    "  " + parameter + ": {prior: 0.5}\n");
+    CAPTURE(out.message);
+    REQUIRE(out.report.has_value());
+    return out.report->points.size();
+  };
+  CHECK(points("n.txt", "benchmark: all_reduce_perf, gpus: 2", "connect-ib.latency") == 3);
+  CHECK(points("o.txt", "benchmark: osu_latency", "connect-ib.latency") == 4);
+}
