@@ -79,8 +79,15 @@ class VmMigrationPlanner : public Planner {
         {"dirty rate", to_string(asked.dirty_rate), to_string(asked.dirty_rate), "memory written while it is copied"}};
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {
-    return {"memory is dirtied evenly: each round of copying is shorter by dirty rate over link",
-            "the migration network has a port group on the first adapter of both machines"};
+    std::vector<std::string> out{"memory is dirtied evenly: each round of copying is shorter by dirty rate over link",
+                                 "the migration network has a port group on the first adapter of both machines"};
+    const auto& told = workload_.migration->release;
+    const auto table = release_from(told.substr(told.find('-') + 1));
+    const auto& version = context_.topology.virtualization(move_.vm).version;
+    if (table && (table->major != version.major || table->minor != version.minor))
+      out.push_back(
+          fmt::format("stun times of {} stand for ESXi {}: none are published for it", told, to_string(version)));
+    return out;
   }
 
  private:
@@ -355,13 +362,18 @@ Diagnostics refusal(const PlanContext& context, const Workload& workload, int vm
 
 }  // namespace
 
-Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& workload) {
-  const auto& asked = *workload.migration;
+Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& context, const Workload& given) {
+  auto workload = given;
+  auto& asked = *workload.migration;
   const auto& topology = context.topology;
   const auto vm = host_called(topology, asked.vm);
   if (!vm || topology.virtualization(*vm).vm_name.empty())
     return tl::unexpected(fault(workload, fmt::format("no VM '{}' in topology '{}'", asked.vm, topology.name()),
                                 "VMs are called host/vm, as `fabricast show` prints them"));
+  if (asked.memory.value == 0) asked.memory = topology.virtualization(*vm).memory.value_or(Bytes{});
+  if (asked.memory.value == 0)
+    return tl::unexpected(fault(workload, fmt::format("nothing says how much memory VM '{}' has", asked.vm),
+                                "give `memory` in the VM or in `migration`"));
   const auto to = machine_called(topology, asked.to);
   if (!to)
     return tl::unexpected(

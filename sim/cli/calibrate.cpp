@@ -29,7 +29,6 @@ struct CalibrateCommand {
 };
 
 int refuse(Diagnostics faults) {
-  add_source_lines(faults);
   print_faults(faults);
   return exit_input;
 }
@@ -98,7 +97,6 @@ int fit(CalibrateCommand command) {
   }();
   if (!report) return refuse(report.error());
   auto warnings = report->warnings;
-  add_source_lines(warnings);
   print_faults(warnings);
   const auto text = command.format == "json"   ? report::calibration_json(*report)
                     : command.format == "html" ? report::calibration_html(*report)

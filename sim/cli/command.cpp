@@ -172,8 +172,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   if (!loaded) return std::nullopt;
   protect_inputs(options.written, loaded->inputs);
   print_faults(loaded->warnings);
-  if (auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
-    add_source_lines(infeasible);
+  if (const auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
     print_faults(infeasible);
     exit_code = exit_input;
     return std::nullopt;
@@ -229,8 +228,10 @@ void protect_inputs(const std::vector<OutputFile>& written, const std::vector<In
 
 void say(const std::string& text) { std::fputs(printable(text, Keep::lines).c_str(), stderr); }
 
-void print_faults(const Diagnostics& faults) {
-  if (!faults.empty()) say(render(faults));
+void print_faults(Diagnostics faults) {
+  if (faults.empty()) return;
+  add_source_lines(faults);
+  say(render(faults));
 }
 
 std::optional<Bytes> parse_size(const std::string& text) {

@@ -115,8 +115,8 @@ std::optional<std::string> read_text(const std::string& path, int& exit_code);
 /// Prints to standard error, without what would do something to a terminal.
 void say(const std::string& text);
 
-/// Prints diagnostics to standard error.
-void print_faults(const Diagnostics& faults);
+/// Prints diagnostics to standard error, each with the line it is about.
+void print_faults(Diagnostics faults);
 
 /// What was loaded or made of inputs; otherwise its faults are printed and the exit code says so.
 template <typename T>

@@ -169,7 +169,6 @@ int export_command(ExportOptions options) {
     if (exit_code != exit_ok) return exit_code;
     auto guest = usable(guest_topology_xml(sources, options.map), exit_code);
     if (!guest) return exit_code;
-    add_source_lines(guest->findings);
     print_faults(guest->findings);
     write_output(options.output, guest->yaml, exit_code);
     return exit_code;

@@ -38,7 +38,6 @@ int import_command(ImportCommand command) {
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, paths);
   auto imported = usable(import_cluster(sources, command.options), exit_code);
   if (!imported) return exit_code;
-  add_source_lines(imported->findings);
   print_faults(imported->findings);
   write_output(command.output, imported->yaml, exit_code);
   return exit_code;

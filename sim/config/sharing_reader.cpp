@@ -88,7 +88,7 @@ MigrationSettings read_migration(const Node& node, Diagnostics& faults) {
   MigrationSettings migration;
   migration.location = node.location();
   if (const auto* release = node.find("release")) migration.release = release->scalar;
-  migration.memory = size_of(*node.find("memory"));
+  if (const auto* memory = node.find("memory")) migration.memory = size_of(*memory);
   if (const auto* link = node.find("link")) {
     migration.link = {as_quantity(*link, Dimension::bandwidth)};
     if (migration.link.bytes_per_s <= 0) faults.push_back(link->error("'link' must be above 0 B/s"));
@@ -103,6 +103,8 @@ MigrationSettings read_migration(const Node& node, Diagnostics& faults) {
   const auto* to = node.find("to");
   if (vm != nullptr) migration.vm = vm->scalar;
   if (to != nullptr) migration.to = to->scalar;
+  if (node.find("memory") == nullptr && vm == nullptr)
+    faults.push_back(node.error("a migration needs the key 'memory'", "of the VM; or name a VM that has it: vm, to"));
   if ((vm == nullptr) != (to == nullptr))
     faults.push_back(node.error("'vm' and 'to' belong together", "name the VM, host/vm, and the host it moves to"));
   if (const auto* dirty = node.find("dirty_rate")) {

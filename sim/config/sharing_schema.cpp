@@ -45,7 +45,7 @@ std::vector<Field> sharing_fields() {
       "a migration",
       {{"release", choice({"esxi-6.7u1", "esxi-6.7u3", "esxi-7.0", "worst-case"}),
         "published stun table; default esxi-7.0"},
-       {"memory", size(), "of the VM", true},
+       {"memory", size(), "of the VM; default: what the VM `vm` has"},
        {"link", quantity(Dimension::bandwidth), "migration network; default 10 Gb/s"},
        {"pvrdma", flag(), "the VM has a PVRDMA adapter; default off"},
        {"registered", size(), "memory registered with it; default 0 B"},

@@ -273,6 +273,14 @@ TEST_CASE("a migration shares the network with the traffic beside it, and is ref
       "1}}}]";
   const auto alone = time_of("{version: \"8.0\"}", can, workloads(""));
   CHECK(alone.seconds() > (32.0 + 8.0) * 1.0737 / 12.5);
+  // The VM says how much memory it has; where neither does, nothing is assumed.
+  auto untold = workloads("");
+  untold.replace(untold.find("memory: 32 GiB, "), 16, "");
+  CHECK(time_of("{version: \"8.0\"}", can, untold) == alone);
+  auto unknown = can;
+  unknown.replace(unknown.find("memory: 32 GiB, "), 16, "");
+  CHECK(faults_of("{version: \"8.0\"}", unknown, untold).find("nothing says how much memory VM 'n0/a' has") !=
+        std::string::npos);
   CHECK(time_of("{version: \"8.0\"}", can, workloads(", dirty_rate: 5 GB/s")) > alone);
   CHECK(faults_of("{version: \"8.0\"}", can, workloads(", dirty_rate: 20 GB/s")).find("copying never ends") !=
         std::string::npos);
