@@ -276,6 +276,24 @@ TEST_CASE("rings beside each other on links of their own follow the ring's recur
   }
 }
 
+TEST_CASE("a ring slows compute on its devices for as long as it turns") {
+  Bench bench;
+  OperationPlan plan;
+  auto& program = plan.program;
+  program.num_devices = 1;
+  program.streams = {{"GPU 0", 0}};
+  program.nodes = {compute(100_us, {}, 0)};
+  Node ring;
+  ring.order = RepeatOrder::neighbour;
+  ring.repeat = 5;
+  for (int f = 0; f < 3; ++f) ring.flows.push_back(transfer(10e3, bench.resource(10)).flows[0]);  // 1 us each
+  ring.slows = {{0, 0.25}};
+  program.nodes.push_back(ring);
+  const auto timing = bench.timing(plan);
+  CHECK(timing.nodes[1].end == 5_us);
+  CHECK(timing.nodes[0].end == 101_us);  // 5 us at 1 / 1.25, the rest at full rate
+}
+
 TEST_CASE("a step of compute and transfers takes the same by packets and by fluid shares where nothing congests") {
   const auto loaded = test::scenario(
       "schema: fabricast/scenario/1\nname: t\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +

@@ -174,3 +174,24 @@ TEST_CASE("the covariance of a straight line is the textbook one") {
   CHECK(solution.covariance[0][1] == doctest::Approx(-0.3).epsilon(1e-6));
   CHECK(solution.covariance[1][1] == doctest::Approx(0.2).epsilon(1e-6));
 }
+
+TEST_CASE("a minimisation that may not go on stops before its next step, with the best so far") {
+  for (int allowed = 0; allowed < 5; ++allowed) {
+    CAPTURE(allowed);
+    Problem problem;
+    problem.residuals = [](const Values& x) { return Values{std::exp(x[0]) - 20, x[0] * x[1] - 6}; };
+    int asked = 0;
+    fabricast::fit::SolveOptions options;
+    options.go_on = [&] { return asked++ < allowed; };
+    const auto solution = minimise(problem, {1, 1}, options);
+    CHECK(solution.is_stopped);
+    CHECK(asked <= allowed + 2);
+    CHECK(solution.cost <= fabricast::fit::cost_of(problem, problem.residuals({1, 1})));
+    CHECK(solution.iterations <= allowed);
+  }
+  fabricast::fit::SolveOptions free;
+  free.go_on = [] { return true; };
+  Problem problem;
+  problem.residuals = [](const Values& x) { return Values{x[0] - 2}; };
+  CHECK_FALSE(minimise(problem, {1}, free).is_stopped);
+}
