@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
+#include <numeric>
 
 namespace fabricast::sweep {
 
@@ -26,7 +26,8 @@ std::vector<int> hosts_at(const Topology& topology, const std::vector<LinkId>& l
 
 class Lister {
  public:
-  explicit Lister(const Topology& topology) : topology_(topology) {
+  /// `each`: equal faults are listed one by one, to be drawn together.
+  Lister(const Topology& topology, const JobPlace& job, bool each) : topology_(topology), job_(job), each_(each) {
     for (int id = topology.first_network_link(); id < topology.num_links(); id += 2) {
       const auto link = topology.link({id});
       for (const auto end : {link.from, link.to}) cables_[end.value].push_back({id});
@@ -77,27 +78,42 @@ class Lister {
     }
   }
 
-  /// Hosts of one group are equal.
   void add_hosts(std::vector<Fault>& out) const {
     int first = 0;
     for (const auto& group : topology_.spec().hosts) {
-      out.push_back({fmt::format("host of group {}", group.name), group.count, {}, {first}, {first}, 0});
+      std::vector<Fault> equal;  // in the job, beside it
+      for (int host = first; host < first + group.count; ++host) {
+        const bool is_idle = !job_.hosts.contains(host);
+        const auto name = fmt::format("{}host of group {}", is_idle ? "idle " : "", group.name);
+        add_equal({name, 1, {}, {host}, {host}, 0}, equal);
+      }
+      out.insert(out.end(), equal.begin(), equal.end());
       first += group.count;
     }
   }
 
   void add_slow(double slower, std::vector<Fault>& out) const {
-    const auto gpus = topology_.devices(DeviceKind::gpu);
-    if (gpus.empty()) return;
-    out.push_back({fmt::format("a GPU that is {:g} % slower", 100 * slower),
-                   static_cast<int>(gpus.size()),
-                   {},
-                   {topology_.host_of(gpus.front())},
-                   {},
-                   slower});
+    const auto name = fmt::format("a GPU that is {:g} % slower", 100 * slower);
+    std::vector<Fault> equal;
+    int in_job = 0;
+    for (const auto gpu : topology_.devices(DeviceKind::gpu)) {
+      const int host = topology_.host_of(gpu);
+      const bool is_idle = !job_.hosts.contains(host) || in_job == job_.gpus;
+      in_job += is_idle ? 0 : 1;
+      add_equal({(is_idle ? "idle: " : "") + name, 1, {}, {host}, {}, is_idle ? 0 : slower}, equal);
+    }
+    out.insert(out.end(), equal.begin(), equal.end());
+  }
+
+  void add_equal(Fault fault, std::vector<Fault>& out) const {
+    const auto same = std::ranges::find(out, fault.name, &Fault::name);
+    if (each_ || same == out.end()) return out.push_back(std::move(fault));
+    ++same->count;
   }
 
   const Topology& topology_;
+  const JobPlace& job_;
+  bool each_;
   std::map<std::int32_t, std::vector<LinkId>> cables_;
 };
 
@@ -114,15 +130,13 @@ void join(Fault& into, const Fault& other) {
 
 }  // namespace
 
-std::vector<Fault> faults_of(const Topology& topology, const FaultPlan& plan) {
+std::vector<Fault> faults_of(const Topology& topology, const JobPlace& job, const FaultPlan& plan) {
   std::vector<Fault> single;
-  const Lister lister(topology);
+  const Lister lister(topology, job, plan.simultaneous > 1);
   for (const auto& one : plan.classes) lister.add(one, single);
   if (plan.simultaneous <= 1 || single.empty()) return single;
-  // Equal faults are as likely each: a draw by their number.
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < single.size(); ++i)
-    places.insert(places.end(), static_cast<std::size_t>(single[i].count), i);
+  std::vector<std::size_t> places(single.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
   std::vector<Fault> out;
   std::uint64_t state = plan.seed;
   const auto draw = [&](std::size_t below) {

@@ -2,6 +2,7 @@
 // The faults of a topology, one by one or drawn at random.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,14 @@ struct Fault {
   double slower = 0;          ///< of a GPU
 };
 
-/// All single faults, or `samples` draws of `simultaneous` of them.
-std::vector<Fault> faults_of(const Topology& topology, const FaultPlan& plan);
+/// Where the job runs.
+struct JobPlace {
+  std::set<int> hosts;
+  int gpus = 0;  ///< of these hosts
+};
+
+/// All single faults, or `samples` draws of `simultaneous` of them. Hosts of one group and GPUs are equal, apart from
+/// those beside the job.
+std::vector<Fault> faults_of(const Topology& topology, const JobPlace& job, const FaultPlan& plan);
 
 }  // namespace fabricast::sweep

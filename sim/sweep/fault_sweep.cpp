@@ -39,24 +39,20 @@ class FaultSimulator {
  public:
   FaultSimulator(LoadedScenario loaded, Metric metric) : loaded_(std::move(loaded)), metric_(std::move(metric)) {
     keep_rows(loaded_.scenario, {metric_});
-    if (const auto& workload = loaded_.scenario.workloads.front(); workload.training) {
-      const auto& counts = workload.training->gpu_counts;
-      if (!counts.empty()) gpus_ = counts.back();
-    } else if (workload.gpus) {
-      gpus_ = *workload.gpus;
-    }
-    if (gpus_ == 0) gpus_ = static_cast<int>(loaded_.topology.devices(DeviceKind::gpu).size());
   }
 
   /// The figure without a fault.
   std::optional<double> fault_free(Diagnostics& faults) {
-    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults);
+    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults, &job_, &ranks_);
     if (value) base_ = *value;
     return value;
   }
 
+  /// Known once the figure without a fault is.
+  [[nodiscard]] const JobPlace& job() const { return job_; }
+
   [[nodiscard]] std::string answer(const Fault& fault) const {
-    if (!fault.broken.empty()) return after_restart(static_cast<int>(fault.broken.size()), fault.slower);
+    if (!fault.broken.empty()) return after_restart(fault.broken, fault);
     Diagnostics faults;
     auto scenario = loaded_.scenario;
     const auto parameters = slowed(fault.slower, scenario);
@@ -66,7 +62,7 @@ class FaultSimulator {
     }
     const auto value = figure(loaded_.topology.without_links(fault.links), scenario, parameters, faults);
     if (value) return answer_text(share(*value), 0, "");
-    return after_restart(static_cast<int>(fault.hosts.size()), fault.slower);
+    return after_restart(fault.hosts, fault);
   }
 
   [[nodiscard]] const LoadedScenario& loaded() const { return loaded_; }
@@ -75,12 +71,14 @@ class FaultSimulator {
   [[nodiscard]] double share(double value) const { return metric_.is_less_better ? base_ / value : value / base_; }
 
   std::optional<double> figure(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                               Diagnostics& faults) const {
+                               Diagnostics& faults, JobPlace* job = nullptr, int* ranks = nullptr) const {
     const auto prediction = simulate(topology, scenario, parameters);
     if (!prediction) {
       faults.insert(faults.end(), prediction.error().begin(), prediction.error().end());
       return std::nullopt;
     }
+    if (job != nullptr) *job = place_of(prediction->workloads.back());
+    if (ranks != nullptr) *ranks = prediction->workloads.back().num_ranks;
     std::string why;
     const auto found = figure_of(metric_, scenario, *prediction, why);
     if (found && found->value > 0) return found->value;
@@ -117,41 +115,76 @@ class FaultSimulator {
     workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
   }
 
-  /// On the hosts that remain; a split model on as many GPUs as its splits divide.
-  [[nodiscard]] std::string after_restart(int lost, double slower) const {
+  /// Ranks lie on GPUs in host order unless devices are named.
+  [[nodiscard]] JobPlace place_of(const WorkloadPrediction& forecast) const {
+    JobPlace out;
     const auto& topology = loaded_.topology;
-    const int per_host = std::max(1, gpus_ / std::max(1, hosts_in_use()));
-    int remaining = gpus_ - lost * per_host;
+    for (const auto& name : loaded_.scenario.workloads.front().devices) {
+      if (const auto device = topology.find_device(name)) out.hosts.insert(topology.host_of(*device));
+    }
+    const int first_idle = out.hosts.empty() ? std::max(1, forecast.num_hosts) : 0;
+    for (int host = 0; host < first_idle; ++host) out.hosts.insert(host);
+    out.gpus = forecast.num_ranks;
+    return out;
+  }
+
+  /// Idle hosts take the place of lost ones; where they do not suffice, on the hosts that remain, a split model on as
+  /// many GPUs as its splits divide.
+  [[nodiscard]] std::string after_restart(const std::vector<int>& gone, const Fault& fault) const {
+    const auto& topology = loaded_.topology;
+    const int in_use = static_cast<int>(job_.hosts.size());
+    const auto lost =
+        static_cast<int>(std::ranges::count_if(gone, [&](int host) { return job_.hosts.contains(host); }));
+    const int idle = topology.num_hosts() - in_use - (static_cast<int>(gone.size()) - lost);
+    const int missing = std::max(0, lost - idle);
     auto scenario = loaded_.scenario;
     auto& workload = scenario.workloads.front();
-    if (workload.training) {
-      const auto& p = workload.training->parallel;
-      const int split = std::max(1, p.tensor * p.pipeline * p.context);
-      remaining -= remaining % split;
-      auto spec = *workload.training;
-      spec.gpu_counts = {remaining};
-      workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
-    } else {
-      workload.gpus = remaining;
-    }
-    if (remaining < 1 || !workload.devices.empty()) return answer_text(0, lost, "the job cannot go on");
+    const int remaining = remaining_ranks(workload, in_use, missing);
+    if (missing > 0 && (remaining < 1 || !is_any_count(workload))) return answer_text(0, lost, "the job cannot go on");
+    if (missing > 0) set_ranks(workload, remaining);
     Diagnostics faults;
-    const auto parameters = slowed(slower, scenario);
+    const auto parameters = slowed(fault.slower, scenario);
     const auto value = figure(topology, scenario, parameters, faults);
     if (!value) return answer_text(0, lost, "the job cannot go on: " + faults.front().message);
     const bool counts_work = metric_.name.find("per_second") != std::string::npos || metric_.name == "throughput";
-    const double scale = counts_work ? 1 : static_cast<double>(remaining) / gpus_;
-    return answer_text(share(*value) * scale, lost, fmt::format("starts again on {} GPUs", remaining));
+    const double scale = counts_work ? 1 : static_cast<double>(remaining) / ranks_;
+    const auto unit =
+        scenario.workloads.front().training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests ? "GPUs"
+                                                                                                            : "ranks";
+    const auto note = missing > 0 ? fmt::format("starts again on {} {}", remaining, unit)
+                      : lost > 0  ? fmt::format("starts again with {} idle host{}", lost, lost == 1 ? "" : "s")
+                                  : std::string();
+    return answer_text(share(*value) * scale, lost, note);
   }
 
-  [[nodiscard]] int hosts_in_use() const {
-    const int all = static_cast<int>(loaded_.topology.devices(DeviceKind::gpu).size());
-    return all == 0 ? 1 : std::max(1, loaded_.topology.num_hosts() * gpus_ / all);
+  [[nodiscard]] int remaining_ranks(const Workload& workload, int in_use, int missing) const {
+    if (missing == 0) return ranks_;
+    const int per_host = std::max(1, (ranks_ + in_use - 1) / in_use);
+    const int remaining = std::min(ranks_, (in_use - missing) * per_host);
+    if (!workload.training) return remaining;
+    const auto& p = workload.training->parallel;
+    return remaining - remaining % std::max(1, p.tensor * p.pipeline * p.context);
+  }
+
+  /// Tests between two ends, traffic by pattern and jobs on named devices run as they are or not at all.
+  static bool is_any_count(const Workload& workload) {
+    return workload.devices.empty() && (workload.training || is_collective(workload.benchmark));
+  }
+
+  static void set_ranks(Workload& workload, int ranks) {
+    if (workload.training) {
+      auto spec = *workload.training;
+      spec.gpu_counts = {ranks};
+      workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
+    } else {
+      (workload.ranks ? workload.ranks : workload.gpus) = ranks;
+    }
   }
 
   LoadedScenario loaded_;
   Metric metric_;
-  int gpus_ = 0;
+  JobPlace job_;
+  int ranks_ = 0;
   double base_ = 1;
 };
 
@@ -261,7 +294,7 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
   const auto base = simulator.fault_free(faults);
   if (!base) return tl::unexpected(faults);
   report.fault_free = *base;
-  const auto cases = faults_of(simulator.loaded().topology, asked);
+  const auto cases = faults_of(simulator.loaded().topology, simulator.job(), asked);
   std::vector<std::size_t> todo(cases.size());
   std::iota(todo.begin(), todo.end(), std::size_t{0});
   std::map<std::size_t, std::string> answers;
@@ -276,7 +309,9 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
   for (const auto& [i, answer] : answers) report.cases.push_back(result_from(i, cases[i], answer));
   summarise(report);
   report.assumptions = {
-      "a job whose hosts lose every route starts again on the others; the time to notice and to restart is not counted",
+      "a job whose hosts lose every route starts again, on idle hosts or on those left; the time to notice and to "
+      "restart "
+      "is not counted",
       "routes are found anew around dead cables; adapters without a cable are not used",
       "all GPUs wait for the slowest in every step",
       "spares: hosts next to a fault are replaced; a fault inside the fabric needs its cable or switch repaired"};

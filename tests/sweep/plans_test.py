@@ -48,6 +48,7 @@ class Test:
         self.failures = []
         (self.here / "base.yaml").write_text(BASE)
         (self.here / "training.yaml").write_text(TRAINING)
+        (self.here / "pair.yaml").write_text(TRAINING[:TRAINING.index("workload:")].replace("count: 4", "count: 2") + "workload: {benchmark: osu_latency}\n")
 
     def expect(self, claim: bool, what: str):
         if not claim:
@@ -175,6 +176,16 @@ objectives: [{maximise: busbw at 64 MiB}]
         self.expect(0.7 < host["worst_share"] < 0.8 and host["spare_hosts"] == 1, f"dead: one of four hosts {host['worst_share']}")
         twice = [self.question("training.yaml", "--fail", "link|host", "--simultaneous", "2", "--samples", "12", "--seed", "5") for _ in range(2)]
         self.expect(twice[0] == twice[1] and len(twice[0]["faults"]) == 12, "dead: draws of simultaneous faults")
+        both = self.question("training.yaml", "--fail", "host", "--simultaneous", "2", "--samples", "8")
+        self.expect(all(one["lost_hosts"] == 2 and 0.45 < one["goodput_share"] < 0.55 for one in both["faults"]), f"dead: two of four equal hosts {both['faults']}")
+        # Hosts beside the job cost nothing and take lost ones' place.
+        idle = self.question("training.yaml", "--fail", "host|hca|slow-gpu:30%", "--set", "topology.hosts.node.count=5", "--set", "workload.gpus=32")
+        for one in idle["faults"]:
+            is_slow = one["name"].startswith("a GPU")
+            self.expect((one["goodput_share"] < 0.8) == is_slow and one["goodput_share"] < 1 + 1e-9, f"dead: beside an idle host {one}")
+        self.expect(sorted(one["count"] for one in idle["faults"] if one["count"] > 1) == [4, 8, 32], "dead: what is idle is counted apart")
+        pair = self.question("pair.yaml", "--fail", "host")
+        self.expect([one["goodput_share"] for one in pair["faults"]] == [0], f"dead: a test between two ends goes on with one {pair}")
         bad = subprocess.run([self.program, "sweep", "base.yaml", "--fail", "lnik"], cwd=self.here, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.expect(bad.returncode == 2 and "unknown fault 'lnik'" in bad.stderr, "dead: a misspelt fault")
 
