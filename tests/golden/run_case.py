@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs one golden case: NAME.case holds `command:` (arguments of fabricast), `exit:` and `why:`; the output must equal
-NAME.stdout and NAME.stderr byte for byte. FABRICAST_UPDATE_GOLDEN=1 rewrites them. Runs everything twice: the same command
+NAME.stdout and NAME.stderr byte for byte; with `kept: sha256`, for pages, NAME.stdout holds the hash. FABRICAST_UPDATE_GOLDEN=1 rewrites them. Runs everything twice: the same command
 must give the same bytes. Arguments: program, case file, source folder."""
+import hashlib
 import os
 import pathlib
 import shlex
@@ -27,6 +28,8 @@ def main() -> int:
     for stream in ("stdout", "stderr"):
         golden = case.with_suffix("." + stream)
         actual = getattr(runs[0], stream)
+        if stream == "stdout" and fields.get("kept") == "sha256":
+            actual = f"sha256 {hashlib.sha256(actual).hexdigest()}, {len(actual)} bytes\n".encode()
         if os.environ.get("FABRICAST_UPDATE_GOLDEN") == "1":
             golden.write_bytes(actual)
             continue
