@@ -140,9 +140,9 @@ std::string said_of(const MeasuredStep& step) {
 }
 
 std::string said_of(const MeasuredLog& log) {
-  std::string out = fmt::format("  table of line {}, format {}, {}:{}\n", log.line, static_cast<int>(log.format),
-                                log.benchmark ? std::string(to_string(*log.benchmark)) : "no benchmark",
-                                said_of(log.header));
+  std::string out =
+      fmt::format("  table of line {}, format {}, {}:{}\n", log.line, static_cast<int>(log.format),
+                  log.benchmark ? std::string(to_string(*log.benchmark)) : "no benchmark", said_of(log.header));
   for (const auto possible : log.possible_benchmarks) out += fmt::format("    possibly {}\n", to_string(possible));
   for (const auto& row : log.rows) out += "    row" + said_of(row) + "\n";
   for (const auto& step : log.steps) out += "    step" + said_of(step) + "\n";
