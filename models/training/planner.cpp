@@ -29,6 +29,8 @@ constexpr Duration k_some_step{10'000'000'000};
 struct Size {
   std::vector<DeviceId> gpus;
   std::optional<Communicator> group;  ///< of plain data parallelism
+  std::optional<ByHosts> by_hosts;    ///< Horovod's form by hosts, on several of them
+  int local_size = 0;                 ///< GPUs of every system; 0 = they differ
   std::optional<SplitGroups> split;   ///< of a split model
 };
 
@@ -58,13 +60,16 @@ class TrainingPlanner : public Planner {
     plan.size = gradients(size);
     plan.label = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
     plan.algorithm = std::string(to_string(spec_.parallel.data));
+    if (size.by_hosts) plan.algorithm += size.by_hosts->is_by_mpi() ? " hierarchical" : " torus";
     plan.watched_stream = 0;
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split
-                       ? split(costs, *size.split)
-                       : data_parallel_program(costs, spec_.parallel, work_, size.group ? &*size.group : nullptr);
+    plan.program = size.split ? split(costs, *size.split)
+                              : data_parallel_program(costs, spec_.parallel, work_,
+                                                      {.group = size.group ? &*size.group : nullptr,
+                                                       .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
+                                                       .local_size = size.local_size});
     plan.before = host_terms();
     return plan;
   }
@@ -209,6 +214,14 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
                         parallel.bucket ? to_string(*parallel.bucket) : "1 MiB first, then 25 MiB",
                         parallel.bucket ? "also the first" : "PyTorch's defaults"});
+  if (const auto& by_hosts = largest().by_hosts) {
+    const auto between = by_hosts->is_by_mpi() ? fmt::format("MPI ({})", by_hosts->mpi_profile()) : std::string("NCCL");
+    settings.push_back({"all-reduce", parallel.hierarchical ? "hierarchical" : "torus",
+                        by_hosts->local_size() == 1 ? fmt::format("{} between hosts", between)
+                                                    : fmt::format("NCCL in hosts, {} between them", between),
+                        by_hosts->local_size() > 0 ? "hosts of equal numbers of GPUs"
+                                                   : "hosts differ: one GPU of each exchanges all"});
+  }
   return settings;
 }
 
@@ -217,6 +230,12 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   out.emplace_back("every replica computes at the same pace; input data are there in time");
   if (largest().split && largest().split->layout.tensor > 1)
     out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
+  if (spec_.parallel.hierarchical || spec_.parallel.torus) {
+    for (const auto& [gpus, size] : sizes_) {
+      if (gpus > 1 && !size.by_hosts)
+        out.push_back(fmt::format("Horovod does not split the all-reduce of {} GPUs by hosts: they are on one", gpus));
+    }
+  }
   if (const auto* group = speaker()) {
     for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
   }
@@ -246,6 +265,40 @@ Diagnostics parallel_faults(const Workload& workload) {
   return faults;
 }
 
+/// GPUs of every system that takes part; 0 = they differ.
+int local_size_of(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  std::map<int, int> counts;
+  for (const auto gpu : gpus) ++counts[context.topology.guest_of(gpu)];
+  const int first = counts.begin()->second;
+  return std::ranges::all_of(counts, [&](const auto& one) { return one.second == first; }) ? first : 0;
+}
+
+/// How replicas that are whole talk.
+std::optional<Diagnostics> connect(const PlanContext& context, const Workload& workload, Size& size) {
+  auto group = Communicator::make(context, workload, size.gpus);
+  if (!group) return group.error();
+  size.group = std::move(*group);
+  size.local_size = local_size_of(context, size.gpus);
+  const auto& parallel = workload.training->parallel;
+  const bool is_on_one = size.local_size == static_cast<int>(size.gpus.size());
+  if (is_on_one || !(parallel.hierarchical || parallel.torus)) return std::nullopt;
+  auto by_hosts = ByHosts::make(context, workload, size.gpus);
+  if (!by_hosts) return by_hosts.error();
+  size.by_hosts = std::move(*by_hosts);
+  return std::nullopt;
+}
+
+/// A form by hosts that no row can take.
+std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int, Size>& sizes) {
+  const auto& parallel = workload.training->parallel;
+  if (!parallel.hierarchical && !parallel.torus) return std::nullopt;
+  if (std::ranges::any_of(sizes, [](const auto& one) { return one.second.by_hosts.has_value(); })) return std::nullopt;
+  return make_error_at(workload.location,
+                       fmt::format("'{}' on one host, where Horovod does not split its all-reduce",
+                                   parallel.hierarchical ? "hierarchical" : "torus"),
+                       "leave it out, or name GPUs of several hosts");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
@@ -263,21 +316,21 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
     // A profile or a scheduler that does not fit the GPU; how long a step computes does not matter to that.
     if (const auto sharing = vgpu_sharing(context, gpus->front(), k_some_step); !sharing)
       return tl::unexpected(sharing.error());
-    Size size{std::move(*gpus), std::nullopt, std::nullopt};
+    Size size;
+    size.gpus = std::move(*gpus);
     if (!is_plain(*workload.training)) {
       auto groups = make_groups(context, workload, size.gpus);
       if (!groups) return tl::unexpected(groups.error());
       size.split = std::move(*groups);
     } else if (count > 1) {
-      auto group = Communicator::make(context, workload, size.gpus);
-      if (!group) return tl::unexpected(group.error());
-      size.group = std::move(*group);
+      if (auto faults = connect(context, workload, size)) return tl::unexpected(std::move(*faults));
     }
     sizes.emplace(count, std::move(size));
   }
   if (sizes.empty() || sizes.begin()->second.gpus.empty())
     return tl::unexpected(
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
+  if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
 }
 

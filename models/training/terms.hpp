@@ -7,6 +7,7 @@ namespace fabricast::models::training {
 /// Streams of the GPU that a step is told of.
 inline constexpr int k_compute = 0;
 inline constexpr int k_nccl = 1;
+inline constexpr int k_mpi = 2;  ///< of Horovod's form by hosts
 
 inline constexpr const char* k_forward = "forward pass";
 inline constexpr const char* k_backward = "backward pass";

@@ -30,6 +30,10 @@ SchemaPtr parallel_schema() {
        {"exchange", choice({"fp32", "bf16", "fp16"}), "gradients on the wire; default fp32"},
        {"fusion", size(), "horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB"},
        {"cycle", quantity(Dimension::time), "horovod: HOROVOD_CYCLE_TIME; default 1 ms"},
+       {"hierarchical", flag(),
+        "horovod: HOROVOD_HIERARCHICAL_ALLREDUCE, NCCL inside hosts and MPI through host memory between them; default "
+        "off"},
+       {"torus", flag(), "horovod: HOROVOD_TORUS_ALLREDUCE, the same with NCCL between hosts; default off"},
        {"tensor", count, "GPUs that share each layer; default 1"},
        {"sequence", flag(), "tensor parallelism also splits norms by sequence; default off"},
        {"pipeline", count, "stages; default 1"},
@@ -221,6 +225,8 @@ class TrainingReader {
     if (const auto* bucket = node.find("bucket")) out.bucket = as_size(*bucket);
     if (const auto* fusion = node.find("fusion")) out.fusion = as_size(*fusion);
     if (const auto* cycle = node.find("cycle")) out.cycle = from_seconds(as_quantity(*cycle, Dimension::time));
+    if (const auto* by_hosts = node.find("hierarchical")) out.hierarchical = as_flag(*by_hosts);
+    if (const auto* by_hosts = node.find("torus")) out.torus = as_flag(*by_hosts);
     integer_of(node, "tensor", out.tensor);
     integer_of(node, "pipeline", out.pipeline);
     integer_of(node, "interleave", out.interleave);
@@ -257,6 +263,11 @@ class TrainingReader {
     only("bucket", spec.data == DataParallelism::ddp, "it belongs to `data: ddp`");
     only("fusion", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`, `bucket` to ddp");
     only("cycle", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
+    for (const auto* key : {"hierarchical", "torus"})
+      only(key, spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
+    if (spec.hierarchical && spec.torus)
+      faults_.push_back(node.find("torus")->error("'torus' beside 'hierarchical', which Horovod then takes",
+                                                  "leave one of them out"));
     only("interleave", spec.pipeline > 1, "it belongs to `pipeline` above 1");
     only("sequence", spec.tensor > 1, "it belongs to `tensor` above 1");
     only("expert_overlap", spec.expert > 1 && spec.micro_batches > 1,

@@ -76,7 +76,9 @@ class StreamReader {
       const auto start = std::clamp(timing_.nodes[static_cast<std::size_t>(cause)].start, from, to);
       const bool is_other = node.kind == NodeKind::compute;
       add({is_other ? "pipeline bubble" : node.label, to - start, is_other ? "workload.parallel" : "topology",
-           is_other ? "the scenario" : "planned by NCCL's rules"},
+           is_other             ? "the scenario"
+           : node.rules.empty() ? "planned by NCCL's rules"
+                                : node.rules},
           1);
       to = start;
       cause = causes_[static_cast<std::size_t>(cause)];

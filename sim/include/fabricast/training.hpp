@@ -105,6 +105,8 @@ struct ParallelSpec {
   Precision exchange = Precision::fp32;  ///< of gradients on the wire
   std::optional<Bytes> fusion;           ///< horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB
   std::optional<Duration> cycle;         ///< horovod: HOROVOD_CYCLE_TIME; default 1 ms
+  bool hierarchical = false;             ///< horovod: HOROVOD_HIERARCHICAL_ALLREDUCE
+  bool torus = false;                    ///< horovod: HOROVOD_TORUS_ALLREDUCE
   int tensor = 1;
   bool sequence = false;  ///< tensor parallelism splits norms by sequence
   int pipeline = 1;
