@@ -16,6 +16,7 @@
 #include "training/communicator.hpp"
 #include "training/data_parallel.hpp"
 #include "training/roofline.hpp"
+#include "training/stragglers.hpp"
 #include "training/terms.hpp"
 #include "training/transformer.hpp"
 
@@ -70,27 +71,33 @@ class TrainingPlanner : public Planner {
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
                                                        .local_size = size.local_size});
-    plan.before = host_terms();
+    const auto paces = stragglers(size);
+    if (std::ranges::any_of(paces, [](const auto& one) { return one.factor > 1; }))
+      plan.program = with_stragglers(plan.program, paces);
+    plan.before = host_terms(paces.front().factor);
     return plan;
   }
 
   [[nodiscard]] std::vector<Figure> figures(const Row& row, Duration wait) const override {
     Duration compute;
     Duration launch;
+    Duration slower;
     Duration bubble;
     Duration host;
-    const auto before = host_terms();
+    const auto before = host_terms(1);
     for (const auto& term : row.terms) {
       if (term.name == k_forward || term.name == k_backward || term.name == k_optimizer)
         compute += term.time;
       else if (term.name == k_launch)
         launch += term.time;
+      else if (term.name == k_straggler)
+        slower += term.time;
       else if (term.name == k_bubble)
         bubble += term.time;
       else if (std::ranges::find(before, term.name, &Term::name) != before.end())
         host += term.time;
     }
-    const auto exposed = row.time - compute - launch - bubble - host - wait;
+    const auto exposed = row.time - compute - launch - bubble - slower - host - wait;
     const int gpus = gpus_of(row);
     const auto& p = spec_.parallel;
     const double replicas = static_cast<double>(gpus) / (p.tensor * p.pipeline * p.context);
@@ -103,7 +110,7 @@ class TrainingPlanner : public Planner {
             {"exposed_exchange_time_ps", static_cast<double>(exposed.ps)},
             {"bubble_time_ps", static_cast<double>(bubble.ps)},
             {"launch_time_ps", static_cast<double>(launch.ps)},
-            {"wait_time_ps", static_cast<double>((host + wait).ps)},
+            {"wait_time_ps", static_cast<double>((slower + host + wait).ps)},
             {"throughput_per_s", rate},
             {unit() + "_per_s", rate},
             {"throughput_per_gpu_per_s", rate / gpus},
@@ -182,17 +189,34 @@ class TrainingPlanner : public Planner {
   [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
 
   /// What the VM, neighbours and busy cores add to the compute of the step.
-  [[nodiscard]] std::vector<Term> host_terms() const {
-    const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
+  /// `slower`: how many times as long the slowest GPU computes, which so waits less for its launching thread.
+  [[nodiscard]] std::vector<Term> host_terms(double slower) const {
+    const auto passes = work_.forward + work_.backward;
+    const auto compute = spec_.parallel.micro_batches * passes + work_.optimizer;
     // A profile was measured in the VM that the scenario describes.
     auto terms = compute_delays(context_, gpu_, compute);
     if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
       std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
-    if (work_.launch.ps > 0) {
+    const auto launch = std::max(Duration{}, work_.launch - from_seconds((slower - 1) * passes.seconds()));
+    if (launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time");
-      terms.push_back({k_launch, spec_.parallel.micro_batches * work_.launch, one.name, one.source});
+      terms.push_back({k_launch, spec_.parallel.micro_batches * launch, one.name, one.source});
     }
     return terms;
+  }
+
+  /// What the compute streams of a step wait for: one per pipeline stage, its GPUs side by side in rank order.
+  [[nodiscard]] std::vector<Straggling> stragglers(const Size& size) const {
+    const auto streams = size.split ? static_cast<std::size_t>(size.split->layout.pipeline) : std::size_t{1};
+    const auto each = size.gpus.size() / streams;
+    std::vector<Straggling> out;
+    for (std::size_t stream = 0; stream < streams; ++stream) {
+      std::vector<std::string> names;
+      for (std::size_t g = stream * each; g < (stream + 1) * each; ++g)
+        names.push_back(context_.topology.device(size.gpus[g]).name);
+      out.push_back(straggling_of(spec_, names));
+    }
+    return out;
   }
 
   PlanContext context_;
@@ -214,6 +238,12 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
                         parallel.bucket ? to_string(*parallel.bucket) : "1 MiB first, then 25 MiB",
                         parallel.bucket ? "also the first" : "PyTorch's defaults"});
+  for (const auto& slow : spec_.slow)
+    settings.push_back({"pace of " + slow.gpu, fmt::format("{:g}", slow.rate),
+                        fmt::format("{:g} of the others'", slow.rate), "all wait for the slowest"});
+  if (spec_.jitter > 0)
+    settings.push_back({"jitter of compute", fmt::format("{:g}", spec_.jitter),
+                        fmt::format("{:g} of it per step, normal", spec_.jitter), "all wait for the slowest draw"});
   if (const auto& by_hosts = largest().by_hosts) {
     const auto between = by_hosts->is_by_mpi() ? fmt::format("MPI ({})", by_hosts->mpi_profile()) : std::string("NCCL");
     settings.push_back({"all-reduce", parallel.hierarchical ? "hierarchical" : "torus",
@@ -227,7 +257,9 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
 
 std::vector<std::string> TrainingPlanner::assumptions() const {
   std::vector<std::string> out = spec_.notes;
-  out.emplace_back("every replica computes at the same pace; input data are there in time");
+  const bool is_even = spec_.slow.empty() && spec_.jitter <= 0;
+  out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
+                           : "input data are there in time");
   if (largest().split && largest().split->layout.tensor > 1)
     out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
   if (spec_.parallel.hierarchical || spec_.parallel.torus) {
@@ -288,6 +320,25 @@ std::optional<Diagnostics> connect(const PlanContext& context, const Workload& w
   return std::nullopt;
 }
 
+/// Slow GPUs that are none, or take part in no row.
+Diagnostics idle_slow(const PlanContext& context, const Workload& workload, const std::map<int, Size>& sizes) {
+  Diagnostics faults;
+  for (const auto& slow : workload.training->slow) {
+    const auto device = context.topology.find_device(slow.gpu);
+    if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
+      faults.push_back(make_error_at(
+          slow.location, fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
+          "GPUs are called host.gpuN"));
+    } else if (std::ranges::none_of(sizes, [&](const auto& one) {
+                 return std::ranges::find(one.second.gpus, *device) != one.second.gpus.end();
+               })) {
+      faults.push_back(make_error_at(slow.location, fmt::format("'{}' takes no part in the step", slow.gpu),
+                                     "name a GPU that does, or raise workload.gpus"));
+    }
+  }
+  return faults;
+}
+
 /// A form by hosts that no row can take.
 std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int, Size>& sizes) {
   const auto& parallel = workload.training->parallel;
@@ -330,6 +381,7 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (sizes.empty() || sizes.begin()->second.gpus.empty())
     return tl::unexpected(
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
+  if (auto faults = idle_slow(context, workload, sizes); !faults.empty()) return tl::unexpected(std::move(faults));
   if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
 }

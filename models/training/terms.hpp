@@ -13,6 +13,7 @@ inline constexpr const char* k_forward = "forward pass";
 inline constexpr const char* k_backward = "backward pass";
 inline constexpr const char* k_optimizer = "optimiser";
 inline constexpr const char* k_bubble = "pipeline bubble";
+inline constexpr const char* k_straggler = "waiting for the slowest GPU";
 inline constexpr const char* k_launch = "waiting for the launching thread";
 
 }  // namespace fabricast::models::training

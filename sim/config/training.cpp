@@ -62,6 +62,11 @@ class TrainingReader {
     if (const auto* parallel = node_.find("parallel")) read_parallel(*parallel);
     read_precision();
     read_work();
+    if (const auto* slow = node_.find("slow")) {
+      for (const auto& [gpu, rate] : slow->entries)
+        spec_.slow.push_back({gpu.scalar, as_quantity(rate, Dimension::number), gpu.location()});
+    }
+    if (const auto* jitter = node_.find("jitter")) spec_.jitter = as_quantity(*jitter, Dimension::number);
     if (const auto* cache = node_.find("kv_length")) {
       spec_.kv_length = static_cast<int>(as_integer(*cache));
       if (spec_.part != TrainingPart::layer)
@@ -298,6 +303,11 @@ std::vector<Field> training_fields() {
           {"tokens", integer(1, 10'000'000), "training: of a sequence; default: the network's"},
           {"part", choice({"step", "layer"}), "training: a step, or one layer's forward pass alone; default step"},
           {"kv_length", integer(0, 10'000'000), "training, part layer: tokens cached before these; default 0"},
+          {"slow", free_mapping(number(0.01, 1)),
+           "training: GPUs that compute slower, by name: what they compute of what the others do, e.g. {node3.gpu1: "
+           "0.9}"},
+          {"jitter", number(0, 0.5),
+           "training: standard deviation of a GPU's compute from step to step, as a share of it; default 0"},
           {"parallel", parallel_schema(), "training: how the work is spread over GPUs"}};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laws of training steps over random networks, GPUs, hosts and splits; a failing seed is printed.
 #include <algorithm>
+#include <string>
 
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
@@ -200,6 +201,30 @@ TEST_CASE("Horovod by hosts takes the same on both engines where nothing congest
     options.fidelity = Fidelity::packet;
     const auto packet = test::run(loaded, options).workloads[0].rows.front();
     CHECK(packet.time.seconds() == doctest::Approx(fluid.time.seconds()).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a slow GPU never helps, and costs at most what it computes more") {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    auto one = random_case(seed);
+    CAPTURE(one.yaml("4"));
+    const auto own = one.more;
+    const auto even = rows_of(one, "4").front();
+    auto before = even;
+    for (const auto* rate : {"0.95", "0.8", "0.5"}) {
+      one.more = own + ", slow: {n0.gpu1: " + rate + "}";
+      const auto slow = rows_of(one, "4").front();
+      CHECK(slow.time.seconds() >= before.time.seconds() * (1 - 1e-9));
+      // Longer compute hides more; beside an exchange it is slowed for longer, but not by more than its share.
+      CHECK(slow.time.seconds() <= even.time.seconds() / std::stod(rate) * (1 + 1e-9));
+      CHECK(slow.physical_bound <= slow.time);
+      before = slow;
+    }
+    one.more = own + ", jitter: 0.02";
+    const auto jitter = rows_of(one, "4").front();
+    CHECK(jitter.time >= even.time);
+    one.more = own + ", jitter: 0.1";
+    CHECK(rows_of(one, "4").front().time >= jitter.time);
   }
 }
 

@@ -123,6 +123,13 @@ struct ParallelSpec {
 /// One transformer layer of a tensor-parallel model, alone: inference and training of large models.
 enum class TrainingPart { step, layer };
 
+/// A GPU that computes slower than its like.
+struct SlowGpu {
+  std::string gpu;  ///< by name: node3.gpu1
+  double rate = 1;  ///< of what the others compute in the same time, (0, 1]
+  SourceLocation location;
+};
+
 struct TrainingSpec {
   std::optional<Network> network;
   std::optional<TrainingProfile> profile;
@@ -130,6 +137,8 @@ struct TrainingSpec {
   int batch_per_gpu = 1;  ///< of one micro-batch
   std::vector<int> gpu_counts;
   ParallelSpec parallel;
+  std::vector<SlowGpu> slow;
+  double jitter = 0;  ///< standard deviation of a GPU's compute from step to step, as a share of it
   TrainingPart part = TrainingPart::step;
   int kv_length = 0;               ///< layer: tokens in the cache; 0 = prefill
   std::vector<std::string> notes;  ///< what was assumed while reading

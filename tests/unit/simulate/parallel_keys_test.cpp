@@ -50,7 +50,9 @@ const std::vector<TwoValues> k_beside{{"precision", "", "bf16", "fp32"},
                                       {"batch_per_gpu", "", "2", "4"},
                                       {"tokens", "", "64", "512"},
                                       {"kv_length", "", "64", "4096"},
-                                      {"gpus", "", "2", "4"}};
+                                      {"gpus", "", "2", "4"},
+                                      {"slow", "", "{n1.gpu0: 0.9}", "{n1.gpu0: 0.5}"},
+                                      {"jitter", "", "0", "0.1"}};
 
 bool has_key(const std::string& text, const std::string& key) {
   return text.starts_with(key + ":") || text.find(" " + key + ":") != std::string::npos;
