@@ -39,6 +39,8 @@ SchemaPtr parallel_schema() {
        {"pipeline", count, "stages; default 1"},
        {"interleave", integer(1, 1000), "virtual stages per GPU; default 1"},
        {"context", count, "GPUs that share each sequence; default 1"},
+       {"context_exchange", choice({"ring", "all_to_all"}),
+        "context: keys and values passed round, or heads for tokens by all-to-alls (Ulysses); default ring"},
        {"expert", count, "GPUs that share the experts; default 1"},
        {"expert_tensor", count, "GPUs that share each expert's matrices; default: tensor"},
        {"imbalance", number(1, 1000),
@@ -236,6 +238,8 @@ class TrainingReader {
     integer_of(node, "pipeline", out.pipeline);
     integer_of(node, "interleave", out.interleave);
     integer_of(node, "context", out.context);
+    if (const auto* way = node.find("context_exchange"); way != nullptr && way->scalar == "all_to_all")
+      out.context_exchange = ContextExchange::all_to_all;
     integer_of(node, "expert", out.expert);
     if (const auto* shared = node.find("expert_tensor")) out.expert_tensor = static_cast<int>(as_integer(*shared));
     if (const auto* busiest = node.find("imbalance")) out.imbalance = as_quantity(*busiest, Dimension::number);
@@ -274,6 +278,7 @@ class TrainingReader {
       faults_.push_back(node.find("torus")->error("'torus' beside 'hierarchical', which Horovod then takes",
                                                   "leave one of them out"));
     only("interleave", spec.pipeline > 1, "it belongs to `pipeline` above 1");
+    only("context_exchange", spec.context > 1, "it belongs to `context` above 1");
     only("sequence", spec.tensor > 1, "it belongs to `tensor` above 1");
     only("expert_overlap", spec.expert > 1 && spec.micro_batches > 1,
          "it belongs to `expert` and `micro_batches` above 1");

@@ -81,12 +81,12 @@ Case random_case(std::uint64_t seed) {
       (out.network.starts_with("gpt") || out.network.starts_with("bert") || out.network.starts_with("mpt"));
   out.parallel =
       is_transformer
-          ? random.pick<std::string>({"{data: ddp}", "{data: fsdp}", "{data: zero1, micro_batches: 4}",
-                                      "{data: zero1, tensor: 2}", "{pipeline: 2, micro_batches: 4}",
-                                      "{pipeline: 2, interleave: 2, micro_batches: 4}", "{data: horovod}",
-                                      "{context: 2}", "{tensor: 2, sequence: on, recompute: full}",
-                                      "{data: fsdp, tensor: 2, recompute: selective}", "{data: fsdp, context: 2}",
-                                      "{data: zero1, tensor: 2, pipeline: 2, micro_batches: 4}"})
+          ? random.pick<std::string>(
+                {"{data: ddp}", "{data: fsdp}", "{data: zero1, micro_batches: 4}", "{data: zero1, tensor: 2}",
+                 "{pipeline: 2, micro_batches: 4}", "{pipeline: 2, interleave: 2, micro_batches: 4}", "{data: horovod}",
+                 "{context: 2}", "{context: 2, context_exchange: all_to_all}",
+                 "{tensor: 2, sequence: on, recompute: full}", "{data: fsdp, tensor: 2, recompute: selective}",
+                 "{data: fsdp, context: 2}", "{data: zero1, tensor: 2, pipeline: 2, micro_batches: 4}"})
           : random.pick<std::string>({"{data: ddp}", "{data: ddp, bucket: 1 MiB}", "{data: horovod}",
                                       "{data: ddp, exchange: bf16}", "{data: horovod, cycle: 5 ms}"});
   return out;

@@ -96,6 +96,10 @@ Result<std::vector<TrainingProfile>> parse_training_profiles(const std::string& 
 
 enum class DataParallelism { ddp, horovod, fsdp, zero1 };
 std::string_view to_string(DataParallelism kind);
+/// How GPUs that share sequences see each other's keys and values: passed round, or by a change of what is split, heads
+/// instead of tokens, and back.
+enum class ContextExchange { ring, all_to_all };
+std::string_view to_string(ContextExchange kind);
 enum class Recomputation { none, selective, full };
 std::string_view to_string(Recomputation kind);
 
@@ -112,6 +116,7 @@ struct ParallelSpec {
   int pipeline = 1;
   int interleave = 1;  ///< virtual stages per GPU
   int context = 1;
+  ContextExchange context_exchange = ContextExchange::ring;
   int expert = 1;
   std::optional<int> expert_tensor;  ///< GPUs that share each expert's matrices; unset: tensor
   double imbalance = 1;              ///< tokens of the busiest GPU's experts over the mean, >= 1

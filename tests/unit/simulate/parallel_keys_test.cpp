@@ -37,14 +37,28 @@ const std::vector<Step> k_steps{
     {"network: gpt-345m, batch_per_gpu: 2, part: layer", "tensor: 2"},
     {"network: qwen3-30b-a3b, batch_per_gpu: 2, part: layer", "expert: 2"}};
 
-const std::vector<TwoValues> k_parallel{
-    {"data", "", "ddp", "zero1"},       {"data", "", "fsdp", "zero1"},     {"data", "", "horovod", "ddp"},
-    {"bucket", "", "1 MiB", "100 MiB"}, {"exchange", "", "fp32", "bf16"},  {"fusion", "", "1 MiB", "64 MiB"},
-    {"cycle", "", "1 ms", "20 ms"},     {"hierarchical", "", "off", "on"}, {"torus", "", "off", "on"},
-    {"tensor", "", "1", "2"},           {"sequence", "", "off", "on"},     {"pipeline", "", "1", "2"},
-    {"interleave", "", "1", "2"},       {"context", "", "1", "2"},         {"expert", "", "1", "4"},
-    {"expert_tensor", "", "1", "2"},    {"imbalance", "", "1", "1.5"},     {"expert_overlap", "", "off", "on"},
-    {"micro_batches", "", "2", "4"},    {"recompute", "", "none", "full"}, {"recompute", "", "none", "selective"}};
+const std::vector<TwoValues> k_parallel{{"data", "", "ddp", "zero1"},
+                                        {"data", "", "fsdp", "zero1"},
+                                        {"data", "", "horovod", "ddp"},
+                                        {"bucket", "", "1 MiB", "100 MiB"},
+                                        {"exchange", "", "fp32", "bf16"},
+                                        {"fusion", "", "1 MiB", "64 MiB"},
+                                        {"cycle", "", "1 ms", "20 ms"},
+                                        {"hierarchical", "", "off", "on"},
+                                        {"torus", "", "off", "on"},
+                                        {"tensor", "", "1", "2"},
+                                        {"sequence", "", "off", "on"},
+                                        {"pipeline", "", "1", "2"},
+                                        {"interleave", "", "1", "2"},
+                                        {"context", "", "1", "2"},
+                                        {"context_exchange", "", "ring", "all_to_all"},
+                                        {"expert", "", "1", "4"},
+                                        {"expert_tensor", "", "1", "2"},
+                                        {"imbalance", "", "1", "1.5"},
+                                        {"expert_overlap", "", "off", "on"},
+                                        {"micro_batches", "", "2", "4"},
+                                        {"recompute", "", "none", "full"},
+                                        {"recompute", "", "none", "selective"}};
 
 const std::vector<TwoValues> k_beside{{"precision", "", "bf16", "fp32"},
                                       {"batch_per_gpu", "", "2", "4"},
