@@ -177,12 +177,15 @@ TEST_CASE("Horovod by hosts keeps its bound, and more bandwidth between hosts is
       parts += figure(slow, key);
     }
     CHECK(parts == doctest::Approx(figure(slow, "step_time_ps")).epsilon(1e-9));
-    // One buffer, so that nothing is fused otherwise when exchanges are faster.
-    one.parallel = one.parallel.starts_with("{data: horovod, torus") ? "{data: horovod, torus: on, cycle: 1 s}"
-                                                                     : "{data: horovod, hierarchical: on, cycle: 1 s}";
-    const auto before = rows_of(one, gpus).front();
-    one.rate = "400 Gb/s";
-    CHECK(rows_of(one, gpus).front().time.seconds() <= before.time.seconds() * (1 + 1e-9));
+    // Faster exchanges leave less time to fuse in; of one buffer in any case nothing is lost.
+    auto whole = one;
+    whole.parallel = one.parallel.starts_with("{data: horovod, torus")
+                         ? "{data: horovod, torus: on, cycle: 1 s}"
+                         : "{data: horovod, hierarchical: on, cycle: 1 s}";
+    const auto before = rows_of(whole, gpus).front();
+    one.rate = whole.rate = "400 Gb/s";
+    CHECK(rows_of(whole, gpus).front().time.seconds() <= before.time.seconds() * (1 + 1e-9));
+    CHECK(rows_of(one, gpus).front().time.seconds() <= slow.time.seconds() * 1.001);
   }
 }
 

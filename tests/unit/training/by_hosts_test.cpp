@@ -6,7 +6,9 @@
 #include <string>
 
 #include "fabricast/link_use.hpp"
+#include "fabricast/models/planner.hpp"
 #include "fabricast/training.hpp"
+#include "mpi/collective.hpp"
 #include "tests/support/clusters.hpp"
 #include "training/buckets.hpp"
 
@@ -205,6 +207,40 @@ TEST_CASE("local ranks share the adapter of their host") {
   const auto by_mpi = run(step_of(topology_of(4, 4, 1), network, 16, "hierarchical: on"));
   const auto each = run(step_of(topology_of(4, 4, 4), network, 16, "hierarchical: on"));
   CHECK(us(by_mpi.row(), "between hosts by MPI") > us(each.row(), "between hosts by MPI"));
+}
+
+TEST_CASE("what binds no group alone binds all of them together") {
+  // A V100 takes 12 GB/s by PCIe, the one way up from a leaf 25 GB/s from four of them: 134 MB once between two hosts.
+  auto topology = topology_of(2, 4, 4, "200 Gb/s");
+  const auto fabric = topology.find("single_switch: {switch: qm8700,");
+  topology.replace(fabric, 31, "fat_tree: {switch: qm8700, leaf_ports: 5, oversubscription: 4,");
+  const auto four = run(step_of(topology, network_of(16777216), 8, "torus: on"));
+  CHECK(us(four.row(), "exposed all-reduce between hosts") >= 1e6 * 2 * 4 * 16777216 / 25e9);
+}
+
+TEST_CASE("ranks of a socket share its cache and its memory") {
+  const auto loaded = test::scenario(step_of(topology_of(2, 4, 4), "vgg-16", 8, ""));
+  models::Resources resources(loaded.topology);
+  const models::PlanContext context{loaded.topology, loaded.scenario.software, loaded.parameters, resources};
+  Workload workload;
+  workload.benchmark = Benchmark::osu_allreduce;
+  const std::vector gpus{*loaded.topology.find_device("n0.gpu0"), *loaded.topology.find_device("n1.gpu0")};
+  const auto beyond_cache = [&](int alike, Bytes size) {
+    const auto planner = models::mpi::make_collective_planner(context, workload, gpus, alike);
+    REQUIRE(planner.has_value());
+    double sum = 0;
+    for (const auto& node : (*planner)->plan(size).program.nodes) {
+      for (const auto& term : node.fixed)
+        sum +=
+            term.name == "memory beyond the last-level cache" ? static_cast<double>(node.repeat) * term.time.us() : 0;
+    }
+    return sum;
+  };
+  // Buffers of 16 MiB to send and to receive: a rank's fit 54 MiB of cache, four ranks' do not.
+  CHECK(beyond_cache(1, 16_MiB) == 0);
+  CHECK(beyond_cache(4, 16_MiB) > 0);
+  // Far beyond the cache everything is read from memory, four times as much by four.
+  CHECK(beyond_cache(4, 2_GiB) == doctest::Approx(4 * beyond_cache(1, 2_GiB)).epsilon(0.01));
 }
 
 TEST_CASE("with one GPU per host nothing is left inside hosts") {
