@@ -184,6 +184,13 @@ class TrainingPlanner : public Planner {
     return size.split->expert ? &*size.split->expert : nullptr;
   }
 
+  [[nodiscard]] bool takes_part(const SlowGpu& slow) const {
+    const auto gpu = context_.topology.find_device(slow.gpu);
+    return gpu && std::ranges::any_of(sizes_, [&](const auto& one) {
+             return std::ranges::find(one.second.gpus, *gpu) != one.second.gpus.end();
+           });
+  }
+
   [[nodiscard]] const Size& largest() const { return sizes_.rbegin()->second; }
 
   [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
@@ -262,6 +269,10 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
                            : "input data are there in time");
   if (largest().split && largest().split->layout.tensor > 1)
     out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
+  for (const auto& slow : spec_.slow) {
+    if (!takes_part(slow))
+      out.push_back(fmt::format("workload.slow of '{}' changes no time: it takes no part", slow.gpu));
+  }
   if (spec_.parallel.hierarchical || spec_.parallel.torus) {
     for (const auto& [gpus, size] : sizes_) {
       if (gpus > 1 && !size.by_hosts)
@@ -320,21 +331,15 @@ std::optional<Diagnostics> connect(const PlanContext& context, const Workload& w
   return std::nullopt;
 }
 
-/// Slow GPUs that are none, or take part in no row.
-Diagnostics idle_slow(const PlanContext& context, const Workload& workload, const std::map<int, Size>& sizes) {
+/// Slow GPUs that are none.
+Diagnostics slow_faults(const PlanContext& context, const Workload& workload) {
   Diagnostics faults;
   for (const auto& slow : workload.training->slow) {
     const auto device = context.topology.find_device(slow.gpu);
-    if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
-      faults.push_back(make_error_at(
-          slow.location, fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
-          "GPUs are called host.gpuN"));
-    } else if (std::ranges::none_of(sizes, [&](const auto& one) {
-                 return std::ranges::find(one.second.gpus, *device) != one.second.gpus.end();
-               })) {
-      faults.push_back(make_error_at(slow.location, fmt::format("'{}' takes no part in the step", slow.gpu),
-                                     "name a GPU that does, or raise workload.gpus"));
-    }
+    if (device && context.topology.kind(*device) == DeviceKind::gpu) continue;
+    faults.push_back(make_error_at(slow.location,
+                                   fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
+                                   "GPUs are called host.gpuN, of VMs host/vm.gpuN"));
   }
   return faults;
 }
@@ -381,7 +386,7 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (sizes.empty() || sizes.begin()->second.gpus.empty())
     return tl::unexpected(
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
-  if (auto faults = idle_slow(context, workload, sizes); !faults.empty()) return tl::unexpected(std::move(faults));
+  if (auto faults = slow_faults(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
 }
