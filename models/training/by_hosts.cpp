@@ -16,6 +16,7 @@ namespace fabricast::models::training {
 
 namespace {
 
+constexpr int k_gradient_bytes = 4;  ///< fp32, before a cast
 constexpr const char* k_mpi_rules = "planned by the MPI library's rules";
 
 /// GPUs of each system, systems and GPUs in rank order.
@@ -120,9 +121,20 @@ std::string ByHosts::mpi_profile() const {
   return {};
 }
 
+std::vector<std::string> ByHosts::assumptions() const {
+  std::vector<std::string> out;
+  for (const auto& group : cross_)
+    for (auto& line : group.planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
+  for (const auto& processes : processes_)
+    for (auto& line : processes->assumptions()) out.push_back(std::move(line));
+  if (is_by_mpi() && element_bytes_ < k_gradient_bytes)
+    out.emplace_back("MPI adds up 16-bit gradients as fast, by bytes, as 32-bit ones");
+  return out;
+}
+
 ByHosts::Shares ByHosts::shares(const Bucket& buffer) const {
-  // Gradients are fp32; the exchange may cast them.
-  std::int64_t elements = (buffer.bytes.value + 3) / 4;
+  // The exchange may cast them.
+  std::int64_t elements = (buffer.bytes.value + k_gradient_bytes - 1) / k_gradient_bytes;
   if (local_size_ == 0) return {Bytes{0}, Bytes{elements * element_bytes_}};
   const std::int64_t unit = std::int64_t{k_atomic_unit} * local_size_;
   if (buffer.tensors > 1) elements = (elements + unit - 1) / unit * unit;

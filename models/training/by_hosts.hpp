@@ -43,6 +43,8 @@ class ByHosts {
   [[nodiscard]] bool is_by_mpi() const { return !processes_.empty(); }
   /// Profile of the MPI library; empty with NCCL between hosts.
   [[nodiscard]] std::string mpi_profile() const;
+  /// What the parts between hosts assume.
+  [[nodiscard]] std::vector<std::string> assumptions() const;
 
  private:
   /// Bytes of a buffer in each part.

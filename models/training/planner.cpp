@@ -279,6 +279,9 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
         out.push_back(fmt::format("Horovod does not split the all-reduce of {} GPUs by hosts: they are on one", gpus));
     }
   }
+  if (const auto& by_hosts = largest().by_hosts) {
+    for (auto& line : by_hosts->assumptions()) out.push_back(std::move(line));
+  }
   if (const auto* group = speaker()) {
     for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
   }
