@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "fabricast/training.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/nics.hpp"
 #include "paths/guest.hpp"
@@ -21,6 +22,7 @@ struct Use {
   const Workload& workload;
   bool is_nccl = false;
   bool is_mpi = false;
+  bool is_mpi_on_host = false;  ///< MPI beside NCCL, of host memory: Horovod's hierarchical all-reduce
   bool is_verbs = false;
   bool has_device = false;  ///< GPU memory is sent
   bool crosses_hosts = false;
@@ -34,6 +36,8 @@ Use use_of(const PlanContext& context, const Workload& workload, const Planner& 
   Use use{context, workload};
   use.is_nccl = runs_nccl(workload.benchmark);
   use.is_mpi = family == BenchmarkFamily::osu;
+  use.is_mpi_on_host =
+      workload.training != nullptr && workload.training->parallel.hierarchical && planner.num_hosts() > 1;
   use.is_verbs = family == BenchmarkFamily::perftest;
   use.has_device =
       use.is_nccl || workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
@@ -137,10 +141,20 @@ bool is_gated_by_mpi_version(const Use& use) {
   });
 }
 
+/// The same where MPI all-reduces host memory beside NCCL.
+std::string why_host_mpi_unread(const Use& use, std::string_view key) {
+  const auto& mpi = use.context.software.mpi;
+  if (key == "mpi") return use.is_tcp ? ": over TCP all libraries are one profile" : "";
+  if (key == "mpi_version" && (mpi.empty() || mpi.starts_with("open-mpi"))) return {};
+  if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
+  return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
+}
+
 /// The same of MPI's own keys.
 std::string why_mpi_unread(const Use& use, std::string_view key) {
   const auto of = of_benchmark(use);
   const auto& mpi = use.context.software.mpi;
+  if (use.is_mpi_on_host) return why_host_mpi_unread(use, key);
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
   if (key == "mpi") return use.is_tcp && use.crosses_hosts ? ": over TCP all libraries are one profile" : "";
   if (key == "eager_limit") return {};

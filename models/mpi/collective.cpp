@@ -34,11 +34,12 @@ std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, cons
 
 class CollectivePlanner : public Planner {
  public:
-  CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks)
+  CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks, int alike = 1)
       : transfers_(context, make_profile(context, workload)),
         posted_(transfers_),
         workload_(workload),
-        ranks_(std::move(ranks)) {
+        ranks_(std::move(ranks)),
+        alike_(alike) {
     posted_.assume_posted();
     for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
@@ -235,12 +236,12 @@ class CollectivePlanner : public Planner {
     std::map<std::pair<int, DeviceId>, double> traffic;
     std::set<int> receivers;
     for (const auto& step : scheduled.steps) {
-      traffic[socket_of(step.from)] += step.bytes;
-      traffic[socket_of(step.to)] += step.bytes;
-      if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * scheduled.reduced_bytes;
+      traffic[socket_of(step.from)] += alike_ * step.bytes;
+      traffic[socket_of(step.to)] += alike_ * step.bytes;
+      if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * alike_ * scheduled.reduced_bytes;
     }
     std::map<std::pair<int, DeviceId>, int> sharers;
-    for (int r = 0; r < num_ranks(); ++r) ++sharers[socket_of(r)];
+    for (int r = 0; r < num_ranks(); ++r) sharers[socket_of(r)] += alike_;
     std::optional<Term> slowest;
     for (const auto& [socket, bytes] : traffic) {
       const auto processor = processor_of(context.topology, socket.second);
@@ -260,6 +261,7 @@ class CollectivePlanner : public Planner {
   Workload workload_;
   std::vector<EndPoint> ranks_;
   std::vector<int> hosts_;  ///< [rank]
+  int alike_;               ///< equal collectives per socket at the same time
   bool is_staged_ = false;
 };
 
@@ -282,6 +284,13 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
         "ranks count from 0")});
   }
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
+}
+
+Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload,
+                                                         const std::vector<DeviceId>& gpus, int alike) {
+  auto ranks = make_processes(context, workload, gpus, make_profile(context, workload));
+  if (!ranks) return tl::unexpected(ranks.error());
+  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks), alike);
 }
 
 }  // namespace fabricast::models::mpi

@@ -165,6 +165,34 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   return ranks;
 }
 
+namespace {
+
+EndPoint process_of(const Topology& topology, DeviceId gpu, const Profile& profile) {
+  EndPoint end;
+  end.host = topology.host_of(gpu);
+  end.gpu = gpu;
+  end.memory = topology.local_memory(gpu);
+  int turn = 0;
+  for (const auto other : topology.devices(DeviceKind::gpu, end.host))
+    turn += other < gpu && topology.local_memory(other) == end.memory ? 1 : 0;
+  end.hcas = rotated_hcas(topology, end.memory, profile.rotates_hcas ? turn : 0);
+  return end;
+}
+
+}  // namespace
+
+Result<std::vector<EndPoint>> make_processes(const PlanContext& context, const Workload& workload,
+                                             const std::vector<DeviceId>& gpus, const Profile& profile) {
+  std::vector<EndPoint> ranks;
+  for (const auto gpu : gpus) {
+    ranks.push_back(process_of(context.topology, gpu, profile));
+    if (ranks.size() < 2) continue;
+    if (auto faults = unreachable(context, workload, ranks[ranks.size() - 2], ranks.back()); !faults.empty())
+      return tl::unexpected(faults);
+  }
+  return ranks;
+}
+
 std::string name_of(const Topology& topology, const EndPoint& end) {
   return topology.device(end.is_device() ? end.gpu : end.memory).name;
 }

@@ -24,6 +24,10 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
 /// End points of a collective, in rank order.
 Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, const Profile& profile);
 
+/// End points of the processes that drive `gpus`, bound to the GPU's socket: they send with the HCAs near its memory.
+Result<std::vector<EndPoint>> make_processes(const PlanContext& context, const Workload& workload,
+                                             const std::vector<DeviceId>& gpus, const Profile& profile);
+
 /// Short name of an end point for tables.
 std::string name_of(const Topology& topology, const EndPoint& end);
 

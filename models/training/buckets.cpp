@@ -2,6 +2,8 @@
 #include "training/buckets.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 namespace fabricast::models::training {
 
@@ -9,6 +11,7 @@ namespace {
 
 constexpr Bytes k_first_cap{1 << 20};
 constexpr Bytes k_other_cap{25 << 20};
+constexpr int k_double_bytes = 8;
 
 }  // namespace
 
@@ -30,18 +33,38 @@ std::vector<Bucket> ddp_buckets(std::span<const GradientTensor> tensors, std::op
   return buckets;
 }
 
-std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Bytes fusion, Duration cycle) {
+std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Bytes fusion, Duration cycle,
+                                    const std::function<Duration(const Bucket&)>& busy) {
   std::vector<Bucket> buffers;
+  std::size_t first = 0;  // buffer of the round that is being filled
+  Duration round, free;   // when the round was found, and when those before it leave the thread
   for (const auto& tensor : tensors) {
     // Cycles are not in step with the backward pass: a tensor waits half of one in the mean.
     const auto found = cycle.ps > 0 ? Duration{tensor.ready.ps / cycle.ps * cycle.ps + cycle.ps / 2} : Duration{};
     const auto seen = std::max(found, tensor.ready);
-    const bool fits = !buffers.empty() && buffers.back().ready == seen && buffers.back().bytes + tensor.bytes <= fusion;
-    if (!fits) buffers.push_back({{}, 0, seen});
-    buffers.back().bytes += tensor.bytes;
-    ++buffers.back().tensors;
+    const bool is_same_round = !buffers.empty() && std::max(seen, free) == round;
+    if (!is_same_round) {
+      if (busy && !buffers.empty()) {
+        free = round;
+        for (std::size_t b = first; b < buffers.size(); ++b) free += busy(buffers[b]);
+      }
+      first = buffers.size();
+      round = std::max(seen, free);
+    }
+    const bool fits = is_same_round && buffers.back().bytes + tensor.bytes <= fusion;
+    if (!fits) buffers.push_back({});
+    auto& open = buffers.back();
+    open.bytes += tensor.bytes;
+    ++open.tensors;
+    open.ready = std::max(open.ready, seen);
   }
   return buffers;
+}
+
+Bytes fusion_threshold(Bytes asked, int local_size) {
+  const std::int64_t whole = std::int64_t{k_atomic_unit} * k_double_bytes * local_size;
+  if (asked.value > std::numeric_limits<std::int64_t>::max() - whole) return asked;
+  return Bytes{(asked.value + whole - 1) / whole * whole};
 }
 
 }  // namespace fabricast::models::training

@@ -8,12 +8,16 @@
 // distributed.py] Bytes are those of parameters: a hook that casts halves only what is on the wire.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "fabricast/training.hpp"
 
 namespace fabricast::models::training {
+
+/// Elements that Horovod's FUSION_BUFFER_ATOMIC_UNIT counts. [horovod, common.h]
+inline constexpr int k_atomic_unit = 64;
 
 struct Bucket {
   Bytes bytes;
@@ -24,7 +28,14 @@ struct Bucket {
 std::vector<Bucket> ddp_buckets(std::span<const GradientTensor> tensors, std::optional<Bytes> cap);
 
 /// What Horovod's coordinator finds at each of its cycles, cut at the fusion threshold: tensors in order, as long as
-/// the next one fits. `ready` is the cycle's. [horovod, controller.cc, FuseResponses]
-std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Bytes fusion, Duration cycle);
+/// the next one fits. `ready` is the cycle's. `busy`: how long a buffer keeps the thread that runs the cycles; it finds
+/// what has become ready meanwhile at once when it is through. Empty: exchanges do not keep it. [horovod,
+/// controller.cc, FuseResponses; operations.cc, RunLoopOnce]
+std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Bytes fusion, Duration cycle,
+                                    const std::function<Duration(const Bucket&)>& busy = {});
+
+/// The fusion threshold in use where every host has `local_size` ranks: rounded up to whole shares of 64 doubles per
+/// rank. [horovod, controller.cc, TensorFusionThresholdBytes]
+Bytes fusion_threshold(Bytes asked, int local_size);
 
 }  // namespace fabricast::models::training

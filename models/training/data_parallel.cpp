@@ -18,11 +18,16 @@ constexpr Bytes k_fusion{64 << 20};
 
 class DataParallelStep {
  public:
-  DataParallelStep(const SideCosts& costs, const ParallelSpec& parallel, const StepWork& work,
-                   const Communicator* group)
-      : costs_(costs), parallel_(parallel), work_(work), group_(group) {
+  DataParallelStep(const SideCosts& costs, const ParallelSpec& parallel, const StepWork& work, const Replicas& replicas)
+      : costs_(costs),
+        parallel_(parallel),
+        work_(work),
+        group_(replicas.group),
+        by_hosts_(replicas.by_hosts),
+        local_size_(replicas.local_size) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", k_device}, {"GPU 0 NCCL", -1}};
+    if (by_hosts_ != nullptr && by_hosts_->is_by_mpi()) program_.streams.push_back({"GPU 0 MPI", -1});
   }
 
   Program make() {
@@ -74,10 +79,13 @@ class DataParallelStep {
   [[nodiscard]] bool is_unhidden() const { return work_.buffers > 0 && parallel_.data == DataParallelism::ddp; }
 
   [[nodiscard]] std::vector<Bucket> buckets() const {
-    if (parallel_.data == DataParallelism::horovod)
-      return horovod_buffers(work_.tensors, parallel_.fusion.value_or(k_fusion),
-                             parallel_.cycle.value_or(costs_.parameters.duration("training.horovod_cycle")));
-    return ddp_buckets(work_.tensors, parallel_.bucket);
+    if (parallel_.data != DataParallelism::horovod) return ddp_buckets(work_.tensors, parallel_.bucket);
+    auto fusion = parallel_.fusion.value_or(k_fusion);
+    if (local_size_ > 0) fusion = fusion_threshold(fusion, local_size_);
+    const auto cycle = parallel_.cycle.value_or(costs_.parameters.duration("training.horovod_cycle"));
+    if (by_hosts_ == nullptr || !by_hosts_->is_by_mpi()) return horovod_buffers(work_.tensors, fusion, cycle);
+    return horovod_buffers(work_.tensors, fusion, cycle,
+                           [&](const Bucket& buffer) { return negotiation() + by_hosts_->busy(buffer); });
   }
 
   [[nodiscard]] Bytes on_wire(const Bucket& bucket) const {
@@ -102,15 +110,23 @@ class DataParallelStep {
       if (ready > done) compute(k_backward, ready - done, work_.compute_parameter);
       done = std::max(done, ready);
       const int copied = copy_in(bucket);
-      const auto name = fmt::format("exposed all-reduce of gradients, bucket {} of {} ({})", b + 1, all.size(),
-                                    to_string(bucket.bytes));
+      const auto which = fmt::format("bucket {} of {} ({})", b + 1, all.size(), to_string(bucket.bytes));
       std::vector<int> after{copied};
       if (parallel_.data == DataParallelism::horovod) after = {negotiate(bucket, copied)};
-      exchanged = group_->append(program_, Benchmark::all_reduce_perf, on_wire(bucket), after, k_nccl, name, k_device);
+      exchanged = exchange(bucket, after, which);
     }
     if (work_.backward > done) compute(k_backward, work_.backward - done, work_.compute_parameter);
     compute("gradients out of their buckets", costs_.copies(passes(), work_.gradient_bytes), "training.copy_efficiency",
             {exchanged});
+  }
+
+  int exchange(const Bucket& bucket, const std::vector<int>& after, const std::string& which) {
+    if (by_hosts_ == nullptr)
+      return group_->append(program_, Benchmark::all_reduce_perf, on_wire(bucket), after, k_nccl,
+                            "exposed all-reduce of gradients, " + which, k_device);
+    const auto ends = by_hosts_->append(program_, bucket, after, which, k_device);
+    thread_free_ = ends.freed;
+    return ends.done;
   }
 
   int copy_in(const Bucket& bucket) {
@@ -118,7 +134,12 @@ class DataParallelStep {
     return compute("launching gradient copies", "training.tensor_copy_time", bucket.tensors);
   }
 
-  /// The coordinator's cycle finds the buffer after its gradients; then all ranks agree.
+  [[nodiscard]] Duration negotiation() const {
+    return from_seconds(costs_.parameters.seconds("training.horovod_negotiation") *
+                        std::ceil(std::log2(group_->size())));
+  }
+
+  /// The coordinator's cycle finds the buffer after its gradients, when its thread is free; then all ranks agree.
   int negotiate(const Bucket& bucket, int after) {
     Node node;
     node.kind = NodeKind::delay;
@@ -128,9 +149,14 @@ class DataParallelStep {
     const auto last_ready = last_gradient_of(bucket);
     node.fixed.push_back({"waiting for Horovod's cycle", bucket.ready - last_ready, "training.horovod_cycle",
                           costs_.parameters.at("training.horovod_cycle").source});
+    if (thread_free_ >= 0) {
+      // The cycle passes while the thread is kept.
+      program_.nodes.push_back(node);
+      node.fixed.clear();
+      node.after = {static_cast<int>(program_.nodes.size()) - 1, thread_free_};
+    }
     const auto& round = costs_.parameters.at("training.horovod_negotiation");
-    node.fixed.push_back(
-        {"negotiation", from_seconds(round.value * std::ceil(std::log2(group_->size()))), round.name, round.source});
+    node.fixed.push_back({"negotiation", negotiation(), round.name, round.source});
     program_.nodes.push_back(std::move(node));
     return static_cast<int>(program_.nodes.size()) - 1;
   }
@@ -147,8 +173,11 @@ class DataParallelStep {
   const ParallelSpec& parallel_;
   const StepWork& work_;
   const Communicator* group_;
+  const ByHosts* by_hosts_;
+  int local_size_;
   Program program_;
   int last_ = -1;
+  int thread_free_ = -1;  ///< what Horovod's thread was kept by
 };
 
 }  // namespace
@@ -159,8 +188,8 @@ Duration SideCosts::copies(double passes, Bytes bytes) const {
 }
 
 Program data_parallel_program(const SideCosts& costs, const ParallelSpec& parallel, const StepWork& work,
-                              const Communicator* group) {
-  return DataParallelStep(costs, parallel, work, group).make();
+                              const Replicas& replicas) {
+  return DataParallelStep(costs, parallel, work, replicas).make();
 }
 
 }  // namespace fabricast::models::training

@@ -5,7 +5,8 @@
 //   DDP      buffers of batch norms broadcast | forward | backward up to a bucket's last gradient | copy into the
 //   bucket |
 //            ... ; all-reduces one after another on the NCCL stream, each after its bucket; copy out | optimiser
-//   Horovod  the same with fusion buffers that the coordinator finds at each cycle, after a negotiation
+//   Horovod  the same with fusion buffers that the coordinator finds at each cycle, after a negotiation; by hosts
+//   (by_hosts.hpp) where it is told to
 //   FSDP     per block all-gather before forward and backward, reduce-scatter after backward; FSDP2's order
 //
 // Sources: docs/MODELS.md, "Training".
@@ -13,6 +14,7 @@
 
 #include "fabricast/models/plan.hpp"
 #include "fabricast/training.hpp"
+#include "training/by_hosts.hpp"
 #include "training/communicator.hpp"
 #include "training/work.hpp"
 
@@ -27,8 +29,14 @@ struct SideCosts {
   [[nodiscard]] Duration copies(double passes, Bytes bytes) const;
 };
 
-/// `group` null: one GPU, no exchange.
+/// How the replicas exchange.
+struct Replicas {
+  const Communicator* group = nullptr;  ///< null: one GPU, no exchange
+  const ByHosts* by_hosts = nullptr;    ///< Horovod's forms by hosts instead of all-reduces of the group
+  int local_size = 0;                   ///< GPUs of every host that takes part; 0 = hosts differ
+};
+
 Program data_parallel_program(const SideCosts& costs, const ParallelSpec& parallel, const StepWork& work,
-                              const Communicator* group);
+                              const Replicas& replicas);
 
 }  // namespace fabricast::models::training

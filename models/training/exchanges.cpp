@@ -55,8 +55,19 @@ Duration BlockExchanges::tensor_of_experts(bool is_backward) const {
          one(*groups_.expert_tensor, Benchmark::reduce_scatter_perf, size);
 }
 
+Duration BlockExchanges::heads_for_tokens() const {
+  const auto& shape = *spec_.network->transformer;
+  const double bytes = tokens_ * static_cast<double>(shape.head_size) / groups_.layout.tensor *
+                       std::max(2, element_bytes(spec_.precision));
+  const auto of_heads = [&](std::int64_t heads) {
+    return one(*groups_.context, Benchmark::alltoall_perf, to_bytes(bytes * static_cast<double>(heads)));
+  };
+  return 2 * of_heads(shape.heads) + 2 * of_heads(shape.kv_heads);
+}
+
 Duration BlockExchanges::context(bool is_backward, const BlockWork& block) const {
   if (!groups_.context) return {};
+  if (spec_.parallel.context_exchange == ContextExchange::all_to_all) return heads_for_tokens();
   const auto& shape = *spec_.network->transformer;
   const double width = 2.0 * static_cast<double>(shape.kv_heads * shape.head_size) / groups_.layout.tensor;
   const auto size = to_bytes((is_backward ? 2 : 1) * tokens_ * width * std::max(2, element_bytes(spec_.precision)));

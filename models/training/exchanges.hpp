@@ -4,7 +4,10 @@
 //   tensor      2 all-reduces of b s h e forward, 2 backward; by sequence 2 all-gathers + 2 reduce-scatters forward,
 //   and
 //               2 all-gathers more backward (inputs gathered again)
-//   context     c - 1 sends of keys and values forward, twice as many bytes backward, hidden behind attention
+//   context     ring: c - 1 sends of keys and values forward, twice as many bytes backward, hidden behind attention;
+//               all_to_all: queries, keys, values and output change from all heads of b s tokens to 1 / c of the heads
+//               of all tokens and back, 4 all-to-alls forward and the same of gradients backward, before and behind
+//               attention, so exposed [Jacobs et al., DeepSpeed Ulysses, 2023]
 //   expert      in blocks with experts: dispatch and combine, forward and backward: b s k h e i each, i imbalance; with
 //               sequence the GPUs that share each expert gather what was dispatched and scatter what comes back,
 //               instead of the tensor group's share of the feed-forward part; where two micro-batches pass each other,
@@ -40,6 +43,7 @@ class BlockExchanges {
   [[nodiscard]] Duration tensor(bool is_backward) const;
   [[nodiscard]] Duration tensor_of_experts(bool is_backward) const;
   [[nodiscard]] Duration context(bool is_backward, const BlockWork& block) const;
+  [[nodiscard]] Duration heads_for_tokens() const;
   [[nodiscard]] Duration expert() const;
   [[nodiscard]] std::vector<Term> terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
                                         Duration beside) const;

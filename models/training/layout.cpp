@@ -84,6 +84,19 @@ Result<Layout> layout_of(const Workload& workload, int gpus) {
     return tl::unexpected(Diagnostics{
         make_error_at(workload.location, fmt::format("{} heads cannot be split over {} GPUs", shape->heads, out.tensor),
                       "lower parallel.tensor")});
+  // [TransformerEngine, context_parallel.py: heads and groups of keys and values divide by the GPUs that share them]
+  if (shape && out.context > 1 && spec.context_exchange == ContextExchange::all_to_all) {
+    const auto shared = std::int64_t{out.tensor} * out.context;
+    for (const auto& [heads, what] : {std::pair{shape->heads, "heads"}, std::pair{shape->kv_heads, "heads of keys"}}) {
+      if (heads % shared != 0)
+        return tl::unexpected(Diagnostics{make_error_at(
+            workload.location,
+            fmt::format("{} {} cannot be dealt out to tensor {} x context {} GPUs, as `context_exchange: all_to_all` "
+                        "does",
+                        heads, what, out.tensor, out.context),
+            "lower parallel.context, or write `context_exchange: ring`")});
+    }
+  }
   if (shape && out.pipeline * spec.interleave > shape->layers)
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location,

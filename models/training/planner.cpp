@@ -16,6 +16,7 @@
 #include "training/communicator.hpp"
 #include "training/data_parallel.hpp"
 #include "training/roofline.hpp"
+#include "training/stragglers.hpp"
 #include "training/terms.hpp"
 #include "training/transformer.hpp"
 
@@ -29,6 +30,8 @@ constexpr Duration k_some_step{10'000'000'000};
 struct Size {
   std::vector<DeviceId> gpus;
   std::optional<Communicator> group;  ///< of plain data parallelism
+  std::optional<ByHosts> by_hosts;    ///< Horovod's form by hosts, on several of them
+  int local_size = 0;                 ///< GPUs of every system; 0 = they differ
   std::optional<SplitGroups> split;   ///< of a split model
 };
 
@@ -58,34 +61,43 @@ class TrainingPlanner : public Planner {
     plan.size = gradients(size);
     plan.label = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
     plan.algorithm = std::string(to_string(spec_.parallel.data));
+    if (size.by_hosts) plan.algorithm += size.by_hosts->is_by_mpi() ? " hierarchical" : " torus";
     plan.watched_stream = 0;
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split
-                       ? split(costs, *size.split)
-                       : data_parallel_program(costs, spec_.parallel, work_, size.group ? &*size.group : nullptr);
-    plan.before = host_terms();
+    plan.program = size.split ? split(costs, *size.split)
+                              : data_parallel_program(costs, spec_.parallel, work_,
+                                                      {.group = size.group ? &*size.group : nullptr,
+                                                       .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
+                                                       .local_size = size.local_size});
+    const auto paces = stragglers(size);
+    if (std::ranges::any_of(paces, [](const auto& one) { return one.factor > 1; }))
+      plan.program = with_stragglers(plan.program, paces);
+    plan.before = host_terms(paces.front().factor);
     return plan;
   }
 
   [[nodiscard]] std::vector<Figure> figures(const Row& row, Duration wait) const override {
     Duration compute;
     Duration launch;
+    Duration slower;
     Duration bubble;
     Duration host;
-    const auto before = host_terms();
+    const auto before = host_terms(1);
     for (const auto& term : row.terms) {
       if (term.name == k_forward || term.name == k_backward || term.name == k_optimizer)
         compute += term.time;
       else if (term.name == k_launch)
         launch += term.time;
+      else if (term.name == k_straggler)
+        slower += term.time;
       else if (term.name == k_bubble)
         bubble += term.time;
       else if (std::ranges::find(before, term.name, &Term::name) != before.end())
         host += term.time;
     }
-    const auto exposed = row.time - compute - launch - bubble - host - wait;
+    const auto exposed = row.time - compute - launch - bubble - slower - host - wait;
     const int gpus = gpus_of(row);
     const auto& p = spec_.parallel;
     const double replicas = static_cast<double>(gpus) / (p.tensor * p.pipeline * p.context);
@@ -98,7 +110,7 @@ class TrainingPlanner : public Planner {
             {"exposed_exchange_time_ps", static_cast<double>(exposed.ps)},
             {"bubble_time_ps", static_cast<double>(bubble.ps)},
             {"launch_time_ps", static_cast<double>(launch.ps)},
-            {"wait_time_ps", static_cast<double>((host + wait).ps)},
+            {"wait_time_ps", static_cast<double>((slower + host + wait).ps)},
             {"throughput_per_s", rate},
             {unit() + "_per_s", rate},
             {"throughput_per_gpu_per_s", rate / gpus},
@@ -172,22 +184,46 @@ class TrainingPlanner : public Planner {
     return size.split->expert ? &*size.split->expert : nullptr;
   }
 
+  [[nodiscard]] bool takes_part(const SlowGpu& slow) const {
+    const auto gpu = context_.topology.find_device(slow.gpu);
+    return gpu && std::ranges::any_of(sizes_, [&](const auto& one) {
+             return std::ranges::find(one.second.gpus, *gpu) != one.second.gpus.end();
+           });
+  }
+
   [[nodiscard]] const Size& largest() const { return sizes_.rbegin()->second; }
 
   [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
 
   /// What the VM, neighbours and busy cores add to the compute of the step.
-  [[nodiscard]] std::vector<Term> host_terms() const {
-    const auto compute = spec_.parallel.micro_batches * (work_.forward + work_.backward) + work_.optimizer;
+  /// `slower`: how many times as long the slowest GPU computes, which so waits less for its launching thread.
+  [[nodiscard]] std::vector<Term> host_terms(double slower) const {
+    const auto passes = work_.forward + work_.backward;
+    const auto compute = spec_.parallel.micro_batches * passes + work_.optimizer;
     // A profile was measured in the VM that the scenario describes.
     auto terms = compute_delays(context_, gpu_, compute);
     if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
       std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
-    if (work_.launch.ps > 0) {
+    const auto launch = std::max(Duration{}, work_.launch - from_seconds((slower - 1) * passes.seconds()));
+    if (launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time");
-      terms.push_back({k_launch, spec_.parallel.micro_batches * work_.launch, one.name, one.source});
+      terms.push_back({k_launch, spec_.parallel.micro_batches * launch, one.name, one.source});
     }
     return terms;
+  }
+
+  /// What the compute streams of a step wait for: one per pipeline stage, its GPUs side by side in rank order.
+  [[nodiscard]] std::vector<Straggling> stragglers(const Size& size) const {
+    const auto streams = size.split ? static_cast<std::size_t>(size.split->layout.pipeline) : std::size_t{1};
+    const auto each = size.gpus.size() / streams;
+    std::vector<Straggling> out;
+    for (std::size_t stream = 0; stream < streams; ++stream) {
+      std::vector<std::string> names;
+      for (std::size_t g = stream * each; g < (stream + 1) * each; ++g)
+        names.push_back(context_.topology.device(size.gpus[g]).name);
+      out.push_back(straggling_of(spec_, names));
+    }
+    return out;
   }
 
   PlanContext context_;
@@ -209,14 +245,43 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
                         parallel.bucket ? to_string(*parallel.bucket) : "1 MiB first, then 25 MiB",
                         parallel.bucket ? "also the first" : "PyTorch's defaults"});
+  for (const auto& slow : spec_.slow)
+    settings.push_back({"pace of " + slow.gpu, fmt::format("{:g}", slow.rate),
+                        fmt::format("{:g} of the others'", slow.rate), "all wait for the slowest"});
+  if (spec_.jitter > 0)
+    settings.push_back({"jitter of compute", fmt::format("{:g}", spec_.jitter),
+                        fmt::format("{:g} of it per step, normal", spec_.jitter), "all wait for the slowest draw"});
+  if (const auto& by_hosts = largest().by_hosts) {
+    const auto between = by_hosts->is_by_mpi() ? fmt::format("MPI ({})", by_hosts->mpi_profile()) : std::string("NCCL");
+    settings.push_back({"all-reduce", parallel.hierarchical ? "hierarchical" : "torus",
+                        by_hosts->local_size() == 1 ? fmt::format("{} between hosts", between)
+                                                    : fmt::format("NCCL in hosts, {} between them", between),
+                        by_hosts->local_size() > 0 ? "hosts of equal numbers of GPUs"
+                                                   : "hosts differ: one GPU of each exchanges all"});
+  }
   return settings;
 }
 
 std::vector<std::string> TrainingPlanner::assumptions() const {
   std::vector<std::string> out = spec_.notes;
-  out.emplace_back("every replica computes at the same pace; input data are there in time");
+  const bool is_even = spec_.slow.empty() && spec_.jitter <= 0;
+  out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
+                           : "input data are there in time");
   if (largest().split && largest().split->layout.tensor > 1)
     out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
+  for (const auto& slow : spec_.slow) {
+    if (!takes_part(slow))
+      out.push_back(fmt::format("workload.slow of '{}' changes no time: it takes no part", slow.gpu));
+  }
+  if (spec_.parallel.hierarchical || spec_.parallel.torus) {
+    for (const auto& [gpus, size] : sizes_) {
+      if (gpus > 1 && !size.by_hosts)
+        out.push_back(fmt::format("Horovod does not split the all-reduce of {} GPUs by hosts: they are on one", gpus));
+    }
+  }
+  if (const auto& by_hosts = largest().by_hosts) {
+    for (auto& line : by_hosts->assumptions()) out.push_back(std::move(line));
+  }
   if (const auto* group = speaker()) {
     for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
   }
@@ -246,6 +311,53 @@ Diagnostics parallel_faults(const Workload& workload) {
   return faults;
 }
 
+/// GPUs of every system that takes part; 0 = they differ.
+int local_size_of(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  std::map<int, int> counts;
+  for (const auto gpu : gpus) ++counts[context.topology.guest_of(gpu)];
+  const int first = counts.begin()->second;
+  return std::ranges::all_of(counts, [&](const auto& one) { return one.second == first; }) ? first : 0;
+}
+
+/// How replicas that are whole talk.
+std::optional<Diagnostics> connect(const PlanContext& context, const Workload& workload, Size& size) {
+  auto group = Communicator::make(context, workload, size.gpus);
+  if (!group) return group.error();
+  size.group = std::move(*group);
+  size.local_size = local_size_of(context, size.gpus);
+  const auto& parallel = workload.training->parallel;
+  const bool is_on_one = size.local_size == static_cast<int>(size.gpus.size());
+  if (is_on_one || !(parallel.hierarchical || parallel.torus)) return std::nullopt;
+  auto by_hosts = ByHosts::make(context, workload, size.gpus);
+  if (!by_hosts) return by_hosts.error();
+  size.by_hosts = std::move(*by_hosts);
+  return std::nullopt;
+}
+
+/// Slow GPUs that are none.
+Diagnostics slow_faults(const PlanContext& context, const Workload& workload) {
+  Diagnostics faults;
+  for (const auto& slow : workload.training->slow) {
+    const auto device = context.topology.find_device(slow.gpu);
+    if (device && context.topology.kind(*device) == DeviceKind::gpu) continue;
+    faults.push_back(make_error_at(slow.location,
+                                   fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
+                                   "GPUs are called host.gpuN, of VMs host/vm.gpuN"));
+  }
+  return faults;
+}
+
+/// A form by hosts that no row can take.
+std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int, Size>& sizes) {
+  const auto& parallel = workload.training->parallel;
+  if (!parallel.hierarchical && !parallel.torus) return std::nullopt;
+  if (std::ranges::any_of(sizes, [](const auto& one) { return one.second.by_hosts.has_value(); })) return std::nullopt;
+  return make_error_at(workload.location,
+                       fmt::format("'{}' on one host, where Horovod does not split its all-reduce",
+                                   parallel.hierarchical ? "hierarchical" : "torus"),
+                       "leave it out, or name GPUs of several hosts");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
@@ -263,21 +375,22 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
     // A profile or a scheduler that does not fit the GPU; how long a step computes does not matter to that.
     if (const auto sharing = vgpu_sharing(context, gpus->front(), k_some_step); !sharing)
       return tl::unexpected(sharing.error());
-    Size size{std::move(*gpus), std::nullopt, std::nullopt};
+    Size size;
+    size.gpus = std::move(*gpus);
     if (!is_plain(*workload.training)) {
       auto groups = make_groups(context, workload, size.gpus);
       if (!groups) return tl::unexpected(groups.error());
       size.split = std::move(*groups);
     } else if (count > 1) {
-      auto group = Communicator::make(context, workload, size.gpus);
-      if (!group) return tl::unexpected(group.error());
-      size.group = std::move(*group);
+      if (auto faults = connect(context, workload, size)) return tl::unexpected(std::move(*faults));
     }
     sizes.emplace(count, std::move(size));
   }
   if (sizes.empty() || sizes.begin()->second.gpus.empty())
     return tl::unexpected(
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
+  if (auto faults = slow_faults(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
+  if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
   return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
 }
 

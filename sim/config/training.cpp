@@ -30,11 +30,17 @@ SchemaPtr parallel_schema() {
        {"exchange", choice({"fp32", "bf16", "fp16"}), "gradients on the wire; default fp32"},
        {"fusion", size(), "horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB"},
        {"cycle", quantity(Dimension::time), "horovod: HOROVOD_CYCLE_TIME; default 1 ms"},
+       {"hierarchical", flag(),
+        "horovod: HOROVOD_HIERARCHICAL_ALLREDUCE, NCCL inside hosts and MPI through host memory between them; default "
+        "off"},
+       {"torus", flag(), "horovod: HOROVOD_TORUS_ALLREDUCE, the same with NCCL between hosts; default off"},
        {"tensor", count, "GPUs that share each layer; default 1"},
        {"sequence", flag(), "tensor parallelism also splits norms by sequence; default off"},
        {"pipeline", count, "stages; default 1"},
        {"interleave", integer(1, 1000), "virtual stages per GPU; default 1"},
        {"context", count, "GPUs that share each sequence; default 1"},
+       {"context_exchange", choice({"ring", "all_to_all"}),
+        "context: keys and values passed round, or heads for tokens by all-to-alls (Ulysses); default ring"},
        {"expert", count, "GPUs that share the experts; default 1"},
        {"expert_tensor", count, "GPUs that share each expert's matrices; default: tensor"},
        {"imbalance", number(1, 1000),
@@ -58,6 +64,11 @@ class TrainingReader {
     if (const auto* parallel = node_.find("parallel")) read_parallel(*parallel);
     read_precision();
     read_work();
+    if (const auto* slow = node_.find("slow")) {
+      for (const auto& [gpu, rate] : slow->entries)
+        spec_.slow.push_back({gpu.scalar, as_quantity(rate, Dimension::number), gpu.location()});
+    }
+    if (const auto* jitter = node_.find("jitter")) spec_.jitter = as_quantity(*jitter, Dimension::number);
     if (const auto* cache = node_.find("kv_length")) {
       spec_.kv_length = static_cast<int>(as_integer(*cache));
       if (spec_.part != TrainingPart::layer)
@@ -221,10 +232,14 @@ class TrainingReader {
     if (const auto* bucket = node.find("bucket")) out.bucket = as_size(*bucket);
     if (const auto* fusion = node.find("fusion")) out.fusion = as_size(*fusion);
     if (const auto* cycle = node.find("cycle")) out.cycle = from_seconds(as_quantity(*cycle, Dimension::time));
+    if (const auto* by_hosts = node.find("hierarchical")) out.hierarchical = as_flag(*by_hosts);
+    if (const auto* by_hosts = node.find("torus")) out.torus = as_flag(*by_hosts);
     integer_of(node, "tensor", out.tensor);
     integer_of(node, "pipeline", out.pipeline);
     integer_of(node, "interleave", out.interleave);
     integer_of(node, "context", out.context);
+    if (const auto* way = node.find("context_exchange"); way != nullptr && way->scalar == "all_to_all")
+      out.context_exchange = ContextExchange::all_to_all;
     integer_of(node, "expert", out.expert);
     if (const auto* shared = node.find("expert_tensor")) out.expert_tensor = static_cast<int>(as_integer(*shared));
     if (const auto* busiest = node.find("imbalance")) out.imbalance = as_quantity(*busiest, Dimension::number);
@@ -257,7 +272,13 @@ class TrainingReader {
     only("bucket", spec.data == DataParallelism::ddp, "it belongs to `data: ddp`");
     only("fusion", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`, `bucket` to ddp");
     only("cycle", spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
+    for (const auto* key : {"hierarchical", "torus"})
+      only(key, spec.data == DataParallelism::horovod, "it belongs to `data: horovod`");
+    if (spec.hierarchical && spec.torus)
+      faults_.push_back(node.find("torus")->error("'torus' beside 'hierarchical', which Horovod then takes",
+                                                  "leave one of them out"));
     only("interleave", spec.pipeline > 1, "it belongs to `pipeline` above 1");
+    only("context_exchange", spec.context > 1, "it belongs to `context` above 1");
     only("sequence", spec.tensor > 1, "it belongs to `tensor` above 1");
     only("expert_overlap", spec.expert > 1 && spec.micro_batches > 1,
          "it belongs to `expert` and `micro_batches` above 1");
@@ -287,6 +308,11 @@ std::vector<Field> training_fields() {
           {"tokens", integer(1, 10'000'000), "training: of a sequence; default: the network's"},
           {"part", choice({"step", "layer"}), "training: a step, or one layer's forward pass alone; default step"},
           {"kv_length", integer(0, 10'000'000), "training, part layer: tokens cached before these; default 0"},
+          {"slow", free_mapping(number(0.01, 1)),
+           "training: GPUs that compute slower, by name: what they compute of what the others do, e.g. {node3.gpu1: "
+           "0.9}"},
+          {"jitter", number(0, 0.5),
+           "training: standard deviation of a GPU's compute from step to step, as a share of it; default 0"},
           {"parallel", parallel_schema(), "training: how the work is spread over GPUs"}};
 }
 

@@ -60,7 +60,9 @@ class StreamReader {
       wait(static_cast<int>(n), one.start, one.end);
     } else {
       for (const auto& term : node.fixed) add(term, one.repeat);
-      add({node.work_name, node.work, node.work_parameter, source_of(node.work_parameter)}, one.repeat);
+      add({node.work_name, node.work, node.work_parameter,
+           node.rules.empty() ? source_of(node.work_parameter) : node.rules},
+          one.repeat);
       // The clock's rounding is no slowdown.
       if (one.slowed.ps > node.work.ps / k_rounding)
         add({"compute beside exchanges", one.slowed, k_slowdown, source_of(k_slowdown)}, 1);
@@ -69,14 +71,18 @@ class StreamReader {
   }
 
   /// The time from `from` to `to` in which `cause` was waited for, or what it waited for itself. Work of other devices
-  /// is a bubble; what flows is called by its label.
+  /// is a bubble unless somebody's rules name it; what flows is called by its label.
   void wait(int cause, Duration from, Duration to) {
     while (cause >= 0 && to > from) {
       const auto& node = plan_.program.nodes[static_cast<std::size_t>(cause)];
       const auto start = std::clamp(timing_.nodes[static_cast<std::size_t>(cause)].start, from, to);
       const bool is_other = node.kind == NodeKind::compute;
-      add({is_other ? "pipeline bubble" : node.label, to - start, is_other ? "workload.parallel" : "topology",
-           is_other ? "the scenario" : "planned by NCCL's rules"},
+      const bool is_named = !is_other || !node.rules.empty();
+      add({is_named ? node.label : "pipeline bubble", to - start,
+           is_other ? (is_named ? node.work_parameter : "workload.parallel") : "topology",
+           !node.rules.empty() ? node.rules
+           : is_other          ? "the scenario"
+                               : "planned by NCCL's rules"},
           1);
       to = start;
       cause = causes_[static_cast<std::size_t>(cause)];

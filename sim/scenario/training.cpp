@@ -171,6 +171,16 @@ std::string_view to_string(DataParallelism kind) {
   return "";
 }
 
+std::string_view to_string(ContextExchange kind) {
+  switch (kind) {
+    case ContextExchange::ring:
+      return "ring";
+    case ContextExchange::all_to_all:
+      return "all_to_all";
+  }
+  return "";
+}
+
 std::string_view to_string(Recomputation kind) {
   switch (kind) {
     case Recomputation::none:

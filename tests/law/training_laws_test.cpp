@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laws of training steps over random networks, GPUs, hosts and splits; a failing seed is printed.
 #include <algorithm>
+#include <string>
 
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
@@ -80,14 +81,28 @@ Case random_case(std::uint64_t seed) {
       (out.network.starts_with("gpt") || out.network.starts_with("bert") || out.network.starts_with("mpt"));
   out.parallel =
       is_transformer
-          ? random.pick<std::string>({"{data: ddp}", "{data: fsdp}", "{data: zero1, micro_batches: 4}",
-                                      "{data: zero1, tensor: 2}", "{pipeline: 2, micro_batches: 4}",
-                                      "{pipeline: 2, interleave: 2, micro_batches: 4}", "{data: horovod}",
-                                      "{context: 2}", "{tensor: 2, sequence: on, recompute: full}",
-                                      "{data: fsdp, tensor: 2, recompute: selective}", "{data: fsdp, context: 2}",
-                                      "{data: zero1, tensor: 2, pipeline: 2, micro_batches: 4}"})
+          ? random.pick<std::string>(
+                {"{data: ddp}", "{data: fsdp}", "{data: zero1, micro_batches: 4}", "{data: zero1, tensor: 2}",
+                 "{pipeline: 2, micro_batches: 4}", "{pipeline: 2, interleave: 2, micro_batches: 4}", "{data: horovod}",
+                 "{context: 2}", "{context: 2, context_exchange: all_to_all}",
+                 "{tensor: 2, sequence: on, recompute: full}", "{data: fsdp, tensor: 2, recompute: selective}",
+                 "{data: fsdp, context: 2}", "{data: zero1, tensor: 2, pipeline: 2, micro_batches: 4}"})
           : random.pick<std::string>({"{data: ddp}", "{data: ddp, bucket: 1 MiB}", "{data: horovod}",
                                       "{data: ddp, exchange: bf16}", "{data: horovod, cycle: 5 ms}"});
+  return out;
+}
+
+/// Horovod by hosts on four GPUs of two or four hosts.
+Case random_by_hosts(std::uint64_t seed) {
+  Random random(seed + 3000);
+  Case out;
+  out.network = random.pick<std::string>({"vgg-16", "resnet-50", "densenet-121"});
+  out.precision = random.pick<std::string>({"fp32", "fp16"});
+  out.gpu = random.pick<std::string>({"h100-sxm", "a100-pcie-40", "v100-pcie-16"});
+  out.hosts = random.pick<int>({2, 4});
+  out.batch = random.pick<int>({8, 32});
+  out.parallel = "{data: horovod, " + random.pick<std::string>({"torus", "hierarchical"}) + ": on" +
+                 random.pick<std::string>({"", ", fusion: 1 MiB", ", cycle: 5 ms", ", exchange: fp16"}) + "}";
   return out;
 }
 
@@ -143,6 +158,76 @@ TEST_CASE("more bandwidth is never slower, and n GPUs never give more than n tim
     const auto rows = rows_of(one, "[1, 2, 4]");
     for (const auto& row : rows)
       CHECK(figure(row, "throughput_per_gpu_per_s") <= figure(rows.front(), "throughput_per_s") * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("Horovod by hosts keeps its bound, and more bandwidth between hosts is never slower") {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    auto one = random_by_hosts(seed);
+    const auto gpus = std::to_string(2 * one.hosts);
+    CAPTURE(one.yaml(gpus));
+    const auto slow = rows_of(one, gpus).front();
+    CHECK(slow.physical_bound <= slow.time);
+    CHECK(slow.low_time <= slow.time);
+    CHECK(slow.time <= slow.high_time);
+    double parts = 0;
+    for (const char* key :
+         {"compute_time_ps", "exposed_exchange_time_ps", "bubble_time_ps", "launch_time_ps", "wait_time_ps"}) {
+      CHECK(figure(slow, key) >= 0);
+      parts += figure(slow, key);
+    }
+    CHECK(parts == doctest::Approx(figure(slow, "step_time_ps")).epsilon(1e-9));
+    // Faster exchanges leave less time to fuse in; of one buffer in any case nothing is lost.
+    auto whole = one;
+    whole.parallel = one.parallel.starts_with("{data: horovod, torus")
+                         ? "{data: horovod, torus: on, cycle: 1 s}"
+                         : "{data: horovod, hierarchical: on, cycle: 1 s}";
+    const auto before = rows_of(whole, gpus).front();
+    one.rate = whole.rate = "400 Gb/s";
+    CHECK(rows_of(whole, gpus).front().time.seconds() <= before.time.seconds() * (1 + 1e-9));
+    CHECK(rows_of(one, gpus).front().time.seconds() <= slow.time.seconds() * 1.001);
+  }
+}
+
+TEST_CASE("Horovod by hosts takes the same on both engines where nothing congests") {
+  // One GPU that takes part per host has its links for itself.
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    auto one = random_by_hosts(seed);
+    one.network = "resnet-50";
+    one.batch = 32;
+    const std::string gpus = "3, ranks_per_host: 1";
+    one.hosts = 3;
+    CAPTURE(one.yaml(gpus));
+    const auto loaded = test::scenario(one.yaml(gpus));
+    SimulateOptions options;
+    const auto fluid = test::run(loaded, options).workloads[0].rows.front();
+    options.fidelity = Fidelity::packet;
+    const auto packet = test::run(loaded, options).workloads[0].rows.front();
+    CHECK(packet.time.seconds() == doctest::Approx(fluid.time.seconds()).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a slow GPU never helps, and costs at most what it computes more") {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    auto one = random_case(seed);
+    CAPTURE(one.yaml("4"));
+    const auto own = one.more;
+    const auto even = rows_of(one, "4").front();
+    auto before = even;
+    for (const auto* rate : {"0.95", "0.8", "0.5"}) {
+      one.more = own + ", slow: {n0.gpu1: " + rate + "}";
+      const auto slow = rows_of(one, "4").front();
+      CHECK(slow.time.seconds() >= before.time.seconds() * (1 - 1e-9));
+      // Longer compute hides more; beside an exchange it is slowed for longer, but not by more than its share.
+      CHECK(slow.time.seconds() <= even.time.seconds() / std::stod(rate) * (1 + 1e-9));
+      CHECK(slow.physical_bound <= slow.time);
+      before = slow;
+    }
+    one.more = own + ", jitter: 0.02";
+    const auto jitter = rows_of(one, "4").front();
+    CHECK(jitter.time >= even.time);
+    one.more = own + ", jitter: 0.1";
+    CHECK(rows_of(one, "4").front().time >= jitter.time);
   }
 }
 

@@ -48,7 +48,9 @@ inline const std::vector<std::string> k_further{
     "benchmark: sendrecv_perf, sizes: [64 MiB]",
     "benchmark: gpu_step, gpus: 1, compute: 20 ms, sizes: [0 B]",
     "benchmark: training, network: vgg-16, batch_per_gpu: 32",
-    "benchmark: training, network: vgg-16, batch_per_gpu: 32, gpus: 1"};
+    "benchmark: training, network: vgg-16, batch_per_gpu: 32, gpus: 1",
+    "benchmark: training, network: resnet-50, batch_per_gpu: 8, parallel: {data: horovod, hierarchical: on, fusion: 64 "
+    "KiB}"};
 
 /// Everything a user sees of a scenario, but for the lines that say that a key changes no time.
 struct Seen {

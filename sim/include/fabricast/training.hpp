@@ -96,6 +96,10 @@ Result<std::vector<TrainingProfile>> parse_training_profiles(const std::string& 
 
 enum class DataParallelism { ddp, horovod, fsdp, zero1 };
 std::string_view to_string(DataParallelism kind);
+/// How GPUs that share sequences see each other's keys and values: passed round, or by a change of what is split, heads
+/// instead of tokens, and back.
+enum class ContextExchange { ring, all_to_all };
+std::string_view to_string(ContextExchange kind);
 enum class Recomputation { none, selective, full };
 std::string_view to_string(Recomputation kind);
 
@@ -105,11 +109,14 @@ struct ParallelSpec {
   Precision exchange = Precision::fp32;  ///< of gradients on the wire
   std::optional<Bytes> fusion;           ///< horovod: HOROVOD_FUSION_THRESHOLD; default 64 MiB
   std::optional<Duration> cycle;         ///< horovod: HOROVOD_CYCLE_TIME; default 1 ms
+  bool hierarchical = false;             ///< horovod: HOROVOD_HIERARCHICAL_ALLREDUCE
+  bool torus = false;                    ///< horovod: HOROVOD_TORUS_ALLREDUCE
   int tensor = 1;
   bool sequence = false;  ///< tensor parallelism splits norms by sequence
   int pipeline = 1;
   int interleave = 1;  ///< virtual stages per GPU
   int context = 1;
+  ContextExchange context_exchange = ContextExchange::ring;
   int expert = 1;
   std::optional<int> expert_tensor;  ///< GPUs that share each expert's matrices; unset: tensor
   double imbalance = 1;              ///< tokens of the busiest GPU's experts over the mean, >= 1
@@ -121,6 +128,13 @@ struct ParallelSpec {
 /// One transformer layer of a tensor-parallel model, alone: inference and training of large models.
 enum class TrainingPart { step, layer };
 
+/// A GPU that computes slower than its like.
+struct SlowGpu {
+  std::string gpu;  ///< by name: node3.gpu1
+  double rate = 1;  ///< of what the others compute in the same time, (0, 1]
+  SourceLocation location;
+};
+
 struct TrainingSpec {
   std::optional<Network> network;
   std::optional<TrainingProfile> profile;
@@ -128,6 +142,8 @@ struct TrainingSpec {
   int batch_per_gpu = 1;  ///< of one micro-batch
   std::vector<int> gpu_counts;
   ParallelSpec parallel;
+  std::vector<SlowGpu> slow;
+  double jitter = 0;  ///< standard deviation of a GPU's compute from step to step, as a share of it
   TrainingPart part = TrainingPart::step;
   int kv_length = 0;               ///< layer: tokens in the cache; 0 = prefill
   std::vector<std::string> notes;  ///< what was assumed while reading

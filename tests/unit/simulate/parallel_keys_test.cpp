@@ -44,11 +44,14 @@ const std::vector<TwoValues> k_parallel{{"data", "", "ddp", "zero1"},
                                         {"exchange", "", "fp32", "bf16"},
                                         {"fusion", "", "1 MiB", "64 MiB"},
                                         {"cycle", "", "1 ms", "20 ms"},
+                                        {"hierarchical", "", "off", "on"},
+                                        {"torus", "", "off", "on"},
                                         {"tensor", "", "1", "2"},
                                         {"sequence", "", "off", "on"},
                                         {"pipeline", "", "1", "2"},
                                         {"interleave", "", "1", "2"},
                                         {"context", "", "1", "2"},
+                                        {"context_exchange", "", "ring", "all_to_all"},
                                         {"expert", "", "1", "4"},
                                         {"expert_tensor", "", "1", "2"},
                                         {"imbalance", "", "1", "1.5"},
@@ -61,7 +64,9 @@ const std::vector<TwoValues> k_beside{{"precision", "", "bf16", "fp32"},
                                       {"batch_per_gpu", "", "2", "4"},
                                       {"tokens", "", "64", "512"},
                                       {"kv_length", "", "64", "4096"},
-                                      {"gpus", "", "2", "4"}};
+                                      {"gpus", "", "2", "4"},
+                                      {"slow", "", "{n1.gpu0: 0.9}", "{n1.gpu0: 0.5}"},
+                                      {"jitter", "", "0", "0.1"}};
 
 bool has_key(const std::string& text, const std::string& key) {
   return text.starts_with(key + ":") || text.find(" " + key + ":") != std::string::npos;

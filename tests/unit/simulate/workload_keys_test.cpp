@@ -55,6 +55,8 @@ const std::vector<OwnKey> k_own_keys{{"flows", "[{from: n0, to: n1, bytes: 1 MB}
                                      {"tokens", "128", "training"},
                                      {"part", "step", "training"},
                                      {"kv_length", "64", "training"},
+                                     {"slow", "{n0.gpu0: 0.9}", "training"},
+                                     {"jitter", "0.1", "training"},
                                      {"parallel", "{data: ddp}", "training"}};
 
 /// `key` of a workload that has it not yet. A step of one GPU exchanges nothing, so that most keys cannot matter.

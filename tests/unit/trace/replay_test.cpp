@@ -123,7 +123,7 @@ TEST_CASE("a data-parallel step written as a Chakra trace takes what the trainin
   const auto group = Communicator::make(context, Workload{}, on.topology.devices(DeviceKind::gpu));
   REQUIRE(group);
   models::OperationPlan plan;
-  plan.program = data_parallel_program({on.parameters, 1.5e12}, {}, work, &*group);
+  plan.program = data_parallel_program({on.parameters, 1.5e12}, {}, work, {.group = &*group});
   const double planned = us(engine::run(resources, {{&plan, {}}}).front().total);
   // What one rank computes, launches and exchanges, in the program's own order.
   std::vector<ChakraNode> nodes;

@@ -84,6 +84,7 @@ struct Node {
   Duration work;            ///< compute: time alone on its device
   std::string work_name;    ///< what the work is, for terms
   std::string work_parameter;
+  std::string rules;        ///< whose rules planned it, for terms that wait for it; empty = NCCL's
   std::vector<Flow> flows;  ///< flow: start together, the node ends when the last has ended
   std::int64_t repeat = 1;  ///< equal repeats, one after another by `order`
   RepeatOrder order = RepeatOrder::barrier;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/stragglers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "training/terms.hpp"
+
+namespace fabricast::models::training {
+
+namespace {
+
+constexpr double k_farthest = 9;  ///< standard deviations: beyond them lies less than one in 10^18
+constexpr int k_steps = 4000;     ///< even, of Simpson's rule: the error is below 1e-6 of the standard deviation
+
+double normal_distribution(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+/// Probability that nobody takes longer than `time`.
+double all_within(const std::map<double, int>& counts, double jitter, double time) {
+  double product = 1;
+  for (const auto& [rate, count] : counts) product *= std::pow(normal_distribution((time * rate - 1) / jitter), count);
+  return product;
+}
+
+bool is_work(const Node& node) {
+  return node.kind == NodeKind::compute &&
+         (node.work_name == k_forward || node.work_name == k_backward || node.work_name == k_optimizer);
+}
+
+}  // namespace
+
+double slowest_factor(const std::map<double, int>& counts, double jitter) {
+  const double slowest = counts.begin()->first;
+  if (jitter <= 0) return 1 / slowest;
+  const bool is_alone = counts.size() == 1 && counts.begin()->second == 1;
+  if (is_alone) return 1 / slowest;
+  // Nothing lies below the slowest GPU's own shortest time or above the longest of all.
+  const double low = (1 - k_farthest * jitter) / slowest;
+  const double high = (1 + k_farthest * jitter) / slowest;
+  const double step = (high - low) / k_steps;
+  double sum = 0;
+  for (int i = 0; i <= k_steps; ++i) {
+    const int weight = i == 0 || i == k_steps ? 1 : i % 2 == 1 ? 4 : 2;
+    sum += weight * all_within(counts, jitter, low + i * step);
+  }
+  return high - sum * step / 3;
+}
+
+Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus) {
+  std::map<double, int> counts;
+  for (const auto& gpu : gpus) {
+    const auto slow = std::ranges::find(spec.slow, gpu, &SlowGpu::gpu);
+    ++counts[slow == spec.slow.end() ? 1.0 : slow->rate];
+  }
+  const bool has_slow = counts.begin()->first < 1;
+  return {slowest_factor(counts, spec.jitter), has_slow ? "workload.slow" : "workload.jitter"};
+}
+
+Program with_stragglers(const Program& program, const std::vector<Straggling>& streams) {
+  Program out;
+  out.streams = program.streams;
+  out.num_devices = program.num_devices;
+  std::vector<int> ends;
+  for (const auto& node : program.nodes) {
+    out.nodes.push_back(node);
+    auto& own = out.nodes.back();
+    for (auto& earlier : own.after) earlier = ends[static_cast<std::size_t>(earlier)];
+    ends.push_back(static_cast<int>(out.nodes.size()) - 1);
+    const auto stream = static_cast<std::size_t>(std::max(0, node.stream));
+    if (!is_work(node) || stream >= streams.size() || streams[stream].factor <= 1) continue;
+    Node wait;
+    wait.kind = NodeKind::compute;
+    wait.label = wait.work_name = k_straggler;
+    wait.work_parameter = streams[stream].parameter;
+    wait.rules = "the scenario";
+    wait.work = from_seconds(node.work.seconds() * (streams[stream].factor - 1));
+    wait.repeat = node.repeat;
+    wait.stream = node.stream;
+    wait.after = {ends.back()};
+    out.nodes.push_back(std::move(wait));
+    ends.back() = static_cast<int>(out.nodes.size()) - 1;
+  }
+  return out;
+}
+
+}  // namespace fabricast::models::training
