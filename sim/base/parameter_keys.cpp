@@ -143,6 +143,7 @@ constexpr std::array k_fields{
     FieldRange{"ecn_reference_rate", R, declared(0, 1e15, "a rate, 0 for fixed thresholds")},
     FieldRange{"plugin_buffer_size", B, k_part_size},
     FieldRange{"plugin_p2p_chunk", B, k_part_size},
+    FieldRange{"plugin_nvls_tree_chunk", B, k_part_size},
     FieldRange{"cell", B, declared(1, 1e6, "a size above 0")},
 };
 

@@ -36,10 +36,10 @@ class Pairs : public Schedule {
   }
   [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
   /// They go over the network in chunks of their own.
-  [[nodiscard]] double slice(const Hops& hops, const Cut& cut) const override {
-    const auto* largest = op_.of_adapter(hops, "plugin_p2p_chunk");
-    if (largest == nullptr) largest = &op_.parameter("nccl.p2p_network_chunk");
-    return std::min(cut.chunk, largest->value) / op_.pattern.shares;
+  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
+    const double own = op_.group.p2p_chunk;
+    const double largest = own > 0 ? own : op_.parameter("nccl.p2p_network_chunk").value;
+    return std::min(cut.chunk, largest) / op_.pattern.shares;
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
 

@@ -48,11 +48,7 @@ void limit_plugin(Flow& flow, const Steps& steps) {
 
 /// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
 double plugin_buffer_factor(const Operation& op) {
-  for (const auto& hops : op.pattern.hops) {
-    const auto* size = op.of_adapter(hops, "plugin_buffer_size");
-    if (size != nullptr) return size->value / op.parameter("nccl.buffer_size").value;
-  }
-  return 1;
+  return op.group.buffer_size > 0 ? op.group.buffer_size / op.parameter("nccl.buffer_size").value : 1;
 }
 
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps) {
