@@ -32,6 +32,7 @@ constexpr int k_allows_nvls = 10703;        ///< with NCCL from 2.18.5 on
 constexpr int k_tree_chunk = 10800;         ///< NCCL_NVLSTREE_MAX_CHUNKSIZE
 constexpr int k_needs_nccl_2_17 = 11000;    ///< and NCCL 2.17.1 or later
 constexpr int k_nvls_chunk = 11100;         ///< and NCCL_NVLS_CHUNKSIZE, without which NCCL halts at its own 128 KiB
+constexpr int k_general_again = 11400;      ///< the first since 1.6 that is meant for other networks too
 constexpr int k_reports_new_types = 11500;  ///< of P5en and later types a latency of their own
 constexpr int k_sets_buffers = 11600;       ///< NCCL_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE; its tuner is on by default
 
@@ -252,8 +253,16 @@ std::vector<GivenUsed> plugin_settings(const PlanContext& context, const Network
 
 std::vector<std::string> plugin_assumptions(const PlanContext& context, const NetworkPlugin& plugin, DeviceId hca,
                                             int num_hosts) {
-  if (plugin.provider != "efa" || num_hosts < 2) return {};
+  if (plugin.provider.empty() || num_hosts < 2) return {};
   std::vector<std::string> out;
+  if (plugin.provider == "cxi" && plugin.release >= k_reports_by_type && plugin.release < k_general_again)
+    out.push_back(fmt::format("aws-ofi-nccl {} is meant for EFA only, by its notes; it is taken to work over {}",
+                              release_text(plugin.release), type_of(context, hca)));
+  if (plugin.provider == "cxi" && context.software.nccl_gdr_level != "phb" && context.software.nccl_gdr_level != "sys")
+    out.push_back(
+        fmt::format("GPUDirect RDMA is used up to {}; sites with Slingshot set NCCL_NET_GDR_LEVEL=PHB (gdr_level: phb)",
+                    context.software.nccl_gdr_level));
+  if (plugin.provider != "efa") return out;
   const int release = ruling_release(context, hca, plugin.release);
   if (is_taught(context, hca) && plugin.release > 0)
     out.push_back(

@@ -101,6 +101,10 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
         "the release of the adapters' network plugin: that of the logs stands for it; three of one adapter's moved 17 "
         "to "
         "31 GB/s");
+  else if (has_term_of(prediction, ".libfabric_eager_limit"))
+    out.push_back(
+        "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "
+        "message is announced first (`libfabric_eager_limit: {value: 0 B}`)");
   else if (has_term_of(prediction, ".socket"))
     out.push_back("processors and interrupts: no log of NCCL over TCP between hosts has taught anything");
   else if (could_be_redirected(loaded.topology, 0))

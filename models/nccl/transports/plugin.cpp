@@ -27,6 +27,19 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
                      from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
 }
 
+/// A longer message is announced and read by the receiving adapter: header, request and data each pass the network
+/// (libfabric man/fi_cxi.7, Messaging). No software of the receiver is in it.
+void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* limit = op.of_adapter(hops, "libfabric_eager_limit");
+  if (limit == nullptr || hops.kind == TransportKind::socket) return;
+  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  if (message <= limit->value) return;
+  const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
+                     limit->name, limit->source});
+}
+
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
 /// Meanwhile the thread blocks do their local work.
 void limit_plugin(Flow& flow, const Steps& steps) {

@@ -179,3 +179,56 @@ TEST_CASE("more bytes take no less time, whatever the release") {
     }
   }
 }
+
+TEST_CASE("over CXI a message above the provider's threshold is announced and read: two more ways of its hop") {
+  const auto with_limit = [](const std::string& limit, const std::string& benchmark, const std::string& more = "") {
+    const auto topology = test::write_file(
+        "cxi-topology.yaml",
+        "schema: fabricast/topology/1\nname: t\nhosts: [{name: node, count: 4, type: hpe-4a100-slingshot}]\nfabric: "
+        "{single_switch: {switch: rosetta, cable: 5 m}}\nparameters: {slingshot-11.libfabric_eager_limit: {value: " +
+            limit + ", source: FI_CXI_RDZV_THRESHOLD}}\n");
+    return test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology + "\nsoftware: {" +
+                                    more + "nccl: {gdr_level: phb}}\nworkload: {benchmark: " + benchmark +
+                                    ", gpus: 16, protocol: simple, sizes: [1 KiB, 64 KiB, 64 MiB]}\n"));
+  };
+  for (const auto* benchmark : {"all_reduce_perf", "all_gather_perf", "broadcast_perf", "alltoall_perf"}) {
+    CAPTURE(std::string(benchmark));
+    const auto all = with_limit("0 B", benchmark);
+    const auto usual = with_limit("16 KiB", benchmark);
+    const auto none = with_limit("1 GiB", benchmark);
+    for (const auto size : {1_KiB, 64_KiB, 64_MiB}) {
+      CHECK(us(all, size) >= us(usual, size));
+      CHECK(us(usual, size) >= us(none, size));
+    }
+    CHECK(us(usual, 1_KiB) == us(none, 1_KiB));
+    CHECK(us(all, 1_KiB) > us(none, 1_KiB));
+    CHECK(us(usual, 64_MiB) > us(none, 64_MiB));
+    // Sockets know no provider.
+    CHECK(times(with_limit("0 B", benchmark, "transport: tcp, ")) ==
+          times(with_limit("1 GiB", benchmark, "transport: tcp, ")));
+  }
+  // One host after the other, each hop a cable, a switch and an adapter pair there and back.
+  const auto term = [](const Prediction& prediction, const char* what) {
+    double sum = 0;
+    for (const auto& one : row_at(prediction, 64_MiB).terms)
+      if (says(one.name, what)) sum += one.time.us();
+    return sum;
+  };
+  CHECK(term(with_limit("0 B", "sendrecv_perf"), "rendezvous") == doctest::Approx(2 * (0.8 + 0.35)).epsilon(0.3));
+}
+
+TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites set") {
+  const auto of = [](const std::string& nccl, const std::string& more = "") {
+    return on("hpe-4a100-slingshot", 8, nccl, more);
+  };
+  const auto prediction = test::run(of(""));
+  REQUIRE(prediction.workloads[0].stand_ins.size() == 1);
+  CHECK(says(prediction.workloads[0].stand_ins[0], "libfabric (cxi)"));
+  CHECK(says(used(prediction), "aws-ofi-nccl (cxi)"));
+  CHECK(assumes(prediction, "NCCL_NET_GDR_LEVEL=PHB"));
+  CHECK_FALSE(assumes(test::run(of("gdr_level: phb")), "NCCL_NET_GDR_LEVEL=PHB"));
+  CHECK(times(prediction) == times(test::run(of("plugin: aws-ofi-nccl, plugin_version: \"1.14\""))));
+  CHECK(assumes(test::run(of("plugin: aws-ofi-nccl, plugin_version: \"1.9\"")), "meant for EFA only"));
+  CHECK(says(refusal(of("plugin: internal")), "libfabric (cxi) only"));
+  CHECK(refusal(of("plugin: internal", "transport: tcp, ")).empty());
+}
