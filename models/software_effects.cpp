@@ -119,6 +119,8 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";
   }
   if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
+  if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
+    return nccl::why_queue_pairs_unread(use.context, key);
   const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
                         use.workload.benchmark == Benchmark::sendrecv_perf ||
                         use.workload.benchmark == Benchmark::training;

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/version.hpp"
-#include "nccl/tuning.hpp"
+#include "nccl/patterns.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
@@ -282,6 +282,39 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
         "the tuner of aws-ofi-nccl chooses between three and more hosts from 1.16 on: its regions are not modelled, "
         "NCCL's own tables choose with the latency that the plugin reports");
   return out;
+}
+
+int queue_pairs_of(const PlanContext& context, DeviceId hca) {
+  const int asked = context.software.nccl_ib_qps;
+  if (asked == 1 || hca.value < 0 || uses_tcp(context, hca)) return 1;
+  return why_queue_pairs_unread(context, "ib_qps_per_connection").empty() ? asked : 1;
+}
+
+bool splits_over_queue_pairs(const Software& software) {
+  return software.nccl_ib_split_data.value_or(release_number(software.nccl_version) < 220);
+}
+
+std::string why_queue_pairs_unread(const PlanContext& context, std::string_view key) {
+  const auto& topology = context.topology;
+  const auto here = topology.devices(DeviceKind::hca, 0);
+  const auto there = topology.devices(DeviceKind::hca, topology.num_hosts() - 1);
+  if (here.empty() || there.empty()) return ": the hosts have no adapter";
+  if (uses_tcp(context, here.front())) return ": NCCL does not speak verbs over TCP";
+  const auto name = network_plugin(context, here.front()).name;
+  if (name != k_internal && name != k_sharp) return fmt::format(": {} reads no settings of verbs", name);
+  if (key == "ib_split_data_on_qps" && context.software.nccl_ib_qps == 1)
+    return ": a connection has one queue pair, see `ib_qps_per_connection`";
+  const auto links = [&](DeviceId from, DeviceId to, int pair) {
+    const auto path = topology.path_between_hcas(from, to, flow_of_queue_pair(context.seed, pair));
+    return path ? path->links : std::vector<LinkId>{};
+  };
+  constexpr int k_tries = 16;
+  for (const auto from : here)
+    for (const auto to : there)
+      for (int pair = 1; pair < k_tries; ++pair)
+        if (links(from, to, pair) != links(from, to, 0)) return {};
+  return topology.is_infiniband() ? ": InfiniBand routes by destination, all queue pairs of a connection take one way"
+                                  : ": there is one way between two adapters";
 }
 
 std::string why_plugin_unread(const PlanContext& context, std::string_view key, bool crosses_hosts,

@@ -44,6 +44,16 @@ std::vector<GivenUsed> plugin_settings(const PlanContext& context, const Network
 std::vector<std::string> plugin_assumptions(const PlanContext& context, const NetworkPlugin& plugin, DeviceId hca,
                                             int num_hosts);
 
+/// Queue pairs of a connection of NCCL's by `hca` (NCCL_IB_QPS_PER_CONNECTION); 1 where it does not speak verbs, and
+/// where all of them take one way.
+int queue_pairs_of(const PlanContext& context, DeviceId hca);
+
+/// Every message goes over all queue pairs (NCCL_IB_SPLIT_DATA_ON_QPS): NCCL's default until 2.19.
+bool splits_over_queue_pairs(const Software& software);
+
+/// What follows "changes no time" of `ib_qps_per_connection` and `ib_split_data_on_qps`.
+std::string why_queue_pairs_unread(const PlanContext& context, std::string_view key);
+
 /// What follows "changes no time" of the keys `plugin` and `plugin_version`; empty where they change something.
 /// `asks_for_collnet`: the workload reduces and CollNet is on.
 std::string why_plugin_unread(const PlanContext& context, std::string_view key, bool crosses_hosts,

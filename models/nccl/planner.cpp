@@ -20,6 +20,7 @@
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
+#include "nccl/schedules/schedule.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
@@ -109,6 +110,7 @@ class CollectivePlanner : public Planner {
   void set_plugin() {
     adapter_ = plugin_adapter();
     plugin_ = network_plugin(context_, adapter_);
+    if (hosts_.size() > 1) queue_pairs_ = queue_pairs_of(context_, adapter_);
     if (hosts_.size() > 1 || !plugin_.provider.empty()) return;
     plugin_.is_simple_only = false;
     plugin_.buffer_size = plugin_.p2p_chunk = 0;
@@ -164,13 +166,16 @@ class CollectivePlanner : public Planner {
     if (facts_.nvls_allowed) facts_.nvls = search_nvls(context_, hosts_, graph_);
   }
 
-  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
+  /// `queue_pairs`: of every connection between hosts, as many as have data at once.
+  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels,
+                                       int queue_pairs = 1) const {
     const auto buffers = protocol == Protocol::ll && hosts_.size() > 1 ? Buffers::host : Buffers::device;
     // Pairs of ranks have channels of their own.
-    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, is_peer_to_peer(collective_) ? 0 : channels});
+    const auto [it, is_new] =
+        patterns_.try_emplace({algorithm, buffers, is_peer_to_peer(collective_) ? 0 : channels, queue_pairs});
     if (is_new)
       it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
-                                ranks_[static_cast<std::size_t>(workload_.root)], buffers)
+                                ranks_[static_cast<std::size_t>(workload_.root)], buffers, queue_pairs)
                        .make(algorithm, channels, facts_.collnet_allowed);
     return it->second;
   }
@@ -194,6 +199,12 @@ class CollectivePlanner : public Planner {
     if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
     return nvls_channels(facts_.version, facts_.num_nodes, of_rings);
   }
+  /// Message by message the queue pairs of a connection are taken in turn: fewer messages leave some idle.
+  [[nodiscard]] int queue_pairs_in_use(const Operation& operation) const {
+    if (queue_pairs_ == 1 || splits_over_queue_pairs(context_.software)) return queue_pairs_;
+    const auto schedule = make_schedule(operation);
+    return static_cast<int>(std::clamp<double>(schedule->messages(schedule->cut()), 1, queue_pairs_));
+  }
   [[nodiscard]] Launch launch() const {
     std::size_t most = 1;
     for (const auto& host : hosts_) most = std::max(most, host.gpus.size());
@@ -210,13 +221,14 @@ class CollectivePlanner : public Planner {
   ChannelGraph graph_;
   DeviceId adapter_;
   NetworkPlugin plugin_;
+  int queue_pairs_ = 1;  ///< of a connection between hosts, where they take several ways
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   Gate collnet_gate_;
   std::string architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
-  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
+  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t, int>, Pattern> patterns_;
 };
 
 OperationPlan CollectivePlanner::plan(Bytes size) const {
@@ -265,7 +277,9 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            plugin_.buffer_size,
                            plugin_.p2p_chunk,
                            plugin_.nvls_tree_chunk};
-  const auto& way = pattern(choice.algorithm, choice.protocol, channels);
+  const auto& one = pattern(choice.algorithm, choice.protocol, channels);
+  const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
+  const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);
   plan.program.then(steps_node({context_, group, way, collective_, choice, use, size}));
   return plan;
 }

@@ -80,6 +80,7 @@ class ScenarioReader {
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);
       read_plugin(*nccl, software);
+      read_queue_pairs(*nccl, software);
       if (const auto* threads = nccl->find("socket_nthreads"))
         software.nccl_socket_nthreads = static_cast<int>(as_integer(*threads));
       if (const auto* sockets = nccl->find("nsocks_perthread"))
@@ -104,6 +105,20 @@ class ScenarioReader {
           fmt::format("'p2p_pxn_level: {}' needs PXN, {}", *software.nccl_p2p_pxn_level,
                       has_none ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
           has_none ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
+  }
+
+  void read_queue_pairs(const Node& node, Software& software) {
+    const auto* pairs = node.find("ib_qps_per_connection");
+    const auto* split = node.find("ib_split_data_on_qps");
+    if (pairs != nullptr) software.nccl_ib_qps = static_cast<int>(as_integer(*pairs));
+    if (split != nullptr) software.nccl_ib_split_data = as_flag(*split);
+    const auto fault = [&](const Node& key, const std::string& what, const char* since) {
+      faults_.push_back(key.error(fmt::format("{} with NCCL {}, it came with {}", what, software.nccl_version, since),
+                                  fmt::format("leave it out, or set a version from {} on", since)));
+    };
+    if (software.nccl_ib_qps > 1 && is_older(software.nccl_version, 2, 10))
+      fault(*pairs, fmt::format("'ib_qps_per_connection: {}'", software.nccl_ib_qps), "2.10");
+    if (split != nullptr && is_older(software.nccl_version, 2, 18)) fault(*split, "'ib_split_data_on_qps'", "2.18");
   }
 
   void read_plugin(const Node& node, Software& software) {
