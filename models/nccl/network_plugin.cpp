@@ -29,9 +29,11 @@ constexpr int k_reports = 10500;            ///< reports a latency for EFA
 constexpr int k_forces_simple = 10600;      ///< sets the protocol itself; before, its guide tells the user to
 constexpr int k_reports_by_type = 10700;    ///< the latency by type of instance
 constexpr int k_allows_nvls = 10703;        ///< with NCCL from 2.18.5 on
+constexpr int k_stripes_large = 10704;      ///< over its rails messages above 256 KiB, before above 8 KiB
 constexpr int k_tree_chunk = 10800;         ///< NCCL_NVLSTREE_MAX_CHUNKSIZE
 constexpr int k_needs_nccl_2_17 = 11000;    ///< and NCCL 2.17.1 or later
 constexpr int k_nvls_chunk = 11100;         ///< and NCCL_NVLS_CHUNKSIZE, without which NCCL halts at its own 128 KiB
+constexpr int k_stripes_parts = 11300;      ///< parts of 64 KiB (read at 1.15), from 1.16 on of 128 KiB (read at 1.17)
 constexpr int k_general_again = 11400;      ///< the first since 1.6 that is meant for other networks too
 constexpr int k_reports_new_types = 11500;  ///< of P5en and later types a latency of their own
 constexpr int k_sets_buffers = 11600;       ///< NCCL_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE; its tuner is on by default
@@ -107,6 +109,15 @@ double nvls_tree_chunk(const PlanContext& context, DeviceId hca, int release) {
   return release < k_nvls_chunk ? std::min(own, k_nccl_nvls_chunk) : own;
 }
 
+/// Bytes that the RDMA protocol leaves to one rail: until 1.12 messages up to a size go by one and longer ones by all,
+/// since then every rail in use has as much.
+double one_rail_bytes(int release) {
+  constexpr int k_kib = 1024;
+  if (release < k_stripes_large) return 8 * k_kib;
+  if (release < k_stripes_parts) return 256 * k_kib;
+  return (release < k_sets_buffers ? 64 : 128) * k_kib;
+}
+
 std::string why_no_nvls(const PlanContext& context, int release) {
   if (release == 0) return {};
   if (release < k_allows_nvls)
@@ -123,6 +134,7 @@ void add_efa_rules(const PlanContext& context, DeviceId hca, NetworkPlugin& out)
   out.why_no_nvls = why_no_nvls(context, release);
   out.reported_latency_s = reported_latency_s(context, hca, release);
   out.nvls_tree_chunk = nvls_tree_chunk(context, hca, release);
+  if (plugin_value(context, hca, "rails") > 1) out.one_rail_bytes = one_rail_bytes(release);
   if (release < k_sets_buffers) return;
   out.buffer_size = plugin_value(context, hca, "plugin_buffer_size");
   out.p2p_chunk = plugin_value(context, hca, "plugin_p2p_chunk");

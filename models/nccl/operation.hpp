@@ -36,6 +36,7 @@ struct Communicator {
   double buffer_size = 0;
   double p2p_chunk = 0;
   double nvls_tree_chunk = 0;
+  double one_rail_bytes = 0;
 };
 
 struct Operation {

@@ -276,7 +276,8 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            is_redirected_,
                            plugin_.buffer_size,
                            plugin_.p2p_chunk,
-                           plugin_.nvls_tree_chunk};
+                           plugin_.nvls_tree_chunk,
+                           plugin_.one_rail_bytes};
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
   const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);

@@ -80,6 +80,7 @@ void add_hops(Flow& flow, const Steps& steps) {
     const double count = hops.count * paid_loops(hops, steps);
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, steps);
+    add_rails(flow, hops, steps);
     add_rendezvous(flow, hops, steps);
     for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
       add_latency(flow, std::move(delay));

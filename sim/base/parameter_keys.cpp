@@ -117,6 +117,7 @@ constexpr std::array k_fields{
     FieldRange{"plugin_line_store_and_forward", N, k_factor},
     FieldRange{"plugin_simple_only", N, k_switch},
     FieldRange{"plugin_tuner", N, k_switch},
+    FieldRange{"rails", N, count(1, 64)},
     FieldRange{"rdma", N, k_switch},
     FieldRange{"multicast", N, k_switch},
     FieldRange{"sharp", N, k_switch},

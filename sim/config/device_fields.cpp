@@ -84,6 +84,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
            "its chunk of send and receive, as plugin_buffer_size; default nccl.p2p_network_chunk"},
           {"plugin_nvls_tree_chunk", k_bytes,
            "its chunk of NVLink SHARP between hosts; from aws-ofi-nccl 1.8 on; default nccl.chunk.nvls"},
+          {"rails", k_number,
+           "adapters that aws-ofi-nccl joins to this one; short messages take one of them; default 1"},
           {"libfabric_eager_limit", k_bytes,
            "largest message that NCCL's plugin sends at once by libfabric; the receiver reads longer ones after their "
            "header; default: all at once"},

@@ -40,6 +40,19 @@ void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
                      limit->name, limit->source});
 }
 
+/// Of several joined adapters one carries a short message, several a longer one: as slow as the part of one is.
+void add_rails(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* rails = op.of_adapter(hops, "rails");
+  if (rails == nullptr || op.group.one_rail_bytes <= 0 || hops.kind == TransportKind::socket) return;
+  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  const double rate = device_value(op.context, hops.adapter, "rate");
+  const double longer = std::min(message, op.group.one_rail_bytes) * rails->value / rate - message / rate;
+  if (longer <= 0) return;
+  add_latency(flow, {"messages on one of the plugin's rails",
+                     from_seconds(hops.count * paid_loops(hops, steps) * longer), rails->name, rails->source});
+}
+
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
 /// Meanwhile the thread blocks do their local work.
 void limit_plugin(Flow& flow, const Steps& steps) {

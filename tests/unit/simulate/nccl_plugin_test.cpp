@@ -21,7 +21,8 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 /// `gpus` GPUs over hosts of a type of the catalogue.
 LoadedScenario on(const std::string& host, int gpus, const std::string& nccl, const std::string& more = {},
                   const std::string& benchmark = "all_reduce_perf") {
-  const std::string fabric = host.starts_with("aws")      ? "aws-srd, cable: 30 m, mtu: 8192 B"
+  const std::string fabric = host.starts_with("aws-p5")   ? "aws-srd-400g, cable: 30 m, mtu: 8192 B"
+                             : host.starts_with("aws")    ? "aws-srd, cable: 30 m, mtu: 8192 B"
                              : host.starts_with("google") ? "ethernet-400g-leaf, cable: 5 m, mtu: 9000 B"
                              : host.starts_with("hpe")    ? "rosetta, cable: 5 m"
                                                           : "qm9700, cable: 5 m";
@@ -166,8 +167,9 @@ TEST_CASE("the latency that the plugin reports is by release and type, and no NC
 }
 
 TEST_CASE("more bytes take no less time, whatever the release") {
-  for (const auto* host : {"aws-p3dn", "aws-p4d"}) {
+  for (const auto* host : {"aws-p3dn", "aws-p4d", "aws-p5"}) {
     for (const auto* release : {"1.5", "1.9", "1.13.2", "1.16", "1.21"}) {
+      if (host == std::string("aws-p5") && release == std::string("1.5")) continue;
       for (const auto* benchmark : {"all_reduce_perf", "all_gather_perf", "alltoall_perf", "broadcast_perf"}) {
         CAPTURE(std::string(host));
         CAPTURE(std::string(release));
@@ -231,4 +233,64 @@ TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites
   CHECK(assumes(test::run(of("plugin: aws-ofi-nccl, plugin_version: \"1.9\"")), "meant for EFA only"));
   CHECK(says(refusal(of("plugin: internal")), "libfabric (cxi) only"));
   CHECK(refusal(of("plugin: internal", "transport: tcp, ")).empty());
+}
+
+TEST_CASE("on P5 LL and NVLink SHARP come with 1.7.3 and NCCL 2.18.5, on P5en with the first release that knows it") {
+  const auto algorithms = [](const std::string& release, const std::string& nccl, const std::string& more = "") {
+    std::string out;
+    for (const auto& row : test::run(on("aws-p5", 32, ofi(release, nccl) + more)).workloads[0].rows)
+      out += row.algorithm + " ";
+    return out;
+  };
+  CHECK(is_all_simple(test::run(on("aws-p5", 32, ofi("1.7.2", "2.18.5")))));
+  CHECK_FALSE(is_all_simple(test::run(on("aws-p5", 32, ofi("1.7.3", "2.18.5")))));
+  CHECK_FALSE(is_all_simple(test::run(on("aws-p5en", 32, ofi("1.13")))));
+  CHECK_FALSE(says(algorithms("1.7.2", "2.18.5"), "nvls"));
+  CHECK(says(algorithms("1.7.3", "2.18.5"), "nvls"));
+  CHECK(says(algorithms("1.7.3", "2.18"), "nvls"));
+  CHECK_FALSE(says(algorithms("1.7.3", "2.18.3"), "nvls"));
+  CHECK(says(algorithms("1.7.2", "2.18.5", ", nvls: on"), "nvls"));
+  CHECK(says(refusal(on("aws-p5", 16, ofi("1.6", "2.18"))), "came with 1.7.0"));
+  CHECK(says(refusal(on("aws-p5en", 16, ofi("1.12"))), "came with 1.13.0"));
+}
+
+TEST_CASE("P5 has no logs: the rules of the newest release hold and the stand-in is said") {
+  for (const auto* host : {"aws-p5", "aws-p5en"}) {
+    const auto prediction = test::run(on(host, 32, ""));
+    CHECK(times(prediction) == times(test::run(on(host, 32, ofi("1.21", "2.28")))));
+    REQUIRE(prediction.workloads[0].stand_ins.size() == 1);
+    CHECK(says(prediction.workloads[0].stand_ins[0], "libfabric (efa)"));
+    CHECK(says(used(prediction), host == std::string("aws-p5") ? "reports 75 us" : "reports 35 us"));
+    CHECK(assumes(prediction, "its regions are not modelled"));
+  }
+  CHECK(says(used(test::run(on("aws-p5en", 32, ofi("1.14")))), "reports 75 us"));
+}
+
+TEST_CASE("a short message takes one of the joined adapters, by the release up to another size") {
+  const auto rails_us = [](const std::string& release, const std::string& sizes) {
+    auto loaded = on("aws-p5", 32, ofi(release, "2.20"));
+    loaded.scenario.workloads[0].algorithm = "tree";
+    loaded.scenario.workloads[0].protocol = "simple";
+    const auto prediction = test::run(loaded);
+    double sum = 0;
+    for (const auto& term : row_at(prediction, sizes == "64 KiB" ? 64_KiB : 256_MiB).terms)
+      if (says(term.name, "rails")) sum += term.time.us();
+    return sum;
+  };
+  // Chunks of 64 KiB in one channel, of 512 KiB in many: an eighth, all, all; 8, 256 and 64 KiB of them on one.
+  CHECK(rails_us("1.7.3", "64 KiB") < rails_us("1.7.4", "64 KiB"));
+  CHECK(rails_us("1.7.4", "256 MiB") > 0);
+  CHECK(rails_us("1.13", "256 MiB") < rails_us("1.7.4", "256 MiB"));
+  CHECK(rails_us("1.7.3", "256 MiB") == 0);
+}
+
+TEST_CASE("larger chunks of NVLSTree come in two steps") {
+  const auto at = [](const std::string& release) {
+    auto loaded = on("aws-p5", 64, ofi(release, "2.22"));
+    loaded.scenario.workloads[0].algorithm = "nvls_tree";
+    return us(test::run(loaded), 256_MiB);
+  };
+  CHECK(at("1.7.4") != at("1.8"));
+  CHECK(at("1.8") == at("1.9"));
+  CHECK(at("1.9") != at("1.11"));
 }
