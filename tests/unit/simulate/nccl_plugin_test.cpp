@@ -216,7 +216,10 @@ TEST_CASE("over CXI a message above the provider's threshold is announced and re
       if (says(one.name, what)) sum += one.time.us();
     return sum;
   };
-  CHECK(term(with_limit("0 B", "sendrecv_perf"), "rendezvous") == doctest::Approx(2 * (0.8 + 0.35)).epsilon(0.3));
+  // 0.8 us of the adapters and 0.35 us of the switch, both twice, and cables and PCIe.
+  const double added = term(with_limit("0 B", "sendrecv_perf"), "rendezvous");
+  CHECK(added > 2 * (0.8 + 0.35));
+  CHECK(added < 2 * (0.8 + 0.35 + 0.5));
 }
 
 TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites set") {
