@@ -364,7 +364,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);
   for (auto& fault : workload_faults(context, workload, *ranks)) faults.push_back(std::move(fault));
-  if (faults.empty() && ranks->size() > 1)
+  if (faults.empty() && ranks->size() > 1 && !context.software.nccl_plugin.empty())
     faults = plugin_faults(context, workload,
                            HostNics(context, group_by_host(context.topology, *ranks).front().gpus).hcas());
   if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
