@@ -10,6 +10,7 @@
 
 #include "fabricast/training.hpp"
 #include "nccl/channels.hpp"
+#include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
 #include "paths/guest.hpp"
 
@@ -104,26 +105,26 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
   }
   if (!use.is_nccl || !use.has_exchange) return of;
   if (key == "version") return {};
+  const bool reduces =
+      use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training;
+  if (key == "plugin" || key == "plugin_version")
+    return nccl::why_plugin_unread(use.context, key, use.crosses_hosts, reduces && software.nccl_collnet);
   if (key == "shm") {
     if (!use.shares_hosts) return ": no two GPUs of the workload share a host";
     auto other = software;
     other.nccl_shm = !other.nccl_shm;
     return same_routes_in_host(use.context, other) ? ": no two GPUs of a host exchange through its memory" : "";
   }
-  if (key == "nvls")
-    return use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training ? ""
-                                                                                                                 : of;
+  if (key == "nvls") return reduces ? "" : of;
   if (!use.crosses_hosts) return ": nothing crosses hosts";
-  if (key == "collnet") {
-    const bool reduces =
-        use.workload.benchmark == Benchmark::all_reduce_perf || use.workload.benchmark == Benchmark::training;
-    return reduces ? "" : of;
-  }
+  if (key == "collnet") return reduces ? "" : of;
   if (key == "gdr_level") {
     if (use.is_tcp) return ": TCP does not read GPU memory";
     return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";
   }
   if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
+  if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
+    return nccl::why_queue_pairs_unread(use.context, key);
   const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
                         use.workload.benchmark == Benchmark::sendrecv_perf ||
                         use.workload.benchmark == Benchmark::training;

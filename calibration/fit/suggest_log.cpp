@@ -76,6 +76,17 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
   if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
   if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
   if (is_on(setting(log, "NCCL_COLLNET_ENABLE"))) set_key(out.nccl, "collnet", "on");
+  struct Count {
+    const char* variable;
+    const char* key;
+    int least, most;
+  };
+  for (const auto& one : {Count{"NCCL_SOCKET_NTHREADS", "socket_nthreads", 0, 16},
+                          Count{"NCCL_NSOCKS_PERTHREAD", "nsocks_perthread", 1, 64},
+                          Count{"NCCL_IB_QPS_PER_CONNECTION", "ib_qps_per_connection", 1, 128}}) {
+    const auto count = readers::parse_count(setting(log, one.variable));
+    if (count && *count >= one.least && *count <= one.most) set_key(out.nccl, one.key, std::to_string(*count));
+  }
   if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
   if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
     set_key(out.software, "transport", "tcp");

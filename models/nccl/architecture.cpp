@@ -18,8 +18,11 @@ std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
   const std::string provider(context.topology.attribute(type, "libfabric"));
   if (provider.empty() || uses_tcp(context, adapter)) return {};
   if (context.parameters.contains(fmt::format("{}.plugin_latency", type))) return {};
-  return fmt::format("{}: programs reach it by libfabric ({}), of which no log has taught anything; verbs stand for it",
-                     type, provider);
+  const bool has_rule = context.parameters.contains(fmt::format("{}.libfabric_eager_limit", type));
+  return fmt::format(
+      "{}: NCCL reaches it by aws-ofi-nccl over libfabric ({}), of which no log has taught anything; verbs{} stand for "
+      "it",
+      type, provider, has_rule ? " with the provider's rendezvous" : "");
 }
 
 }  // namespace

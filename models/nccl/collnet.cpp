@@ -53,6 +53,8 @@ Gate collnet_gate(const PlanContext& context, const std::vector<HostGroup>& host
   if (hosts.size() < 2) return closed("all GPUs are in one host");
   if (release_number(context.software.nccl_version) < k_collnet)
     return closed(fmt::format("NCCL {} has none, it came with 2.6", context.software.nccl_version));
+  if (!context.software.nccl_plugin.empty() && context.software.nccl_plugin != "nccl-rdma-sharp")
+    return closed(fmt::format("'plugin: {}' has none, nccl-rdma-sharp has", context.software.nccl_plugin));
   for (const auto& group : hosts) {
     const auto name = topology.host_name(group.host);
     if (group.gpus.size() > k_most_gpus)

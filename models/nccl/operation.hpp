@@ -32,6 +32,11 @@ struct Communicator {
   bool uses_collnet = false;  ///< the fabric's switches reduce
   bool is_redirected =
       false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them
+  // What a network plugin sets, bytes; 0: NCCL's own.
+  double buffer_size = 0;
+  double p2p_chunk = 0;
+  double nvls_tree_chunk = 0;
+  double one_rail_bytes = 0;
 };
 
 struct Operation {

@@ -46,7 +46,8 @@ class PatternMaker::PairCounter {
         parts_ = std::lcm(parts_, parts);
       }
     }
-    pattern_.shares = parts_;
+    units_ = parts_ * maker.queue_pairs_;
+    pattern_.shares = units_;
   }
 
   /// The share of `from` for its `offset`-th next rank.
@@ -56,26 +57,27 @@ class PatternMaker::PairCounter {
     const auto peer = maker_.ranks_[to];
     if (places_[from].host == places_[to].host) {
       const auto& route = maker_.connections_.in_host(gpu, peer);
-      add(route, parts_);
+      add(route, units_);
       if (is_merged(from)) merge_hop(pattern_.hops, route, 0);
       return;
     }
-    for (int part = 0; part < parts_; ++part) {
-      const int turn = static_cast<int>((offset - 1) % k_turns) * parts_ + part;
+    for (int unit = 0; unit < units_; ++unit) {
+      const int turn = static_cast<int>((offset - 1) % k_turns) * parts_ + unit / maker_.queue_pairs_;
       const auto [source, target] = ends(from, to, turn);
-      if (!is_merged(from) && count_known(from, to, source, target)) continue;
+      const auto flow = flow_of_queue_pair(from * places_.size() + to, unit % maker_.queue_pairs_);
+      if (!is_merged(from) && count_known(from, to, source, target, flow)) continue;
       Route route;
       if (maker_.connections_.is_tcp(source.hca) || maker_.connections_.is_tcp(target.hca)) {
-        route = maker_.connections_.between_hosts(source, target, from * places_.size() + to);
+        route = maker_.connections_.between_hosts(source, target, flow);
         ++uses_[gpu.value].first;
         ++uses_[peer.value].second;
       } else {
         route.kind = TransportKind::network;
-        add_fabric(context, source.hca, target.hca, from * places_.size() + to, route, source.gpu, target.gpu);
+        add_fabric(context, source.hca, target.hca, flow, route, source.gpu, target.gpu);
         keep_ends(from, to, source, target, route);
       }
       add(route, 1);
-      if (is_merged(from) && part == 0) merge_whole(std::move(route), source, target);
+      if (is_merged(from) && unit == 0) merge_whole(std::move(route), source, target);
     }
   }
 
@@ -145,7 +147,8 @@ class PatternMaker::PairCounter {
   }
 
   /// A connection whose ends have both been met: only the links between them are new. False when they have not.
-  bool count_known(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target) {
+  bool count_known(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target,
+                   std::uint64_t flow) {
     const auto& context = maker_.context_;
     if (context.with_legs || physical_hosts_[places_[from].host] == physical_hosts_[places_[to].host]) return false;
     auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
@@ -156,8 +159,7 @@ class PatternMaker::PairCounter {
       if (times.size() < targets_.size()) times.resize(targets_.size());
       ++times[static_cast<std::size_t>(in.target)];
     } else {
-      const auto path =
-          context.topology.path_between_hcas(source.hca, target.hca, from * places_.size() + to + context.seed);
+      const auto path = context.topology.path_between_hcas(source.hca, target.hca, flow + context.seed);
       if (!path) return false;
       for (const auto link : path->links) ++link_counts_[static_cast<std::size_t>(link.value)];
     }
@@ -280,7 +282,8 @@ class PatternMaker::PairCounter {
   CrossingCounter& counter_;
   std::vector<HostNics> nics_;  ///< by host
   std::vector<Place> places_;   ///< by rank
-  int parts_ = 1;               ///< units of one pair
+  int parts_ = 1;               ///< HCAs that a pair takes in turn
+  int units_ = 1;               ///< units of one pair: of every HCA one for each queue pair
   Ends sent_, received_;
   std::map<int, std::pair<int, int>> uses_;  ///< of a process: units it sends and receives over the network
   std::vector<int> physical_hosts_;          ///< [host, or virtual machine]

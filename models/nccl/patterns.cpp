@@ -31,14 +31,42 @@ bool is_network(TransportKind kind) {
   return kind == TransportKind::network || kind == TransportKind::network_staged || kind == TransportKind::socket;
 }
 
+std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair) {
+  return flow + (static_cast<std::uint64_t>(queue_pair) << 32U);
+}
+
+/// Inside a host one connection carries what all queue pairs of the network do.
+void PatternMaker::count_inside(const Route& route, Pattern& pattern, CrossingCounter& counter) const {
+  for (const auto& crossing : route.crossings) counter.add(crossing.resource, queue_pairs_ * crossing.times);
+  add_legs(route, queue_pairs_, pattern.legs);
+}
+
+/// One connection between hosts, `times` times; each of its queue pairs carries one unit by its own way.
+Route PatternMaker::count_between(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow, int times,
+                                  Pattern& pattern, CrossingCounter& counter) const {
+  Route first;
+  for (int q = 0; q < queue_pairs_; ++q) {
+    auto route = connections_.between_hosts(from, to, flow_of_queue_pair(flow, q));
+    for (const auto& crossing : route.crossings) counter.add(crossing.resource, times * crossing.times);
+    add_legs(route, times, pattern.legs);
+    if (q == 0) first = std::move(route);
+  }
+  return first;
+}
+
 /// The connection out of position `position` of a host's chain; the last position leads to the next host.
-Route PatternMaker::hop(std::size_t channel, std::size_t host, std::size_t position) const {
+Route PatternMaker::count_hop(std::size_t channel, std::size_t host, std::size_t position, Pattern& pattern,
+                              CrossingCounter& counter) const {
   const auto& here = graph_.channels[channel][host];
-  if (position + 1 < here.order.size()) return connections_.in_host(here.order[position], here.order[position + 1]);
-  const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
-  if (hosts_.size() == 1) return connections_.in_host(here.order.back(), here.order.front());
-  return connections_.between_hosts({here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}},
-                                    channel);
+  const bool is_last = position + 1 == here.order.size();
+  if (is_last && hosts_.size() > 1) {
+    const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
+    return count_between({here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}}, channel, 1,
+                         pattern, counter);
+  }
+  auto route = connections_.in_host(here.order[position], is_last ? here.order.front() : here.order[position + 1]);
+  count_inside(route, pattern, counter);
+  return route;
 }
 
 void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
@@ -47,9 +75,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
-        const auto route = hop(c, h, p);
-        for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
-        add_legs(route, 1, pattern.legs);
+        const auto route = count_hop(c, h, p, pattern, counter);
         if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][h].hca);
       }
     }
@@ -67,9 +93,7 @@ void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingC
             p + 1 < here.order.size() ? here.order[p + 1] : graph_.channels[c][(h + 1) % hosts_.size()].order.front();
         // Nothing goes back into a broadcast's root, nor out of a reduce's.
         if ((collective_ == Collective::broadcast ? to : from) == root_) continue;
-        const auto route = hop(c, h, p);
-        for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
-        add_legs(route, 1, pattern.legs);
+        const auto route = count_hop(c, h, p, pattern, counter);
         if (c == 0) merge_hop(pattern.hops, route, 1, here.hca);
       }
     }
@@ -78,10 +102,7 @@ void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingC
 
 /// Double binary tree over hosts, a chain inside each; every edge is used up (reduce) and down (broadcast).
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
-  const auto add = [&](const Route& route) {
-    for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);
-    add_legs(route, 1, pattern.legs);
-  };
+  const auto add = [&](const Route& route) { count_inside(route, pattern, counter); };
   std::size_t longest = 1;
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
@@ -99,9 +120,8 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
       const NetworkEnd child{here.order.front(), here.hca, {}};
       const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto up = connections_.between_hosts(child, root, c);
-      add(up);
-      add(connections_.between_hosts(root, child, c));
+      const auto up = count_between(child, root, c, 1, pattern, counter);
+      count_between(root, child, c, 1, pattern, counter);
       if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
@@ -119,8 +139,9 @@ void PatternMaker::count_ports(int (*times)(int), std::size_t parts, CrossingCou
       const auto path =
           context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
       FABRICAST_ASSERT(path && !path->links.empty(), "GPUs without NVSwitch");
-      counter.add(path->links.front().value, times(g) * static_cast<int>(parts));
-      counter.add(context_.topology.reverse(path->links.front()).value, times(g) * static_cast<int>(parts));
+      const int count = queue_pairs_ * times(g) * static_cast<int>(parts);
+      counter.add(path->links.front().value, count);
+      counter.add(context_.topology.reverse(path->links.front()).value, count);
     }
   }
 }
@@ -135,11 +156,9 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto& here = channel[order[i]];
       const auto& next = channel[order[(i + 1) % order.size()]];
-      const auto route =
-          connections_.between_hosts({here.order.front(), here.hca, {}}, {next.order.front(), next.hca, {}}, c);
       const auto g = static_cast<int>(hosts_[order[i]].gpus.size());
-      for (const auto& crossing : route.crossings) counter.add(crossing.resource, g * crossing.times);
-      add_legs(route, g, pattern.legs);
+      const auto route =
+          count_between({here.order.front(), here.hca, {}}, {next.order.front(), next.hca, {}}, c, g, pattern, counter);
       if (c == 0) merge_hop(pattern.hops, route, 0, here.hca);
     }
   }
@@ -180,13 +199,9 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
       const auto& above = channel[static_cast<std::size_t>(parent)];
       const NetworkEnd child{here.order.front(), here.hca, {}};
       const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto up = connections_.between_hosts(child, root, c);
-      const auto down = connections_.between_hosts(root, child, c);
       const auto g = static_cast<int>(hosts_[h].gpus.size());
-      for (const auto& crossing : up.crossings) counter.add(crossing.resource, g * crossing.times);
-      for (const auto& crossing : down.crossings) counter.add(crossing.resource, g * crossing.times);
-      add_legs(up, g, pattern.legs);
-      add_legs(down, g, pattern.legs);
+      const auto up = count_between(child, root, c, g, pattern, counter);
+      count_between(root, child, c, g, pattern, counter);
       if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
     }
   }
@@ -250,6 +265,7 @@ void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels,
 Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_collnet) const {
   Pattern pattern;
   CrossingCounter counter;
+  if (!is_peer_to_peer(collective_)) pattern.units = queue_pairs_;
   if (is_peer_to_peer(collective_)) {
     count_pairs(pattern, counter);
   } else if (algorithm == Algorithm::tree) {

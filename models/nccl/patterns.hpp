@@ -30,11 +30,15 @@ struct Pattern {
   std::vector<Crossing> crossings;  ///< by all channels together
   std::vector<Leg> legs;            ///< of all channels, when the context asks for them
   int pair_channels = 32;           ///< send and receive: the most that a pair of ranks has
+  int units = 1;                    ///< units of the flow that one channel carries: one for each queue pair's way
   int shares = 1;                   ///< send and receive: units of the flow that one pair of ranks exchanges
 };
 
 /// Counts a hop of `route` `count` times among those of its kind.
 void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {});
+
+/// The flow, by whose number a fabric picks among equal ways, of one queue pair of a connection.
+std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair);
 
 /// True for connections that leave the host or go through a socket.
 bool is_network(TransportKind kind);
@@ -46,7 +50,8 @@ bool is_peer_to_peer(Collective collective);
 class PatternMaker {
  public:
   PatternMaker(const PlanContext& context, Collective collective, const std::vector<DeviceId>& ranks,
-               const std::vector<HostGroup>& hosts, const ChannelGraph& graph, DeviceId root, Buffers buffers)
+               const std::vector<HostGroup>& hosts, const ChannelGraph& graph, DeviceId root, Buffers buffers,
+               int queue_pairs = 1)
       : context_(context),
         collective_(collective),
         ranks_(ranks),
@@ -54,6 +59,7 @@ class PatternMaker {
         graph_(graph),
         root_(root),
         buffers_(buffers),
+        queue_pairs_(queue_pairs),
         connections_(context, buffers) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
@@ -70,7 +76,11 @@ class PatternMaker {
   void count_collnet(Pattern& pattern, CrossingCounter& counter) const;
   class PairCounter;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
-  [[nodiscard]] Route hop(std::size_t channel, std::size_t host, std::size_t position) const;
+  [[nodiscard]] Route count_hop(std::size_t channel, std::size_t host, std::size_t position, Pattern& pattern,
+                                CrossingCounter& counter) const;
+  Route count_between(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow, int times, Pattern& pattern,
+                      CrossingCounter& counter) const;
+  void count_inside(const Route& route, Pattern& pattern, CrossingCounter& counter) const;
   void count_adapter_uses(Pattern& pattern) const;
   void count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
@@ -82,6 +92,7 @@ class PatternMaker {
   const ChannelGraph& graph_;
   DeviceId root_;  ///< of broadcast and reduce
   Buffers buffers_;
+  int queue_pairs_;  ///< of a connection between hosts, each with its own way through the fabric
   mutable Connections connections_;
 };
 

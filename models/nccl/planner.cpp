@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -16,9 +14,13 @@
 #include "nccl/collnet.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
+#include "nccl/launch.hpp"
+#include "nccl/network_plugin.hpp"
+#include "nccl/nics.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
+#include "nccl/schedules/schedule.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
@@ -28,25 +30,6 @@
 namespace fabricast::models::nccl {
 
 namespace {
-
-Collective collective_of(Benchmark benchmark) {
-  switch (benchmark) {
-    case Benchmark::all_gather_perf:
-      return Collective::all_gather;
-    case Benchmark::reduce_scatter_perf:
-      return Collective::reduce_scatter;
-    case Benchmark::broadcast_perf:
-      return Collective::broadcast;
-    case Benchmark::reduce_perf:
-      return Collective::reduce;
-    case Benchmark::alltoall_perf:
-      return Collective::all_to_all;
-    case Benchmark::sendrecv_perf:
-      return Collective::send_receive;
-    default:
-      return Collective::all_reduce;
-  }
-}
 
 /// A tuner plugin's tables are not published. One published log of Google's beside NCCL 2.21 takes trees as NCCL's own
 /// tables do from this release on.
@@ -116,7 +99,25 @@ class CollectivePlanner : public Planner {
     return device_value_or(context_, graph_.channels[0][0].hca, field, 0) > 0;
   }
 
+  /// The adapter whose plugin sets what NCCL plans with; of hosts without any, value -1.
+  [[nodiscard]] DeviceId plugin_adapter() const {
+    if (hosts_.size() > 1 && !graph_.channels.empty()) return graph_.channels[0][0].hca;
+    const auto hcas = HostNics(context_, hosts_[0].gpus).hcas();
+    return hcas.empty() ? DeviceId{} : hcas.front();
+  }
+
+  /// What plugins set in the process holds inside one host too, what belongs to an adapter between hosts only.
+  void set_plugin() {
+    adapter_ = plugin_adapter();
+    plugin_ = network_plugin(context_, adapter_);
+    if (hosts_.size() > 1) queue_pairs_ = queue_pairs_of(context_, adapter_);
+    if (hosts_.size() > 1 || !plugin_.provider.empty()) return;
+    plugin_.is_simple_only = false;
+    plugin_.buffer_size = plugin_.p2p_chunk = 0;
+  }
+
   void set_facts() {
+    set_plugin();
     facts_.num_ranks = num_ranks();
     facts_.num_nodes = num_hosts();
     facts_.compute_capability = models::compute_capability(context_, ranks_[0]);
@@ -125,7 +126,8 @@ class CollectivePlanner : public Planner {
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.is_network_only = graph_.is_network_only;
-    facts_.simple_only = workload_.protocol == "auto" && comes_with_plugin("plugin_simple_only");
+    facts_.simple_only = workload_.protocol == "auto" && plugin_.is_simple_only;
+    facts_.plugin_latency_us = hosts_.size() > 1 ? plugin_.reported_latency_s * 1e6 : 0;
     facts_.graph_channels = graph_.graph_channels;
     facts_.node_gb_per_s = graph_.node_gb_per_s;
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
@@ -156,18 +158,24 @@ class CollectivePlanner : public Planner {
     const bool is_forced = algorithm_from_name(workload_.algorithm) == Algorithm::nvls;
     if (nvls_gate_.is_open && !is_forced && comes_with_plugin("plugin_simple_only"))
       nvls_gate_ = {false, "the network plugin comes with settings for rings and trees only"};
+    // The plugin leaves NCCL_NVLS_ENABLE alone where the user sets it.
+    if (nvls_gate_.is_open && context_.software.nccl_nvls == NvlsSetting::automatic && !plugin_.why_no_nvls.empty())
+      nvls_gate_ = {false, plugin_.why_no_nvls};
     const bool is_overruled = nvls_gate_.is_inferred && (is_forced || context_.software.nccl_nvls == NvlsSetting::on);
     facts_.nvls_allowed = context_.software.nccl_nvls != NvlsSetting::off && (nvls_gate_.is_open || is_overruled);
     if (facts_.nvls_allowed) facts_.nvls = search_nvls(context_, hosts_, graph_);
   }
 
-  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels) const {
+  /// `queue_pairs`: of every connection between hosts, as many as have data at once.
+  [[nodiscard]] const Pattern& pattern(Algorithm algorithm, Protocol protocol, std::size_t channels,
+                                       int queue_pairs = 1) const {
     const auto buffers = protocol == Protocol::ll && hosts_.size() > 1 ? Buffers::host : Buffers::device;
     // Pairs of ranks have channels of their own.
-    const auto [it, is_new] = patterns_.try_emplace({algorithm, buffers, is_peer_to_peer(collective_) ? 0 : channels});
+    const auto [it, is_new] =
+        patterns_.try_emplace({algorithm, buffers, is_peer_to_peer(collective_) ? 0 : channels, queue_pairs});
     if (is_new)
       it->second = PatternMaker(context_, collective_, ranks_, hosts_, graph_,
-                                ranks_[static_cast<std::size_t>(workload_.root)], buffers)
+                                ranks_[static_cast<std::size_t>(workload_.root)], buffers, queue_pairs)
                        .make(algorithm, channels, facts_.collnet_allowed);
     return it->second;
   }
@@ -191,7 +199,17 @@ class CollectivePlanner : public Planner {
     if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
     return nvls_channels(facts_.version, facts_.num_nodes, of_rings);
   }
-  void add_launch(OperationPlan& plan, const Choice& choice, int channels) const;
+  /// Message by message the queue pairs of a connection are taken in turn: fewer messages leave some idle.
+  [[nodiscard]] int queue_pairs_in_use(const Operation& operation) const {
+    if (queue_pairs_ == 1 || splits_over_queue_pairs(context_.software)) return queue_pairs_;
+    const auto schedule = make_schedule(operation);
+    return static_cast<int>(std::clamp<double>(schedule->messages(schedule->cut()), 1, queue_pairs_));
+  }
+  [[nodiscard]] Launch launch() const {
+    std::size_t most = 1;
+    for (const auto& host : hosts_) most = std::max(most, host.gpus.size());
+    return {workload_.launch, collective_, architecture_, ranks_[0], num_ranks(), static_cast<int>(most)};
+  }
   [[nodiscard]] GivenUsed nvls_setting() const;
   [[nodiscard]] GivenUsed collnet_setting() const;
 
@@ -201,46 +219,17 @@ class CollectivePlanner : public Planner {
   std::vector<HostGroup> hosts_;
   Collective collective_;
   ChannelGraph graph_;
+  DeviceId adapter_;
+  NetworkPlugin plugin_;
+  int queue_pairs_ = 1;  ///< of a connection between hosts, where they take several ways
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   Gate collnet_gate_;
   std::string architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
-  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t>, Pattern> patterns_;
+  mutable std::map<std::tuple<Algorithm, Buffers, std::size_t, int>, Pattern> patterns_;
 };
-
-/// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
-/// channels a kernel has, the longer it prepares each.
-void CollectivePlanner::add_launch(OperationPlan& plan, const Choice& choice, int channels) const {
-  const auto& base = parameter_by_algorithm(context_.parameters, architecture_, collective_, "nccl.base_time",
-                                            choice.algorithm, to_string(choice.protocol));
-  plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
-  for (auto& term : virtual_launch_terms(context_, ranks_[0])) plan.before.push_back(std::move(term));
-  const auto& interval = of_processor(context_, ranks_[0], "launch_interval", "cuda.launch_interval");
-  double per_thread = 1;
-  if (workload_.launch == LaunchMode::one_thread) {
-    for (const auto& host : hosts_) per_thread = std::max(per_thread, static_cast<double>(host.gpus.size()));
-  }
-  if (workload_.launch == LaunchMode::graph) {
-    const auto& saving = context_.parameters.at("cuda.graph_saving");
-    plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
-                           saving.name, saving.source});
-    return;
-  }
-  // A send and a receive per peer, all-to-all also to itself.
-  const double calls =
-      collective_ == Collective::all_to_all ? 2.0 * num_ranks() : (collective_ == Collective::send_receive ? 2 : 0);
-  const double more =
-      parameter_for(context_.parameters, architecture_, "nccl.launch_time_per_channel").value * channels +
-      context_.parameters.number("nccl.launch_time_per_peer") * calls;
-  plan.floor = from_seconds((interval.value + more) * per_thread);
-  plan.floor_jitter = context_.parameters.number("cuda.launch_jitter");
-  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
-                     {},
-                     interval.name,
-                     interval.source};
-}
 
 OperationPlan CollectivePlanner::plan(Bytes size) const {
   OperationPlan plan;
@@ -248,7 +237,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   if (num_ranks() == 1 || size.value == 0) {
     plan.algorithm = "none";
     plan.protocol = "none";
-    add_launch(plan, {Algorithm::ring, Protocol::ll}, 1);
+    add_launch(context_, launch(), {Algorithm::ring, Protocol::ll}, 1, plan);
     return plan;
   }
   const auto algorithm = algorithm_from_name(workload_.algorithm);
@@ -271,7 +260,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                                          : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  add_launch(plan, choice, is_peer_to_peer(collective_) ? 1 : use.channels);
+  add_launch(context_, launch(), choice, is_peer_to_peer(collective_) ? 1 : use.channels, plan);
   if (choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet && !is_peer_to_peer(collective_))
     use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
@@ -284,8 +273,14 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            architecture_,
                            ranks_[0],
                            facts_.collnet_allowed,
-                           is_redirected_};
-  const auto& way = pattern(choice.algorithm, choice.protocol, channels);
+                           is_redirected_,
+                           plugin_.buffer_size,
+                           plugin_.p2p_chunk,
+                           plugin_.nvls_tree_chunk,
+                           plugin_.one_rail_bytes};
+  const auto& one = pattern(choice.algorithm, choice.protocol, channels);
+  const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
+  const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);
   plan.program.then(steps_node({context_, group, way, collective_, choice, use, size}));
   return plan;
 }
@@ -325,6 +320,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                                          : fmt::format("{} found at {:.1f} GB/s each, doubled", graph_.graph_channels,
                                                        graph_.channel_gb_per_s)});
   if (num_hosts() > 1) settings.push_back(pxn_setting(context_, hosts_[0].gpus));
+  for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
 }
 
@@ -344,6 +340,9 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
     out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));
   if (facts_.collnet_allowed)
     out.insert("a reduction tree of the fabric's switches is free for the job and reduces at the rate of its links");
+  for (auto& line : plugin_assumptions(context_, plugin_, adapter_, num_hosts())) out.insert(std::move(line));
+  if (plugin_.is_simple_only && protocol_from_name(workload_.protocol).value_or(Protocol::simple) != Protocol::simple)
+    out.insert(fmt::format("{} forbids '{}' on this adapter: it may corrupt data", plugin_.name, workload_.protocol));
   if (comes_with_plugin("plugin_tuner"))
     out.insert("the adapters' tuner plugin chooses as NCCL 2.23 does: inferred, its tables are not published");
   if (hosts_.size() > 1) {
@@ -365,6 +364,9 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);
   for (auto& fault : workload_faults(context, workload, *ranks)) faults.push_back(std::move(fault));
+  if (faults.empty() && ranks->size() > 1 && !context.software.nccl_plugin.empty())
+    faults = plugin_faults(context, workload,
+                           HostNics(context, group_by_host(context.topology, *ranks).front().gpus).hcas());
   if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
     const auto slicing = time_slicing_of(context, *sharing, ranks->front());
     if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());

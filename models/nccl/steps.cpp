@@ -80,6 +80,8 @@ void add_hops(Flow& flow, const Steps& steps) {
     const double count = hops.count * paid_loops(hops, steps);
     if (!is_network(hops.kind)) inside_hops += count;
     add_plugin(flow, hops, steps);
+    add_rails(flow, hops, steps);
+    add_rendezvous(flow, hops, steps);
     for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
       add_latency(flow, std::move(delay));
     for (auto term : hops.guest_terms) {
@@ -116,11 +118,11 @@ void add_bytes(Flow& flow, const Steps& steps) {
   const bool is_in_loopback = is_loopback(op, TransportKind::socket) && op.has_hop(TransportKind::socket);
   const bool through_host_memory = op.has_hop(TransportKind::host_memory);
   const auto work = steps.schedule.work(steps.cut);
-  flow.payload = work.payload;
+  flow.payload = work.payload / op.pattern.units;
   // Over loopback a proxy thread limits; the thread block does its own work meanwhile.
-  flow.bytes = (work.payload + (is_in_loopback ? 0 : work.moved)) / op.share;
+  flow.bytes = (work.payload + (is_in_loopback ? 0 : work.moved)) / op.share / op.pattern.units;
   const auto& copy = channel_bandwidth(steps, is_in_loopback, through_host_memory);
-  const double rate = copy.value * work.parallel * steps.schedule.reached_share();
+  const double rate = copy.value * work.parallel * steps.schedule.reached_share() / op.pattern.units;
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
   if (steps.schedule.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;

@@ -50,11 +50,20 @@ double chain_latency(const CommunicatorFacts& f, HopLink inside, Protocol protoc
   return base + f.num_ranks * hop_latency(f.version, where, as, protocol);
 }
 
+/// One hop between nodes. What a network plugin reports took the place of NCCL's figure until 2.17, and comes on top
+/// since, twice for Simple, whose data are flushed (NVIDIA/nccl src/graph/tuning.cc, latencyInter).
+double inter_latency(const CommunicatorFacts& f, double own, Protocol protocol) {
+  if (f.plugin_latency_us <= 0) return own;
+  if (f.version < 218) return f.plugin_latency_us;
+  return own + (protocol == Protocol::simple ? 2 : 1) * f.plugin_latency_us;
+}
+
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
   if (algorithm == Algorithm::collnet) return collnet_latency(f);
   if (algorithm == Algorithm::nvls)
     return nvls_latency(f.version) +
-           (f.collnet_allowed ? nvls_collnet_latency() : 2 * tree_levels(f) * nvls_tree_hop_latency(f.version));
+           (f.collnet_allowed ? nvls_collnet_latency()
+                              : 2 * tree_levels(f) * inter_latency(f, nvls_tree_hop_latency(f.version), protocol));
   const auto inside = f.is_nvlink ? HopLink::nvlink : HopLink::pcie;
   if (is_chain(collective)) return chain_latency(f, inside, protocol);
   const double base = base_latency(f.version, algorithm, protocol);
@@ -62,7 +71,7 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
   const int per_node = f.num_ranks / std::max(1, f.num_nodes);
   // With one GPU per node nothing hides the network: NCCL takes a tree's time for it.
   const auto network = per_node == 1 && f.version >= 223 ? Algorithm::tree : algorithm;
-  const double inter = hop_latency(f.version, HopLink::net, network, protocol);
+  const double inter = inter_latency(f, hop_latency(f.version, HopLink::net, network, protocol), protocol);
   if (f.version < 218 && protocol == Protocol::ll && f.num_nodes > 1) intra *= 1.8;
   if (algorithm == Algorithm::tree) return base + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
   const double rounds = collective == Collective::all_reduce ? 2 : 1;

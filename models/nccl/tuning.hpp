@@ -53,6 +53,7 @@ struct CommunicatorFacts {
   bool collnet_allowed = false;  ///< the fabric's switches reduce
   bool is_network_only = false;  ///< GPUs of one node that reach each other by sockets only
   bool simple_only = false;      ///< settings that come with a network plugin forbid LL and LL128
+  double plugin_latency_us = 0;  ///< of a message between nodes, as the network plugin reports it; 0: it reports none
   int graph_channels = 1;        ///< channels found by the search, before they are doubled
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network; what trees grow into
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes

@@ -97,6 +97,25 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
 
 }  // namespace
 
+Collective collective_of(Benchmark benchmark) {
+  switch (benchmark) {
+    case Benchmark::all_gather_perf:
+      return Collective::all_gather;
+    case Benchmark::reduce_scatter_perf:
+      return Collective::reduce_scatter;
+    case Benchmark::broadcast_perf:
+      return Collective::broadcast;
+    case Benchmark::reduce_perf:
+      return Collective::reduce;
+    case Benchmark::alltoall_perf:
+      return Collective::all_to_all;
+    case Benchmark::sendrecv_perf:
+      return Collective::send_receive;
+    default:
+      return Collective::all_reduce;
+  }
+}
+
 std::vector<std::string> algorithm_names(Benchmark benchmark) {
   if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct"};
   if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};

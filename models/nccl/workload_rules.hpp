@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
+#include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
+
+/// What a benchmark of nccl-tests runs.
+Collective collective_of(Benchmark benchmark);
 
 /// Algorithms that a workload of nccl-tests may ask for; none where NCCL has no choice.
 std::vector<std::string> algorithm_names(Benchmark benchmark);

@@ -117,6 +117,7 @@ constexpr std::array k_fields{
     FieldRange{"plugin_line_store_and_forward", N, k_factor},
     FieldRange{"plugin_simple_only", N, k_switch},
     FieldRange{"plugin_tuner", N, k_switch},
+    FieldRange{"rails", N, count(1, 64)},
     FieldRange{"rdma", N, k_switch},
     FieldRange{"multicast", N, k_switch},
     FieldRange{"sharp", N, k_switch},
@@ -143,6 +144,7 @@ constexpr std::array k_fields{
     FieldRange{"ecn_reference_rate", R, declared(0, 1e15, "a rate, 0 for fixed thresholds")},
     FieldRange{"plugin_buffer_size", B, k_part_size},
     FieldRange{"plugin_p2p_chunk", B, k_part_size},
+    FieldRange{"plugin_nvls_tree_chunk", B, k_part_size},
     FieldRange{"cell", B, declared(1, 1e6, "a size above 0")},
 };
 

@@ -96,11 +96,20 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
     out.push_back(
         fmt::format("the release of NCCL: {} is taken, choices and channels differ by release", software.nccl_version));
   if (prediction.num_hosts < 2) return out;
-  if (has_term_of(prediction, ".plugin_"))
+  if (has_term_of(prediction, ".plugin_") && !software.nccl_plugin_version.empty())
+    out.push_back(fmt::format(
+        "what a message costs by aws-ofi-nccl {}: logs of other releases stand for it; three of one adapter's "
+        "moved 17 to 31 GB/s",
+        software.nccl_plugin_version));
+  else if (has_term_of(prediction, ".plugin_"))
     out.push_back(
         "the release of the adapters' network plugin: that of the logs stands for it; three of one adapter's moved 17 "
         "to "
         "31 GB/s");
+  else if (has_term_of(prediction, ".libfabric_eager_limit"))
+    out.push_back(
+        "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "
+        "message is announced first (`libfabric_eager_limit: {value: 0 B}`)");
   else if (has_term_of(prediction, ".socket"))
     out.push_back("processors and interrupts: no log of NCCL over TCP between hosts has taught anything");
   else if (could_be_redirected(loaded.topology, 0))

@@ -79,6 +79,8 @@ class ScenarioReader {
       for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);
+      read_plugin(*nccl, software);
+      read_queue_pairs(*nccl, software);
       if (const auto* threads = nccl->find("socket_nthreads"))
         software.nccl_socket_nthreads = static_cast<int>(as_integer(*threads));
       if (const auto* sockets = nccl->find("nsocks_perthread"))
@@ -103,6 +105,33 @@ class ScenarioReader {
           fmt::format("'p2p_pxn_level: {}' needs PXN, {}", *software.nccl_p2p_pxn_level,
                       has_none ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
           has_none ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
+  }
+
+  void read_queue_pairs(const Node& node, Software& software) {
+    const auto* pairs = node.find("ib_qps_per_connection");
+    const auto* split = node.find("ib_split_data_on_qps");
+    if (pairs != nullptr) software.nccl_ib_qps = static_cast<int>(as_integer(*pairs));
+    if (split != nullptr) software.nccl_ib_split_data = as_flag(*split);
+    const auto fault = [&](const Node& key, const std::string& what, const char* since) {
+      faults_.push_back(key.error(fmt::format("{} with NCCL {}, it came with {}", what, software.nccl_version, since),
+                                  fmt::format("leave it out, or set a version from {} on", since)));
+    };
+    if (software.nccl_ib_qps > 1 && is_older(software.nccl_version, 2, 10))
+      fault(*pairs, fmt::format("'ib_qps_per_connection: {}'", software.nccl_ib_qps), "2.10");
+    if (split != nullptr && is_older(software.nccl_version, 2, 18)) fault(*split, "'ib_split_data_on_qps'", "2.18");
+  }
+
+  void read_plugin(const Node& node, Software& software) {
+    const auto* plugin = node.find("plugin");
+    const auto* version = node.find("plugin_version");
+    if (plugin != nullptr && plugin->scalar != "auto") software.nccl_plugin = plugin->scalar;
+    if (version == nullptr) return;
+    software.nccl_plugin_version = version->scalar;
+    if (software.nccl_plugin != "aws-ofi-nccl")
+      faults_.push_back(
+          version->error(fmt::format("'plugin_version' beside plugin: {}, rules by release are known of aws-ofi-nccl",
+                                     software.nccl_plugin.empty() ? "auto" : software.nccl_plugin),
+                         "write plugin: aws-ofi-nccl, or leave it out"));
   }
 
   /// Major.minor and what the vendor puts behind: "2.18.3-1".

@@ -227,6 +227,17 @@ SchemaPtr software() {
        {"p2p_pxn_level", integer(0, 2),
         "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
         "it (NCCL_P2P_PXN_LEVEL); default 2"},
+       {"ib_qps_per_connection", integer(1, 128),
+        "queue pairs of a connection over verbs, each with a way of its own where the fabric hashes flows "
+        "(NCCL_IB_QPS_PER_CONNECTION, from 2.10 on); default 1"},
+       {"ib_split_data_on_qps", flag(),
+        "every message over all of them, else message by message (NCCL_IB_SPLIT_DATA_ON_QPS, from 2.18 on); default on "
+        "before 2.20, off since"},
+       {"plugin", choice({"auto", "internal", "aws-ofi-nccl", "nccl-rdma-sharp", "tcpxo"}),
+        "network plugin (NCCL_NET_PLUGIN); internal is NCCL's own; default auto: what reaches the adapters"},
+       {"plugin_version", text(),
+        "release of aws-ofi-nccl in quotes, 1.0 to 1.21: what it sets by itself; default: that of the logs of the "
+        "adapter, else the newest"},
        {"socket_nthreads", integer(0, 16),
         "helper threads of a connection over TCP between hosts (NCCL_SOCKET_NTHREADS); default by the adapter's "
         "vendor: 0, the proxy itself"},

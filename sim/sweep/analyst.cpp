@@ -29,6 +29,7 @@ bool is_fact(const std::string& name) {
                                                             "rdma",
                                                             "plugin_simple_only",
                                                             "plugin_tuner",
+                                                            "rails",
                                                             "port_split",
                                                             "cores",
                                                             "max_payload",

@@ -39,8 +39,10 @@ class NvlinkSharp : public Schedule {
   /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow.
   [[nodiscard]] double tree_chunk() const {
     const double chunks_at_once = op_.channels * op_.group.gpus_of_host;
-    const double largest = op_.parameter("nccl.chunk.nvls").value;
-    double chunk = has_trees() && op_.group.num_hosts >= 4 ? largest / 2 : largest;
+    const double own = op_.parameter("nccl.chunk.nvls").value;
+    const double largest = has_trees() && op_.group.nvls_tree_chunk > 0 ? op_.group.nvls_tree_chunk : own;
+    const bool is_halved = has_trees() && op_.group.num_hosts >= 4 && op_.group.nvls_tree_chunk <= 0;
+    double chunk = is_halved ? largest / 2 : largest;
     const auto halve = [&](double passes, double above) {
       if (op_.size < passes * chunks_at_once * chunk && chunk > above) chunk /= 2;
     };

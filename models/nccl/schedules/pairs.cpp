@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send and receive between pairs of ranks: sendrecv_perf, alltoall_perf.
 #include <algorithm>
+#include <cmath>
 
 #include "nccl/schedules/schedule.hpp"
 
@@ -36,10 +37,11 @@ class Pairs : public Schedule {
   }
   [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
   /// They go over the network in chunks of their own.
-  [[nodiscard]] double slice(const Hops& hops, const Cut& cut) const override {
-    const auto* largest = op_.of_adapter(hops, "plugin_p2p_chunk");
-    if (largest == nullptr) largest = &op_.parameter("nccl.p2p_network_chunk");
-    return std::min(cut.chunk, largest->value) / op_.pattern.shares;
+  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
+    return std::min(cut.chunk, network_chunk()) / op_.pattern.shares;
+  }
+  [[nodiscard]] double messages(const Cut& cut) const override {
+    return std::ceil(bytes_of_pair() / cut.pair_channels / network_chunk());
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
@@ -64,6 +66,9 @@ class Pairs : public Schedule {
 
  private:
   [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
+  [[nodiscard]] double network_chunk() const {
+    return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk").value;
+  }
   [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
   [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }
 };

@@ -33,6 +33,10 @@ class Ring : public Schedule {
     const bool is_other = op_.is(Protocol::simple) || op_.of_adapter(hops, "plugin_latency") != nullptr;
     return is_lone && !is_other ? Algorithm::tree : Algorithm::ring;
   }
+  [[nodiscard]] double messages(const Cut& cut) const override {
+    const double steps = (op_.collective == Collective::all_reduce ? 2 : 1) * (op_.num_ranks() - 1);
+    return steps * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
+  }
   /// Ring steps of Simple are two slices.
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     return op_.is(Protocol::simple) ? cut.chunk / 2 : cut.chunk;

@@ -40,6 +40,9 @@ class Schedule {
   [[nodiscard]] Cut cut() const;
   [[nodiscard]] virtual Work work(const Cut& cut) const = 0;
 
+  /// That one connection over the network carries.
+  [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
+
   // Terms.
   /// Before the first hop.
   virtual void add_preparation(Flow&) const {}

@@ -37,7 +37,7 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
   for (const auto& hops : op.pattern.hops) {
     if (!is_network(hops.kind) || is_hidden(hops, steps) || is_paced_by_process(flow, hops, steps)) continue;
     const auto& factor = store_and_forward(hops, steps);
-    const double slice = steps.schedule.slice(hops, steps.cut);
+    const double slice = steps.schedule.slice(hops, steps.cut) / op.pattern.units;
     add_latency(flow,
                 {"network store and forward of slices",
                  from_seconds(factor.value * hops.count * slice / op.share / rate_alone(op.context.resources, flow)),
@@ -56,7 +56,7 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
   const auto* limit = op.context.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", op.protocol));
   if (limit == nullptr) return;
-  const double rate = limit->value / op.share * share;
+  const double rate = limit->value / op.share * share / op.pattern.units;
   if (rate >= flow.rate_cap) return;
   flow.rate_cap = rate;
   flow.cap_name = fmt::format("one channel's redirected network connection ({})", op.protocol);

@@ -27,6 +27,32 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
                      from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
 }
 
+/// A longer message is announced and read by the receiving adapter: header, request and data each pass the network
+/// (libfabric man/fi_cxi.7, Messaging). No software of the receiver is in it.
+void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* limit = op.of_adapter(hops, "libfabric_eager_limit");
+  if (limit == nullptr || hops.kind == TransportKind::socket) return;
+  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  if (message <= limit->value) return;
+  const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
+                     limit->name, limit->source});
+}
+
+/// Of several joined adapters one carries a short message, several a longer one: as slow as the part of one is.
+void add_rails(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* rails = op.of_adapter(hops, "rails");
+  if (rails == nullptr || op.group.one_rail_bytes <= 0 || hops.kind == TransportKind::socket) return;
+  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  const double rate = device_value(op.context, hops.adapter, "rate");
+  const double longer = std::min(message, op.group.one_rail_bytes) * rails->value / rate - message / rate;
+  if (longer <= 0) return;
+  add_latency(flow, {"messages on one of the plugin's rails",
+                     from_seconds(hops.count * paid_loops(hops, steps) * longer), rails->name, rails->source});
+}
+
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
 /// Meanwhile the thread blocks do their local work.
 void limit_plugin(Flow& flow, const Steps& steps) {
@@ -48,11 +74,7 @@ void limit_plugin(Flow& flow, const Steps& steps) {
 
 /// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
 double plugin_buffer_factor(const Operation& op) {
-  for (const auto& hops : op.pattern.hops) {
-    const auto* size = op.of_adapter(hops, "plugin_buffer_size");
-    if (size != nullptr) return size->value / op.parameter("nccl.buffer_size").value;
-  }
-  return 1;
+  return op.group.buffer_size > 0 ? op.group.buffer_size / op.parameter("nccl.buffer_size").value : 1;
 }
 
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps) {

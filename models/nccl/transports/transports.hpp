@@ -34,6 +34,8 @@ bool has_plugin(const Operation& op, const Hops& hops);
 /// How many times larger than NCCL's own the buffers are that the settings of a plugin ask for.
 double plugin_buffer_factor(const Operation& op);
 void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
+void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
+void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps);
 void limit_plugin(Flow& flow, const Steps& steps);
 /// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps);

@@ -189,6 +189,10 @@ struct Software {
   std::string nccl_gdr_level = "pxb";              ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
   std::optional<bool> nccl_pxn;                    ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
   std::optional<int> nccl_p2p_pxn_level;           ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
+  std::string nccl_plugin;                         ///< network plugin by name; empty: what reaches the adapters
+  std::string nccl_plugin_version;                 ///< its release, major.minor[.patch]; empty: not stated
+  int nccl_ib_qps = 1;                             ///< NCCL_IB_QPS_PER_CONNECTION, 1 to 128
+  std::optional<bool> nccl_ib_split_data;          ///< NCCL_IB_SPLIT_DATA_ON_QPS; default: by release
   std::optional<int> nccl_socket_nthreads;         ///< NCCL_SOCKET_NTHREADS, 0 to 16; default: by the adapter's vendor
   std::optional<int> nccl_nsocks_perthread;        ///< NCCL_NSOCKS_PERTHREAD, 1 to 64; default: by the adapter's vendor
   std::string transport = "auto";                  ///< auto, rdma, tcp

@@ -108,6 +108,21 @@ TEST_CASE("NCCL's own lines name forced settings too") {
   CHECK(has(text, "p2p: off"));
 }
 
+TEST_CASE("counts of sockets and queue pairs are taken where they are legal") {
+  const Folder folder("suggest-counts");
+  const auto with = [&](const std::string& variable, const std::string& value) {
+    const auto log = folder.write(
+        "a.txt",
+        nccl_log("node0:7:7 [0] NCCL INFO " + variable + " set by environment to " + value + ".\n", k_two_gpus));
+    return suggestion(folder, "h200-8gpu-vm", {log});
+  };
+  CHECK(has(with("NCCL_SOCKET_NTHREADS", "4"), "socket_nthreads: 4"));
+  CHECK(has(with("NCCL_NSOCKS_PERTHREAD", "8"), "nsocks_perthread: 8"));
+  CHECK(has(with("NCCL_IB_QPS_PER_CONNECTION", "2"), "ib_qps_per_connection: 2"));
+  CHECK_FALSE(has(with("NCCL_IB_QPS_PER_CONNECTION", "500"), "ib_qps_per_connection"));
+  CHECK_FALSE(has(with("NCCL_SOCKET_NTHREADS", "-2"), "socket_nthreads"));
+}
+
 TEST_CASE("how far GPUDirect RDMA may reach is named by word or by the number of older releases") {
   const Folder folder("suggest-gdr-level");
   const auto level = [&](const std::string& value) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL over sockets inside a host: how it sees GPUs that it reaches by an interface only, headers and data, host
 // threads of a VM that does not see its sockets.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <random>
 
 #include "tests/support/clusters.hpp"
 
@@ -135,6 +138,56 @@ TEST_CASE("NCCL's keys for sockets do what the counts of an adapter's vendor do,
   CHECK(time(keys(2, 2), "") < time("", ""));
   CHECK(time(keys(0, 8), "") == time("", ""));
   CHECK(time(keys(16, 64), "") == time(keys(16, 4), ""));
+}
+
+TEST_CASE("more helper threads or more sockets are never slower, and never faster than the wire") {
+  std::mt19937 dice(7);  // NOLINT: the same draws every time
+  const auto time = [](const char* benchmark, int threads, int sockets) {
+    const auto keys = fmt::format(", nccl: {{socket_nthreads: {}, nsocks_perthread: {}}}", threads, sockets);
+    return us(test::run(two_hosts(1, "tcp" + keys, benchmark, "[64 MiB]")), 64_MiB);
+  };
+  const double wire_us = 64 * 1048576 / 25e9 * 1e6;  // 200 Gb/s one way
+  for (int draw = 0; draw < 12; ++draw) {
+    const int threads = static_cast<int>(dice() % 12);
+    const int sockets = 1 + static_cast<int>(dice() % 12);
+    const int more_threads = threads + static_cast<int>(dice() % 4);
+    // 64 sockets are shared out in whole numbers per thread: more threads may leave some of them out.
+    const int more_sockets = sockets + static_cast<int>(dice() % 8);
+    CAPTURE(threads);
+    CAPTURE(sockets);
+    CAPTURE(more_threads);
+    CAPTURE(more_sockets);
+    for (const auto* benchmark : {"all_reduce_perf", "sendrecv_perf"}) {
+      const double usual = time(benchmark, threads, sockets);
+      CHECK(time(benchmark, threads, more_sockets) <= usual);
+      if (more_threads * sockets <= 64) CHECK(time(benchmark, more_threads, sockets) <= usual);
+      CHECK(usual >= wire_us);
+    }
+  }
+}
+
+TEST_CASE(
+    "without the keys NCCL goes by the adapter's vendor: Amazon 2 threads of 8 sockets, Google 4 of 1, others none") {
+  const auto time = [](const std::string& host, const std::string& keys) {
+    const std::string network =
+        host == "aws-p4d" ? "aws-srd, cable: 30 m, mtu: 8192 B" : "ethernet-400g-leaf, cable: 5 m, mtu: 9000 B";
+    const auto topology = test::write_file(
+        "vendors.yaml", "schema: fabricast/topology/1\nname: t\nhosts: [{name: n, count: 2, type: " + host +
+                            "}]\nfabric: {single_switch: {switch: " + network + "}}\n");
+    return us(test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
+                                       "\nsoftware: {transport: tcp, nccl: {" + keys +
+                                       "}}\nworkload: {benchmark: all_reduce_perf, gpus: 2, ranks_per_host: 1, "
+                                       "sizes: [256 MiB]}\n")),
+              256_MiB);
+  };
+  const auto keys = [](int threads, int sockets) {
+    return fmt::format("socket_nthreads: {}, nsocks_perthread: {}", threads, sockets);
+  };
+  CHECK(time("aws-p4d", "") == time("aws-p4d", keys(2, 8)));
+  CHECK(time("aws-p4d", "") < time("aws-p4d", keys(0, 1)));
+  CHECK(time("google-a3-mega", "") == time("google-a3-mega", keys(4, 1)));
+  CHECK(time("google-a3-mega", "") < time("google-a3-mega", keys(0, 1)));
+  CHECK(time("hpe-4a100-slingshot", "") == time("hpe-4a100-slingshot", keys(0, 1)));
 }
 
 TEST_CASE("TCP is never faster than RDMA on the same adapters") {

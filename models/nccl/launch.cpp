@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nccl/operation.hpp"
+#include "paths/guest.hpp"
+
+namespace fabricast::models::nccl {
+
+void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, int channels,
+                OperationPlan& plan) {
+  const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
+                                            "nccl.base_time", choice.algorithm, to_string(choice.protocol));
+  plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
+  for (auto& term : virtual_launch_terms(context, launch.gpu)) plan.before.push_back(std::move(term));
+  const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval");
+  const double per_thread = launch.mode == LaunchMode::one_thread ? std::max(1, launch.most_gpus) : 1;
+  if (launch.mode == LaunchMode::graph) {
+    const auto& saving = context.parameters.at("cuda.graph_saving");
+    plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
+                           saving.name, saving.source});
+    return;
+  }
+  // A send and a receive per peer, all-to-all also to itself.
+  const double calls = launch.collective == Collective::all_to_all     ? 2.0 * launch.num_ranks
+                       : launch.collective == Collective::send_receive ? 2
+                                                                       : 0;
+  const double more =
+      parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel").value * channels +
+      context.parameters.number("nccl.launch_time_per_peer") * calls;
+  plan.floor = from_seconds((interval.value + more) * per_thread);
+  plan.floor_jitter = context.parameters.number("cuda.launch_jitter");
+  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
+                     {},
+                     interval.name,
+                     interval.source};
+}
+
+}  // namespace fabricast::models::nccl

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What starting one operation of a communicator costs: the kernel's own start, and the floor of a queue of operations.
+#pragma once
+
+#include <string>
+
+#include "fabricast/models/planner.hpp"
+#include "nccl/tuning.hpp"
+
+namespace fabricast::models::nccl {
+
+/// What the launch of a communicator's operations rests on.
+struct Launch {
+  LaunchMode mode = LaunchMode::process_per_gpu;
+  Collective collective = Collective::all_reduce;
+  std::string architecture;
+  DeviceId gpu;  ///< of rank 0
+  int num_ranks = 1;
+  int most_gpus = 1;  ///< of one host
+};
+
+/// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
+/// channels a kernel has, the longer it prepares each.
+void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, int channels,
+                OperationPlan& plan);
+
+}  // namespace fabricast::models::nccl
