@@ -119,7 +119,7 @@ TEST_CASE("NCCL's other collectives take what they took") {
       for (const int gpus : cluster.gpus) {
         workload.gpus = gpus;
         const auto head = fmt::format("{} of {} GPUs, {}\n", to_string(benchmark), gpus, cluster.name);
-        out += head + test::forecast_line(loaded, "as it comes");
+        out += head + test::forecast_line(loaded, "as it comes") + test::terms_line(loaded);
         if (gpus != cluster.gpus.back()) continue;
         out += choices(loaded);
         const bool pairs = benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf;

@@ -56,6 +56,16 @@ inline std::string forecast_line(const LoadedScenario& loaded, const std::string
   return out + "\n";
 }
 
+/// Of the size in the middle: the terms that its time is made of, in picoseconds.
+inline std::string terms_line(const LoadedScenario& loaded) {
+  const auto forecast = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  if (!forecast) return {};
+  const auto& rows = forecast->workloads.front().rows;
+  std::string out = "    of";
+  for (const auto& term : rows[rows.size() / 2].terms) out += fmt::format(" {} {};", term.name, term.time.ps);
+  return out + "\n";
+}
+
 /// A scenario on a topology given as the lines below its name; its first workload is then changed in place.
 inline LoadedScenario on_cluster(const std::string& topology,
                                  const std::string& workload = "benchmark: all_reduce_perf",
