@@ -106,7 +106,9 @@ class DataParallelStep {
     }
     for (std::size_t b = 0; b < all.size(); ++b) {
       const auto& bucket = all[b];
-      const auto ready = std::min(bucket.ready, work_.backward);
+      // Horovod's cycle finds a buffer later than its gradients: compute goes on meanwhile, see negotiate().
+      const bool is_found_later = parallel_.data == DataParallelism::horovod;
+      const auto ready = std::min(is_found_later ? last_gradient_of(bucket) : bucket.ready, work_.backward);
       if (ready > done) compute(k_backward, ready - done, work_.compute_parameter);
       done = std::max(done, ready);
       const int copied = copy_in(bucket);

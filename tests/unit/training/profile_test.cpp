@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "fabricast/training.hpp"
+#include "tests/support/clusters.hpp"
 #include "training/buckets.hpp"
 #include "training/work.hpp"
 
@@ -56,6 +57,32 @@ TEST_CASE("every bucket of every measured data-parallel row comes out of the rul
     ++rows;
   }
   CHECK(rows == 20);
+}
+
+TEST_CASE("a buffer of Horovod waits for its cycle once, wherever in the backward pass its gradients come") {
+  // Cycles of 5 ms: gradients of 10 ms are found at 12.5 ms in the mean; forward takes 20 ms, backward 100.
+  for (const int ready_ms : {5, 10, 33, 60, 95}) {
+    CAPTURE(ready_ms);
+    const auto profile = test::write_file(
+        "profile.tsv",
+        "#PROFILE\tm\tfp32\tbatch_per_gpu\t1\tstep_us\t121000\tforward_us\t20000\tbackward_us\t100000\t"
+        "optimizer_us\t1000\tparameters\t200\na\t400\t" +
+            std::to_string(ready_ms) + "000\nb\t400\t100000\n");
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+        "count: "
+        "1, type: dgx-1-v100}]}\nworkload: {benchmark: training, profile: \"" +
+        profile + "\", model: m, gpus: 2, parallel: {data: horovod, cycle: 5 ms}}\n");
+    const auto prediction = test::run(loaded);
+    const auto& row = prediction.workloads[0].rows.front();
+    double exchange = 1e9;
+    for (const auto& span : row.timeline) {
+      if (span.name.find("all-reduce") != std::string::npos) exchange = std::min(exchange, span.start.us());
+    }
+    const double found = 20e3 + 5e3 * (ready_ms / 5) + 2.5e3;
+    CHECK(exchange > std::max(found, 20e3 + 1e3 * ready_ms));
+    CHECK(exchange < std::max(found, 20e3 + 1e3 * ready_ms) + 500);
+  }
 }
 
 TEST_CASE("a bucket cap that is not given makes the first bucket small") {
