@@ -45,7 +45,7 @@ double planned_nvlink_gb_per_s(int version, int capability) {
 /// The NVLinks of a GPU that lead to the NVSwitch it shares with another; empty without one.
 std::optional<Link> port_of(const Topology& topology, const HostGroup& group) {
   const auto path = topology.path_in_host(group.gpus[0], group.gpus[1]);
-  if (!path || !path->uses_nvlink || path->links.size() < 2) return std::nullopt;
+  if (!path || path->links.empty()) return std::nullopt;
   const auto first = topology.link(path->links.front());
   return topology.kind(first.to) == DeviceKind::nvswitch ? std::optional(first) : std::nullopt;
 }
