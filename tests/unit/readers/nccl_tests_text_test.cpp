@@ -129,6 +129,14 @@ TEST_CASE("time stamps at the end of rows, N/A and cputime do not shift columns"
   CHECK_FALSE(log.rows[0].num_wrong.has_value());
 }
 
+TEST_CASE("an error of ten characters at the end of a row without a header is no date") {
+  const auto log = table_of(
+      "nThread 1 nGpus 1\n 16384 4096 float sum 44.99 0.36 0.68 5e-07 44.37 0.37 0.69 1.2345e-05\n");
+  REQUIRE(log.rows.size() == 1);
+  CHECK(log.rows[0].time == 44.99_us);
+  CHECK(log.rows[0].in_place_time == 44.37_us);
+}
+
 TEST_CASE("a log whose leading '#' was lost reads the same") {
   const auto log = table_of(
       "nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 validation: 1\n"
