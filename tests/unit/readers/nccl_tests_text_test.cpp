@@ -130,8 +130,8 @@ TEST_CASE("time stamps at the end of rows, N/A and cputime do not shift columns"
 }
 
 TEST_CASE("an error of ten characters at the end of a row without a header is no date") {
-  const auto log = table_of(
-      "nThread 1 nGpus 1\n 16384 4096 float sum 44.99 0.36 0.68 5e-07 44.37 0.37 0.69 1.2345e-05\n");
+  const auto log =
+      table_of("nThread 1 nGpus 1\n 16384 4096 float sum 44.99 0.36 0.68 5e-07 44.37 0.37 0.69 1.2345e-05\n");
   REQUIRE(log.rows.size() == 1);
   CHECK(log.rows[0].time == 44.99_us);
   CHECK(log.rows[0].in_place_time == 44.37_us);
