@@ -98,7 +98,7 @@ class Lister {
     int in_job = 0;
     for (const auto gpu : topology_.devices(DeviceKind::gpu)) {
       const int host = topology_.host_of(gpu);
-      const bool is_idle = !job_.hosts.contains(host) || in_job == job_.gpus;
+      const bool is_idle = !job_.hosts.contains(host) || in_job == job_.ranks;
       in_job += is_idle ? 0 : 1;
       add_equal({(is_idle ? "idle: " : "") + name, 1, {}, {host}, {}, is_idle ? 0 : slower}, equal);
     }

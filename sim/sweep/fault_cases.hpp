@@ -23,7 +23,7 @@ struct Fault {
 /// Where the job runs.
 struct JobPlace {
   std::set<int> hosts;
-  int gpus = 0;  ///< of these hosts
+  int ranks = 0;  ///< on these hosts; where they are GPUs, as many GPUs
 };
 
 /// All single faults, or `samples` draws of `simultaneous` of them. Hosts of one group and GPUs are equal, apart from

@@ -43,7 +43,7 @@ class FaultSimulator {
 
   /// The figure without a fault.
   std::optional<double> fault_free(Diagnostics& faults) {
-    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults, &job_, &ranks_);
+    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults, &job_);
     if (value) base_ = *value;
     return value;
   }
@@ -71,14 +71,13 @@ class FaultSimulator {
   [[nodiscard]] double share(double value) const { return metric_.is_less_better ? base_ / value : value / base_; }
 
   std::optional<double> figure(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                               Diagnostics& faults, JobPlace* job = nullptr, int* ranks = nullptr) const {
+                               Diagnostics& faults, JobPlace* job = nullptr) const {
     const auto prediction = simulate(topology, scenario, parameters);
     if (!prediction) {
       faults.insert(faults.end(), prediction.error().begin(), prediction.error().end());
       return std::nullopt;
     }
     if (job != nullptr) *job = place_of(prediction->workloads.back());
-    if (ranks != nullptr) *ranks = prediction->workloads.back().num_ranks;
     std::string why;
     const auto found = figure_of(metric_, scenario, *prediction, why);
     if (found && found->value > 0) return found->value;
@@ -124,7 +123,7 @@ class FaultSimulator {
     }
     const int first_idle = out.hosts.empty() ? std::max(1, forecast.num_hosts) : 0;
     for (int host = 0; host < first_idle; ++host) out.hosts.insert(host);
-    out.gpus = forecast.num_ranks;
+    out.ranks = forecast.num_ranks;
     return out;
   }
 
@@ -147,20 +146,18 @@ class FaultSimulator {
     const auto value = figure(topology, scenario, parameters, faults);
     if (!value) return answer_text(0, lost, "the job cannot go on: " + faults.front().message);
     const bool counts_work = metric_.name.find("per_second") != std::string::npos || metric_.name == "throughput";
-    const double scale = counts_work ? 1 : static_cast<double>(remaining) / ranks_;
-    const auto unit =
-        scenario.workloads.front().training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests ? "GPUs"
-                                                                                                            : "ranks";
-    const auto note = missing > 0 ? fmt::format("starts again on {} {}", remaining, unit)
+    const double scale = counts_work ? 1 : static_cast<double>(remaining) / job_.ranks;
+    const bool is_on_gpus = workload.training || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+    const auto note = missing > 0 ? fmt::format("starts again on {} {}", remaining, is_on_gpus ? "GPUs" : "ranks")
                       : lost > 0  ? fmt::format("starts again with {} idle host{}", lost, lost == 1 ? "" : "s")
                                   : std::string();
     return answer_text(share(*value) * scale, lost, note);
   }
 
   [[nodiscard]] int remaining_ranks(const Workload& workload, int in_use, int missing) const {
-    if (missing == 0) return ranks_;
-    const int per_host = std::max(1, (ranks_ + in_use - 1) / in_use);
-    const int remaining = std::min(ranks_, (in_use - missing) * per_host);
+    if (missing == 0) return job_.ranks;
+    const int per_host = std::max(1, (job_.ranks + in_use - 1) / in_use);
+    const int remaining = std::min(job_.ranks, (in_use - missing) * per_host);
     if (!workload.training) return remaining;
     const auto& p = workload.training->parallel;
     return remaining - remaining % std::max(1, p.tensor * p.pipeline * p.context);
@@ -184,7 +181,6 @@ class FaultSimulator {
   LoadedScenario loaded_;
   Metric metric_;
   JobPlace job_;
-  int ranks_ = 0;
   double base_ = 1;
 };
 
@@ -310,8 +306,7 @@ Result<FaultReport> sweep_faults(const SweepPlan& plan, const DesignResult& desi
   summarise(report);
   report.assumptions = {
       "a job whose hosts lose every route starts again, on idle hosts or on those left; the time to notice and to "
-      "restart "
-      "is not counted",
+      "restart is not counted",
       "routes are found anew around dead cables; adapters without a cable are not used",
       "all GPUs wait for the slowest in every step",
       "spares: hosts next to a fault are replaced; a fault inside the fabric needs its cable or switch repaired"};

@@ -49,20 +49,11 @@ doctor::Case case_of(const Run& run, std::vector<Bytes>& sizes) {
   const auto path =
       std::filesystem::temp_directory_path() / fmt::format("fabricast-causes-{}.yaml", static_cast<int>(getpid()));
   std::ofstream(path) << "schema: fabricast/topology/1\nname: causes\n" << run.topology;
-  const auto loaded = load_scenario_text(
-      "s.yaml",
+  return test::case_of_text(
       fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: {{{}, sizes: [64 B, 64 KiB, 64 "
                   "MiB]}}\n",
                   path.string(), run.workload),
-      {}, {});
-  REQUIRE_MESSAGE(loaded, (loaded ? "" : render(loaded.error())));
-  doctor::Case out;
-  out.spec = loaded->topology.spec();
-  out.scenario = loaded->scenario;
-  out.parameters = loaded->parameters;
-  out.types = loaded->device_types;
-  sizes = out.scenario.workloads.front().sizes;
-  return out;
+      sizes);
 }
 
 std::string table() {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/case.hpp"
 #include "fabricast/doctor.hpp"
 #include "fabricast/load.hpp"
 #include "fabricast/simulate.hpp"
@@ -58,6 +59,19 @@ inline std::string nccl_tests_log(Benchmark benchmark, const std::vector<Bytes>&
     log += fmt::format("{:12} {:13}     float     sum      -1 {} {}\n", sizes[i].value, sizes[i].value / 4, one, one);
   }
   return log;
+}
+
+/// What is forecast of a scenario's text, and the sizes of its first workload.
+inline doctor::Case case_of_text(const std::string& text, std::vector<Bytes>& sizes) {
+  const auto loaded = load_scenario_text("s.yaml", text, {}, {});
+  REQUIRE_MESSAGE(loaded, (loaded ? "" : render(loaded.error())));
+  doctor::Case out;
+  out.spec = loaded->topology.spec();
+  out.scenario = loaded->scenario;
+  out.parameters = loaded->parameters;
+  out.types = loaded->device_types;
+  sizes = out.scenario.workloads.front().sizes;
+  return out;
 }
 
 /// Writes the logs of a cluster under settings; their paths. Settings that a workload refuses are left out of it.

@@ -76,20 +76,11 @@ struct Log {
 };
 
 doctor::Case case_of(const std::string& topology, const std::string& workload, std::vector<Bytes>& sizes) {
-  const auto loaded =
-      load_scenario_text("s.yaml",
-                         fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: {{{}, sizes: "
-                                     "{{from: 8 B, to: 128 MiB, factor: 16}}}}\n",
-                                     topology, workload),
-                         {}, {});
-  REQUIRE_MESSAGE(loaded, (loaded ? "" : render(loaded.error())));
-  doctor::Case out;
-  out.spec = loaded->topology.spec();
-  out.scenario = loaded->scenario;
-  out.parameters = loaded->parameters;
-  out.types = loaded->device_types;
-  sizes = out.scenario.workloads.front().sizes;
-  return out;
+  return test::case_of_text(
+      fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: {{{}, sizes: "
+                  "{{from: 8 B, to: 128 MiB, factor: 16}}}}\n",
+                  topology, workload),
+      sizes);
 }
 
 /// All hosts together; each host with several GPUs, or each pair of neighbours, alone.

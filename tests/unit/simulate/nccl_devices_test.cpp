@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "tests/support/clusters.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -26,11 +27,6 @@ LoadedScenario on_host(const std::string& host, int gpus, const std::string& wor
   return test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology + "\nsoftware: " + software +
                         "\nworkload: {benchmark: " + workload + (gpus > 0 ? ", gpus: " + std::to_string(gpus) : "") +
                         "}\n");
-}
-
-std::string refusal_on(const LoadedScenario& loaded) {
-  const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters);
-  return prediction ? "" : render(prediction.error());
 }
 
 /// The sentences that name what stands in.
@@ -126,12 +122,12 @@ TEST_CASE("RCCL, training and buffers of MI300X are refused; host buffers and th
        {"all_reduce_perf, sizes: [1 MiB]", "sendrecv_perf, sizes: [1 MiB]",
         "osu_bw, buffers: [device, device], sizes: [1 MiB]", "osu_latency, buffers: [host, device], sizes: [8 B]"}) {
     CAPTURE(workload);
-    const auto said = refusal_on(on_host("mi300x-8", 0, workload, 2));
+    const auto said = test::refusal_of(on_host("mi300x-8", 0, workload, 2));
     CHECK(says(said, "mi300x"));
     CHECK(says(said, "are not modelled"));
   }
-  CHECK(refusal_on(on_host("mi300x-8", 0, "osu_bw, buffers: [host, host], sizes: [1 MiB]", 2)).empty());
-  CHECK(refusal_on(on_host("mi300x-8", 0, "ib_write_bw, sizes: [1 MiB]", 2)).empty());
+  CHECK(test::refusal_of(on_host("mi300x-8", 0, "osu_bw, buffers: [host, host], sizes: [1 MiB]", 2)).empty());
+  CHECK(test::refusal_of(on_host("mi300x-8", 0, "ib_write_bw, sizes: [1 MiB]", 2)).empty());
 }
 
 TEST_CASE("BlueField-3 and Thor 2 carry what their rate lets them, a 400 Gb/s port twice a 200 Gb/s one") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/clusters.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -37,11 +38,6 @@ LoadedScenario on(const std::string& host, int gpus, const std::string& nccl, co
 std::string ofi(const std::string& release, const std::string& nccl = "2.23") {
   return "version: \"" + nccl + "\", plugin: aws-ofi-nccl" +
          (release.empty() ? "" : ", plugin_version: \"" + release + "\"");
-}
-
-std::string refusal(const LoadedScenario& loaded) {
-  const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters);
-  return prediction ? "" : render(prediction.error());
 }
 
 std::vector<std::string> protocols(const Prediction& prediction) {
@@ -109,7 +105,7 @@ TEST_CASE("a plugin without a release changes nothing, nor does NCCL's own where
 
 TEST_CASE("a plugin that cannot drive the adapter, or not with this NCCL, is refused with the reason") {
   const auto of = [](const std::string& host, const std::string& nccl, const std::string& more = "") {
-    return refusal(on(host, 16, nccl, more));
+    return test::refusal_of(on(host, 16, nccl, more));
   };
   CHECK(says(of("aws-p4d", "plugin: internal"), "libfabric (efa) only"));
   CHECK(says(of("aws-p4d", "plugin: nccl-rdma-sharp"), "libfabric (efa) only"));
@@ -135,7 +131,7 @@ TEST_CASE("a plugin that cannot drive the adapter, or not with this NCCL, is ref
 
 TEST_CASE("switches that reduce need the plugin that has them, where one is named") {
   const auto of = [](const std::string& plugin) {
-    return refusal(on("dgx-a100", 16, "collnet: on, plugin: " + plugin));
+    return test::refusal_of(on("dgx-a100", 16, "collnet: on, plugin: " + plugin));
   };
   const auto internal = of("internal");
   CHECK(says(internal, "nccl-rdma-sharp has"));
@@ -234,8 +230,8 @@ TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites
   CHECK_FALSE(assumes(test::run(of("gdr_level: phb")), "NCCL_NET_GDR_LEVEL=PHB"));
   CHECK(times(prediction) == times(test::run(of("plugin: aws-ofi-nccl, plugin_version: \"1.14\""))));
   CHECK(assumes(test::run(of("plugin: aws-ofi-nccl, plugin_version: \"1.9\"")), "meant for EFA only"));
-  CHECK(says(refusal(of("plugin: internal")), "libfabric (cxi) only"));
-  CHECK(refusal(of("plugin: internal", "transport: tcp, ")).empty());
+  CHECK(says(test::refusal_of(of("plugin: internal")), "libfabric (cxi) only"));
+  CHECK(test::refusal_of(of("plugin: internal", "transport: tcp, ")).empty());
 }
 
 TEST_CASE("on P5 LL and NVLink SHARP come with 1.7.3 and NCCL 2.18.5, on P5en with the first release that knows it") {
@@ -253,8 +249,8 @@ TEST_CASE("on P5 LL and NVLink SHARP come with 1.7.3 and NCCL 2.18.5, on P5en wi
   CHECK(says(algorithms("1.7.3", "2.18"), "nvls"));
   CHECK_FALSE(says(algorithms("1.7.3", "2.18.3"), "nvls"));
   CHECK(says(algorithms("1.7.2", "2.18.5", ", nvls: on"), "nvls"));
-  CHECK(says(refusal(on("aws-p5", 16, ofi("1.6", "2.18"))), "came with 1.7.0"));
-  CHECK(says(refusal(on("aws-p5en", 16, ofi("1.12"))), "came with 1.13.0"));
+  CHECK(says(test::refusal_of(on("aws-p5", 16, ofi("1.6", "2.18"))), "came with 1.7.0"));
+  CHECK(says(test::refusal_of(on("aws-p5en", 16, ofi("1.12"))), "came with 1.13.0"));
 }
 
 TEST_CASE("P5 has no logs: the rules of the newest release hold and the stand-in is said") {

@@ -8,6 +8,7 @@
 
 #include "fabricast/check.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 
@@ -31,12 +32,8 @@ std::string two_machines(const std::string& settings, const std::string& moved, 
       host, settings, moved, other_settings.empty() ? settings : other_settings, vms);
 }
 
-/// What the migration is refused with; empty when it is forecast.
-std::string migration_refusal(const std::string& text) {
-  const auto loaded = test::scenario(text);
-  const auto run = simulate(loaded.topology, loaded.scenario, loaded.parameters, {});
-  return run ? std::string() : test::shown(run.error());
-}
+/// Of a scenario that its reader takes.
+std::string migration_refusal(const std::string& text) { return test::refusal_of(test::scenario(text)); }
 
 }  // namespace
 

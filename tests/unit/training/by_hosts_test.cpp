@@ -10,6 +10,7 @@
 #include "fabricast/training.hpp"
 #include "mpi/collective.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/refusals.hpp"
 #include "training/by_hosts.hpp"
 
 using namespace fabricast;
@@ -95,13 +96,6 @@ double benchmark_us(const std::string& topology, const std::string& workload) {
   const auto step = run(benchmark_of(topology, workload));
   const auto& row = step.row();
   return row.time.us() - us(row, "launching thread");
-}
-
-std::string fault_of(const std::string& text) {
-  const auto loaded = load_scenario(test::write_file("s.yaml", text));
-  if (!loaded) return test::shown(loaded.error());
-  const auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters);
-  return prediction ? "" : test::shown(prediction.error());
 }
 
 }  // namespace
@@ -306,7 +300,7 @@ TEST_CASE("a form by hosts is Horovod's, one of them, and of several hosts") {
         "schema: fabricast/scenario/1\nname: s\n" + topology +
         "workload: {benchmark: training, network: vgg-16, batch_per_gpu: 8, gpus: " + std::to_string(gpus) +
         ", parallel: {" + parallel + "}}\n";
-    const auto fault = fault_of(text);
+    const auto fault = test::refusal_of(text);
     INFO(fault);
     CHECK(fault.find(part) != std::string::npos);
     CHECK(fault.find("s.yaml:") != std::string::npos);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/clusters.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 
@@ -35,13 +36,6 @@ double us(const Row& row, const std::string& name) {
 }
 
 const std::string k_exchange = "exposed exchange of context parallelism";
-
-std::string fault_of(const std::string& text) {
-  const auto loaded = load_scenario(test::write_file("s.yaml", text));
-  if (!loaded) return test::shown(loaded.error());
-  const auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters);
-  return prediction ? "" : test::shown(prediction.error());
-}
 
 }  // namespace
 
@@ -84,12 +78,12 @@ TEST_CASE("heads that cannot be dealt out are refused, as is a way that nothing 
     CHECK(fault.find(part) != std::string::npos);
     CHECK(fault.find("s.yaml:") != std::string::npos);
   };
-  has(fault_of(step_of("context: 8, context_exchange: all_to_all", "heads: 4, kv_heads: 4")),
+  has(test::refusal_of(step_of("context: 8, context_exchange: all_to_all", "heads: 4, kv_heads: 4")),
       "4 heads cannot be dealt out to tensor 1 x context 8 GPUs");
-  has(fault_of(step_of("context: 4, tensor: 2, context_exchange: all_to_all", "heads: 12, kv_heads: 12")),
+  has(test::refusal_of(step_of("context: 4, tensor: 2, context_exchange: all_to_all", "heads: 12, kv_heads: 12")),
       "12 heads cannot be dealt out to tensor 2 x context 4 GPUs");
-  has(fault_of(step_of("context: 8, context_exchange: all_to_all", "heads: 32, kv_heads: 4")),
+  has(test::refusal_of(step_of("context: 8, context_exchange: all_to_all", "heads: 32, kv_heads: 4")),
       "4 heads of keys cannot be dealt out");
-  has(fault_of(step_of("context_exchange: all_to_all")), "nothing reads 'context_exchange' here");
-  CHECK(fault_of(step_of("context: 8, context_exchange: ring", "heads: 4, kv_heads: 4")).empty());
+  has(test::refusal_of(step_of("context_exchange: all_to_all")), "nothing reads 'context_exchange' here");
+  CHECK(test::refusal_of(step_of("context: 8, context_exchange: ring", "heads: 4, kv_heads: 4")).empty());
 }
