@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fabricast/models/planner.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 
@@ -271,7 +272,7 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message over every NVLink dir
           loaded.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
         continue;
       ++used;
-      CHECK(flow.payload * crossing.times == doctest::Approx(2.0 * (n - 1) / n * 1073741824.0));
+      CHECK(flow.payload * crossing.times == test::approx(2.0 * (n - 1) / n * 1073741824.0));
     }
     CHECK(used == 2 * n);  // out of and into every GPU
   }

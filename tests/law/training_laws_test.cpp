@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 
@@ -139,7 +140,7 @@ TEST_CASE("a step is split into terms and parts that add up to it, within its bo
       CHECK(figure(row, key) >= 0);
       parts += figure(row, key);
     }
-    CHECK(parts == doctest::Approx(figure(row, "step_time_ps")).epsilon(1e-9));
+    CHECK(parts == test::approx(figure(row, "step_time_ps")).epsilon(1e-9));
     CHECK(row.physical_bound <= row.time);
     CHECK(row.low_time <= row.time);
     CHECK(row.time <= row.high_time);
@@ -176,7 +177,7 @@ TEST_CASE("Horovod by hosts keeps its bound, and more bandwidth between hosts is
       CHECK(figure(slow, key) >= 0);
       parts += figure(slow, key);
     }
-    CHECK(parts == doctest::Approx(figure(slow, "step_time_ps")).epsilon(1e-9));
+    CHECK(parts == test::approx(figure(slow, "step_time_ps")).epsilon(1e-9));
     // Faster exchanges leave less time to fuse in; of one buffer in any case nothing is lost.
     auto whole = one;
     whole.parallel = one.parallel.starts_with("{data: horovod, torus")
@@ -203,7 +204,7 @@ TEST_CASE("Horovod by hosts takes the same on both engines where nothing congest
     const auto fluid = test::run(loaded, options).workloads[0].rows.front();
     options.fidelity = Fidelity::packet;
     const auto packet = test::run(loaded, options).workloads[0].rows.front();
-    CHECK(packet.time.seconds() == doctest::Approx(fluid.time.seconds()).epsilon(0.01));
+    CHECK(packet.time.seconds() == test::approx(fluid.time.seconds()).epsilon(0.01));
   }
 }
 
@@ -276,7 +277,7 @@ TEST_CASE("a step takes the same on both engines where nothing congests") {
     const auto fluid = test::run(loaded, options).workloads[0].rows.front();
     options.fidelity = Fidelity::packet;
     const auto packet = test::run(loaded, options).workloads[0].rows.front();
-    CHECK(packet.time.seconds() == doctest::Approx(fluid.time.seconds()).epsilon(0.01));
+    CHECK(packet.time.seconds() == test::approx(fluid.time.seconds()).epsilon(0.01));
   }
 }
 

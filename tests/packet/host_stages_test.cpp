@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/packet/networks.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::packet;
@@ -63,18 +64,18 @@ TEST_CASE("a stream through one stage ends when the stage has moved its bytes, o
       CAPTURE(packets);
       const auto sent = run(cluster, {{rate}}, {{{{StageId{0}}}, {}}}, {{cluster.hosts[0], cluster.hosts[1]}},
                             {message(0, packets, 1)});
-      CHECK(sent.delivered_us[0] == doctest::Approx(packets * k_packet / rate * 1e6 + path_us()).epsilon(1e-5));
+      CHECK(sent.delivered_us[0] == test::approx(packets * k_packet / rate * 1e6 + path_us()).epsilon(1e-5));
       CHECK(sent.results.ports[index(cluster.hosts[0])][3].pauses_received == 0);
       // The receiver's stage begins with the first byte of the first packet it has: it ends a packet time before.
       const auto received = run(cluster, {{rate}}, {{{}, {{StageId{0}}}}}, {{cluster.hosts[0], cluster.hosts[1]}},
                                 {message(0, packets, 1)});
       CHECK(received.delivered_us[0] ==
-            doctest::Approx((packets - 1) * k_packet / rate * 1e6 + k_wire / 12.5e3 + path_us()).epsilon(1e-5));
+            test::approx((packets - 1) * k_packet / rate * 1e6 + k_wire / 12.5e3 + path_us()).epsilon(1e-5));
       CHECK(received.results.lossless_drops == 0);
       // Both: the slow sender never makes the receiver wait.
       const auto both = run(cluster, {{rate}, {rate}}, {{{{StageId{0}}}, {{StageId{1}}}}},
                             {{cluster.hosts[0], cluster.hosts[1]}}, {message(0, packets, 1)});
-      CHECK(both.delivered_us[0] == doctest::Approx(sent.delivered_us[0]).epsilon(1e-4));
+      CHECK(both.delivered_us[0] == test::approx(sent.delivered_us[0]).epsilon(1e-4));
     }
   }
 }
@@ -83,11 +84,11 @@ TEST_CASE("a stage that is passed k times, or faster than the wire, costs k time
   const auto cluster = quiet_star(2);
   const std::vector<QueuePair> pair{{cluster.hosts[0], cluster.hosts[1]}};
   const auto twice = run(cluster, {{6e9}}, {{{{StageId{0}, 2}}, {}}}, pair, {message(0, 500, 1)});
-  CHECK(twice.delivered_us[0] == doctest::Approx(500 * k_packet / 3e3 + path_us()).epsilon(1e-5));
+  CHECK(twice.delivered_us[0] == test::approx(500 * k_packet / 3e3 + path_us()).epsilon(1e-5));
   const auto fast = run(cluster, {{50e9}}, {{{{StageId{0}}}, {{StageId{0}}}}}, pair, {message(0, 500, 1)});
   const auto none = run(cluster, {}, {}, pair, {message(0, 500, 0)});
   CHECK(fast.delivered_us[0] == none.delivered_us[0]);
-  CHECK(none.delivered_us[0] == doctest::Approx(500 * k_wire / 12.5e3 + path_us()).epsilon(1e-5));
+  CHECK(none.delivered_us[0] == test::approx(500 * k_wire / 12.5e3 + path_us()).epsilon(1e-5));
 }
 
 TEST_CASE("flows share a stage while both are active, and have it to themselves before and after") {
@@ -99,8 +100,8 @@ TEST_CASE("flows share a stage while both are active, and have it to themselves 
                        {message(0, packets, 1), message(1, packets / 2, 1, 200_us)});
   const double whole = packets * k_packet / 4e3;
   // Until 200 us alone, then both at half rate until the second one's half is over.
-  CHECK(out.delivered_us[1] == doctest::Approx(200 + whole + path_us()).epsilon(0.005));
-  CHECK(out.delivered_us[0] == doctest::Approx(1.5 * whole + path_us()).epsilon(0.005));
+  CHECK(out.delivered_us[1] == test::approx(200 + whole + path_us()).epsilon(0.005));
+  CHECK(out.delivered_us[0] == test::approx(1.5 * whole + path_us()).epsilon(0.005));
 }
 
 TEST_CASE("flows that follow each other do not slow each other, however many are listed") {
@@ -114,7 +115,7 @@ TEST_CASE("flows that follow each other do not slow each other, however many are
   const auto out = run(cluster, {{12e9}, {12e9}}, {{{{StageId{0}}}, {{StageId{1}}}}}, pairs, messages);
   for (std::uint32_t i = 0; i < 10; ++i) {
     CAPTURE(i);
-    CHECK(out.delivered_us[i] - 1000 * i == doctest::Approx(244 * k_packet / 12e3 + path_us()).epsilon(1e-4));
+    CHECK(out.delivered_us[i] - 1000 * i == test::approx(244 * k_packet / 12e3 + path_us()).epsilon(1e-4));
   }
 }
 
@@ -125,10 +126,9 @@ TEST_CASE("what a held flow leaves of a stage, another port of the host uses") {
   const auto out = run(cluster, {{10e9}, {1e9}}, {{{{StageId{0}}}, {{StageId{1}}}}, {{{StageId{0}}}, {}}},
                        {{cluster.hosts[0], cluster.hosts[2]}, {cluster.hosts[1], cluster.hosts[3]}},
                        {message(0, 2000, 1), message(1, 20000, 2)});
-  CHECK(out.delivered_us[0] == doctest::Approx(2000 * k_packet / 1e3).epsilon(0.01));
+  CHECK(out.delivered_us[0] == test::approx(2000 * k_packet / 1e3).epsilon(0.01));
   // While the first one is there it takes 1 of 10 GB/s; 82 MB less 8 of them at 9, then at 10.
-  CHECK(out.delivered_us[1] ==
-        doctest::Approx(2000 * k_packet / 1e3 + (20000 - 18000) * k_packet / 10e3).epsilon(0.02));
+  CHECK(out.delivered_us[1] == test::approx(2000 * k_packet / 1e3 + (20000 - 18000) * k_packet / 10e3).epsilon(0.02));
   CHECK(out.results.lossless_drops == 0);
   CHECK(out.results.ports[index(cluster.hosts[0])][3].pauses_received > 0);
   CHECK(out.results.ports[index(cluster.hosts[1])][3].pauses_received == 0);
@@ -138,7 +138,7 @@ TEST_CASE("a slow receiver pauses a lossless class and takes its rate; of a loss
   auto cluster = quiet_star(2);
   const std::vector<QueuePair> pair{{cluster.hosts[0], cluster.hosts[1]}};
   const auto lossless = run(cluster, {{2e9}}, {{{}, {{StageId{0}}}}}, pair, {message(0, 4000, 1)});
-  CHECK(lossless.delivered_us[0] == doctest::Approx(4000 * k_packet / 2e3).epsilon(0.005));
+  CHECK(lossless.delivered_us[0] == test::approx(4000 * k_packet / 2e3).epsilon(0.005));
   CHECK(lossless.results.lossless_drops == 0);
   const auto& host = lossless.results.ports[index(cluster.hosts[1])][3];
   CHECK(host.pauses_sent > 0);
@@ -154,7 +154,7 @@ TEST_CASE("a slow receiver pauses a lossless class and takes its rate; of a loss
   // A slow sender before it loses nothing.
   const auto paced = run(lossy, {{2e9}, {2e9}}, {{{{StageId{1}}}, {{StageId{0}}}}}, pair, {message(0, 4000, 1)});
   CHECK(paced.results.lossy_drops == 0);
-  CHECK(paced.delivered_us[0] == doctest::Approx(4000 * k_packet / 2e3).epsilon(0.005));
+  CHECK(paced.delivered_us[0] == test::approx(4000 * k_packet / 2e3).epsilon(0.005));
 }
 
 TEST_CASE("a slow receiver of InfiniBand withholds credits and takes its rate") {
@@ -163,7 +163,7 @@ TEST_CASE("a slow receiver of InfiniBand withholds credits and takes its rate") 
     const auto out =
         run(cluster, {{rate}}, {{{}, {{StageId{0}}}}}, {{cluster.hosts[0], cluster.hosts[1]}}, {message(0, 4000, 1)});
     CAPTURE(rate);
-    CHECK(out.delivered_us[0] == doctest::Approx(4000 * k_packet / rate * 1e6).epsilon(0.005));
+    CHECK(out.delivered_us[0] == test::approx(4000 * k_packet / rate * 1e6).epsilon(0.005));
     CHECK(out.results.lossless_drops == 0);
   }
 }
@@ -173,7 +173,7 @@ TEST_CASE("two ports that receive through one stage get half of it each") {
   const auto out = run(cluster, {{4e9}}, {{{}, {{StageId{0}}}}},
                        {{cluster.hosts[0], cluster.hosts[2]}, {cluster.hosts[1], cluster.hosts[3]}},
                        {message(0, 2000, 1), message(1, 2000, 1)});
-  for (const double us : out.delivered_us) CHECK(us == doctest::Approx(2 * 2000 * k_packet / 4e3).epsilon(0.005));
+  for (const double us : out.delivered_us) CHECK(us == test::approx(2 * 2000 * k_packet / 4e3).epsilon(0.005));
 }
 
 TEST_CASE("READ: the data pass the stages of the host that has them") {
@@ -181,7 +181,7 @@ TEST_CASE("READ: the data pass the stages of the host that has them") {
   auto read = message(0, 1000, 1);
   read.verb = Verb::read;
   const auto out = run(cluster, {{3e9}}, {{{{StageId{0}}}, {}}}, {{cluster.hosts[0], cluster.hosts[1]}}, {read});
-  CHECK(out.delivered_us[0] == doctest::Approx(1000 * k_packet / 3e3 + 2 * path_us()).epsilon(0.001));
+  CHECK(out.delivered_us[0] == test::approx(1000 * k_packet / 3e3 + 2 * path_us()).epsilon(0.001));
 }
 
 TEST_CASE("bytes beside the wire take turns with packets at a stage") {
@@ -194,8 +194,7 @@ TEST_CASE("bytes beside the wire take turns with packets at a stage") {
   CHECK(simulation.pass(path, 8000).ps == 3'000'000);
   simulation.post({pair, Bytes{k_packet}, Verb::write, {}, 0, path});
   simulation.run();
-  CHECK(simulation.results().messages[0].delivered.us() ==
-        doctest::Approx(3 + k_packet / 4e3 + path_us()).epsilon(1e-4));
+  CHECK(simulation.results().messages[0].delivered.us() == test::approx(3 + k_packet / 4e3 + path_us()).epsilon(1e-4));
 }
 
 TEST_CASE("several queue pairs behind caps of their own keep them beside a greedy one on the same port") {
@@ -211,6 +210,5 @@ TEST_CASE("several queue pairs behind caps of their own keep them beside a greed
   }
   messages.push_back(message(3, 100'000, 0));
   const auto out = run(cluster, stages, paths, pairs, messages);
-  for (std::uint32_t i = 0; i < 3; ++i)
-    CHECK(out.delivered_us[i] == doctest::Approx(2000 * k_packet / 2e3).epsilon(0.01));
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(out.delivered_us[i] == test::approx(2000 * k_packet / 2e3).epsilon(0.01));
 }

@@ -63,6 +63,8 @@ class Sources:
             found.append(f"more than {MOST_LINES} lines")
         if path.suffix == ".cpp" and (local := LOCAL.search(text)):
             found.append(f"belongs into an unnamed namespace: {local.group()}")
+        if "doctest::Approx" in text and path.name != "approx.hpp":
+            found.append("doctest::Approx holds for any two small numbers: test::approx (tests/support/approx.hpp)")
         wanted = {HEADER[name] for name in USED.findall(COMMENT.sub("", text)) if name in HEADER}
         have = self.headers(path)
         found += [f"uses <{header}> and does not include it" for header in sorted(wanted - have) if not have & GIVEN_BY.get(header, set())]

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "fabricast/units.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 
 using namespace fabricast;
@@ -76,7 +77,7 @@ TEST_CASE("what is past the range stays there, also by way of seconds") {
     CHECK(one.is_past_range());
   CHECK(std::isinf(past.seconds()));
   CHECK(std::isinf(past.us()));
-  CHECK(Duration{k_most - 1}.seconds() == doctest::Approx(9.223372e6));
+  CHECK(Duration{k_most - 1}.seconds() == test::approx(9.223372e6));
   CHECK(Bytes{k_most}.is_past_range());
   CHECK(average_rate(1_GiB, past).bytes_per_s == 0);
   CHECK(transfer_time(Bytes{k_most}, 100_GBps).is_past_range());

@@ -6,6 +6,7 @@
 #include "base/sha256.hpp"
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/units.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -23,9 +24,9 @@ TEST_CASE("quantities are read in SI and binary units") {
   CHECK(value("100 Gbps", Dimension::bandwidth) == 12.5e9);
   CHECK(value("12.5 GB/s", Dimension::bandwidth) == 12.5e9);
   CHECK(value("1 GiB/s", Dimension::bandwidth) == 1073741824.0);
-  CHECK(value("1.3 us", Dimension::time) == doctest::Approx(1.3e-6));
-  CHECK(value("130 ns", Dimension::time) == doctest::Approx(130e-9));
-  CHECK(value("2 \xC2\xB5s", Dimension::time) == doctest::Approx(2e-6));
+  CHECK(value("1.3 us", Dimension::time) == test::approx(1.3e-6));
+  CHECK(value("130 ns", Dimension::time) == test::approx(130e-9));
+  CHECK(value("2 \xC2\xB5s", Dimension::time) == test::approx(2e-6));
   CHECK(value("64 KiB", Dimension::bytes) == 65536);
   CHECK(value("1 MB", Dimension::bytes) == 1e6);
   CHECK(value("0", Dimension::bytes) == 0);
@@ -72,7 +73,7 @@ TEST_CASE("what is printed for people reads back as the same quantity, to three 
 TEST_CASE("a transfer never takes less than its bytes need, and a dead link takes for ever") {
   CHECK(transfer_time(1_B, 12.5_GBps).ps == 80);
   CHECK(transfer_time(1_B, Bandwidth{3e9}).ps == 334);  // 333.3 ps rounded up
-  CHECK(transfer_time(1_GiB, 100_Gbps).seconds() == doctest::Approx(1073741824 / 12.5e9));
+  CHECK(transfer_time(1_GiB, 100_Gbps).seconds() == test::approx(1073741824 / 12.5e9));
   CHECK(transfer_time(1_B, Bandwidth{0}).ps == std::numeric_limits<std::int64_t>::max());
   CHECK(transfer_time(Bytes{std::numeric_limits<std::int64_t>::max()}, Bandwidth{1}).ps ==
         std::numeric_limits<std::int64_t>::max());

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -116,7 +117,7 @@ TEST_CASE("a user's own device file adds a type") {
   const auto path = loaded.topology.path_in_host(loaded.topology.devices(DeviceKind::gpu)[0],
                                                  loaded.topology.devices(DeviceKind::memory)[0]);
   REQUIRE(path);
-  CHECK(path->bottleneck.bytes_per_s == doctest::Approx(pcie_bandwidth(4, 8, 256).bytes_per_s));
+  CHECK(path->bottleneck.bytes_per_s == test::approx(pcie_bandwidth(4, 8, 256).bytes_per_s));
 }
 
 TEST_CASE("a device file without a value that models need is refused with the value's name and an example") {

@@ -2,6 +2,8 @@
 // Reading `virtualization:`: words, mappings, what a scenario replaces, and every fault with its place.
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 
 namespace {
@@ -55,7 +57,7 @@ TEST_CASE("a mapping changes single settings and single devices") {
   CHECK(guest.guest_topology == GuestTopology::injected);
   CHECK(guest.nic_mode("hca0") == NicMode::vmxnet3);
   CHECK(guest.nic_mode("hca1") == NicMode::passthrough);
-  CHECK(guest.rate_limit->bytes_per_s == doctest::Approx(1.25e9));
+  CHECK(guest.rate_limit->bytes_per_s == test::approx(1.25e9));
   CHECK(guest.mtu == 1500);
   CHECK(guest.profiles.size() == 2);
   CHECK(guest.needs == std::vector<std::string>{"ha"});

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::test;
 
@@ -142,8 +144,8 @@ TEST_CASE("a fifth of the pairs gives the groups of hosts, and the slow host") {
       for (const auto& host : group) leaves.insert(std::stoi(host.substr(1)) / k_leaf);
       CHECK(leaves.size() == 1);
     }
-    CHECK(found.near == doctest::Approx(1.6).epsilon(0.02));
-    CHECK(found.far == doctest::Approx(2.1).epsilon(0.02));
+    CHECK(found.near == test::approx(1.6).epsilon(0.02));
+    CHECK(found.far == test::approx(2.1).epsilon(0.02));
   }
   std::vector<PairValue> flat;
   for (int i = 0; i < 40; ++i) flat.push_back({fmt::format("a{}", i % 9), fmt::format("b{}", i % 7), 1 + 0.001 * i});

@@ -7,6 +7,7 @@
 
 #include "fabricast/export.hpp"
 #include "fabricast/import.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/unit/doctor/logs.hpp"
 
 using namespace fabricast;
@@ -72,7 +73,7 @@ TEST_CASE("floors catch a loss of 15 % and let healthy runs pass") {
     const auto back = read_floors(text, "floors");
     REQUIRE_MESSAGE(back, (back ? "" : render(back.error())));
     REQUIRE(back->size() == expectations->floors.size());
-    CHECK(back->front().slowest.us() == doctest::Approx(expectations->floors.front().slowest.us()).epsilon(1e-4));
+    CHECK(back->front().slowest.us() == test::approx(expectations->floors.front().slowest.us()).epsilon(1e-4));
     CHECK(check_floors(log_of(topology, 0.15, 3), *back).is_missed);
   }
   const auto rules = superbench_rules(*expectations);

@@ -12,6 +12,7 @@
 #include "engine/packet_run.hpp"
 #include "engine/ring_rounds.hpp"
 #include "fabricast/models/planner.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 #include "tests/unit/engine/bench.hpp"
 
@@ -187,7 +188,7 @@ TEST_CASE("flows slow compute on their device while they are active, to the pico
   program.nodes[5].slows = {{0, 0.25}, {1, 1}};
   timing = bench.timing(plan);
   const double done = 20 + 20 / 1.5 + 10 / 1.75;
-  CHECK(timing.nodes[0].end.us() == doctest::Approx(50 + (100 - done) * 1.25).epsilon(1e-8));
+  CHECK(timing.nodes[0].end.us() == test::approx(50 + (100 - done) * 1.25).epsilon(1e-8));
   CHECK(timing.nodes[1].end == 160_us);  // 40 alone, 60 at half the rate, as long as the flow
   // Work that starts beside a flow, and one that is over before it.
   program.nodes.push_back(compute(8_us, {4}, 1));
@@ -321,10 +322,10 @@ TEST_CASE("a step of compute and transfers takes the same by packets and by flui
   const auto packet = engine::run_packets(loaded.parameters, resources, jobs, {&loaded.scenario.workloads[0]}, {});
   REQUIRE(packet);
   CHECK(packet->report.is_finished());
-  CHECK(packet->timings[0].total.seconds() == doctest::Approx(fluid.total.seconds()).epsilon(0.01));
+  CHECK(packet->timings[0].total.seconds() == test::approx(fluid.total.seconds()).epsilon(0.01));
   for (std::size_t n = 0; n < fluid.nodes.size(); ++n) {
     CAPTURE(n);
-    CHECK(packet->timings[0].nodes[n].end.seconds() == doctest::Approx(fluid.nodes[n].end.seconds()).epsilon(0.01));
+    CHECK(packet->timings[0].nodes[n].end.seconds() == test::approx(fluid.nodes[n].end.seconds()).epsilon(0.01));
   }
   // The network is the longer of both streams, and slows the compute.
   CHECK(fluid.total > 2_ms);
@@ -340,9 +341,9 @@ TEST_CASE("graphs start with their jobs and meet on links") {
   late.program.then(transfer(10e3, link));
   // Alone from 0 to 5 us, together until the first has its 10 us of bytes at 15 us, the late one until 20 us.
   const auto both = engine::run(bench.resources, {{&graph, {}}, {&late, 5_us}});
-  CHECK(both[0].total.us() == doctest::Approx(15).epsilon(1e-6));
+  CHECK(both[0].total.us() == test::approx(15).epsilon(1e-6));
   CHECK(both[0].nodes[1].end == 2_us);
-  CHECK(both[1].total.us() == doctest::Approx(15).epsilon(1e-6));
+  CHECK(both[1].total.us() == test::approx(15).epsilon(1e-6));
   CHECK(both[1].nodes[0].start == 0_us);
 }
 

@@ -6,6 +6,7 @@
 #include "engine/fluid.hpp"
 
 #include "engine/host_limits.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/unit/engine/bench.hpp"
 
 using namespace fabricast;
@@ -73,8 +74,8 @@ TEST_CASE("flows share a link equally whatever their latency") {
   const int a = bench.resource(0, 1);
   const auto ends = ends_of(bench, {task(flow(1e6, {{a, 1}}, 1_us)), task(flow(1e6, {{a, 1}}, 10_us))});
   // Alone from 1 to 10 us (9 kB), then half each: the first ends at 10 + 2 x 991 us, the second gets the rest alone.
-  CHECK(ends[0].us() == doctest::Approx(1992).epsilon(1e-9));
-  CHECK(ends[1].us() == doctest::Approx(2001).epsilon(1e-9));
+  CHECK(ends[0].us() == test::approx(1992).epsilon(1e-9));
+  CHECK(ends[1].us() == test::approx(2001).epsilon(1e-9));
 }
 
 TEST_CASE("the parking lot gets max-min rates") {
@@ -84,18 +85,18 @@ TEST_CASE("the parking lot gets max-min rates") {
   // Long flow over both, one short flow on each: a is shared 0.5/0.5, b gives the rest 2.5 to its short flow.
   const auto ends =
       ends_of(bench, {task(flow(1e6, {{a, 1}, {b, 1}})), task(flow(1e6, {{a, 1}})), task(flow(1e6, {{b, 1}}))});
-  CHECK(ends[0].us() == doctest::Approx(2000));
-  CHECK(ends[1].us() == doctest::Approx(2000));
-  CHECK(ends[2].us() == doctest::Approx(400));
+  CHECK(ends[0].us() == test::approx(2000));
+  CHECK(ends[1].us() == test::approx(2000));
+  CHECK(ends[2].us() == test::approx(400));
 }
 
 TEST_CASE("a flow that crosses a resource k times loads it k times, and a cap holds") {
   Bench bench;
   const int a = bench.resource(0, 8);
-  CHECK(time_of(bench, plan_of({flow(1e6, {{a, 4}})})).us() == doctest::Approx(500));
+  CHECK(time_of(bench, plan_of({flow(1e6, {{a, 4}})})).us() == test::approx(500));
   auto capped = flow(1e6, {{a, 1}});
   capped.rate_cap = 1e9;
-  CHECK(time_of(bench, plan_of({capped})).us() == doctest::Approx(1000));
+  CHECK(time_of(bench, plan_of({capped})).us() == test::approx(1000));
   CHECK(engine::binding_crossing(bench.resources, capped) == -1);
   CHECK(engine::binding_crossing(bench.resources, flow(1, {{a, 1}})) == 0);
 }
@@ -119,14 +120,14 @@ TEST_CASE("jobs on disjoint links do not notice each other; on a shared link eac
   const auto second = plan_of({flow(1e6, {{b, 1}})});
   const auto rival = plan_of({flow(1e6, {{a, 1}})});
   const auto apart = engine::run(bench.resources, {{&first, {}}, {&second, {}}});
-  CHECK(apart[0].total.us() == doctest::Approx(1000));
-  CHECK(apart[1].total.us() == doctest::Approx(1000));
+  CHECK(apart[0].total.us() == test::approx(1000));
+  CHECK(apart[1].total.us() == test::approx(1000));
   const auto together = engine::run(bench.resources, {{&first, {}}, {&rival, {}}});
-  CHECK(together[0].total.us() == doctest::Approx(2000));
+  CHECK(together[0].total.us() == test::approx(2000));
   // Started half way: alone for 500 us, shared for 1000, the late one alone for the last 500.
   const auto late = engine::run(bench.resources, {{&first, {}}, {&rival, 500_us}});
-  CHECK(late[0].total.us() == doctest::Approx(1500));
-  CHECK(late[1].total.us() == doctest::Approx(1500));
+  CHECK(late[0].total.us() == test::approx(1500));
+  CHECK(late[1].total.us() == test::approx(1500));
 }
 
 TEST_CASE("a coupled ring flow equals the ring expanded chunk by chunk") {
@@ -150,7 +151,7 @@ TEST_CASE("a coupled ring flow equals the ring expanded chunk by chunk") {
     std::vector<models::Crossing> crossings;
     for (const int l : link) crossings.push_back({l, 1});
     const auto coupled = plan_of({flow(2.0 * (n - 1) / n * size, crossings, 2 * (n - 1) * 2_us)});
-    CHECK(time_of(bench, coupled).seconds() == doctest::Approx(expanded.seconds()).epsilon(1e-9));
+    CHECK(time_of(bench, coupled).seconds() == test::approx(expanded.seconds()).epsilon(1e-9));
   }
 }
 

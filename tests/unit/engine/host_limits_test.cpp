@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 #include "tests/unit/engine/bench.hpp"
 
@@ -51,10 +52,10 @@ TEST_CASE("shares are max-min: what one flow cannot use is left to the others") 
   const int b = bench.resource(1, 2);
   const auto rates = gb_per_s(bench, {flow({{a, 1}, {b, 1}}), flow({{a, 1}}), flow({{a, 1}}, 3), flow({{a, 2}})});
   // b holds the first at 2; 12 - 2 = 10 over weights 1 + 1 + 2 is 2.5 for the rest, below the cap of 3.
-  CHECK(rates[0] == doctest::Approx(2));
-  CHECK(rates[1] == doctest::Approx(2.5));
-  CHECK(rates[2] == doctest::Approx(2.5));
-  CHECK(rates[3] == doctest::Approx(2.5));
+  CHECK(rates[0] == test::approx(2));
+  CHECK(rates[1] == test::approx(2.5));
+  CHECK(rates[2] == test::approx(2.5));
+  CHECK(rates[3] == test::approx(2.5));
   CHECK(gb_per_s(bench, {flow({{a, 1}}, 3), flow({{a, 1}})}) == std::vector<double>{3, 9});
   CHECK(std::isinf(gb_per_s(bench, {flow({})})[0]));
 }
@@ -89,10 +90,10 @@ TEST_CASE("rates are feasible, and each flow is held where it has the greatest s
       const int holder = engine::shared_bottleneck(bench.resources, pointers);
       std::swap(pointers[0], pointers[f]);
       if (holder < 0) {
-        CHECK(rates[f] == doctest::Approx(flows[f].rate_cap));
+        CHECK(rates[f] == test::approx(flows[f].rate_cap));
         continue;
       }
-      CHECK(load[holder] == doctest::Approx(bench.resources.capacity(holder)));
+      CHECK(load[holder] == test::approx(bench.resources.capacity(holder)));
       for (std::size_t g = 0; g < flows.size(); ++g) {
         for (const auto& crossing : flows[g].crossings)
           if (crossing.resource == holder) CHECK(rates[g] <= rates[f] * (1 + 1e-9));
@@ -124,8 +125,8 @@ TEST_CASE("the work for shares inside hosts with flows that all differ grows wit
     const auto rates = gb_per_s(bench, flows);
     const auto spent = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
     const double last = (hosts - 1) * 1e-4;
-    CHECK(rates[rates.size() - 4] == doctest::Approx(1 + last));
-    CHECK(rates[rates.size() - 3] == doctest::Approx((10 + last - 1 - last) / 3));
+    CHECK(rates[rates.size() - 4] == test::approx(1 + last));
+    CHECK(rates[rates.size() - 3] == test::approx((10 + last - 1 - last) / 3));
     return spent;
   };
   const double small = cpu_seconds(1024);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -73,8 +74,8 @@ TEST_CASE("a limit below what the port carries is a stage of the side it is on, 
   REQUIRE(paths.capacities.size() == 2);
   REQUIRE(stages(paths, 0).send.size() == 1);
   REQUIRE(stages(paths, 0).receive.size() == 1);
-  CHECK(paths.slowest(stages(paths, 0).send) == doctest::Approx(1 / 5e9));
-  CHECK(paths.slowest(stages(paths, 0).receive) == doctest::Approx(2 / 4e9));
+  CHECK(paths.slowest(stages(paths, 0).send) == test::approx(1 / 5e9));
+  CHECK(paths.slowest(stages(paths, 0).receive) == test::approx(2 / 4e9));
   CHECK(paths.is_shared == std::vector<char>{0, 0});
   const auto none = bench.paths({flow({{fast, 1}}, {{bench.hca(0), bench.hca(1), 0, 1, false}})});
   CHECK(none.capacities.empty());
@@ -138,12 +139,12 @@ TEST_CASE(
                                                             {bench.hca(0, 1), bench.hca(1, 1), 0, 1, false},
                                                             {bench.hca(1, 0), bench.hca(2, 0), 0, 1, false}})});
   // 6 GB/s crossed three times by three times the flow's bytes.
-  CHECK(paths.slowest(stages(paths, 0, 0).send) == doctest::Approx(1 / 6e9));
-  CHECK(paths.slowest(stages(paths, 0, 1).send) == doctest::Approx(1 / 6e9));
+  CHECK(paths.slowest(stages(paths, 0, 0).send) == test::approx(1 / 6e9));
+  CHECK(paths.slowest(stages(paths, 0, 1).send) == test::approx(1 / 6e9));
   CHECK(stages(paths, 0, 0).send[0].stage == stages(paths, 0, 1).send[0].stage);
   CHECK(stages(paths, 0, 0).receive.empty());
-  CHECK(paths.slowest(stages(paths, 0, 2).send) == doctest::Approx(1 / 5e9));
-  CHECK(paths.slowest(stages(paths, 0, 2).receive) == doctest::Approx(1 / 4e9));
+  CHECK(paths.slowest(stages(paths, 0, 2).send) == test::approx(1 / 5e9));
+  CHECK(paths.slowest(stages(paths, 0, 2).receive) == test::approx(1 / 4e9));
 }
 
 TEST_CASE("a flow beside the fabric passes all that it crosses") {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "fabricast/scatter.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -53,8 +54,8 @@ TEST_CASE("without an interval the confidence gives the width: 3, 5, 10, 30 and 
     ParameterSet parameters;
     parameters.set(parameter("p", 2, confidence));
     const auto band = band_of(parameters, row_of("p"));
-    CHECK(band.below == doctest::Approx(width));
-    CHECK(band.above == doctest::Approx(width));
+    CHECK(band.below == test::approx(width));
+    CHECK(band.above == test::approx(width));
   }
 }
 
@@ -64,18 +65,18 @@ TEST_CASE("an interval of its own counts on both sides; of a rate and of a port'
   one.high = 14;
   ParameterSet times;
   times.set(one);
-  CHECK(band_of(times, row_of("p")).below == doctest::Approx(10));
-  CHECK(band_of(times, row_of("p")).above == doctest::Approx(40));
+  CHECK(band_of(times, row_of("p")).below == test::approx(10));
+  CHECK(band_of(times, row_of("p")).above == test::approx(40));
   one.dimension = Dimension::bandwidth;
   ParameterSet rates;
   rates.set(one);
-  CHECK(band_of(rates, row_of("p")).below == doctest::Approx(40));
-  CHECK(band_of(rates, row_of("p")).above == doctest::Approx(10));
+  CHECK(band_of(rates, row_of("p")).below == test::approx(40));
+  CHECK(band_of(rates, row_of("p")).above == test::approx(10));
   one.dimension = Dimension::number;
   one.name = "virtualization.sr-iov.port_share";
   ParameterSet shares;
   shares.set(one);
-  CHECK(band_of(shares, row_of(one.name)).below == doctest::Approx(40));
+  CHECK(band_of(shares, row_of(one.name)).below == test::approx(40));
 }
 
 TEST_CASE("terms are independent, the model's own error comes on top, terms without a parameter add nothing") {
@@ -86,10 +87,10 @@ TEST_CASE("terms are independent, the model's own error comes on top, terms with
   row.terms.push_back({"second", 50_us, "b", ""});
   row.terms.push_back({"third", 10_us, "topology", ""});
   row.time = 100_us;
-  CHECK(band_of(parameters, row).below == doctest::Approx(13));
+  CHECK(band_of(parameters, row).below == test::approx(13));
   parameters.set(parameter("model.relative_error", 0.84, Confidence::medium, Dimension::number));
-  CHECK(band_of(parameters, row).above == doctest::Approx(std::hypot(13, 84)));
-  CHECK(interval(row, parameters).low.us() == doctest::Approx(100 - std::hypot(13, 84)));
+  CHECK(band_of(parameters, row).above == test::approx(std::hypot(13, 84)));
+  CHECK(interval(row, parameters).low.us() == test::approx(100 - std::hypot(13, 84)));
   parameters.set(parameter("model.relative_error", 3, Confidence::medium, Dimension::number));
   CHECK(interval(row, parameters).low.ps == 0);  // never below nothing
 }
@@ -99,10 +100,10 @@ TEST_CASE("systems nobody calibrated differ by a factor either way, on top of th
   parameters.set(parameter("a", 1, Confidence::low));  // 30 % of 100 us
   const auto row = row_of("a");
   const auto band = interval(row, parameters, {}, 0.5);
-  CHECK(row.time.us() - band.low.us() == doctest::Approx(std::hypot(30, 100 - 100 / 1.5)));
-  CHECK(band.high.us() - row.time.us() == doctest::Approx(std::hypot(30, 50)));
-  CHECK(interval(row, ParameterSet{}, {}, 4).low.us() == doctest::Approx(20));
-  CHECK(interval(row, ParameterSet{}, {}, 4).high.us() == doctest::Approx(500));
+  CHECK(row.time.us() - band.low.us() == test::approx(std::hypot(30, 100 - 100 / 1.5)));
+  CHECK(band.high.us() - row.time.us() == test::approx(std::hypot(30, 50)));
+  CHECK(interval(row, ParameterSet{}, {}, 4).low.us() == test::approx(20));
+  CHECK(interval(row, ParameterSet{}, {}, 4).high.us() == test::approx(500));
 }
 
 TEST_CASE("the scatter belongs to the kind of forecast; a calibration of that kind takes it away") {
@@ -162,9 +163,9 @@ TEST_CASE("where values of another device stand in, that scatter comes on top of
   number("model.between_systems.stand_in", 0.3);
   number("model.between_systems.nccl_untaught", 1);
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", false) == 0.1);
-  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == doctest::Approx(std::hypot(0.1, 0.3)));
-  CHECK(scatter(Benchmark::all_reduce_perf, 2, "a", true) == doctest::Approx(std::hypot(0.5, 0.3)));
-  CHECK(scatter(Benchmark::training, 1, "a", true) == doctest::Approx(std::hypot(0.1, 0.3)));
+  CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == test::approx(std::hypot(0.1, 0.3)));
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "a", true) == test::approx(std::hypot(0.5, 0.3)));
+  CHECK(scatter(Benchmark::training, 1, "a", true) == test::approx(std::hypot(0.1, 0.3)));
   CHECK(scatter(Benchmark::all_reduce_perf, 2, "efa-100g.plugin_latency", true) == 1);
   number("model.between_systems.nccl_host", 0);  // a calibration has seen the system
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0);
@@ -188,12 +189,12 @@ TEST_CASE("doublings beyond the fitted counts widen the band, those of sizes by 
   CHECK(extrapolation(row, 128, 2, parameters).doublings == 3);
   CHECK(extrapolation(row, 32, 16, parameters).doublings == 3);  // the larger of both
   row.size = Bytes{1024};
-  CHECK(extrapolation(row, 16, 2, parameters).doublings == doctest::Approx(0.5));
+  CHECK(extrapolation(row, 16, 2, parameters).doublings == test::approx(0.5));
   row.size = Bytes{65536 * 4};
-  CHECK(extrapolation(row, 32, 2, parameters).doublings == doctest::Approx(1.5));
+  CHECK(extrapolation(row, 32, 2, parameters).doublings == test::approx(1.5));
   CHECK(extrapolation(row, 32, 2, parameters).is_outside);
   number("model.extrapolation_error", 0.2);
-  CHECK(band_of(parameters, row, {true, 1.5}).above == doctest::Approx(std::hypot(5, 30)));
+  CHECK(band_of(parameters, row, {true, 1.5}).above == test::approx(std::hypot(5, 30)));
 }
 
 TEST_CASE("a row is foreign when more than half of its time rests on values that nobody fitted") {

@@ -5,6 +5,7 @@
 #include "engine/ring_rounds.hpp"
 
 #include "engine/fluid.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 #include "tests/unit/engine/bench.hpp"
 
@@ -103,8 +104,7 @@ TEST_CASE("edges of a ring that share a link take what the ring as tasks takes, 
       if (random.next(2) == 0) flows.back().crossings.push_back({trunk, 1});
     }
     const auto plan = ring(flows, static_cast<std::int64_t>(4 * n));
-    CHECK(bench.timing(plan).total.seconds() ==
-          doctest::Approx(bench.timing(plan, true).total.seconds()).epsilon(0.03));
+    CHECK(bench.timing(plan).total.seconds() == test::approx(bench.timing(plan, true).total.seconds()).epsilon(0.03));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "exchange/switch_layout.hpp"
 #include "fabricast/exchange.hpp"
 #include "fabricast/load.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 
 using namespace fabricast;
@@ -201,11 +202,11 @@ TEST_CASE("the planes of a torus are grids: neighbours in a row or column of the
   REQUIRE(layout.cells.size() == 24);
   for (int r = 0; r < 24; ++r) {
     const auto& cell = layout.cells.at(switches[static_cast<std::size_t>(r)]);
-    CHECK(cell.column == doctest::Approx(r % 4 + r / 12 * 4.5));
-    CHECK(cell.row == doctest::Approx(r / 4 % 3));
+    CHECK(cell.column == test::approx(r % 4 + r / 12 * 4.5));
+    CHECK(cell.row == test::approx(r / 4 % 3));
   }
-  CHECK(layout.columns == doctest::Approx(8.5));
-  CHECK(layout.rows == doctest::Approx(3));
+  CHECK(layout.columns == test::approx(8.5));
+  CHECK(layout.rows == test::approx(3));
 }
 
 TEST_CASE("a tier above the limit keeps its needed switches, counts the others and centres its rows") {
@@ -225,7 +226,7 @@ TEST_CASE("a tier above the limit keeps its needed switches, counts the others a
   REQUIRE(!layout.notes.empty());
   CHECK(layout.notes.back().words == "+ 36 more");
   // 64 leaves and the note: four rows of 17, at the bottom and 0.6 of a row below the tier above.
-  CHECK(layout.columns == doctest::Approx(17));
+  CHECK(layout.columns == test::approx(17));
   std::set<double> rows, others;
   for (const auto& [id, cell] : layout.cells) {
     const bool is_leaf = std::find(leaves.begin(), leaves.end(), id) != leaves.end();
@@ -233,10 +234,10 @@ TEST_CASE("a tier above the limit keeps its needed switches, counts the others a
   }
   const double top = *rows.begin();
   CHECK(rows == std::set<double>{top, top + 1, top + 2, top + 3});
-  CHECK(top == doctest::Approx(*others.rbegin() + 1.6));
-  CHECK(layout.rows == doctest::Approx(top + 4));
+  CHECK(top == test::approx(*others.rbegin() + 1.6));
+  CHECK(layout.rows == test::approx(top + 4));
   // The 14 of the last row (13 leaves and the note) are centred on 17 columns.
-  CHECK(layout.notes.back().cell.column == doctest::Approx(13.5 * 17 / 14 - 0.5));
+  CHECK(layout.notes.back().cell.column == test::approx(13.5 * 17 / 14 - 0.5));
 }
 
 TEST_CASE("names with XML's own characters stay text") {

@@ -4,6 +4,7 @@
 
 #include "fabricast/validation.hpp"
 #include "report/report.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -47,7 +48,7 @@ TEST_CASE("a transfer that is twice as slow as predicted is named with its facto
   const auto validation = validate(two_terms(), measured(10, 2));
   REQUIRE(validation.explanation.has_value());
   CHECK(validation.explanation->parameter == "rate");
-  CHECK(validation.explanation->factor == doctest::Approx(2).epsilon(0.1));
+  CHECK(validation.explanation->factor == test::approx(2).epsilon(0.1));
   CHECK(validation.explanation->median_abs_error < 0.02);
   // Errors grow with the size: (10 + s) / (10 + 2 s).
   CHECK(validation.explanation->worst_sizes.front() == 512_KiB);

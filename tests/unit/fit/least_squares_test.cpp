@@ -10,6 +10,8 @@
 #include <functional>
 #include <string>
 
+#include "tests/support/approx.hpp"
+
 using fabricast::Loss;
 using fabricast::fit::minimise;
 using fabricast::fit::Problem;
@@ -143,8 +145,8 @@ TEST_CASE("a bound that the minimum lies beyond is where the solution stays") {
   problem.low = {0, -10};
   problem.high = {3, 10};
   const auto solution = minimise(problem, {1, 1});
-  CHECK(solution.x[0] == doctest::Approx(3).epsilon(1e-12));
-  CHECK(solution.x[1] == doctest::Approx(-2).epsilon(1e-9));
+  CHECK(solution.x[0] == fabricast::test::approx(3).epsilon(1e-12));
+  CHECK(solution.x[1] == fabricast::test::approx(-2).epsilon(1e-9));
 }
 
 TEST_CASE("one wild point moves a squared fit, hardly a robust one") {
@@ -156,9 +158,9 @@ TEST_CASE("one wild point moves a squared fit, hardly a robust one") {
     return out;
   };
   problem.num_robust = 12;
-  CHECK(minimise(problem, {0}).x[0] == doctest::Approx(10 + 1000.0 / 12));
+  CHECK(minimise(problem, {0}).x[0] == fabricast::test::approx(10 + 1000.0 / 12));
   problem.loss = Loss::soft_l1;
-  CHECK(minimise(problem, {0}).x[0] == doctest::Approx(10.09).epsilon(0.001));
+  CHECK(minimise(problem, {0}).x[0] == fabricast::test::approx(10.09).epsilon(0.001));
 }
 
 TEST_CASE("the covariance of a straight line is the textbook one") {
@@ -170,9 +172,9 @@ TEST_CASE("the covariance of a straight line is the textbook one") {
     return out;
   };
   const auto solution = minimise(problem, {0, 0});
-  CHECK(solution.covariance[0][0] == doctest::Approx(0.7).epsilon(1e-6));
-  CHECK(solution.covariance[0][1] == doctest::Approx(-0.3).epsilon(1e-6));
-  CHECK(solution.covariance[1][1] == doctest::Approx(0.2).epsilon(1e-6));
+  CHECK(solution.covariance[0][0] == fabricast::test::approx(0.7).epsilon(1e-6));
+  CHECK(solution.covariance[0][1] == fabricast::test::approx(-0.3).epsilon(1e-6));
+  CHECK(solution.covariance[1][1] == fabricast::test::approx(0.2).epsilon(1e-6));
 }
 
 TEST_CASE("a minimisation that may not go on stops before its next step, with the best so far") {

@@ -16,6 +16,7 @@
 #include "fabricast/simulate.hpp"
 #include "fit/band.hpp"
 #include "fit/dataset.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace fabricast;
@@ -120,7 +121,7 @@ TEST_CASE("parameters planted without noise come back to 0.2 %") {
   const auto report = fit_planted(1, 0);
   for (const auto& planted : k_planted) {
     CAPTURE(planted.name);
-    CHECK(fitted(report, planted.name).parameter.value == doctest::Approx(planted.value).epsilon(0.002));
+    CHECK(fitted(report, planted.name).parameter.value == test::approx(planted.value).epsilon(0.002));
   }
   CHECK(report.errors.front().summary.max_abs_error < 0.005);
 }
@@ -192,15 +193,15 @@ TEST_CASE("a band is as wide as 80 % of left-out points need, on top of what par
   }
   // Needed: sqrt(0.10^2 - 0.06^2) = 0.08, 0, 0, 0.08, sqrt(0.20^2 - 0.06^2) = 0.1908; position 0.8 x 4 = 3.2 of the
   // sorted 0, 0, 0.08, 0.08, 0.1908 = 0.08 + 0.2 x 0.1108 = 0.10216.
-  CHECK(fit::model_error_of(forecasts, 0) == doctest::Approx(0.10216).epsilon(1e-4));
-  CHECK(fit::model_error_of(forecasts, 0.15) == doctest::Approx(0.15));
+  CHECK(fit::model_error_of(forecasts, 0) == test::approx(0.10216).epsilon(1e-4));
+  CHECK(fit::model_error_of(forecasts, 0.15) == test::approx(0.15));
   CHECK(fit::extrapolation_error_of(forecasts, 0) == -1);
   for (auto& one : forecasts) one.doublings = 2;
-  CHECK(fit::extrapolation_error_of(forecasts, 0) == doctest::Approx(0.10216 / 2).epsilon(1e-4));
+  CHECK(fit::extrapolation_error_of(forecasts, 0) == test::approx(0.10216 / 2).epsilon(1e-4));
   // Half width sqrt(0.06^2 + 0.08^2) = 0.1.
   const auto point = fit::with_band(forecasts[0], {0.08, 0});
-  CHECK(point.low.us() == doctest::Approx(90));
-  CHECK(point.high.us() == doctest::Approx(110));
+  CHECK(point.low.us() == test::approx(90));
+  CHECK(point.high.us() == test::approx(110));
 }
 
 TEST_CASE("a fit that is stopped answers with its best values and says so") {
@@ -254,9 +255,9 @@ TEST_CASE("a run with the fitted parameters has the band and the marks that the 
       const auto& row = prediction->workloads[0].rows[i];
       CAPTURE(gpus);
       CAPTURE(row.size.value);
-      CHECK(row.time.us() == doctest::Approx(points[i]->predicted.us()).epsilon(1e-4));
-      CHECK(row.low_time.us() == doctest::Approx(points[i]->low.us()).epsilon(1e-3));
-      CHECK(row.high_time.us() == doctest::Approx(points[i]->high.us()).epsilon(1e-3));
+      CHECK(row.time.us() == test::approx(points[i]->predicted.us()).epsilon(1e-4));
+      CHECK(row.low_time.us() == test::approx(points[i]->low.us()).epsilon(1e-3));
+      CHECK(row.high_time.us() == test::approx(points[i]->high.us()).epsilon(1e-3));
       CHECK(row.is_extrapolated == (gpus == 8));
     }
   }
@@ -320,7 +321,7 @@ TEST_CASE("fitted parameters, written and read again, are the same to six digits
   for (const auto& row : report.fitted.all()) {
     const auto& [name, parameter] = row;
     CAPTURE(row.first);
-    CHECK(read->parameters.at(name).value == doctest::Approx(parameter.value).epsilon(1e-5));
+    CHECK(read->parameters.at(name).value == test::approx(parameter.value).epsilon(1e-5));
     CHECK(read->parameters.at(name).low <= read->parameters.at(name).value);
   }
 }

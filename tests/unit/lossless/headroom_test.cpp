@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fabricast/lossless.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -72,7 +73,7 @@ TEST_CASE("the shipped RoCE switch has the SN2700's headroom of 100 Gb/s over 5 
   const auto ports = port_headrooms(loaded->topology, loaded->parameters);
   REQUIRE(ports.size() == 1);
   CHECK(ports[0].num_ports == 8);
-  CHECK(ports[0].cable_m == doctest::Approx(5));
+  CHECK(ports[0].cable_m == test::approx(5));
   CHECK(ports[0].vendor.xoff == Bytes{30720});
   CHECK(ports[0].vendor.size == Bytes{50176});
   CHECK(ports[0].configured == ports[0].vendor.xoff);
@@ -98,8 +99,8 @@ TEST_CASE("cables between switches may be longer than those to hosts") {
       "fabric:\n  leaf_spine: {switch: sn2700, leaf_ports: 4, cable: 3 m, switch_cable: 40 m, lossless: {pfc: [3]}}\n");
   const auto ports = port_headrooms(loaded.topology, loaded.parameters);
   REQUIRE(ports.size() == 2);
-  CHECK(ports[0].cable_m == doctest::Approx(3));
+  CHECK(ports[0].cable_m == test::approx(3));
   CHECK(ports[0].num_ports == 4);
-  CHECK(ports[1].cable_m == doctest::Approx(40));
+  CHECK(ports[1].cable_m == test::approx(40));
   CHECK(ports[1].vendor.xoff > ports[0].vendor.xoff);
 }

@@ -3,6 +3,8 @@
 #include "fabricast/lossless.hpp"
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 
@@ -72,8 +74,8 @@ TEST_CASE("DCQCN: the HCA's shipped values, the preset's, the topology's") {
   const auto preset = with("{preset: hpcc-ns3-like}");
   const auto made = dcqcn_settings(preset.topology, preset.parameters, "connectx-4-100g");
   CHECK(made.increase_interval == 900_us);
-  CHECK(made.g == doctest::Approx(1.0 / 256));
-  CHECK(made.additive_increase.bytes_per_s == doctest::Approx(50e6 / 8));
+  CHECK(made.g == test::approx(1.0 / 256));
+  CHECK(made.additive_increase.bytes_per_s == test::approx(50e6 / 8));
   const auto own = with("{preset: hpcc-ns3-like, dcqcn: {increase_interval: 300 us}}");
   CHECK(dcqcn_settings(own.topology, own.parameters, "connectx-4-100g").increase_interval == 300_us);
 }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "tests/support/approx.hpp"
+
 using fabricast::models::mpi::share_beyond_cache;
 
 TEST_CASE("buffers that fit the last-level cache cost no memory traffic") {
@@ -33,7 +35,7 @@ TEST_CASE("what stays in the cache is what random replacement leaves after a swe
   for (const double times : {1.05, 1.25, 2.0, 2.5}) {
     CAPTURE(times);
     const double miss = share_beyond_cache(times, 1);
-    CHECK(1 - miss == doctest::Approx(std::exp(-miss * times)));
+    CHECK(1 - miss == fabricast::test::approx(std::exp(-miss * times)));
   }
-  CHECK(share_beyond_cache(2, 1) == doctest::Approx(0.797).epsilon(0.001));
+  CHECK(share_beyond_cache(2, 1) == fabricast::test::approx(0.797).epsilon(0.001));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/mpi/rank_clocks.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::models::mpi;
@@ -83,10 +84,10 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message from every rank, Rabe
   for (const int n : k_counts) {
     CAPTURE(n);
     const auto ring = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::ring, n, Bytes{1 << 20}));
-    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(ring, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
+    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(ring, r) == test::approx(2.0 * (n - 1) / n * (1 << 20)));
     if ((n & (n - 1)) != 0) continue;
     const auto halves = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::rabenseifner, n, Bytes{1 << 20}));
-    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(halves, r) == doctest::Approx(2.0 * (n - 1) / n * (1 << 20)));
+    for (int r = 0; r < n; ++r) CHECK(bytes_sent_by(halves, r) == test::approx(2.0 * (n - 1) / n * (1 << 20)));
   }
 }
 
@@ -140,7 +141,7 @@ TEST_CASE("a broadcast reaches everybody from any root, sent only by those that 
           CHECK(has.size() == static_cast<std::size_t>(n));
           for (int r = 0; r < n; ++r) {
             const double others = r == root ? 0 : 1000.0 * (n - 1);
-            CHECK(bytes_received_by(rounds, r) >= doctest::Approx(others));
+            CHECK(bytes_received_by(rounds, r) >= test::approx(others));
           }
         }
       }
@@ -153,13 +154,13 @@ TEST_CASE("all-gathers bring every rank n-1 blocks, and reduce-scatters cost eac
     CAPTURE(n);
     for (const auto algorithm : algorithms_for(Benchmark::osu_allgather)) {
       const auto rounds = make_schedule(collective(Benchmark::osu_allgather, algorithm, n, Bytes{100}));
-      for (int r = 0; r < n; ++r) CHECK(bytes_received_by(rounds, r) == doctest::Approx(100.0 * (n - 1)));
+      for (int r = 0; r < n; ++r) CHECK(bytes_received_by(rounds, r) == test::approx(100.0 * (n - 1)));
     }
     for (const auto algorithm : algorithms_for(Benchmark::osu_reduce_scatter)) {
       const auto rounds = make_schedule(collective(Benchmark::osu_reduce_scatter, algorithm, n, Bytes{n * 100}));
       double all = 0;
       for (int r = 0; r < n; ++r) all += bytes_received_by(rounds, r);
-      CHECK(all >= doctest::Approx(100.0 * n * (n - 1)));
+      CHECK(all >= test::approx(100.0 * n * (n - 1)));
     }
   }
 }
@@ -180,7 +181,7 @@ TEST_CASE("pairwise and linear all-to-all send a block to every peer, Bruck each
     double blocks = 0;
     for (int b = 1; b < n; ++b) blocks += __builtin_popcount(static_cast<unsigned>(b));
     const auto bruck = make_schedule(collective(Benchmark::osu_alltoall, Algorithm::bruck, n, Bytes{100}));
-    CHECK(bytes_sent_by(bruck, 0) == doctest::Approx(100.0 * blocks));
+    CHECK(bytes_sent_by(bruck, 0) == test::approx(100.0 * blocks));
   }
 }
 
@@ -216,8 +217,8 @@ TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once
       eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {0, 1, true}), 0);
       rendezvous.pass(round, std::vector<MessageTimes>(round.steps.size(), {1, 1, false}), 0);
     }
-    CHECK(eager.mean_share() == doctest::Approx(0.5));  // a rank waits for as many hops as its number has bits
-    CHECK(rendezvous.mean_share() == doctest::Approx(1));
+    CHECK(eager.mean_share() == test::approx(0.5));  // a rank waits for as many hops as its number has bits
+    CHECK(rendezvous.mean_share() == test::approx(1));
   }
   CHECK(RankClocks(4).mean_share() == 1);
 }

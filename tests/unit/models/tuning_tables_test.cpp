@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabricast/units.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -221,7 +222,7 @@ TEST_CASE("LL128's largest bandwidth: of all channels in 2.5, of each by collect
     CAPTURE(std::get<0>(row));
     CAPTURE(std::get<1>(row));
     CAPTURE(static_cast<int>(std::get<2>(row)));
-    CHECK(ring_ll128_limit(facts_of(version, 1, capability), collective) == doctest::Approx(ring));
+    CHECK(ring_ll128_limit(facts_of(version, 1, capability), collective) == test::approx(ring));
   }
   for (const auto& row : std::vector<std::tuple<int, int, int, double>>{{206, 1, 70, 100 * 7.0 / 9},
                                                                         {207, 1, 70, 167 * 7.0 / 9},
@@ -234,14 +235,14 @@ TEST_CASE("LL128's largest bandwidth: of all channels in 2.5, of each by collect
     const auto& [version, nodes, capability, tree] = row;
     CAPTURE(std::get<0>(row));
     CAPTURE(std::get<1>(row));
-    CHECK(tree_ll128_limit(facts_of(version, nodes, capability), Collective::all_reduce) == doctest::Approx(tree));
+    CHECK(tree_ll128_limit(facts_of(version, nodes, capability), Collective::all_reduce) == test::approx(tree));
   }
 }
 
 TEST_CASE("trees keep 0.9, later 0.92 of a ring, up to a limit of all channels, later of each") {
   CHECK(tree_share(facts_of(207, 1, 70)) == 0.9);
   CHECK(tree_share(facts_of(208, 1, 70)) == 0.92);
-  CHECK(tree_ll128_share(facts_of(207, 1, 80)) == doctest::Approx(7.0 / 9));
+  CHECK(tree_ll128_share(facts_of(207, 1, 80)) == test::approx(7.0 / 9));
   CHECK(tree_ll128_share(facts_of(207, 2, 80)) == 0.915);
   CHECK(tree_ll128_share(facts_of(208, 2, 80)) == 0.9375);
   struct Line {
@@ -270,8 +271,7 @@ TEST_CASE("trees keep 0.9, later 0.92 of a ring, up to a limit of all channels, 
     CAPTURE(line.version);
     CAPTURE(line.nodes);
     CAPTURE(line.capability);
-    CHECK(tree_limit(facts_of(line.version, line.nodes, line.capability), line.protocol) ==
-          doctest::Approx(line.limit));
+    CHECK(tree_limit(facts_of(line.version, line.nodes, line.capability), line.protocol) == test::approx(line.limit));
   }
 }
 
@@ -311,20 +311,20 @@ TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later
     facts.nvls = {static_cast<int>(heads), inside, between};
     return nvls_bandwidth(facts);
   };
-  CHECK(bandwidth(217, 1, 8, 33, 0) == doctest::Approx(8 * 33 * 0.75));
-  CHECK(bandwidth(218, 1, 8, 40, 0) == doctest::Approx(8 * 40 * 5.0 / 6));
-  CHECK(bandwidth(227, 1, 8, 40, 0) == doctest::Approx(8 * 40 * 5.0 / 6));
+  CHECK(bandwidth(217, 1, 8, 33, 0) == test::approx(8 * 33 * 0.75));
+  CHECK(bandwidth(218, 1, 8, 40, 0) == test::approx(8 * 40 * 5.0 / 6));
+  CHECK(bandwidth(227, 1, 8, 40, 0) == test::approx(8 * 40 * 5.0 / 6));
   // 85 % of both ways of what the other heads hold; algorithm bandwidth of 2(n - 1)/n.
-  CHECK(bandwidth(228, 1, 8, 40, 0) == doctest::Approx(8 * 40 * 0.85 * 2 * 7 / 8 * 8 / 14));
-  CHECK(bandwidth(228, 1, 4, 60, 0) == doctest::Approx(4 * 60 * 0.85 * 2 * 3 / 4 * 4 / 6));
-  CHECK(bandwidth(218, 4, 8, 40, 48) == doctest::Approx(8 * 40 * 5.0 / 6));
-  CHECK(bandwidth(219, 2, 8, 40, 48) == doctest::Approx(8 * 40 * 5.0 / 6));
-  CHECK(bandwidth(219, 3, 8, 40, 48) == doctest::Approx(8 * 24 * 5.0 / 6));
-  CHECK(bandwidth(228, 2, 8, 24, 12) == doctest::Approx(8 * 24 * 16 / 30.0));
-  CHECK(bandwidth(228, 2, 8, 40, 48) == doctest::Approx(8 * 57.7 * 16 / 30.0));
-  CHECK(bandwidth(228, 3, 8, 40, 48) == doctest::Approx(8 * 45.5 * 24 / 46.0));
-  CHECK(bandwidth(228, 3, 8, 20, 22) == doctest::Approx(8 * 22 * 24 / 46.0));
-  CHECK(bandwidth(228, 2, 8, 20, 22) == doctest::Approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
+  CHECK(bandwidth(228, 1, 8, 40, 0) == test::approx(8 * 40 * 0.85 * 2 * 7 / 8 * 8 / 14));
+  CHECK(bandwidth(228, 1, 4, 60, 0) == test::approx(4 * 60 * 0.85 * 2 * 3 / 4 * 4 / 6));
+  CHECK(bandwidth(218, 4, 8, 40, 48) == test::approx(8 * 40 * 5.0 / 6));
+  CHECK(bandwidth(219, 2, 8, 40, 48) == test::approx(8 * 40 * 5.0 / 6));
+  CHECK(bandwidth(219, 3, 8, 40, 48) == test::approx(8 * 24 * 5.0 / 6));
+  CHECK(bandwidth(228, 2, 8, 24, 12) == test::approx(8 * 24 * 16 / 30.0));
+  CHECK(bandwidth(228, 2, 8, 40, 48) == test::approx(8 * 57.7 * 16 / 30.0));
+  CHECK(bandwidth(228, 3, 8, 40, 48) == test::approx(8 * 45.5 * 24 / 46.0));
+  CHECK(bandwidth(228, 3, 8, 20, 22) == test::approx(8 * 22 * 24 / 46.0));
+  CHECK(bandwidth(228, 2, 8, 20, 22) == test::approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
 }
 
 TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, of rings of LL128 its own") {
@@ -336,17 +336,17 @@ TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, of rings
     const auto facts = with(version, nodes, 100);
     return ring_ll128_limit(facts, Collective::all_reduce) / facts.graph_channels;
   };
-  CHECK(ring(227, 2) == doctest::Approx(73.4));
-  CHECK(ring(228, 2) == doctest::Approx(34.6));
-  CHECK(ring(228, 1) == doctest::Approx(73.4));
-  CHECK(ring(229, 1) == doctest::Approx(40));
+  CHECK(ring(227, 2) == test::approx(73.4));
+  CHECK(ring(228, 2) == test::approx(34.6));
+  CHECK(ring(228, 1) == test::approx(73.4));
+  CHECK(ring(229, 1) == test::approx(40));
   const auto tree = [&](int version, int nodes, Protocol protocol) {
     const auto facts = with(version, nodes, 100);
     const auto limit =
         protocol == Protocol::ll128 ? tree_ll128_limit(facts, Collective::all_reduce) : tree_limit(facts, protocol);
     return limit / facts.graph_channels;
   };
-  CHECK(tree(229, 4, Protocol::simple) == doctest::Approx(2 * 36));
-  CHECK(tree(230, 4, Protocol::simple) == doctest::Approx(24));
-  CHECK(tree(230, 2, Protocol::ll128) == doctest::Approx(31.67));
+  CHECK(tree(229, 4, Protocol::simple) == test::approx(2 * 36));
+  CHECK(tree(230, 4, Protocol::simple) == test::approx(24));
+  CHECK(tree(230, 2, Protocol::ll128) == test::approx(31.67));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fabricast/units.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -71,9 +72,9 @@ TEST_CASE("NCCL's estimate repeats the latency and bandwidth table it printed fo
        {Printed{Algorithm::ring, Protocol::ll, 15.0, 80.6}, Printed{Algorithm::ring, Protocol::ll128, 40.6, 189.3},
         Printed{Algorithm::ring, Protocol::simple, 56.0, 205.7}}) {
     const auto none = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 0_B);
-    CHECK(none == doctest::Approx(printed.latency_us).epsilon(0.005));
+    CHECK(none == test::approx(printed.latency_us).epsilon(0.005));
     const auto gibi = estimated_time_us(facts, Collective::all_reduce, printed.algorithm, printed.protocol, 1_GiB);
-    CHECK(1073741824e-3 / (gibi - none) == doctest::Approx(printed.gb_per_s).epsilon(0.005));
+    CHECK(1073741824e-3 / (gibi - none) == test::approx(printed.gb_per_s).epsilon(0.005));
   }
 }
 
@@ -168,8 +169,8 @@ TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a t
     facts.version = version;
     return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, Protocol::ll128, 0_B);
   };
-  CHECK(latency(222) == doctest::Approx(14 + 2 * 4.0));
-  CHECK(latency(223) == doctest::Approx(14 + 2 * 8.5));
+  CHECK(latency(222) == test::approx(14 + 2 * 4.0));
+  CHECK(latency(223) == test::approx(14 + 2 * 8.5));
 }
 
 TEST_CASE("a release is known by major and minor number") {
@@ -206,9 +207,9 @@ TEST_CASE(
     return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, protocol, 0_B);
   };
   // 30 steps, two of them between nodes.
-  CHECK(latency(217, true, Protocol::ll) == doctest::Approx(3.6 + 28 * 0.47 * 1.8 + 2 * 2.7));
-  CHECK(latency(218, false, Protocol::ll) == doctest::Approx(6.6 + 28 * 1.0 + 2 * 2.7));
-  CHECK(latency(218, true, Protocol::ll) == doctest::Approx(6.6 + 28 * 2.0 + 2 * 2.7));
-  CHECK(latency(218, false, Protocol::simple) == doctest::Approx(8.4 + 28 * 3.4 + 2 * 14.0));
-  CHECK(latency(218, true, Protocol::simple) == doctest::Approx(8.4 + 28 * 6.0 + 2 * 14.0));
+  CHECK(latency(217, true, Protocol::ll) == test::approx(3.6 + 28 * 0.47 * 1.8 + 2 * 2.7));
+  CHECK(latency(218, false, Protocol::ll) == test::approx(6.6 + 28 * 1.0 + 2 * 2.7));
+  CHECK(latency(218, true, Protocol::ll) == test::approx(6.6 + 28 * 2.0 + 2 * 2.7));
+  CHECK(latency(218, false, Protocol::simple) == test::approx(8.4 + 28 * 3.4 + 2 * 14.0));
+  CHECK(latency(218, true, Protocol::simple) == test::approx(8.4 + 28 * 6.0 + 2 * 14.0));
 }

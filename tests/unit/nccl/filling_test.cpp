@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 using namespace fabricast::models::nccl;
@@ -27,16 +29,16 @@ const Choice k_ll{Algorithm::ring, Protocol::ll};
 TEST_CASE("at the sizes at which NCCL opens a channel there are as many as it opens") {
   for (int channels = 1; channels <= 24; ++channels) {
     const Bytes size{channels * 32768};
-    CHECK(filled_channels(eight_ranks(), k_ll, size, 24) == doctest::Approx(channels));
+    CHECK(filled_channels(eight_ranks(), k_ll, size, 24) == test::approx(channels));
     CHECK(filled_use(eight_ranks(), k_ll, size, 24).channels == channels);
   }
 }
 
 TEST_CASE("in between the next channel opens early and fills; below the first size there is one, at the end all") {
-  CHECK(filled_channels(eight_ranks(), k_ll, 48_KiB, 24) == doctest::Approx(1.5));
+  CHECK(filled_channels(eight_ranks(), k_ll, 48_KiB, 24) == test::approx(1.5));
   CHECK(filled_use(eight_ranks(), k_ll, 48_KiB, 24).channels == 2);
-  CHECK(filled_use(eight_ranks(), k_ll, 48_KiB, 24).filled == doctest::Approx(1.5));
-  CHECK(filled_channels(eight_ranks(), k_ll, 112_KiB, 24) == doctest::Approx(3.5));
+  CHECK(filled_use(eight_ranks(), k_ll, 48_KiB, 24).filled == test::approx(1.5));
+  CHECK(filled_channels(eight_ranks(), k_ll, 112_KiB, 24) == test::approx(3.5));
   CHECK(filled_channels(eight_ranks(), k_ll, 1_KiB, 24) == 1);
   CHECK(filled_channels(eight_ranks(), k_ll, 31_KiB, 24) == 1);
   CHECK(filled_channels(eight_ranks(), k_ll, 1_GiB, 24) == 24);

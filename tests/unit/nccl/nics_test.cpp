@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/approx.hpp"
 #include "tests/unit/nccl/hosts.hpp"
 
 using namespace fabricast;
@@ -143,8 +144,8 @@ TEST_CASE("paths: one switch is PIX, others of the socket PHB, across sockets SY
   CHECK(nics.sending_path(0, 4) == NicPath::pxn);
   CHECK(nics.ring_sender(0, 4) == 4);
   CHECK(nics.ring_sender(0, 1) == 0);
-  CHECK(nics.slot_gb_per_s(0) == doctest::Approx(48));  // gen5 x16: 16 x 240 / 80
-  CHECK(nics.rate_gb_per_s(0) == doctest::Approx(48));  // 50 GB/s in such a slot
+  CHECK(nics.slot_gb_per_s(0) == test::approx(48));  // gen5 x16: 16 x 240 / 80
+  CHECK(nics.rate_gb_per_s(0) == test::approx(48));  // 50 GB/s in such a slot
   CHECK(nic_path(Distance::pxb) == NicPath::pxb);
   CHECK(nic_path(Distance::node) == NicPath::phb);
 }
@@ -155,13 +156,13 @@ TEST_CASE("between sockets NCCL counts 10, 22 or 40 GB/s on Intel by processor a
     const Setup setup(cluster_of(host, 2, "{version: \"" + version + "\"}"));
     return nics_of(setup).path_gb_per_s(0, 0);
   };
-  CHECK(far_gb_per_s("xeon-sapphirerapids", "2.28") == doctest::Approx(22));
-  CHECK(far_gb_per_s("xeon-sapphirerapids", "2.25") == doctest::Approx(10));
-  CHECK(far_gb_per_s("xeon-emeraldrapids", "2.28") == doctest::Approx(40));
-  CHECK(far_gb_per_s("xeon-skylake", "2.17") == doctest::Approx(9));
-  CHECK(far_gb_per_s("xeon-broadwell", "2.28") == doctest::Approx(6));
-  CHECK(far_gb_per_s("epyc-rome", "2.28") == doctest::Approx(16));
-  CHECK(far_gb_per_s("epyc-rome", "2.18") == doctest::Approx(48));  // no limit: the slots
+  CHECK(far_gb_per_s("xeon-sapphirerapids", "2.28") == test::approx(22));
+  CHECK(far_gb_per_s("xeon-sapphirerapids", "2.25") == test::approx(10));
+  CHECK(far_gb_per_s("xeon-emeraldrapids", "2.28") == test::approx(40));
+  CHECK(far_gb_per_s("xeon-skylake", "2.17") == test::approx(9));
+  CHECK(far_gb_per_s("xeon-broadwell", "2.28") == test::approx(6));
+  CHECK(far_gb_per_s("epyc-rome", "2.28") == test::approx(16));
+  CHECK(far_gb_per_s("epyc-rome", "2.18") == test::approx(48));  // no limit: the slots
 }
 
 TEST_CASE("a processor's vendor and microarchitecture decide what NCCL counts, not its name") {
@@ -174,9 +175,9 @@ TEST_CASE("a processor's vendor and microarchitecture decide what NCCL counts, n
                                  "single_switch: {switch: qm9700}", test::write_file("our-cores.yaml", text)));
     return nics_of(setup).path_gb_per_s(0, 0);
   };
-  CHECK(far_gb_per_s("epyc-rome") == doctest::Approx(16));
-  CHECK(far_gb_per_s("xeon-broadwell") == doctest::Approx(6));
-  CHECK(far_gb_per_s("xeon-emeraldrapids") == doctest::Approx(40));
+  CHECK(far_gb_per_s("epyc-rome") == test::approx(16));
+  CHECK(far_gb_per_s("xeon-broadwell") == test::approx(6));
+  CHECK(far_gb_per_s("xeon-emeraldrapids") == test::approx(40));
 }
 
 TEST_CASE("adapters without RDMA are left out where one has it") {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "nccl/nics.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/unit/nccl/hosts.hpp"
 
 using namespace fabricast;
@@ -74,10 +75,10 @@ TEST_CASE("rings: every HCA sends as often as channels leave by it, every GPU pa
   CHECK(ring.graph.channels.size() == 16);
   for (const auto* hca : {"n0.hca0", "n1.hca5", "n2.hca7"}) CHECK(ring.sent_by(hca) == 2);
   // 24 ranks: a chunk goes round twice less one step each: 2 x 23 hops, 3 of 24 over the network.
-  CHECK(ring.hops(TransportKind::nvlink) == doctest::Approx(2.0 * 23 / 24 * 21));
-  CHECK(ring.hops(TransportKind::network) == doctest::Approx(2.0 * 23 / 24 * 3));
+  CHECK(ring.hops(TransportKind::nvlink) == test::approx(2.0 * 23 / 24 * 21));
+  CHECK(ring.hops(TransportKind::network) == test::approx(2.0 * 23 / 24 * 3));
   const auto gather = made(cluster_of(k_eight_rails, 3), Collective::all_gather);
-  CHECK(gather.hops(TransportKind::network) == doctest::Approx(23.0 / 24 * 3));
+  CHECK(gather.hops(TransportKind::network) == test::approx(23.0 / 24 * 3));
 }
 
 TEST_CASE("fewer channels use the first HCAs only") {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -52,7 +53,7 @@ TEST_CASE("a null out-of-place half of nccl-tests JSON makes an in-place row") {
   const auto log = table_of(k_nccl);
   CHECK(log.rows[1].is_in_place_only);
   CHECK(log.rows[1].time == 20.5_us);
-  CHECK(log.rows[1].busbw->bytes_per_s == doctest::Approx(1048576 / 20.5e-6));
+  CHECK(log.rows[1].busbw->bytes_per_s == test::approx(1048576 / 20.5e-6));
 }
 
 TEST_CASE("the environment in nccl-tests JSON is kept nowhere") {
@@ -83,8 +84,8 @@ TEST_CASE("perftest JSON has its unit inferred from the message rate, with a war
   CHECK(log.header.unit == "Gb/sec");
   CHECK(log.header.tx_depth == 128);
   REQUIRE(log.rows.size() == 1);
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(394.25e9 / 8));
-  CHECK(log.rows[0].time.seconds() == doctest::Approx(65536 / (394.25e9 / 8)));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(394.25e9 / 8));
+  CHECK(log.rows[0].time.seconds() == test::approx(65536 / (394.25e9 / 8)));
   REQUIRE(log.warnings.size() == 2);
   CHECK(log.warnings[0].message == "the file names no unit of bandwidth; its message rate fits Gb/sec");
 }
@@ -93,7 +94,7 @@ TEST_CASE("perftest JSON without a message rate is read as MiB/s, with a warning
   const auto log =
       table_of(R"({"results":{"MsgSize":65536,"n_iterations":5000,"BW_average":1000.0}})", "ib_read_bw.json");
   CHECK(log.benchmark == Benchmark::ib_read_bw);
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(1000.0 * 1048576));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(1000.0 * 1048576));
   CHECK(log.warnings[0].message == "the file names no unit of bandwidth; MiB/sec is assumed");
 }
 

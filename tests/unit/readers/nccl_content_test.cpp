@@ -9,6 +9,7 @@
 
 #include "fabricast/measurement.hpp"
 #include "readers/nccl_content.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/logs.hpp"
 #include "tests/support/random.hpp"
 
@@ -129,7 +130,7 @@ TEST_CASE("an unchecked log leaves open only what nothing tells apart") {
       CHECK(said.header.num_ranks == ranks);
       REQUIRE(said.rows.back().busbw.has_value());
       CHECK(said.rows.back().busbw->bytes_per_s ==
-            doctest::Approx(said.rows.back().printed_busbw->bytes_per_s).epsilon(0.001));
+            test::approx(said.rows.back().printed_busbw->bytes_per_s).epsilon(0.001));
     }
   }
 }
@@ -166,9 +167,9 @@ TEST_CASE("rows of an old all_gather are read by their times and its algbw is co
       REQUIRE(table.warnings.size() == 1);
       CHECK(table.warnings[0].message.find("algbw is size (n-1)/n / time with n = " + std::to_string(ranks)) == 0);
       const auto& last = table.rows.back();
-      CHECK(last.time.us() == doctest::Approx(30 + static_cast<double>(last.size.value) / 120e3).epsilon(1e-5));
+      CHECK(last.time.us() == test::approx(30 + static_cast<double>(last.size.value) / 120e3).epsilon(1e-5));
       CHECK(last.in_place_time.has_value());
-      CHECK(last.printed_algbw->bytes_per_s == doctest::Approx(last.bandwidth->bytes_per_s).epsilon(1e-3));
+      CHECK(last.printed_algbw->bytes_per_s == test::approx(last.bandwidth->bytes_per_s).epsilon(1e-3));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -86,7 +87,7 @@ TEST_CASE("the layout with root, versions and full bus ids is read") {
   CHECK(log.header.iterations == 100);
   CHECK(log.rows[0].num_wrong == 0);
   // 1,048,576 B in 20.29 us; 2 ranks: factor 1
-  CHECK(log.rows[0].busbw->bytes_per_s == doctest::Approx(1048576 / 20.29e-6));
+  CHECK(log.rows[0].busbw->bytes_per_s == test::approx(1048576 / 20.29e-6));
   CHECK(log.header.ranks[0].bus_id == "000f:01:00");
 }
 
@@ -283,8 +284,8 @@ TEST_CASE("columns cut by the author and digit separators are read by the header
 }
 
 TEST_CASE("bus bandwidth factors are those of nccl-tests") {
-  CHECK(bus_bandwidth_factor(Benchmark::all_reduce_perf, 8) == doctest::Approx(1.75));
-  CHECK(bus_bandwidth_factor(Benchmark::alltoall_perf, 8) == doctest::Approx(0.875));
+  CHECK(bus_bandwidth_factor(Benchmark::all_reduce_perf, 8) == test::approx(1.75));
+  CHECK(bus_bandwidth_factor(Benchmark::alltoall_perf, 8) == test::approx(0.875));
   CHECK(bus_bandwidth_factor(Benchmark::broadcast_perf, 8) == 1);
   CHECK(bus_bandwidth_factor(Benchmark::sendrecv_perf, 8) == 1);
 }

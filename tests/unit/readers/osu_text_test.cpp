@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -48,8 +49,8 @@ TEST_CASE("osu_bw megabytes are 1e6 bytes and its time is per message") {
   const auto log = table_of("# OSU MPI Bandwidth Test v7.1\n# Size      Bandwidth (MB/s)\n1048576    10000.00\n");
   CHECK(log.benchmark == Benchmark::osu_bw);
   CHECK(log.header.unit == "MB/s");
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(1e10));
-  CHECK(log.rows[0].time.seconds() == doctest::Approx(1048576 / 1e10));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(1e10));
+  CHECK(log.rows[0].time.seconds() == test::approx(1048576 / 1e10));
 }
 
 TEST_CASE("osu_mbw_mr gives pairs, window and the time per message of all pairs together") {
@@ -63,8 +64,8 @@ TEST_CASE("osu_mbw_mr gives pairs, window and the time per message of all pairs 
   CHECK(log.header.num_ranks == 8);
   REQUIRE(log.rows.size() == 2);
   // the message rate has more digits at 1 B
-  CHECK(log.rows[0].time.seconds() == doctest::Approx(1 / 16422494.33).epsilon(1e-4));
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(16422494.33));
+  CHECK(log.rows[0].time.seconds() == test::approx(1 / 16422494.33).epsilon(1e-4));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(16422494.33));
   CHECK(log.rows[1].messages_per_s == 5908.64);
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("columns of osu -f and of tail percentiles go by their names") {
   CHECK(row.max_time == 221.55_us);
   CHECK(row.num_iterations == 1000);
   REQUIRE(row.percentiles.size() == 2);
-  CHECK(row.percentiles[1].share == doctest::Approx(0.99));
+  CHECK(row.percentiles[1].share == test::approx(0.99));
   CHECK(row.percentiles[1].time == 220_us);
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("non-blocking collectives give overlap and compute time, and are no be
   CHECK(log.rows[0].time == 20_us);
   CHECK(log.rows[0].compute_time == 10_us);
   CHECK(log.rows[0].pure_communication_time == 12_us);
-  CHECK(log.rows[0].overlap == doctest::Approx(0.1667));
+  CHECK(log.rows[0].overlap == test::approx(0.1667));
 }
 
 TEST_CASE("a barrier has a time and no size") {

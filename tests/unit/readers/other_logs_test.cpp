@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -37,11 +38,11 @@ TEST_CASE("p2pBandwidthLatencyTest gives a matrix for each title and each clock"
   REQUIRE(log.matrices.size() == 3);
   CHECK(log.matrices[0].is_bidirectional);
   CHECK_FALSE(log.matrices[0].is_p2p);
-  CHECK(log.matrices[0].value[0][1] == doctest::Approx(9.55e9));
+  CHECK(log.matrices[0].value[0][1] == test::approx(9.55e9));
   CHECK(log.matrices[1].is_p2p);
   CHECK(log.matrices[1].is_write);
   CHECK(log.matrices[1].row_kind == "GPU");
-  CHECK(log.matrices[1].value[0][1] == doctest::Approx(1.89e-6));
+  CHECK(log.matrices[1].value[0][1] == test::approx(1.89e-6));
   CHECK(std::isnan(log.matrices[1].value[1][0]));
   CHECK(log.matrices[2].row_kind == "CPU");
   CHECK(log.matrices[2].row_devices == std::vector<int>{0, 1});
@@ -76,9 +77,9 @@ TEST_CASE("bandwidthTest text is read by its direction and memory") {
       "   Transfer Size (Bytes)\tBandwidth(MB/s)\n   32000000\t\t\t1000.0\n\nResult = PASS\n");
   REQUIRE(log.copies.size() == 2);
   CHECK(log.copies[0].kind == "H2D pinned");
-  CHECK(log.copies[0].bandwidth->bytes_per_s == doctest::Approx(12.5e9));
+  CHECK(log.copies[0].bandwidth->bytes_per_s == test::approx(12.5e9));
   CHECK(log.copies[1].kind == "D2H pageable");
-  CHECK(log.copies[1].bandwidth->bytes_per_s == doctest::Approx(1000.0 * 1048576));
+  CHECK(log.copies[1].bandwidth->bytes_per_s == test::approx(1000.0 * 1048576));
 }
 
 TEST_CASE("copy timings: launches, sizes, pairs and copies at once") {
@@ -89,11 +90,11 @@ TEST_CASE("copy timings: launches, sizes, pairs and copies at once") {
       "## concurrent pinned copies: dir\tk_gpus\tper_gpu_GBps...\nh2d\t2\t55.11\t55.13\nh2d\t3\t55.11\n");
   REQUIRE(log.copies.size() == 7);
   CHECK(log.copies[0].kind == "launch_async");
-  CHECK(log.copies[0].time->us() == doctest::Approx(4.156));
+  CHECK(log.copies[0].time->us() == test::approx(4.156));
   CHECK(log.copies[1].kind == "h2d pinned");
   CHECK(log.copies[1].size == 4096_B);
   CHECK(log.copies[1].devices == std::vector<int>{4});
-  CHECK(log.copies[1].bandwidth->bytes_per_s == doctest::Approx(0.5e9));
+  CHECK(log.copies[1].bandwidth->bytes_per_s == test::approx(0.5e9));
   CHECK(log.copies[3].size == 16_B);
   CHECK(log.copies[4].size == 256_MiB);
   CHECK(log.copies[4].devices == std::vector<int>{0, 1});
@@ -118,8 +119,8 @@ TEST_CASE("NCCL's table and choices are read from its debug lines, once though e
   CHECK(log.tuning.table[2].operation == "AllReduce");
   CHECK(log.tuning.table[2].algorithm == "tree");
   CHECK(log.tuning.table[2].protocol == "simple");
-  CHECK(log.tuning.table[2].latency.us() == doctest::Approx(64.4));
-  CHECK(log.tuning.table[2].bandwidth.bytes_per_s == doctest::Approx(165.6e9));
+  CHECK(log.tuning.table[2].latency.us() == test::approx(64.4));
+  CHECK(log.tuning.table[2].bandwidth.bytes_per_s == test::approx(165.6e9));
   REQUIRE(log.tuning.choices.size() == 2);
   CHECK(log.tuning.choices[0].algorithm == "ring");
   CHECK(log.tuning.choices[0].protocol == "ll");
@@ -135,7 +136,7 @@ TEST_CASE("NCCL's older table names algorithm and protocol in one cell") {
   REQUIRE(log.tuning.table.size() == 3);
   CHECK(log.tuning.table[1].protocol == "ll128");
   CHECK(log.tuning.table[2].algorithm == "ring");
-  CHECK(log.tuning.table[2].bandwidth.bytes_per_s == doctest::Approx(4.8e9));
+  CHECK(log.tuning.table[2].bandwidth.bytes_per_s == test::approx(4.8e9));
 }
 
 TEST_CASE("tuning lines inside an nccl-tests log are a table of their own") {

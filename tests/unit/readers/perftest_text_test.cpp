@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabricast/measurement.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -38,8 +39,8 @@ TEST_CASE("perftest gigabits are 1e9 bits, and settings are read") {
   CHECK(log.header.unit == "Gb/sec");
   CHECK(log.header.send_buffer == BufferPlace::host);
   REQUIRE(log.rows.size() == 1);
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(394.25e9 / 8).epsilon(1e-4));
-  CHECK(log.rows[0].peak_bandwidth->bytes_per_s == doctest::Approx(394.31e9 / 8));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(394.25e9 / 8).epsilon(1e-4));
+  CHECK(log.rows[0].peak_bandwidth->bytes_per_s == test::approx(394.31e9 / 8));
   CHECK(log.rows[0].num_iterations == 5000);
 }
 
@@ -49,7 +50,7 @@ TEST_CASE("perftest megabytes are 2^20 bytes under both names") {
                               "] MsgRate[Mpps]\n 1048576 5000 0.00 3663.00 0.003663\n");
     CHECK(log.header.unit == unit);
     REQUIRE(log.rows.size() == 1);
-    CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(3663.0 * 1048576));
+    CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(3663.0 * 1048576));
     CHECK_FALSE(log.rows[0].peak_bandwidth.has_value());
   }
 }
@@ -60,8 +61,8 @@ TEST_CASE("a bandwidth too small for its digits is taken from the message rate")
       " RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 2 5000 0.04 0.04 "
       "2.588087\n");
   REQUIRE(log.rows.size() == 1);
-  CHECK(log.rows[0].bandwidth->bytes_per_s == doctest::Approx(2 * 2.588087e6));
-  CHECK(log.rows[0].time.seconds() == doctest::Approx(1 / 2.588087e6).epsilon(1e-5));
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(2 * 2.588087e6));
+  CHECK(log.rows[0].time.seconds() == test::approx(1 / 2.588087e6).epsilon(1e-5));
 }
 
 TEST_CASE("perftest latencies: average, median, spread and percentiles") {
@@ -80,7 +81,7 @@ TEST_CASE("perftest latencies: average, median, spread and percentiles") {
   CHECK(row.max_time == 13.87_us);
   CHECK(row.std_dev == 0.32_us);
   REQUIRE(row.percentiles.size() == 2);
-  CHECK(row.percentiles[1].share == doctest::Approx(0.999));
+  CHECK(row.percentiles[1].share == test::approx(0.999));
   CHECK(row.percentiles[1].time == 9.95_us);
 }
 

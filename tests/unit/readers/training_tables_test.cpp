@@ -9,6 +9,7 @@
 #include "fabricast/measurement.hpp"
 #include "fabricast/training.hpp"
 #include "readers/training_columns.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/logs.hpp"
 
 using namespace fabricast;
@@ -154,7 +155,7 @@ TEST_CASE("columns of LLM-Foundry and MLPerf") {
   REQUIRE(mlperf.size() == 2);
   CHECK(mlperf[0].gpus == 16);
   CHECK(mlperf[1].gpus == 512);
-  CHECK(mlperf[1].tokens_per_s == doctest::Approx(404455.3274));
+  CHECK(mlperf[1].tokens_per_s == test::approx(404455.3274));
 }
 
 TEST_CASE("GPUs of a system's name") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 
@@ -46,10 +48,10 @@ MeasuredLog all_reduce_log() {
 
 TEST_CASE("a percentile interpolates linearly between order statistics") {
   // position 0.9 x (5 - 1) = 3.6: between 4 and 10, six tenths of the way
-  CHECK(percentile({10, 1, 2, 3, 4}, 0.9) == doctest::Approx(4 + 0.6 * 6));
-  CHECK(percentile({10, 1, 2, 3, 4}, 0.5) == doctest::Approx(3));
-  CHECK(percentile({1, 2}, 0.5) == doctest::Approx(1.5));
-  CHECK(percentile({7}, 0.9) == doctest::Approx(7));
+  CHECK(percentile({10, 1, 2, 3, 4}, 0.9) == test::approx(4 + 0.6 * 6));
+  CHECK(percentile({10, 1, 2, 3, 4}, 0.5) == test::approx(3));
+  CHECK(percentile({1, 2}, 0.5) == test::approx(1.5));
+  CHECK(percentile({7}, 0.9) == test::approx(7));
   CHECK(percentile({}, 0.9) == 0);
 }
 
@@ -61,18 +63,18 @@ TEST_CASE("errors are relative to the measured time, positive when the predictio
   log.rows = {measured_row(8_B, 10_us), measured_row(16_B, 10_us), measured_row(32_B, 10_us)};
   const auto validation = validate(prediction, log);
   REQUIRE(validation.points.size() == 3);
-  CHECK(validation.points[0].relative_error == doctest::Approx(0.1));
-  CHECK(validation.points[1].relative_error == doctest::Approx(-0.2));
-  CHECK(validation.points[2].relative_error == doctest::Approx(0.5));
+  CHECK(validation.points[0].relative_error == test::approx(0.1));
+  CHECK(validation.points[1].relative_error == test::approx(-0.2));
+  CHECK(validation.points[2].relative_error == test::approx(0.5));
   CHECK(validation.points[0].is_inside_band);
   CHECK_FALSE(validation.points[1].is_inside_band);
   const auto& summary = validation.summary;
   CHECK(summary.num_points == 3);
-  CHECK(summary.median_abs_error == doctest::Approx(0.2));
-  CHECK(summary.p90_abs_error == doctest::Approx(0.2 + 0.8 * 0.3));  // position 1.8
-  CHECK(summary.max_abs_error == doctest::Approx(0.5));
-  CHECK(summary.bias == doctest::Approx(0.1));
-  CHECK(summary.interval_coverage == doctest::Approx(1.0 / 3));
+  CHECK(summary.median_abs_error == test::approx(0.2));
+  CHECK(summary.p90_abs_error == test::approx(0.2 + 0.8 * 0.3));  // position 1.8
+  CHECK(summary.max_abs_error == test::approx(0.5));
+  CHECK(summary.bias == test::approx(0.1));
+  CHECK(summary.interval_coverage == test::approx(1.0 / 3));
   CHECK(validation.warnings.empty());
 }
 
@@ -142,6 +144,6 @@ TEST_CASE("the summary of several validations weighs every point alike") {
   const std::vector<Validation> both{a, b};
   const auto summary = summarize(both);
   CHECK(summary.num_points == 4);
-  CHECK(summary.median_abs_error == doctest::Approx(0.1));
-  CHECK(summary.max_abs_error == doctest::Approx(0.5));
+  CHECK(summary.median_abs_error == test::approx(0.1));
+  CHECK(summary.max_abs_error == test::approx(0.5));
 }

@@ -4,6 +4,7 @@
 
 #include "fabricast/measurement.hpp"
 #include "fabricast/validation.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -66,7 +67,7 @@ TEST_CASE("copies at once are compared by the slowest group of GPUs") {
   REQUIRE(table.has_value());
   REQUIRE(table->rows.size() == 1);
   CHECK(table->rows[0].size == 1_GiB);
-  CHECK(table->rows[0].time.us() == doctest::Approx(1073741824 / 20.2e3));
+  CHECK(table->rows[0].time.us() == test::approx(1073741824 / 20.2e3));
   CHECK_FALSE(table_for(tables_of(k_copies), copies(4, CopyDirection::to_host)).has_value());
 }
 
@@ -87,15 +88,15 @@ TEST_CASE("an entry of p2pBandwidthLatencyTest is a copy of 160 MB; both ways at
   REQUIRE(on.has_value());
   REQUIRE(on->rows.size() == 1);
   CHECK(on->rows[0].size == Bytes{160'000'000});
-  CHECK(on->rows[0].time.us() == doctest::Approx(2000));  // 160 MB at 80 GB/s
+  CHECK(on->rows[0].time.us() == test::approx(2000));  // 160 MB at 80 GB/s
   const auto off = table_for(tables, copies(2, CopyDirection::to_peer, false));
   REQUIRE(off.has_value());
-  CHECK(off->rows[0].time.us() == doctest::Approx(16000));
+  CHECK(off->rows[0].time.us() == test::approx(16000));
   auto both = copies(2, CopyDirection::to_peer);
   both.workloads[0].is_bidirectional = true;
   const auto each_way = table_for(tables, both);
   REQUIRE(each_way.has_value());
-  CHECK(each_way->rows[0].time.us() == doctest::Approx(3200));  // 50 GB/s each way
+  CHECK(each_way->rows[0].time.us() == test::approx(3200));  // 50 GB/s each way
 }
 
 TEST_CASE("settings are read from command lines, exports and NCCL's lines; other names are not") {

@@ -12,6 +12,7 @@
 #include "report/page.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
 
 using namespace fabricast;
@@ -170,8 +171,8 @@ TEST_CASE("a chart of one value that is a power of ten has a decade of room; col
   report::Chart chart("t", "n", [](double value) { return fmt::format("{:g}", value); });
   chart.include(Bytes{8}, 10);
   chart.add_curve({{Bytes{8}, 10, ""}}, report::colour(0));
-  CHECK(chart.y(10) == doctest::Approx(report::k_chart_height - report::k_chart_bottom));
-  CHECK(chart.y(100) == doctest::Approx(report::k_chart_top));
+  CHECK(chart.y(10) == test::approx(report::k_chart_height - report::k_chart_bottom));
+  CHECK(chart.y(100) == test::approx(report::k_chart_top));
   CHECK(chart.svg().find("nan") == std::string::npos);
   CHECK(report::colour(report::k_num_colours + 1) == report::colour(1));
   CHECK(report::colour(0) != report::colour(1));
@@ -227,12 +228,12 @@ TEST_CASE("size labels are powers of two, or the sizes themselves where a sweep 
 }
 
 TEST_CASE("linear axes end at 1, 2, 2.5 or 5 times a power of ten per step") {
-  CHECK(report::round_step(10, 5) == doctest::Approx(2));
-  CHECK(report::round_step(10.1, 5) == doctest::Approx(2.5));
-  CHECK(report::round_step(12.6, 5) == doctest::Approx(5));
-  CHECK(report::round_step(26, 5) == doctest::Approx(10));
-  CHECK(report::round_step(0.05, 5) == doctest::Approx(0.01));
-  CHECK(report::round_step(0, 5) == doctest::Approx(1));
+  CHECK(report::round_step(10, 5) == test::approx(2));
+  CHECK(report::round_step(10.1, 5) == test::approx(2.5));
+  CHECK(report::round_step(12.6, 5) == test::approx(5));
+  CHECK(report::round_step(26, 5) == test::approx(10));
+  CHECK(report::round_step(0.05, 5) == test::approx(0.01));
+  CHECK(report::round_step(0, 5) == test::approx(1));
 }
 
 TEST_CASE("points of a chart lie where the axes say") {
@@ -241,16 +242,16 @@ TEST_CASE("points of a chart lie where the axes say") {
   chart.include(Bytes{16}, 100);
   const double width = report::k_chart_width - report::k_chart_left - report::k_chart_right;
   const double height = report::k_chart_height - report::k_chart_top - report::k_chart_bottom;
-  CHECK(chart.x(Bytes{1}) == doctest::Approx(report::k_chart_left));
-  CHECK(chart.x(Bytes{4}) == doctest::Approx(report::k_chart_left + width / 2));
-  CHECK(chart.x(Bytes{16}) == doctest::Approx(report::k_chart_left + width));
-  CHECK(chart.y(100) == doctest::Approx(report::k_chart_top));
-  CHECK(chart.y(10) == doctest::Approx(report::k_chart_top + height / 2));
-  CHECK(chart.y(1) == doctest::Approx(report::k_chart_top + height));
-  CHECK(chart.y(1e9) == doctest::Approx(report::k_chart_top));  // cut off, not outside
+  CHECK(chart.x(Bytes{1}) == test::approx(report::k_chart_left));
+  CHECK(chart.x(Bytes{4}) == test::approx(report::k_chart_left + width / 2));
+  CHECK(chart.x(Bytes{16}) == test::approx(report::k_chart_left + width));
+  CHECK(chart.y(100) == test::approx(report::k_chart_top));
+  CHECK(chart.y(10) == test::approx(report::k_chart_top + height / 2));
+  CHECK(chart.y(1) == test::approx(report::k_chart_top + height));
+  CHECK(chart.y(1e9) == test::approx(report::k_chart_top));  // cut off, not outside
   chart.start_at_zero();
-  CHECK(chart.y(50) == doctest::Approx(report::k_chart_top + height / 2));
-  CHECK(chart.y(0) == doctest::Approx(report::k_chart_top + height));
+  CHECK(chart.y(50) == test::approx(report::k_chart_top + height / 2));
+  CHECK(chart.y(0) == test::approx(report::k_chart_top + height));
 }
 
 TEST_CASE("every page is one file for light and dark, phone and paper, with its text escaped") {
@@ -287,8 +288,8 @@ TEST_CASE("a comparison shows ratio, direction, changed terms and settings") {
   const auto changes = report::changed_terms(*tables[0].rows[1][0], *tables[0].rows[1][1]);
   REQUIRE(changes.size() == 3);
   CHECK(changes[0].term == "transfer over x");
-  CHECK(changes[0].before.us() == doctest::Approx(75));
-  CHECK(changes[0].after.us() == doctest::Approx(300));
+  CHECK(changes[0].before.us() == test::approx(75));
+  CHECK(changes[0].after.us() == test::approx(300));
   CHECK(changes[2].term == "new");
   const auto settings = report::changed_settings(all);
   REQUIRE(settings.size() == 1);

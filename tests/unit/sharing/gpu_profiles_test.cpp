@@ -6,6 +6,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::models;
@@ -51,8 +52,8 @@ TEST_CASE("MIG profiles own multiprocessors, memory slices and copy engines, and
   const auto three = find_gpu_profile("a100-40", "3g.20gb", catalogue());
   REQUIRE(three);
   CHECK(three->is_mig);
-  CHECK(three->compute_fraction == doctest::Approx(42.0 / 108));
-  CHECK(three->memory_fraction == doctest::Approx(0.5));
+  CHECK(three->compute_fraction == test::approx(42.0 / 108));
+  CHECK(three->memory_fraction == test::approx(0.5));
   CHECK(three->copy_engines == 3);
   CHECK(three->max_instances == 2);
   CHECK(find_gpu_profile("a100-40", "a100-3-20c", catalogue())->name == three->name);

@@ -8,6 +8,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/unit/sharing/measured_table.hpp"
 
 using namespace fabricast;
@@ -47,25 +48,25 @@ TEST_CASE("fixed share gives every vGPU 1/max of the GPU, alone or not") {
       CAPTURE(max);
       CAPTURE(n);
       for (const auto& one : share_gpu(scheduler(SharePolicy::fixed_share, max), busy(n)).clients)
-        CHECK(one.slot_share == doctest::Approx(1.0 / max).epsilon(0.001));
+        CHECK(one.slot_share == test::approx(1.0 / max).epsilon(0.001));
     }
   }
 }
 
 TEST_CASE("a fixed-share vGPU alone needs no context switch and runs kernels in all of its slots") {
   const auto shares = share_gpu(scheduler(SharePolicy::fixed_share, 4), busy(1));
-  CHECK(shares.clients[0].share == doctest::Approx(0.25).epsilon(0.001));
+  CHECK(shares.clients[0].share == test::approx(0.25).epsilon(0.001));
   CHECK(shares.switching == 0);
-  CHECK(shares.idle == doctest::Approx(0.75).epsilon(0.001));
+  CHECK(shares.idle == test::approx(0.75).epsilon(0.001));
 }
 
 TEST_CASE("equal share gives n busy vGPUs 1/n of the GPU each") {
   for (const int n : {1, 2, 3, 5, 8}) {
     CAPTURE(n);
     const auto shares = share_gpu(scheduler(SharePolicy::equal_share), busy(n));
-    for (const auto& one : shares.clients) CHECK(one.slot_share == doctest::Approx(1.0 / n).epsilon(0.001));
+    for (const auto& one : shares.clients) CHECK(one.slot_share == test::approx(1.0 / n).epsilon(0.001));
     // One switch of 0.1 ms per slot of 2 ms, none when alone.
-    CHECK(shares.switching == doctest::Approx(n == 1 ? 0.0 : 0.05).epsilon(0.001));
+    CHECK(shares.switching == test::approx(n == 1 ? 0.0 : 0.05).epsilon(0.001));
   }
 }
 
@@ -74,15 +75,15 @@ TEST_CASE("equal share wastes the slices of an idle vGPU, best effort gives them
   clients.push_back({"idle", 1_us, 1000_ms, {}, 0});
   const auto equal = share_gpu(scheduler(SharePolicy::equal_share), clients);
   const auto best = share_gpu(scheduler(SharePolicy::best_effort), clients);
-  CHECK(equal.clients[0].slot_share == doctest::Approx(1.0 / 3).epsilon(0.005));
-  CHECK(equal.idle == doctest::Approx(1.0 / 3).epsilon(0.005));
-  CHECK(best.clients[0].slot_share == doctest::Approx(0.5).epsilon(0.005));
-  CHECK(best.idle == doctest::Approx(0.0).epsilon(0.001));
+  CHECK(equal.clients[0].slot_share == test::approx(1.0 / 3).epsilon(0.005));
+  CHECK(equal.idle == test::approx(1.0 / 3).epsilon(0.005));
+  CHECK(best.clients[0].slot_share == test::approx(0.5).epsilon(0.005));
+  CHECK(best.idle < 0.001);
 }
 
 TEST_CASE("best effort leaves a single busy client the whole GPU without switches") {
   const auto shares = share_gpu(scheduler(SharePolicy::best_effort), busy(1, 30_ms));
-  CHECK(shares.clients[0].share == doctest::Approx(1));
+  CHECK(shares.clients[0].share == test::approx(1));
   CHECK(shares.clients[0].period == 30_ms);
   CHECK(shares.switching == 0);
 }
@@ -111,10 +112,10 @@ TEST_CASE("shares, context switches and idle time add up to the elapsed time") {
   for (const auto policy : {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share}) {
     CAPTURE(to_string(policy));
     const auto shares = share_gpu(scheduler(policy, 4), clients);
-    CHECK(shares.busy + shares.switching + shares.idle == doctest::Approx(1));
+    CHECK(shares.busy + shares.switching + shares.idle == test::approx(1));
     double sum = 0;
     for (const auto& one : shares.clients) sum += one.slot_share;
-    CHECK(sum == doctest::Approx(shares.busy + shares.switching));
+    CHECK(sum == test::approx(shares.busy + shares.switching));
     CHECK(shares.busy > 0);
   }
 }
@@ -135,7 +136,7 @@ TEST_CASE("a kernel longer than a slice pays one switch per slice") {
   // A slice of 2 ms holds 1.9 ms of kernel: ten slices each.
   for (const auto& one : share_gpu(scheduler(SharePolicy::best_effort), clients).clients) {
     CHECK(one.period == 2 * (19_ms + 10 * 100_us));
-    CHECK(one.switches_per_operation == doctest::Approx(10).epsilon(0.01));
+    CHECK(one.switches_per_operation == test::approx(10).epsilon(0.01));
   }
 }
 
@@ -143,15 +144,15 @@ TEST_CASE("a client that hardly ever computes changes nothing for the others, an
   auto clients = busy(2, 300_us);
   clients.insert(clients.begin(), {"rare", 1_ms, 900'000_ms, {}, 0});
   const auto shares = share_gpu(scheduler(SharePolicy::best_effort), clients);
-  CHECK(shares.clients[0].period.seconds() == doctest::Approx(900.001));
-  CHECK(shares.clients[1].slot_share == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(shares.clients[0].period.seconds() == test::approx(900.001));
+  CHECK(shares.clients[1].slot_share == test::approx(0.5).epsilon(0.01));
   CHECK(shares.clients[2].period.seconds() > 0);
 }
 
 TEST_CASE("kernels of thousands of slices still give their period") {
   const auto shares = share_gpu(scheduler(SharePolicy::best_effort), busy(2, 9'500_ms));
   // 1.9 ms of kernel in each slice of 2 ms, half of the slices.
-  CHECK(shares.clients[0].period.seconds() == doctest::Approx(9.5 * 2 * 2 / 1.9).epsilon(0.001));
+  CHECK(shares.clients[0].period.seconds() == test::approx(9.5 * 2 * 2 / 1.9).epsilon(0.001));
 }
 
 TEST_CASE("longer slices waste less on switches and make others wait longer") {
@@ -215,9 +216,9 @@ TEST_CASE("one slice and one switch cost reproduce the log of 1 and 2 processes 
     auto clients = busy(processes, kernel);
     for (auto& client : clients) client.pause = gap;
     const auto one = share_gpu(measured_scheduler(), clients).clients[0];
-    CHECK(one.period.us() == doctest::Approx(test::number(row, "p50_us")).epsilon(0.05));
+    CHECK(one.period.us() == test::approx(test::number(row, "p50_us")).epsilon(0.05));
     const double measured_share = test::number(row, "rate_per_s") * kernel.seconds();
-    CHECK(one.share == doctest::Approx(measured_share).epsilon(0.05));
+    CHECK(one.share == test::approx(measured_share).epsilon(0.05));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "sharing/cpu_sharing.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/unit/sharing/measured_table.hpp"
 
 using namespace fabricast;
@@ -117,8 +118,8 @@ TEST_CASE("without neighbours nothing changes, and more of them never help") {
 TEST_CASE("overcommitted vCPUs lose the excess to steal time") {
   HostNeighbours twice;
   twice.overcommit = 2;
-  CHECK(host_contention(parameters(), twice, 2, {}).steal == doctest::Approx(0.5));
-  CHECK(host_contention(parameters(), twice, 2, {}).core_speed == doctest::Approx(0.5));
+  CHECK(host_contention(parameters(), twice, 2, {}).steal == test::approx(0.5));
+  CHECK(host_contention(parameters(), twice, 2, {}).core_speed == test::approx(0.5));
 }
 
 TEST_CASE("a wait for a scheduler tick ends at whole ticks of the whole loop") {
@@ -132,10 +133,10 @@ TEST_CASE("32 to 96 knowledge workers slow machine learning by 2 to 18 %, 3D CAD
   const auto slow = [](NeighbourVictim victim, int workers) {
     return knowledge_worker_slowdown(parameters(), victim, workers);
   };
-  CHECK(slow(NeighbourVictim::machine_learning, 32) == doctest::Approx(0.02).epsilon(0.1));
-  CHECK(slow(NeighbourVictim::machine_learning, 96) == doctest::Approx(0.18).epsilon(0.1));
-  CHECK(slow(NeighbourVictim::cad_3d, 32) == doctest::Approx(0.03).epsilon(0.1));
-  CHECK(slow(NeighbourVictim::cad_3d, 96) == doctest::Approx(0.09).epsilon(0.1));
+  CHECK(slow(NeighbourVictim::machine_learning, 32) == test::approx(0.02).epsilon(0.1));
+  CHECK(slow(NeighbourVictim::machine_learning, 96) == test::approx(0.18).epsilon(0.1));
+  CHECK(slow(NeighbourVictim::cad_3d, 32) == test::approx(0.03).epsilon(0.1));
+  CHECK(slow(NeighbourVictim::cad_3d, 96) == test::approx(0.09).epsilon(0.1));
   CHECK(slow(NeighbourVictim::knowledge_worker, 96) < 0.005);
   CHECK(slow(NeighbourVictim::machine_learning, 0) == 0);
 }
@@ -160,5 +161,5 @@ TEST_CASE("any number of knowledge workers is legal: more of them, or fewer core
   }
   // A host of twice the cores takes twice the workers for the same loss.
   CHECK(knowledge_worker_slowdown_on(parameters(), NeighbourVictim::machine_learning, 192, 56) ==
-        doctest::Approx(knowledge_worker_slowdown_on(parameters(), NeighbourVictim::machine_learning, 96, 28)));
+        test::approx(knowledge_worker_slowdown_on(parameters(), NeighbourVictim::machine_learning, 96, 28)));
 }

@@ -9,6 +9,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -70,7 +71,7 @@ TEST_CASE("16 GB on vSphere 6.7 U1 exceed the limit of 100 s, on 7.0 they do not
 
 TEST_CASE("a slow migration network lengthens the stun to its own copy time") {
   const auto slow = stun("esxi-7.0", 32, 64, 1_Gbps);
-  CHECK(slow.stun.seconds() == doctest::Approx(1.3 + 32 * 0x1.0p30 / 0.125e9).epsilon(0.01));
+  CHECK(slow.stun.seconds() == test::approx(1.3 + 32 * 0x1.0p30 / 0.125e9).epsilon(0.01));
   CHECK(slow.exceeds_limit);
   CHECK(slow.total > slow.stun + transfer_time(64_GiB, 1_Gbps) - 1_ns);
 }
@@ -93,6 +94,6 @@ TEST_CASE("a PVRDMA VM without vGPU stops for seconds, not for its memory") {
   CHECK(one.total.seconds() > 200);
   // Memory registered for RDMA is registered anew: up to half a second per GB.
   const auto registered = migration_estimate(parameters(), "esxi-7.0", {{0}, 256_GiB, true, 64_GiB}, 10_Gbps);
-  CHECK(registered.stun.seconds() == doctest::Approx(one.stun.seconds() + 64 * 0.25));
-  CHECK(registered.high.seconds() == doctest::Approx(one.high.seconds() + 64 * 0.5));
+  CHECK(registered.stun.seconds() == test::approx(one.stun.seconds() + 64 * 0.25));
+  CHECK(registered.high.seconds() == test::approx(one.high.seconds() + 64 * 0.5));
 }

@@ -4,6 +4,7 @@
 
 #include "fabricast/load.hpp"
 #include "fabricast/models/virtualization.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -46,7 +47,7 @@ TEST_CASE("large batches lose little over RDMA and much over 10 Gb/s TCP") {
 TEST_CASE("packets of 1500 bytes cost more than jumbo frames, most on a fast link") {
   CHECK(tcp_stream_rate(parameters(), 10_Gbps, Bytes{9000}) > tcp_stream_rate(parameters(), 10_Gbps, Bytes{1500}));
   // 10 GbE: 1448 of 1538 bytes on the wire are payload.
-  CHECK(tcp_stream_rate(parameters(), 10_Gbps, Bytes{1500}).bytes_per_s == doctest::Approx(1.25e9 * 1448 / 1538));
+  CHECK(tcp_stream_rate(parameters(), 10_Gbps, Bytes{1500}).bytes_per_s == test::approx(1.25e9 * 1448 / 1538));
   const double fast = overhead(tcp(Bytes{1500}, 100_Gbps)) - overhead(tcp(Bytes{9000}, 100_Gbps));
   CHECK(fast > 0);
   CHECK(tcp_stream_rate(parameters(), 100_Gbps, Bytes{9000}).bytes_per_s >

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 
@@ -153,7 +154,7 @@ TEST_CASE("an oversubscribed link between switches carries headers in both engin
       CHECK(row.bottleneck.find("leaf0 -> ") == 0);
       const double header = hca == "connectx-4-edr" ? 30 : 82;
       const double law = static_cast<double>(senders * bytes) * (mtu + header) / mtu / 12.5e9;
-      CHECK(row.time.seconds() == doctest::Approx(law).epsilon(0.01));
+      CHECK(row.time.seconds() == test::approx(law).epsilon(0.01));
       if (fidelity == Fidelity::fluid)
         CHECK(std::ranges::any_of(row.terms,
                                   [](const Term& term) { return term.name.find(" leaf0 -> ") != std::string::npos; }));

@@ -4,6 +4,8 @@
 #include "fabricast/models/planner.hpp"
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 using test::row_at;
@@ -26,16 +28,16 @@ bool has_reason(const Prediction& prediction, const std::string& words) {
 
 TEST_CASE("GPUDirect over FDR: 1.08 us at 0 B and 3.80 to 3.84 us from 1 to 64 B, within 5 %") {
   const auto prediction = fdr({});
-  CHECK(us(prediction, 0_B) == doctest::Approx(1.08).epsilon(0.05));
+  CHECK(us(prediction, 0_B) == test::approx(1.08).epsilon(0.05));
   const std::pair<Bytes, double> published[] = {{1_B, 3.83},  {2_B, 3.83},  {4_B, 3.84}, {8_B, 3.83},
                                                 {16_B, 3.83}, {32_B, 3.82}, {64_B, 3.80}};
-  for (const auto& [size, time] : published) CHECK(us(prediction, size) == doctest::Approx(time).epsilon(0.05));
+  for (const auto& [size, time] : published) CHECK(us(prediction, size) == test::approx(time).epsilon(0.05));
 }
 
 TEST_CASE("GPUDirect over FDR: 6372.6 MB/s at 2 MiB and 6388.6 at 4 MiB, within 3 %") {
   const auto prediction = test::run(test::shipped("osu-bw-fdr-gpudirect.yaml"));
-  CHECK(row_at(prediction, 2_MiB).algbw.bytes_per_s * 1e-6 == doctest::Approx(6372.6).epsilon(0.03));
-  CHECK(row_at(prediction, 4_MiB).algbw.bytes_per_s * 1e-6 == doctest::Approx(6388.6).epsilon(0.03));
+  CHECK(row_at(prediction, 2_MiB).algbw.bytes_per_s * 1e-6 == test::approx(6372.6).epsilon(0.03));
+  CHECK(row_at(prediction, 4_MiB).algbw.bytes_per_s * 1e-6 == test::approx(6388.6).epsilon(0.03));
 }
 
 TEST_CASE(
@@ -71,8 +73,8 @@ TEST_CASE("UCX before 1.8 reads eager device data at the rate of the processor, 
   };
   const auto rate = [](const Prediction& prediction) { return row_at(prediction, 16_KiB).algbw.bytes_per_s; };
   // xeon-skylake: 1.29 GB/s; a dual-socket Broadwell has no measured rate, so the general 0.8 GB/s.
-  CHECK(rate(pair({})) == doctest::Approx(1.29e9).epsilon(0.03));
-  CHECK(rate(pair({{"topology.hosts.node.processor", "xeon-broadwell"}})) == doctest::Approx(0.8e9).epsilon(0.03));
+  CHECK(rate(pair({})) == test::approx(1.29e9).epsilon(0.03));
+  CHECK(rate(pair({{"topology.hosts.node.processor", "xeon-broadwell"}})) == test::approx(0.8e9).epsilon(0.03));
   CHECK(rate(pair({{"software.ucx", "1.9"}})) > 4e9);
 }
 
@@ -86,8 +88,8 @@ TEST_CASE("device data never travel inline: the adapter reads one byte of a GPU 
 TEST_CASE("the receiver handles eager device messages segment by segment, in a window and alone") {
   const auto window = test::run(test::shipped("validation/v100-mlx5-2node-osu_bw-DD-ucx.yaml"));
   // Segments of 8,256 B: sixteen of them in 128 KiB, two in 16 KiB (published log: 19.96 and 2.50 us).
-  CHECK(us(window, 128_KiB) == doctest::Approx(8 * us(window, 16_KiB)).epsilon(0.02));
-  CHECK(us(window, 128_KiB) == doctest::Approx(19.96).epsilon(0.05));
+  CHECK(us(window, 128_KiB) == test::approx(8 * us(window, 16_KiB)).epsilon(0.02));
+  CHECK(us(window, 128_KiB) == test::approx(19.96).epsilon(0.05));
   const auto alone = test::run(test::shipped("validation/gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1.yaml"));
   const double segment = (us(alone, 128_KiB) - us(alone, 64_KiB)) / 8;
   CHECK(us(alone, 16_KiB) - us(alone, 8_KiB) >
@@ -100,7 +102,7 @@ TEST_CASE("a zero-byte message from device buffers pays for looking up what memo
                                       {{"workload.buffers", buffers}})),
               0_B);
   };
-  CHECK(at("[device, device]") - at("[host, host]") == doctest::Approx(0.59).epsilon(0.05));
+  CHECK(at("[device, device]") - at("[host, host]") == test::approx(0.59).epsilon(0.05));
 }
 
 TEST_CASE("UCX before 1.10 sends with the first adapter of the socket: eager messages of eight GPUs use two of four") {
@@ -109,7 +111,7 @@ TEST_CASE("UCX before 1.10 sends with the first adapter of the socket: eager mes
         .algbw.bytes_per_s;
   };
   // Each adapter reads 10.1 GB/s through switches that redirect; published log: 20.1 GB/s.
-  CHECK(pairs({}) == doctest::Approx(20.1e9).epsilon(0.04));
+  CHECK(pairs({}) == test::approx(20.1e9).epsilon(0.04));
   CHECK(pairs({{"software.ucx", "1.12"}}) > 1.5 * pairs({}));
 }
 
@@ -117,7 +119,7 @@ TEST_CASE("rounds inside a host: short messages lie in the queue, and blocks of 
   const auto rows = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
   // Three of four rounds stay inside a host: 3 x 0.405 us x (128 - 4) / 128, and 0.165 us more inline data between
   // hosts.
-  CHECK(us(rows, 128_B) - us(rows, 4_B) == doctest::Approx(1.34).epsilon(0.12));
+  CHECK(us(rows, 128_B) - us(rows, 4_B) == test::approx(1.34).epsilon(0.12));
   // Sixteen blocks of 16, 32 and 64 KiB: 30 rendezvous of 2 us come in at 1 MiB (published log: 157, 284, 572 us).
   CHECK(us(rows, 512_KiB) < 2 * us(rows, 256_KiB));
   CHECK(us(rows, 1_MiB) > 2 * us(rows, 512_KiB) - 10);
@@ -135,14 +137,14 @@ TEST_CASE("eager messages are staged through pageable buffers, larger ones throu
 TEST_CASE("an all-reduce of device buffers is that of host buffers and two pageable copies at the processor's rate") {
   const auto host = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
   const auto device = test::run(test::shipped("validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml"));
-  CHECK(us(device, 4_B) - us(host, 4_B) == doctest::Approx(30.2).epsilon(0.01));
+  CHECK(us(device, 4_B) - us(host, 4_B) == test::approx(30.2).epsilon(0.01));
   // 30.2 us + 2 x 524288 B / 2.89 GB/s; published logs: 664 and 284 us.
-  CHECK(us(device, 512_KiB) - us(host, 512_KiB) == doctest::Approx(393).epsilon(0.01));
+  CHECK(us(device, 512_KiB) - us(host, 512_KiB) == test::approx(393).epsilon(0.01));
 }
 
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {
   const auto staged = test::run(test::shipped("validation/cx4-100g-2node-osu_bw-DD-rdma.yaml"));
-  CHECK(us(staged, 8_B) == doctest::Approx(12.8).epsilon(0.01));  // published log: 12.9 us
+  CHECK(us(staged, 8_B) == test::approx(12.8).epsilon(0.01));  // published log: 12.9 us
 }
 
 TEST_CASE("a linear all-to-all takes as long as posting and receiving its messages takes") {
@@ -161,7 +163,7 @@ TEST_CASE("ring all-reduce reaches the bus bandwidth of the slowest link") {
   // loop round the ring and the last local copy.
   const double busbw = prediction.workloads[0].rows[0].busbw.bytes_per_s * 1e-9;
   CHECK(busbw < 198.5);
-  CHECK(busbw == doctest::Approx(192.5).epsilon(0.02));
+  CHECK(busbw == test::approx(192.5).epsilon(0.02));
 }
 
 TEST_CASE("peer-to-peer off sends the all-reduce of an NVSwitch host through its memory") {
@@ -234,7 +236,7 @@ TEST_CASE(
   }
   const auto last = engine::run(resources, {{&expanded, {}}})[0].total;
   // Mean edge (6 x 1 + 2 x 3) / 8 = 1.5 us; a barrier per round would give 3 us.
-  CHECK(last.us() / (4 * n) == doctest::Approx(1.5));
+  CHECK(last.us() / (4 * n) == test::approx(1.5));
   // The plan charges every flow the same mean.
   for (const auto& flow : round.flows) CHECK(flow.latency == round.flows[0].latency);
 }
@@ -251,11 +253,11 @@ TEST_CASE("more queue pairs raise the message rate until the HCA's own, and a sh
   const auto one = at("");
   const auto four = at(", queue_pairs: 4");
   const auto many = at(", queue_pairs: 4096");
-  CHECK(four[0].time.ps == doctest::Approx(static_cast<double>(one[0].time.ps) / 4).epsilon(0.01));
-  CHECK(many[0].messages_per_s == doctest::Approx(215e6).epsilon(0.01));
+  CHECK(four[0].time.ps == test::approx(static_cast<double>(one[0].time.ps) / 4).epsilon(0.01));
+  CHECK(many[0].messages_per_s == test::approx(215e6).epsilon(0.01));
   // Large messages are limited by the wire; one queue pair idles between two of them.
   CHECK(many[1].time < one[1].time);
-  CHECK(many[1].time.ps == doctest::Approx(static_cast<double>(one[1].time.ps)).epsilon(0.005));
+  CHECK(many[1].time.ps == test::approx(static_cast<double>(one[1].time.ps)).epsilon(0.005));
   const auto alone = at(", window: 1");
   CHECK(alone[0].time.us() > 1.5);  // a full round trip per message
 }

@@ -2,6 +2,8 @@
 // Descriptions of what cannot be: refused at their line and column, with the fix; and their neighbours that can be.
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 
@@ -138,20 +140,20 @@ TEST_CASE("the oversubscription of a leaf counts capacity, not ports") {
   };
   // 42 x 200 Gb/s down, 21 x 400 Gb/s up fill 63 of 64 ports.
   const auto even = leaf("connectx-7-ndr200", 1, 84);
-  CHECK(even.first == doctest::Approx(42 * 25e9));
-  CHECK(even.second == doctest::Approx(21 * 50e9));
+  CHECK(even.first == test::approx(42 * 25e9));
+  CHECK(even.second == test::approx(21 * 50e9));
   const auto half = leaf("connectx-7-ndr200", 2, 102);
-  CHECK(half.first == doctest::Approx(51 * 25e9));
-  CHECK(half.second == doctest::Approx(13 * 50e9));
+  CHECK(half.first == test::approx(51 * 25e9));
+  CHECK(half.second == test::approx(13 * 50e9));
   const auto same = leaf("connectx-7-ndr", 1, 64);
   CHECK(same.first == same.second);
   // With splitters 32 ports down take 64 HCAs of half the rate; 3 : 1 is 48 ports with 96 HCAs over 16.
   const auto split = leaf("connectx-7-ndr200", 1, 128, ", splitters: on");
-  CHECK(split.first == doctest::Approx(64 * 25e9));
-  CHECK(split.second == doctest::Approx(32 * 50e9));
+  CHECK(split.first == test::approx(64 * 25e9));
+  CHECK(split.second == test::approx(32 * 50e9));
   const auto split_three = leaf("connectx-7-ndr200", 3, 192, ", splitters: on");
-  CHECK(split_three.first == doctest::Approx(96 * 25e9));
-  CHECK(split_three.second == doctest::Approx(16 * 50e9));
+  CHECK(split_three.first == test::approx(96 * 25e9));
+  CHECK(split_three.second == test::approx(16 * 50e9));
   const auto refused = refusal(scenario_of("{name: hca0, type: connectx-7-ndr, below: socket0}",
                                            "  fabric: {fat_tree: {switch: qm9700, splitters: on}}\n", k_latency, 80));
   CHECK(says(refused, "splitters on ports of a qm9700, which take one of these HCAs each"));

@@ -8,6 +8,7 @@
 
 #include "engine/fluid.hpp"
 #include "fabricast/models/planner.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -48,7 +49,7 @@ TEST_CASE("a linear exchange as one flow ends when the one with a flow per messa
       const auto [each, one] = times(topology, 16, size);
       CAPTURE(topology);
       CAPTURE(size);
-      CHECK(one == doctest::Approx(each).epsilon(0.10));
+      CHECK(one == test::approx(each).epsilon(0.10));
     }
   }
 }

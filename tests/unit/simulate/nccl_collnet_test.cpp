@@ -2,6 +2,7 @@
 // CollNet: the switches of the fabric reduce (SHARP). Where there is any, what it loads, where it is refused.
 #include <algorithm>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -63,7 +64,7 @@ TEST_CASE("a reduction in the fabric takes as long with many hosts as with two, 
         CAPTURE(hosts);
         CAPTURE(size.value);
         // Switches on the way are all that grows.
-        CHECK(row_at(many, size).time.seconds() == doctest::Approx(row_at(two, size).time.seconds()).epsilon(0.01));
+        CHECK(row_at(many, size).time.seconds() == test::approx(row_at(two, size).time.seconds()).epsilon(0.01));
         CHECK(row_at(many, size).time < row_at(without, size).time);
         CHECK(row_at(many, size).time >= row_at(many, size).physical_bound);
       }
@@ -79,7 +80,7 @@ TEST_CASE("every adapter sends its share once: where adapters bind, half of what
         .host = host, .hosts = 8, .fabric = slow, .nccl = "", .workload = ", algorithm: ring, protocol: simple"};
     const double n = 64;
     const double share = static_cast<double>((8_GiB).value) / 8;
-    CHECK(seconds(ring, 8_GiB) / seconds(reducing, 8_GiB) == doctest::Approx(2 * (n - 1) / n).epsilon(0.05));
+    CHECK(seconds(ring, 8_GiB) / seconds(reducing, 8_GiB) == test::approx(2 * (n - 1) / n).epsilon(0.05));
     // An eighth of the buffer goes through each of eight adapters.
     CHECK(seconds(reducing, 8_GiB) >= share / 6.25e9);
     CHECK(seconds(reducing, 8_GiB) < 1.1 * share / 6.25e9);
@@ -89,7 +90,7 @@ TEST_CASE("every adapter sends its share once: where adapters bind, half of what
 TEST_CASE("of what hosts below one leaf send, one stream goes up: an oversubscribed spine costs nothing") {
   const Cluster full{.hosts = 10, .fabric = "leaf_spine: {switch: qm8700}"};
   const Cluster narrow{.hosts = 10, .fabric = "leaf_spine: {switch: qm8700, oversubscription: 4}"};
-  CHECK(seconds(narrow, 8_GiB) == doctest::Approx(seconds(full, 8_GiB)).epsilon(0.02));
+  CHECK(seconds(narrow, 8_GiB) == test::approx(seconds(full, 8_GiB)).epsilon(0.02));
 }
 
 TEST_CASE("CollNet is refused, with the reason, where fabric, hosts, release or the choice have none") {

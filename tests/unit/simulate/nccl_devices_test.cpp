@@ -4,6 +4,7 @@
 #include <random>
 #include <tuple>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/refusals.hpp"
 
@@ -145,7 +146,7 @@ TEST_CASE("BlueField-3 and Thor 2 carry what their rate lets them, a 400 Gb/s po
         .algbw.bytes_per_s;
   };
   const double thor = rate("bcm57608-400g", "ethernet-400g-leaf");
-  CHECK(thor == doctest::Approx(50e9).epsilon(0.1));
-  CHECK(rate("bluefield-3-400g", "ethernet-400g-leaf") == doctest::Approx(thor).epsilon(0.02));
-  CHECK(rate("connectx-7-200g", "ethernet-400g-leaf") == doctest::Approx(thor / 2).epsilon(0.1));
+  CHECK(thor == test::approx(50e9).epsilon(0.1));
+  CHECK(rate("bluefield-3-400g", "ethernet-400g-leaf") == test::approx(thor).epsilon(0.02));
+  CHECK(rate("connectx-7-200g", "ethernet-400g-leaf") == test::approx(thor / 2).epsilon(0.1));
 }

@@ -3,6 +3,7 @@
 // an access-control setting of the switches takes away.
 #include <set>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -39,7 +40,7 @@ TEST_CASE("what a network plugin adds to a message is paid on each of a tree's h
   for (const auto& term : row_at(prediction, 8_B).terms) {
     if (term.parameter == "efa-100g-gdr.plugin_latency") paid_us += term.time.us();
   }
-  CHECK(paid_us == doctest::Approx(2 * latency_us).epsilon(1e-4));  // up the tree of two hosts and down
+  CHECK(paid_us == test::approx(2 * latency_us).epsilon(1e-4));  // up the tree of two hosts and down
 }
 
 TEST_CASE(
@@ -53,9 +54,9 @@ TEST_CASE(
   const double process = catalogue.number("efa-100g.plugin_process_bandwidth") * 1e-9;
   const double adapter = catalogue.number("efa-100g.plugin_bandwidth") * 1e-9;
   // Two ranks move as many bytes each way as they reduce; the thread block's own work hides behind the plugin.
-  CHECK(bus_gb_per_s("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6", 1) == doctest::Approx(process).epsilon(0.01));
+  CHECK(bus_gb_per_s("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6", 1) == test::approx(process).epsilon(0.01));
   CHECK(bus_gb_per_s("v100-aws-p3dn-16gpu-2vm-efa1-allreduce-nccl2.4", 30.0 / 16) ==
-        doctest::Approx(adapter).epsilon(0.01));
+        test::approx(adapter).epsilon(0.01));
 }
 
 TEST_CASE("in all-to-all over EFA every process sends and receives, so its thread paces what goes to all other hosts") {
@@ -71,8 +72,8 @@ TEST_CASE("in all-to-all over EFA every process sends and receives, so its threa
                              .parameters.number("efa-100g.plugin_process_bandwidth") *
                          1e-9;
   // Half of the operation goes to the other host; with two processes per host each sends two quarters there.
-  CHECK(rate("2", "1") == doctest::Approx(2 * process).epsilon(0.02));
-  CHECK(rate("4", "2") == doctest::Approx(2 * process).epsilon(0.02));
+  CHECK(rate("2", "1") == test::approx(2 * process).epsilon(0.02));
+  CHECK(rate("4", "2") == test::approx(2 * process).epsilon(0.02));
 }
 
 TEST_CASE("a message of Simple over EFA asks its receiver first, one of LL does not") {
@@ -88,7 +89,7 @@ TEST_CASE("a message of Simple over EFA asks its receiver first, one of LL does 
   const double once = test::shipped("validation/v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6.yaml")
                           .parameters.number("efa-100g.plugin_simple_latency") *
                       1e6;
-  CHECK(asked_us("simple") == doctest::Approx(2 * once).epsilon(1e-4));  // later loops hide behind the bytes
+  CHECK(asked_us("simple") == test::approx(2 * once).epsilon(1e-4));  // later loops hide behind the bytes
   CHECK(asked_us("ll") == 0);
 }
 
@@ -128,7 +129,7 @@ TEST_CASE("a connection in the middle of a tree of hosts sends each chunk twice:
     return us(prediction, 1_GiB) - us(prediction, 512_MiB);
   };
   // The second half of 1 GiB on two hosts and on eight; chunks have their largest size on both.
-  CHECK(last(64) / last(16) == doctest::Approx(2).epsilon(0.02));
+  CHECK(last(64) / last(16) == test::approx(2).epsilon(0.02));
 }
 
 TEST_CASE("switches that redirect peers leave two HCAs of a socket what its root complexes translate") {
@@ -140,7 +141,7 @@ TEST_CASE("switches that redirect peers leave two HCAs of a socket what its root
                                         {"workload.sizes", "[8 GiB]"}});
     return row_at(prediction, 8_GiB).busbw.bytes_per_s * 1e-9;
   };
-  CHECK(busbw("redirect") == doctest::Approx(2 * 19).epsilon(0.03));
+  CHECK(busbw("redirect") == test::approx(2 * 19).epsilon(0.03));
   CHECK(busbw("off") > 90);
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("broadcast of LL does not wait for the network: two hosts take as long
                          {{"workload.gpus", gpus}, {"workload.sizes", "[8 B]"}}),
               8_B);
   };
-  CHECK(at("8") == doctest::Approx(at("4")).epsilon(0.02));  // published logs: 5.1 and 5.2 us
+  CHECK(at("8") == test::approx(at("4")).epsilon(0.02));  // published logs: 5.1 and 5.2 us
 }
 
 TEST_CASE("broadcast of LL over two channels waits for the network: a rank late in one holds up the other") {
@@ -170,9 +171,9 @@ TEST_CASE("broadcast of LL takes longer the more ranks there are, because a chan
                                                                            {"workload.sizes", "[" + size + "]"}}),
               bytes);
   };
-  CHECK(at("8", "8 B", 8_B) == doctest::Approx(at("64", "8 B", 8_B)));
+  CHECK(at("8", "8 B", 8_B) == test::approx(at("64", "8 B", 8_B)));
   // 512 lines of 8 bytes by 64 threads on 8 and 64 ranks, 4,096 lines by 512 and by 64 threads.
-  CHECK(at("8", "4 KiB", 4_KiB) == doctest::Approx(at("64", "4 KiB", 4_KiB)));
+  CHECK(at("8", "4 KiB", 4_KiB) == test::approx(at("64", "4 KiB", 4_KiB)));
   CHECK(at("64", "32 KiB", 32_KiB) > 1.5 * at("8", "32 KiB", 32_KiB));
 }
 
@@ -185,8 +186,8 @@ TEST_CASE("NCCL uses LL128 and GPUDirect RDMA where HCAs hang below the GPUs' sw
   };
   const auto busbw = [](const Prediction& prediction) { return row_at(prediction, 1_GiB).busbw.bytes_per_s * 1e-9; };
   CHECK(row_at(run("phb"), 1_MiB).protocol == "simple");
-  CHECK(busbw(run("phb")) == doctest::Approx(2 * 10.2).epsilon(0.03));  // peer reads through the root complex
-  CHECK(busbw(run("pxb")) > 22);                                        // host memory fills the HCAs
+  CHECK(busbw(run("phb")) == test::approx(2 * 10.2).epsilon(0.03));  // peer reads through the root complex
+  CHECK(busbw(run("pxb")) > 22);                                     // host memory fills the HCAs
 }
 
 TEST_CASE("NCCL before 2.9 takes HCAs in PCIe 4 slots for PCIe 3") {

@@ -3,6 +3,8 @@
 // the parameters of each forecast.
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 
@@ -58,8 +60,8 @@ TEST_CASE("a broadcast of Simple waits for every rank, one of LL for its neighbo
                                                          {"workload.sizes", "[64 KiB]"}}),
                    "over nvlink");
   };
-  CHECK(hops("simple", 8) == doctest::Approx(7 * hops("simple", 2)));
-  CHECK(hops("ll", 8) == doctest::Approx(hops("ll", 2)));
+  CHECK(hops("simple", 8) == test::approx(7 * hops("simple", 2)));
+  CHECK(hops("ll", 8) == test::approx(hops("ll", 2)));
 }
 
 TEST_CASE("one thread launches kernels of many channels more slowly") {
@@ -67,15 +69,15 @@ TEST_CASE("one thread launches kernels of many channels more slowly") {
   const auto us = [](const char* size) {
     return row_of("h200vm-4gpu-all_reduce-ring-ll.yaml", {{"workload.sizes", size}}).time.us();
   };
-  CHECK(us("[8 B]") == doctest::Approx(25.5).epsilon(0.04));
-  CHECK(us("[512 KiB]") == doctest::Approx(30).epsilon(0.04));
+  CHECK(us("[8 B]") == test::approx(25.5).epsilon(0.04));
+  CHECK(us("[512 KiB]") == test::approx(30).epsilon(0.04));
 }
 
 TEST_CASE("eight V100 of a hybrid cube mesh have six rings, twelve channels doubled") {
   // Six NVLinks of each GPU carry three rings both ways; a published table reaches 129 of 150 GB/s.
   const auto row = row_of("v100-sxm2-8gpu-1node-nvlink-allreduce-nccl2.4.yaml", {{"workload.sizes", "[128 MiB]"}});
   CHECK(row.channels == 12);
-  CHECK(row.busbw.bytes_per_s * 1e-9 == doctest::Approx(129).epsilon(0.05));
+  CHECK(row.busbw.bytes_per_s * 1e-9 == test::approx(129).epsilon(0.05));
 }
 
 TEST_CASE("without peer-to-peer the GPUs of a second socket slow those of the first") {
@@ -85,7 +87,7 @@ TEST_CASE("without peer-to-peer the GPUs of a second socket slow those of the fi
                .busbw.bytes_per_s *
            1e-9;
   };
-  CHECK(busbw(4) == doctest::Approx(31.2).epsilon(0.05));  // measured
+  CHECK(busbw(4) == test::approx(31.2).epsilon(0.05));  // measured
   CHECK(busbw(8) < 0.95 * busbw(4));
   CHECK(busbw(8) > 0.75 * busbw(4));
 }

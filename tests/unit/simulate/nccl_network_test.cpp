@@ -3,6 +3,8 @@
 // pay for larger chunks, channels that redirected peers hold.
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 using test::row_at;
@@ -64,7 +66,7 @@ TEST_CASE("a slice is stored and forwarded at the rate of the channel, flags cou
     const double rate = is_ll ? value("nccl.channel_bandwidth.ll") / share : 0;
     const double factor = value(std::string("nccl.network_store_and_forward.") + protocol);
     const double paid = term_us(row_of(k_v100, settings), "store and forward");
-    if (is_ll) CHECK(paid == doctest::Approx(factor * 3.5 * slice / share / rate * 1e6).epsilon(1e-4));
+    if (is_ll) CHECK(paid == test::approx(factor * 3.5 * slice / share / rate * 1e6).epsilon(1e-4));
     const double fastest = factor * 3.5 * slice / 12.5e9 * 1e6;
     if (!is_ll) CHECK(paid >= fastest);
     if (!is_ll) CHECK(paid < 1.3 * fastest);

@@ -3,6 +3,7 @@
 // none.
 #include <algorithm>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -166,7 +167,7 @@ TEST_CASE("through a port of NVSwitches go g + 1 shares: 5 to 8 GPUs keep one ra
     least = std::min(least, port);
     most = std::max(most, port);
     CAPTURE(gpus);
-    CHECK(busbw == doctest::Approx(published(gpus)).epsilon(0.06));
+    CHECK(busbw == test::approx(published(gpus)).epsilon(0.06));
   }
   CHECK(most / least < 1.01);
 }

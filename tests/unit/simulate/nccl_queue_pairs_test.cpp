@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -110,9 +111,9 @@ TEST_CASE("message by message fewer messages than queue pairs leave some idle; s
   };
   const std::string on_all = ", ib_split_data_on_qps: on";
   const std::string in_turn = ", ib_split_data_on_qps: off";
-  CHECK(at(in_turn, 8, "64 KiB") == doctest::Approx(at("", 1, "64 KiB")).epsilon(1e-9));
+  CHECK(at(in_turn, 8, "64 KiB") == test::approx(at("", 1, "64 KiB")).epsilon(1e-9));
   CHECK(at(on_all, 8, "64 KiB") < at(in_turn, 8, "64 KiB"));
-  CHECK(at(on_all, 8, "256 MiB") == doctest::Approx(at(in_turn, 8, "256 MiB")).epsilon(1e-9));
+  CHECK(at(on_all, 8, "256 MiB") == test::approx(at(in_turn, 8, "256 MiB")).epsilon(1e-9));
   // What NCCL does by itself changed with 2.20.
   CHECK(at(", version: \"2.19\"", 8, "64 KiB") == at(on_all + ", version: \"2.19\"", 8, "64 KiB"));
   CHECK(at(", version: \"2.20\"", 8, "64 KiB") == at(in_turn + ", version: \"2.20\"", 8, "64 KiB"));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -38,7 +39,7 @@ TEST_CASE("a message above 128 B follows its header over a socket: one more pass
   const double data_us = scenario.parameters.number("nccl.socket_data_time") * 1e6;
   // Two ranks: half of the operation per message, doubled by LL's flags, and two hops.
   const double before = us(prediction, 128_B) - us(prediction, 64_B);
-  CHECK(us(prediction, 256_B) - us(prediction, 128_B) == doctest::Approx(2 * before + 2 * data_us).epsilon(0.01));
+  CHECK(us(prediction, 256_B) - us(prediction, 128_B) == test::approx(2 * before + 2 * data_us).epsilon(0.01));
 }
 
 TEST_CASE("host threads take longer in a VM that spans sockets without seeing them, not in one that is shown them") {
@@ -51,8 +52,8 @@ TEST_CASE("host threads take longer in a VM that spans sockets without seeing th
   };
   const double factor =
       test::shipped("validation/h200vm-2gpu-all_reduce-tcp-socket.yaml").parameters.number("host.scattered_threads");
-  CHECK(large("h200vm-2gpu", "hidden") / large("h200vm-2gpu", "shown") == doctest::Approx(factor).epsilon(0.02));
-  CHECK(large("h200vm2-2gpu", "hidden") / large("h200vm2-2gpu", "shown") == doctest::Approx(1).epsilon(0.001));
+  CHECK(large("h200vm-2gpu", "hidden") / large("h200vm-2gpu", "shown") == test::approx(factor).epsilon(0.02));
+  CHECK(large("h200vm2-2gpu", "hidden") / large("h200vm2-2gpu", "shown") == test::approx(1).epsilon(0.001));
 }
 
 TEST_CASE("over loopback the proxy threads limit, and the thread blocks' own work hides behind them") {
@@ -60,7 +61,7 @@ TEST_CASE("over loopback the proxy threads limit, and the thread blocks' own wor
   const double channel = test::shipped("validation/h200vm2-2gpu-all_reduce-tcp-socket.yaml")
                              .parameters.number("nccl.loopback_channel_bandwidth");
   const double rate = 64 * 1048576 / ((us(prediction, 128_MiB) - us(prediction, 64_MiB)) * 1e-6);
-  CHECK(rate == doctest::Approx(2 * channel).epsilon(0.03));  // two channels; the rest are hops of later loops
+  CHECK(rate == test::approx(2 * channel).epsilon(0.03));  // two channels; the rest are hops of later loops
 }
 
 namespace {
@@ -112,7 +113,7 @@ TEST_CASE("between hosts each channel is one TCP stream, and one thread copies w
   const double thread = 4 * loaded.parameters.number("nccl.loopback_channel_bandwidth");
   const int channels = test::run(loaded).workloads[0].rows[0].channels;
   // The one GPU of a host sends and receives every channel.
-  CHECK(bytes_per_second() == doctest::Approx(channels * std::min(stream, thread / (2 * channels))).epsilon(0.1));
+  CHECK(bytes_per_second() == test::approx(channels * std::min(stream, thread / (2 * channels))).epsilon(0.1));
 }
 
 TEST_CASE("helper threads take the copies over, and more streams are never slower") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -66,14 +67,14 @@ TEST_CASE("a ring pays every hop of its first loop, a share of later ones, and b
         const double loops = std::ceil(step / ring_chunk(p));
         const double hops = (is_reduce ? 6 : 3) * (1 + (loops - 1) * f.value("nccl.later_loops." + p));
         const double hop = std::max(f.value("nccl.hop_time.ring." + p + ".nvlink"), 500e-9);  // links and switch
-        CHECK(f.us("over nvlink") == doctest::Approx(hops * hop * 1e6).epsilon(1e-4));
-        CHECK(f.us("larger chunks") == doctest::Approx(hops * f.value("nccl.hop_ramp_time." + p) * chunk /
-                                                       (chunk + f.value("nccl.hop_ramp_bytes." + p)) * 1e6)
+        CHECK(f.us("over nvlink") == test::approx(hops * hop * 1e6).epsilon(1e-4));
+        CHECK(f.us("larger chunks") == test::approx(hops * f.value("nccl.hop_ramp_time." + p) * chunk /
+                                                    (chunk + f.value("nccl.hop_ramp_bytes." + p)) * 1e6)
                                            .epsilon(1e-4));
         const double work = f.value(std::string("nccl.local_work.") + (is_reduce ? "all_reduce." : "all_gather.") + p);
         const double bytes = step * ((is_reduce ? 6 : 3) + work) + f.value("nccl.first_chunk." + p) * chunk;
-        CHECK(f.us("transfer") == doctest::Approx(bytes / f.value("nccl.channel_bandwidth." + p) * 1e6).epsilon(1e-4));
-        CHECK(f.us("kernel start") == doctest::Approx(f.value("nccl.base_time.ring." + p) * 1e6));
+        CHECK(f.us("transfer") == test::approx(bytes / f.value("nccl.channel_bandwidth." + p) * 1e6).epsilon(1e-4));
+        CHECK(f.us("kernel start") == test::approx(f.value("nccl.base_time.ring." + p) * 1e6));
       }
     }
   }
@@ -84,7 +85,7 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
   const double loops = std::ceil(67108864.0 / 24 / 4 / 32768);
   const double hops = 6 * (1 + (loops - 1) * hopper.value("nccl.later_loops.ll"));
   CHECK(hopper.us("slowest of 24") ==
-        doctest::Approx(hops * hopper.value("nccl.channel_skew.ll") * std::log2(24) * 1e6).epsilon(1e-4));
+        test::approx(hops * hopper.value("nccl.channel_skew.ll") * std::log2(24) * 1e6).epsilon(1e-4));
   const auto ampere = [](const char* algorithm, const char* protocol) {
     return forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", algorithm},
                                                                   {"workload.protocol", protocol},
@@ -95,11 +96,11 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
     return 7 * f.scenario.parameters.number(name) * 1e6;
   };
   const auto simple = ampere("ring", "simple");
-  CHECK(simple.us("start of 8") == doctest::Approx(start(simple, "nccl.channel_start.ring.simple.ampere")));
+  CHECK(simple.us("start of 8") == test::approx(start(simple, "nccl.channel_start.ring.simple.ampere")));
   const auto ll = ampere("ring", "ll");
-  CHECK(ll.us("start of 8") == doctest::Approx(start(ll, "nccl.channel_start.ampere")));
+  CHECK(ll.us("start of 8") == test::approx(start(ll, "nccl.channel_start.ampere")));
   const auto tree = ampere("tree", "ll128");
-  CHECK(tree.us("start of 8") == doctest::Approx(start(tree, "nccl.channel_start.ampere")));
+  CHECK(tree.us("start of 8") == test::approx(start(tree, "nccl.channel_start.ampere")));
 }
 
 TEST_CASE("a tree pays its way up and down once, and some threads of a middle rank send up, others down") {
@@ -114,10 +115,10 @@ TEST_CASE("a tree pays its way up and down once, and some threads of a middle ra
                                                                    {"workload.launch", "thread_per_gpu"},
                                                                    {"workload.sizes", "[64 MiB]"}});
       const double hop = std::max(f.value("nccl.hop_time.tree." + p + ".nvlink"), 500e-9);
-      CHECK(f.us("over nvlink") == doctest::Approx(2 * (gpus - 1) * hop * 1e6).epsilon(1e-4));
+      CHECK(f.us("over nvlink") == test::approx(2 * (gpus - 1) * hop * 1e6).epsilon(1e-4));
       const double rate =
           f.value("nccl.channel_bandwidth." + p) * f.value(std::string("nccl.tree_share.") + place + "." + p);
-      CHECK(f.us("transfer") == doctest::Approx(67108864 / rate * 1e6).epsilon(1e-4));
+      CHECK(f.us("transfer") == test::approx(67108864 / rate * 1e6).epsilon(1e-4));
     }
   }
   // Simple: the first chunk of 512 KiB fills the pipeline hop by hop, the rest follows.
@@ -125,9 +126,9 @@ TEST_CASE("a tree pays its way up and down once, and some threads of a middle ra
       forecast("h200vm-4gpu-all_reduce-tree-simple",
                {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
   CHECK(f.us("filling the pipeline") ==
-        doctest::Approx(6 * 524288 / f.value("nccl.fill_bandwidth.simple") * 1e6).epsilon(1e-4));
+        test::approx(6 * 524288 / f.value("nccl.fill_bandwidth.simple") * 1e6).epsilon(1e-4));
   const double rate = f.value("nccl.channel_bandwidth.simple") * f.value("nccl.tree_share.middle.simple");
-  CHECK(f.us("transfer") == doctest::Approx((67108864 - 524288) / rate * 1e6).epsilon(1e-4));
+  CHECK(f.us("transfer") == test::approx((67108864 - 524288) / rate * 1e6).epsilon(1e-4));
 }
 
 TEST_CASE("in a chain of LL every thread passes on its lines one after the other") {
@@ -136,9 +137,9 @@ TEST_CASE("in a chain of LL every thread passes on its lines one after the other
                                                     {"workload.channels", "1"},
                                                     {"workload.launch", "thread_per_gpu"},
                                                     {"workload.sizes", "[16 KiB]"}});
-  CHECK(f.us("lines per thread") == doctest::Approx((4 - 1) * f.value("nccl.thread_loop_time.ll") * 1e6).epsilon(1e-4));
+  CHECK(f.us("lines per thread") == test::approx((4 - 1) * f.value("nccl.thread_loop_time.ll") * 1e6).epsilon(1e-4));
   const double bytes = 16384 + f.value("nccl.first_chunk.ll") * 16384;
-  CHECK(f.us("transfer") == doctest::Approx(bytes / f.value("nccl.channel_bandwidth.chain.ll") * 1e6).epsilon(1e-4));
+  CHECK(f.us("transfer") == test::approx(bytes / f.value("nccl.channel_bandwidth.chain.ll") * 1e6).epsilon(1e-4));
 }
 
 TEST_CASE("stores reach a share of an NVLink, trees less of it than rings, NVLink SHARP a share of its own") {
@@ -147,7 +148,7 @@ TEST_CASE("stores reach a share of an NVLink, trees less of it than rings, NVLin
   const double port = f.scenario.parameters.number("h100-sxm.nvlink_link_bandwidth") * 18 *
                       f.scenario.parameters.number("h100-sxm.nvlink_efficiency");
   CHECK(f.us("transfer") ==
-        doctest::Approx(1073741824.0 * 9 / 8 / (port * f.value("nccl.nvlink_store_share.nvls")) * 1e6).epsilon(1e-3));
+        test::approx(1073741824.0 * 9 / 8 / (port * f.value("nccl.nvlink_store_share.nvls")) * 1e6).epsilon(1e-3));
   const auto ring = forecast("h200vm-4gpu-all_reduce-ring-simple", {{"workload.sizes", "[8 GiB]"}});
   const auto tree = forecast("h200vm-4gpu-all_reduce-tree-simple", {{"workload.sizes", "[8 GiB]"}});
   const double link = ring.scenario.parameters.number("h200-sxm.nvlink_link_bandwidth") * 18 *
@@ -155,8 +156,8 @@ TEST_CASE("stores reach a share of an NVLink, trees less of it than rings, NVLin
   const double reached = ring.value("nccl.nvlink_store_share.simple") * link;
   const double step = 8589934592.0 / 4;
   const double bytes = step * (6 + ring.value("nccl.local_work.all_reduce.simple"));
-  CHECK(ring.us("transfer") == doctest::Approx(bytes / reached * 1e6).epsilon(1e-3));
+  CHECK(ring.us("transfer") == test::approx(bytes / reached * 1e6).epsilon(1e-3));
   // Up and down every edge of a chain: S both ways over the links of a middle rank, in and out.
   CHECK(tree.us("transfer") ==
-        doctest::Approx(2 * 8589934592.0 / (reached * tree.value("nccl.nvlink_tree_share")) * 1e6).epsilon(5e-3));
+        test::approx(2 * 8589934592.0 / (reached * tree.value("nccl.nvlink_tree_share")) * 1e6).epsilon(5e-3));
 }

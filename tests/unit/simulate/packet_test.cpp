@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -83,7 +84,7 @@ TEST_CASE(
     return std::pair(only_row(test::run(loaded)).time.seconds(), only_row(packets(loaded)).time.seconds());
   };
   const auto [bound, ample] = times("64 MiB");
-  CHECK(ample == doctest::Approx(bound).epsilon(0.01));
+  CHECK(ample == test::approx(bound).epsilon(0.01));
   CHECK(times("64 KiB").second > 1.02 * ample);
 }
 
@@ -117,11 +118,11 @@ TEST_CASE("an interrupted packet run has the flows and counters of what happened
 TEST_CASE("a ring all-reduce of 64 MiB on 8 and 64 hosts is within 3 % of ideal and of a packet simulator's figures") {
   for (const auto& [hosts, peer_ms] : {std::pair("8", 4.931), std::pair("64", 5.803)}) {
     const auto ring = packets("traffic-ring-all-reduce-64.yaml", {{"topology.hosts.node.count", hosts}});
-    CHECK(only_row(ring).time.us() / 1000 == doctest::Approx(peer_ms).epsilon(0.03));
+    CHECK(only_row(ring).time.us() / 1000 == test::approx(peer_ms).epsilon(0.03));
     const double n = std::stod(hosts);
     // 82 bytes around every 4096; 25 GB/s; two cables of 0.5 us per step.
     const double ideal_ms = 2 * (n - 1) * (67'108'864 / n * (4096 + 82) / 4096 / 25e6 + 1e-3);
-    CHECK(only_row(ring).time.us() / 1000 == doctest::Approx(ideal_ms).epsilon(0.03));
+    CHECK(only_row(ring).time.us() / 1000 == test::approx(ideal_ms).epsilon(0.03));
     CHECK(only_row(ring).fabric->lossless_drops == 0);
   }
 }
@@ -133,7 +134,7 @@ TEST_CASE("incast of N hosts lasts as long as N messages take on one link, and n
     const double n = std::stod(senders);
     // 82 bytes around every 4096; 12.5 GB/s.
     const double law = n * std::ceil(20e6 / 4096) * (82 + 20e6 / std::ceil(20e6 / 4096)) / 12.5e9;
-    CHECK(row.time.seconds() == doctest::Approx(law).epsilon(0.001));
+    CHECK(row.time.seconds() == test::approx(law).epsilon(0.001));
     CHECK(row.fabric->lossless_drops == 0);
     double least = 1e9;
     double most = 0;
@@ -149,7 +150,7 @@ TEST_CASE("the victim of a trunk is paused with the guilty, named, and goes free
   const auto pfc = only_row(packets("traffic-victim-pfc.yaml"));
   const auto dcqcn = only_row(packets("traffic-victim-dcqcn.yaml"));
   // While all send, each of the three trunk flows gets a sixth of the link, each local one a third.
-  CHECK(seconds(flow(pfc, "local")) == doctest::Approx(3 * 10e6 / 12.25e9).epsilon(0.05));
+  CHECK(seconds(flow(pfc, "local")) == test::approx(3 * 10e6 / 12.25e9).epsilon(0.05));
   CHECK(seconds(flow(pfc, "victim")) > 0.95 * seconds(flow(pfc, "trunk")));
   CHECK(seconds(flow(dcqcn, "victim")) < 0.6 * seconds(flow(pfc, "victim")));
   REQUIRE(pfc.fabric->victims.size() == 1);

@@ -2,6 +2,7 @@
 // Broadcasts in segments: their period is what the library's ranks do for one segment (Open MPI 4.0 over UCX).
 #include <fmt/format.h>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -65,8 +66,8 @@ TEST_CASE("segments inside a host are posted: UCX makes them a rendezvous above 
     return period(cluster, software, workload, segments, "mpi.shared_memory.rendezvous: {value: 12 us, source: test}") -
            period(cluster, software, workload, segments, "mpi.shared_memory.rendezvous: {value: 2 us, source: test}");
   };
-  CHECK(slower("1.9", "[3 MiB, 4 MiB]", 64) > 9);                     // chain of 16 KiB
-  CHECK(slower("1.9", "[1 MiB, 2 MiB]", 128) == doctest::Approx(0));  // of 8 KiB
+  CHECK(slower("1.9", "[3 MiB, 4 MiB]", 64) > 9);                  // chain of 16 KiB
+  CHECK(slower("1.9", "[1 MiB, 2 MiB]", 128) == test::approx(0));  // of 8 KiB
   CHECK(slower("1.7", "[1 MiB, 2 MiB]", 128) > 9);
 }
 
@@ -81,5 +82,5 @@ TEST_CASE("a rank's core loads device data once for each child of a tree, and st
   const double fast = of_rate(0.5);
   const double slow = of_rate(0.25);
   CHECK(fast > 2 * 1.024 / 0.5);
-  CHECK(slow - fast == doctest::Approx(2 * (1.024 / 0.25 - 1.024 / 0.5)).epsilon(0.25));
+  CHECK(slow - fast == test::approx(2 * (1.024 / 0.25 - 1.024 / 0.5)).epsilon(0.25));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/effects.hpp"
 
 using namespace fabricast;
@@ -197,7 +198,7 @@ TEST_CASE("virtual functions have limits of their own, the port is shared") {
     return workload.workloads[0].rows[0].algbw.bytes_per_s;
   };
   // Two VMs with 25 Gb/s each move twice what one function may; two with 200 Gb/s each share one port of 200.
-  CHECK(rate("rate_limit: 25 Gb/s") == doctest::Approx(2 * 3.125e9).epsilon(0.05));
+  CHECK(rate("rate_limit: 25 Gb/s") == test::approx(2 * 3.125e9).epsilon(0.05));
   CHECK(rate("rate_limit: 200 Gb/s") < 25e9);
 }
 
@@ -213,9 +214,9 @@ TEST_CASE("two clients of one remote GPU share it and the network") {
   const auto alone = times(client + "}}\n");
   const auto both = times(client + "}}\n" + client + "}}\n");
   const auto halves = times(client + ", share: 0.5}}\n" + client + ", share: 0.5}}\n");
-  CHECK(both[0] == doctest::Approx(2 * alone[0]).epsilon(0.01));
+  CHECK(both[0] == test::approx(2 * alone[0]).epsilon(0.01));
   CHECK(both[0] == both[1]);
-  CHECK(halves[0] == doctest::Approx(both[0]));
+  CHECK(halves[0] == test::approx(both[0]));
 }
 
 TEST_CASE("the launching part of a step is longer with shared cores") {
@@ -228,9 +229,9 @@ TEST_CASE("the launching part of a step is longer with shared cores") {
   };
   const auto alone = step("virtualization: {mode: passthrough, vcpus: 32}");
   const auto twice = step("virtualization: {mode: passthrough, vcpus: 144}");  // two sockets of 36 cores
-  CHECK(twice - alone == doctest::Approx(0.148 * 20'000 * (144.0 / 72 - 1)).epsilon(0.01));
-  CHECK(step("host_neighbours: {overcommit: 2}") - step("") == doctest::Approx(0.148 * 20'000).epsilon(0.01));
+  CHECK(twice - alone == test::approx(0.148 * 20'000 * (144.0 / 72 - 1)).epsilon(0.01));
+  CHECK(step("host_neighbours: {overcommit: 2}") - step("") == test::approx(0.148 * 20'000).epsilon(0.01));
   // 40 busy threads on 32 CPUs: whole ticks of 4 ms for 20 steps.
   const double ticks = 20 * step("host_neighbours: {threads: 40, vcpus: 32}") / 4'000;
-  CHECK(ticks == doctest::Approx(std::round(ticks)).epsilon(1e-6));
+  CHECK(ticks == test::approx(std::round(ticks)).epsilon(1e-6));
 }

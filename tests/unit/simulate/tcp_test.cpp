@@ -3,6 +3,8 @@
 // host memory.
 #include "tests/support/clusters.hpp"
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::literals;
 using test::us;
@@ -28,8 +30,8 @@ TEST_CASE("a connection between cloud VMs slows after its burst: windows of 8 Mi
   const auto prediction = osu_bw("HH", "64 KiB, 128 KiB, 1 MiB, 2 MiB");
   const double before = 4 * 1048576 / ((window_us(prediction, 128_KiB) - window_us(prediction, 64_KiB)) * 1e-6);
   const double after = 64 * 1048576 / ((window_us(prediction, 2_MiB) - window_us(prediction, 1_MiB)) * 1e-6);
-  CHECK(before == doctest::Approx(fast).epsilon(0.02));
-  CHECK(after == doctest::Approx(slow).epsilon(0.02));
+  CHECK(before == test::approx(fast).epsilon(0.02));
+  CHECK(after == test::approx(slow).epsilon(0.02));
 }
 
 TEST_CASE("one message of 4 MiB is no longer than the burst, so a ping-pong never slows") {
@@ -37,7 +39,7 @@ TEST_CASE("one message of 4 MiB is no longer than the burst, so a ping-pong neve
       test::shipped("validation/tcp-google-n1v100-2vm-osu_latency-HH.yaml", {{"workload.sizes", "[2 MiB, 4 MiB]"}}));
   const double fast = test::shipped("validation/tcp-google-n1v100-2vm-osu_latency-HH.yaml")
                           .parameters.number("ethernet-32g.connection_bandwidth");
-  CHECK(2 * 1048576 / ((us(prediction, 4_MiB) - us(prediction, 2_MiB)) * 1e-6) == doctest::Approx(fast).epsilon(0.01));
+  CHECK(2 * 1048576 / ((us(prediction, 4_MiB) - us(prediction, 2_MiB)) * 1e-6) == test::approx(fast).epsilon(0.01));
 }
 
 TEST_CASE("device messages over TCP are pipelined from the rendezvous on, at the rate of their staging") {
@@ -45,5 +47,5 @@ TEST_CASE("device messages over TCP are pipelined from the rendezvous on, at the
   const double staging = parameters.number("mpi.tcp.staging_bandwidth");
   const double gap_us = parameters.number("mpi.tcp.staging_gap") * 1e6;
   const auto prediction = osu_bw("DD", "64 KiB");
-  CHECK(us(prediction, 64_KiB) == doctest::Approx(gap_us + 65536 / staging * 1e6).epsilon(0.05));
+  CHECK(us(prediction, 64_KiB) == test::approx(gap_us + 65536 / staging * 1e6).epsilon(0.05));
 }

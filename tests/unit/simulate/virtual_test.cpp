@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -126,9 +127,9 @@ TEST_CASE("a small message pays the tax of both ends by name, and a fifth of it 
   CHECK(has_term(normal, "virtualization: passthrough at n0"));
   CHECK(has_term(normal, "virtualization: passthrough at n1"));
   // 0.09 us per end
-  CHECK(normal.rows.front().time.us() - metal == doctest::Approx(0.18).epsilon(0.01));
+  CHECK(normal.rows.front().time.us() - metal == test::approx(0.18).epsilon(0.01));
   const double high = time_of("{mode: passthrough, latency_sensitivity: high}", k_host_latency);
-  CHECK(high - metal == doctest::Approx(0.2 * 0.18).epsilon(0.02));
+  CHECK(high - metal == test::approx(0.2 * 0.18).epsilon(0.02));
 }
 
 TEST_CASE("device messages are staged where the release or allowP2P closes the gate, and the reason is printed") {
@@ -173,7 +174,7 @@ TEST_CASE("redirected peer requests climb the switch's uplink and come down agai
     REQUIRE(path.peer_crossings.size() == 1);
     CHECK(path.peer_crossings.front().is_redirected);
     // The limit of peer reads through this processor, 12 GB/s, instead of the port.
-    CHECK(rate_of(up) == doctest::Approx(12e9).epsilon(0.01));
+    CHECK(rate_of(up) == test::approx(12e9).epsilon(0.01));
   }
   CHECK(rate_of("passthrough") > 24e9);
 }
@@ -192,16 +193,16 @@ TEST_CASE("the distances NCCL and MPI see do not change by redirection, only by 
 }
 
 TEST_CASE("virtual functions keep to their rate limit, and adapters on small pages to what the IOMMU translates") {
-  CHECK(rate_of("{mode: sr-iov, rate_limit: 80 Gb/s}") == doctest::Approx(10e9).epsilon(0.001));
-  CHECK(rate_of("{mode: passthrough, huge_pages: off}") == doctest::Approx(20e9).epsilon(0.001));
-  CHECK(rate_of("sr-iov") / rate_of("bare-metal") == doctest::Approx(0.985).epsilon(0.002));
+  CHECK(rate_of("{mode: sr-iov, rate_limit: 80 Gb/s}") == test::approx(10e9).epsilon(0.001));
+  CHECK(rate_of("{mode: passthrough, huge_pages: off}") == test::approx(20e9).epsilon(0.001));
+  CHECK(rate_of("sr-iov") / rate_of("bare-metal") == test::approx(0.985).epsilon(0.002));
 }
 
 TEST_CASE("a software adapter pays per byte and per packet: jumbo frames carry more") {
   const std::string tcp = "{benchmark: iperf3}";
   // 1 / (150 ps + 0.66 us / (1500 - 52)) and 1 / (150 ps + 0.66 us / (9000 - 52))
-  CHECK(rate_of("{mode: tcp, hypervisor: kvm, mtu: 1500}", tcp) == doctest::Approx(1.651e9).epsilon(0.01));
-  CHECK(rate_of("{mode: tcp, hypervisor: kvm, mtu: 9000}", tcp) == doctest::Approx(4.47e9).epsilon(0.01));
+  CHECK(rate_of("{mode: tcp, hypervisor: kvm, mtu: 1500}", tcp) == test::approx(1.651e9).epsilon(0.01));
+  CHECK(rate_of("{mode: tcp, hypervisor: kvm, mtu: 9000}", tcp) == test::approx(4.47e9).epsilon(0.01));
 }
 
 TEST_CASE("perftest needs an RDMA device in the guest") {
@@ -289,15 +290,15 @@ TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says; MIG
   const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 100 ms}";
   const auto beside = [&](const std::string& settings) { return time_of("{mode: vgpu, " + settings + "}", step); };
   const double alone = time_of("vgpu", step);
-  CHECK(alone == doctest::Approx(104'000));
-  CHECK(beside("profile: a100-10c, busy_neighbours: 1") == doctest::Approx(2 * alone).epsilon(0.15));
-  CHECK(beside("profile: a100-10c, busy_neighbours: 3") == doctest::Approx(4 * alone).epsilon(0.15));
-  CHECK(beside("profile: a100-10c") == doctest::Approx(alone).epsilon(0.01));  // best effort gives idle slices away
+  CHECK(alone == test::approx(104'000));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 1") == test::approx(2 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c, busy_neighbours: 3") == test::approx(4 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c") == test::approx(alone).epsilon(0.01));  // best effort gives idle slices away
   // Fixed share: a quarter of the GPU even alone.
-  CHECK(beside("profile: a100-10c, scheduler: fixed_share") == doctest::Approx(4 * alone).epsilon(0.15));
+  CHECK(beside("profile: a100-10c, scheduler: fixed_share") == test::approx(4 * alone).epsilon(0.15));
   CHECK(has_term(forecast("{mode: vgpu, profile: a100-10c, busy_neighbours: 1}", step), "time slices of others"));
   // 3g.20gb: 42 of 108 multiprocessors.
-  CHECK(time_of("{mode: mig, profile: 3g.20gb}", step) == doctest::Approx(100'000 * 108 / 42 + 4000).epsilon(0.01));
+  CHECK(time_of("{mode: mig, profile: 3g.20gb}", step) == test::approx(100'000 * 108 / 42 + 4000).epsilon(0.01));
 }
 
 TEST_CASE("device data of a remote GPU travels to the client first, call and bytes, at both ends") {
@@ -306,13 +307,13 @@ TEST_CASE("device data of a remote GPU travels to the client first, call and byt
   CHECK(has_term(remote, "data to or from the remote GPU"));
   // Twice 60 us, twice 1 MiB at 1 / (150 ps + 0.66 us / 8948) = 4.47 GB/s
   const double more = 2 * 60 + 2 * 1048576 / 4470.0;
-  CHECK(remote.rows.front().time.us() - time_of("tcp", megabyte) == doctest::Approx(more).epsilon(0.02));
+  CHECK(remote.rows.front().time.us() - time_of("tcp", megabyte) == test::approx(more).epsilon(0.02));
 }
 
 TEST_CASE("compute pays the tax of its way to the GPU, once") {
   const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 10 ms}";
-  CHECK(time_of("bare-metal", step) == doctest::Approx(10'000));
-  CHECK(time_of("passthrough", step) == doctest::Approx(10'400));
-  CHECK(time_of("{mode: passthrough, container: on}", step) == doctest::Approx(10'400));  // a container costs nothing
-  CHECK(time_of("vgpu", step) == doctest::Approx(10'400));
+  CHECK(time_of("bare-metal", step) == test::approx(10'000));
+  CHECK(time_of("passthrough", step) == test::approx(10'400));
+  CHECK(time_of("{mode: passthrough, container: on}", step) == test::approx(10'400));  // a container costs nothing
+  CHECK(time_of("vgpu", step) == test::approx(10'400));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key of `vms:` does something: two legal values of it change a forecast, a verdict of `check`, or are told apart
-// by a refusal. The table must name every key of the schema, keys in keys too, so that a new one cannot be forgotten;
-// what is only a name stands in docs/FORMATS.md with its reason.
-#include <fmt/format.h>
+// by a refusal. The table must name every key of the schema, keys in keys too; what is only a name stands in
+// docs/FORMATS.md with its reason.
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "fabricast/check.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -253,13 +253,13 @@ TEST_CASE("of an uplink that VMs fill each gets its shares, and all of it when a
     return out;
   };
   const auto normal = rates("50", false);
-  CHECK(normal[0] == doctest::Approx(normal[1]).epsilon(0.01));
+  CHECK(normal[0] == test::approx(normal[1]).epsilon(0.01));
   const auto high = rates("100", false);
   // Half of the port against two quarters, while all three send.
-  CHECK(high[0] == doctest::Approx(1.5 * normal[0]).epsilon(0.02));
-  CHECK(rates("100", true)[0] == doctest::Approx(rates("25", true)[0]).epsilon(1e-6));
+  CHECK(high[0] == test::approx(1.5 * normal[0]).epsilon(0.02));
+  CHECK(rates("100", true)[0] == test::approx(rates("25", true)[0]).epsilon(1e-6));
   // Two fifths each while all three send: the others end that much earlier.
-  CHECK(rates("25", false)[1] == doctest::Approx(1.2 * normal[1]).epsilon(0.02));
+  CHECK(rates("25", false)[1] == test::approx(1.2 * normal[1]).epsilon(0.02));
 }
 
 TEST_CASE("VMs of unlike VLANs are refused where they must talk, and only there") {

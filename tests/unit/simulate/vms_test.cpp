@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fabricast/check.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -59,14 +60,14 @@ TEST_CASE("two virtual functions limited to 25 Gb/s reach 50 together, without l
   double sum = 0;
   for (const auto& one : forecast(k_kvm, vms(", rate_limit: 25 Gb/s"), write_of("a") + ", " + write_of("b"))) {
     const double rate = one.rows.front().algbw.bytes_per_s * 8e-9;
-    CHECK(rate == doctest::Approx(25).epsilon(0.01));
+    CHECK(rate == test::approx(25).epsilon(0.01));
     sum += rate;
   }
-  CHECK(sum == doctest::Approx(50).epsilon(0.01));
+  CHECK(sum == test::approx(50).epsilon(0.01));
   const auto both = forecast(k_kvm, vms(""), write_of("a") + ", " + write_of("b"));
   const double alone = forecast(k_kvm, vms(""), write_of("a")).front().rows.front().algbw.bytes_per_s;
   CHECK(both[0].rows.front().algbw.bytes_per_s + both[1].rows.front().algbw.bytes_per_s ==
-        doctest::Approx(alone).epsilon(0.03));
+        test::approx(alone).epsilon(0.03));
 }
 
 TEST_CASE("a VM written out is forecast as the word that stands for it") {
@@ -136,7 +137,7 @@ TEST_CASE("VMs of one machine without an adapter meet in the hypervisor's switch
   };
   CHECK(rate("net0: vmxnet3") > 2e9);
   CHECK(rate("net0: vmxnet3") < 5e9);
-  CHECK(rate("net0: {mode: vmxnet3, rate_limit: 10 Gb/s}") == doctest::Approx(1.25e9).epsilon(0.02));
+  CHECK(rate("net0: {mode: vmxnet3, rate_limit: 10 Gb/s}") == test::approx(1.25e9).epsilon(0.02));
 }
 
 TEST_CASE("software adapters of all kinds meet in the hypervisor's switch, by memory copy only from PVRDMA to PVRDMA") {
@@ -150,8 +151,8 @@ TEST_CASE("software adapters of all kinds meet in the hypervisor's switch, by me
         .algbw.bytes_per_s;
   };
   const double over_tcp = rate("vmxnet3", "vmxnet3");
-  CHECK(rate("pvrdma", "vmxnet3") == doctest::Approx(over_tcp).epsilon(0.02));
-  CHECK(rate("vmxnet3", "pvrdma") == doctest::Approx(over_tcp).epsilon(0.02));
+  CHECK(rate("pvrdma", "vmxnet3") == test::approx(over_tcp).epsilon(0.02));
+  CHECK(rate("vmxnet3", "pvrdma") == test::approx(over_tcp).epsilon(0.02));
   CHECK(rate("pvrdma", "pvrdma") > 1.5 * over_tcp);
 }
 
@@ -170,7 +171,7 @@ TEST_CASE("vGPUs of several VMs share a GPU in time, MIG instances by multiproce
   CHECK(step("{vgpu: a100-10c}", 4, ", gpu_load: off") < 1.1 * one);
   const double third = step("{mig: 2g.10gb}", 1);
   CHECK(third > 3 * one);
-  CHECK(step("{mig: 2g.10gb}", 3) == doctest::Approx(third).epsilon(0.05));
+  CHECK(step("{mig: 2g.10gb}", 3) == test::approx(third).epsilon(0.05));
 }
 
 TEST_CASE("clients of one remote GPU are refused above all of it, or wait for their part") {
@@ -194,7 +195,7 @@ TEST_CASE("clients of one remote GPU are refused above all of it, or wait for th
   CHECK(render(check_virtualization(loaded.topology, loaded.parameters, loaded.device_types))
             .find("clients ask for 1.6 of s.gpu0") != std::string::npos);
   CHECK(time("{version: \"8.0\"}", 0.5) > 1.9 * 20e-3);
-  CHECK(time("{remote_sharing: queue}", 0.8) == doctest::Approx(time("{remote_sharing: queue}", 0.5)).epsilon(1e-3));
+  CHECK(time("{remote_sharing: queue}", 0.8) == test::approx(time("{remote_sharing: queue}", 0.5)).epsilon(1e-3));
 }
 
 TEST_CASE("vCPUs of other VMs slow a step by how many there are, their load and their shares") {
@@ -244,7 +245,7 @@ TEST_CASE("several parts of one card in a VM are GPUs of their own in the card's
         .seconds();
   };
   const double one = copies("{mig: [2g.10gb, 1g.5gb]}", "n0/a.gpu0-1");
-  CHECK(one == doctest::Approx(copies("passthrough", "n0/a.gpu0")).epsilon(0.01));
+  CHECK(one == test::approx(copies("passthrough", "n0/a.gpu0")).epsilon(0.01));
   CHECK(copies("{mig: [2g.10gb, 1g.5gb]}", "n0/a.gpu0, n0/a.gpu0-1") > 1.8 * one);
   // vGPUs of one VM take turns as those of several VMs do.
   const auto step = [&](const std::string& way) {

@@ -10,6 +10,7 @@
 
 #include "fabricast/sweep.hpp"
 #include "report/sweep.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 
@@ -140,10 +141,10 @@ TEST_CASE("the front is what brute force finds, and no design is dropped") {
 
 TEST_CASE("the probability of a target falls as it rises, and is one tenth at the end of the band") {
   const Estimate speed{100, 80, 130};
-  CHECK(probability_within(speed, 80.0, std::nullopt) == doctest::Approx(0.9).epsilon(1e-9));
-  CHECK(probability_within(speed, 130.0, std::nullopt) == doctest::Approx(0.1).epsilon(1e-9));
-  CHECK(probability_within(speed, 100.0, std::nullopt) == doctest::Approx(0.5).epsilon(1e-9));
-  CHECK(probability_within(speed, 80.0, 130.0) == doctest::Approx(0.8).epsilon(1e-9));
+  CHECK(probability_within(speed, 80.0, std::nullopt) == test::approx(0.9).epsilon(1e-9));
+  CHECK(probability_within(speed, 130.0, std::nullopt) == test::approx(0.1).epsilon(1e-9));
+  CHECK(probability_within(speed, 100.0, std::nullopt) == test::approx(0.5).epsilon(1e-9));
+  CHECK(probability_within(speed, 80.0, 130.0) == test::approx(0.8).epsilon(1e-9));
   CHECK(probability_within({5, 5, 5}, 5.0, std::nullopt) == 1);
   CHECK(probability_within({5, 5, 5}, 5.1, std::nullopt) == 0);
   double before = 1;

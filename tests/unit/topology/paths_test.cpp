@@ -2,6 +2,7 @@
 // Paths, distances and routes against hand computations.
 #include <set>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -38,11 +39,11 @@ DeviceId hca(const Topology& topology, int host, int ordinal = 0) {
 }  // namespace
 
 TEST_CASE("PCIe links carry what the TLP model gives for each generation") {
-  CHECK(pcie_bandwidth(3, 16, 256).bytes_per_s == doctest::Approx(14.10e9).epsilon(0.001));
-  CHECK(pcie_bandwidth(3, 16, 128).bytes_per_s == doctest::Approx(12.76e9).epsilon(0.001));
-  CHECK(pcie_bandwidth(4, 16, 256).bytes_per_s == doctest::Approx(28.20e9).epsilon(0.001));
-  CHECK(pcie_bandwidth(5, 16, 256).bytes_per_s == doctest::Approx(56.4e9).epsilon(0.001));
-  CHECK(pcie_bandwidth(3, 8, 256).bytes_per_s * 2 == doctest::Approx(pcie_bandwidth(3, 16, 256).bytes_per_s));
+  CHECK(pcie_bandwidth(3, 16, 256).bytes_per_s == test::approx(14.10e9).epsilon(0.001));
+  CHECK(pcie_bandwidth(3, 16, 128).bytes_per_s == test::approx(12.76e9).epsilon(0.001));
+  CHECK(pcie_bandwidth(4, 16, 256).bytes_per_s == test::approx(28.20e9).epsilon(0.001));
+  CHECK(pcie_bandwidth(5, 16, 256).bytes_per_s == test::approx(56.4e9).epsilon(0.001));
+  CHECK(pcie_bandwidth(3, 8, 256).bytes_per_s * 2 == test::approx(pcie_bandwidth(3, 16, 256).bytes_per_s));
 }
 
 TEST_CASE("distances follow nvidia-smi's classes") {
@@ -82,7 +83,7 @@ TEST_CASE("a path lists directed links, and peer limits only where a root comple
   const auto to_memory = t.path_in_host(gpu(t, 5), t.local_memory(gpu(t, 5)));
   REQUIRE(to_memory);
   CHECK(to_memory->peer_crossings.empty());
-  CHECK(to_memory->bottleneck.bytes_per_s == doctest::Approx(pcie_bandwidth(3, 8, 256).bytes_per_s));
+  CHECK(to_memory->bottleneck.bytes_per_s == test::approx(pcie_bandwidth(3, 8, 256).bytes_per_s));
   CHECK(t.link(to_memory->bottleneck_link).lanes == 8);
 }
 
@@ -102,9 +103,9 @@ TEST_CASE("a path between memories of two hosts goes through the nearest HCAs an
   const auto path = t.path(gpu(t, 0), t.device_in_host(1, DeviceKind::gpu, 0));
   REQUIRE(path);
   CHECK(path->network_switch_hops == 1);
-  CHECK(path->bottleneck.bytes_per_s == doctest::Approx(12.5e9));
+  CHECK(path->bottleneck.bytes_per_s == test::approx(12.5e9));
   // Two PCIe switches (125 ns each), two cables of 2 m (5.05 ns/m), one switch of 90 ns.
-  CHECK(path->latency.us() == doctest::Approx(2 * 0.1 + 2 * 0.0101 + 0.090).epsilon(0.001));
+  CHECK(path->latency.us() == test::approx(2 * 0.1 + 2 * 0.0101 + 0.090).epsilon(0.001));
 }
 
 TEST_CASE("NVLink meshes and NVSwitches are preferred between GPUs") {

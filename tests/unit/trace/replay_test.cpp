@@ -4,6 +4,7 @@
 
 #include "engine/fluid.hpp"
 #include "fabricast/replay.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/unit/trace/writers.hpp"
 #include "training/buckets.hpp"
@@ -80,9 +81,9 @@ TEST_CASE("a ring all-reduce written as a GOAL schedule takes what the MPI plann
     const double planned = us(test::run(loaded).workloads[0].rows[0].time) - entry;
     const auto report = replayed(on, read(test::goal_ring(4, size, reducing)), 1);
     CAPTURE(size);
-    CHECK(us(report.time) == doctest::Approx(planned).epsilon(0.01));
+    CHECK(us(report.time) == test::approx(planned).epsilon(0.01));
     CHECK(report.num_ops == 4 * (3 * 3 + 3 * 2));
-    CHECK(us(report.ranks[0].compute_alone) == doctest::Approx(3e-3 * static_cast<double>(reducing)).epsilon(1e-6));
+    CHECK(us(report.ranks[0].compute_alone) == test::approx(3e-3 * static_cast<double>(reducing)).epsilon(1e-6));
   }
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("collectives of a Chakra trace are those of NCCL's planner, sizes coun
     const long size = 4 << 20;
     const auto report = replayed(on, read(test::json({all_reduce(1, size, {}, type)}), 16));
     CAPTURE(type);
-    CHECK(us(report.time) == doctest::Approx(collective_us(on, benchmark, factor * size)).epsilon(1e-6));
+    CHECK(us(report.time) == test::approx(collective_us(on, benchmark, factor * size)).epsilon(1e-6));
     CHECK(report.ranks.size() == 16);
     CHECK(report.ranks[3].exposed == report.ranks[3].exchange);
   }
@@ -147,7 +148,7 @@ TEST_CASE("a data-parallel step written as a Chakra trace takes what the trainin
   REQUIRE(bucket == buckets.size());
   REQUIRE(bucket > 5);
   const auto report = replayed(on, read(test::protobuf(nodes), 16));
-  CHECK(us(report.time) == doctest::Approx(planned).epsilon(0.01));
+  CHECK(us(report.time) == test::approx(planned).epsilon(0.01));
   // Overlap is real: compute beside exchanges is slower, and only a part of the exchange shows.
   CHECK(report.ranks[5].compute > report.ranks[5].compute_alone);
   CHECK(report.ranks[5].exposed < report.ranks[5].exchange / 2);
@@ -162,8 +163,8 @@ TEST_CASE("protobuf and JSON of the same trace are one trace; streams overlap, a
   CHECK(one.time == other.time);
   CHECK(one.num_ops == 40);
   REQUIRE(one.ranks[2].op_ends.size() == 5);
-  CHECK(us(one.ranks[2].op_ends[1]) == doctest::Approx(150));
-  CHECK(us(one.ranks[2].op_ends[2]) == doctest::Approx(120));
+  CHECK(us(one.ranks[2].op_ends[1]) == test::approx(150));
+  CHECK(us(one.ranks[2].op_ends[2]) == test::approx(120));
   CHECK(one.ranks[2].op_ends == other.ranks[2].op_ends);
 }
 
@@ -179,7 +180,7 @@ TEST_CASE("ranks of different traces wait for each other: a pipeline of two stag
   REQUIRE(trace);
   const auto report = replayed(on, *trace);
   CHECK(us(report.ranks[1].op_ends[0]) > 1000);
-  CHECK(us(report.time) == doctest::Approx(us(report.ranks[1].op_ends[0]) + 500));
+  CHECK(us(report.time) == test::approx(us(report.ranks[1].op_ends[0]) + 500));
   CHECK(report.ranks[0].end < report.time);
 }
 
@@ -192,9 +193,9 @@ TEST_CASE("GOAL: cores run side by side, irequires starts with the other, requir
                     "l1\n}\nrank 1 {\n}\n"),
                1);
   const auto& ends = report.ranks[0].op_ends;
-  CHECK(us(ends[1]) == doctest::Approx(3));
-  CHECK(us(ends[2]) == doctest::Approx(1.5));
-  CHECK(us(ends[3]) == doctest::Approx(1.01));
-  CHECK(us(ends[4]) == doctest::Approx(1.51));
+  CHECK(us(ends[1]) == test::approx(3));
+  CHECK(us(ends[2]) == test::approx(1.5));
+  CHECK(us(ends[3]) == test::approx(1.01));
+  CHECK(us(ends[4]) == test::approx(1.51));
   CHECK(report.ranks[1].end.ps == 0);
 }

@@ -9,6 +9,7 @@
 #include "fabricast/models/planner.hpp"
 #include "fabricast/training.hpp"
 #include "mpi/collective.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/refusals.hpp"
 #include "training/by_hosts.hpp"
@@ -146,9 +147,9 @@ TEST_CASE("each host sends what its ranks share, whatever carries it between hos
                                                 std::to_string(static_cast<int>(bytes) / gpus) + " B]")));
       const double by_nccl = sent(run(step_of(topology, network, hosts * gpus, "torus: on")));
       CHECK(by_nccl >= expected * 0.999);
-      CHECK(by_nccl == doctest::Approx(of_shares).epsilon(0.002));
+      CHECK(by_nccl == test::approx(of_shares).epsilon(0.002));
       CHECK(sent(run(step_of(topology, network, hosts * gpus, "hierarchical: on"))) ==
-            doctest::Approx(expected).epsilon(0.002));
+            test::approx(expected).epsilon(0.002));
     }
   }
 }
@@ -176,19 +177,19 @@ TEST_CASE("each part takes what the library's own benchmark takes alone") {
     const auto& row = step.row();
     CAPTURE(form);
     CHECK(us(row, "exposed reduce-scatter of gradients in hosts") ==
-          doctest::Approx(benchmark_us(topology, "benchmark: reduce_scatter_perf, gpus: 2" + size)).epsilon(0.001));
+          test::approx(benchmark_us(topology, "benchmark: reduce_scatter_perf, gpus: 2" + size)).epsilon(0.001));
     CHECK(us(row, "exposed all-gather of gradients in hosts") ==
-          doctest::Approx(benchmark_us(topology, "benchmark: all_gather_perf, gpus: 2" + size)).epsilon(0.001));
+          test::approx(benchmark_us(topology, "benchmark: all_gather_perf, gpus: 2" + size)).epsilon(0.001));
   }
   const auto torus = run(step_of(topology, network, 8, "torus: on"));
   CHECK(us(torus.row(), "exposed all-reduce between hosts,") ==
-        doctest::Approx(benchmark_us(topology, "benchmark: all_reduce_perf, gpus: 4, ranks_per_host: 1" + share))
+        test::approx(benchmark_us(topology, "benchmark: all_reduce_perf, gpus: 4, ranks_per_host: 1" + share))
             .epsilon(0.001));
   // MPI stripes a message over both adapters, so two groups share what one has alone: one GPU per host.
   const auto single = topology_of(4, 1, 1);
   const auto mpi = run(step_of(single, network, 4, "hierarchical: on"));
   CHECK(us(mpi.row(), "between hosts by MPI") + us(mpi.row(), "copies to and from host memory") ==
-        doctest::Approx(
+        test::approx(
             benchmark_us(single, "benchmark: osu_allreduce, buffers: device, ranks: 4, ranks_per_host: 1" + size))
             .epsilon(0.001));
 }
@@ -234,7 +235,7 @@ TEST_CASE("ranks of a socket share its cache and its memory") {
   CHECK(beyond_cache(1, 16_MiB) == 0);
   CHECK(beyond_cache(4, 16_MiB) > 0);
   // Far beyond the cache everything is read from memory, four times as much by four.
-  CHECK(beyond_cache(4, 2_GiB) == doctest::Approx(4 * beyond_cache(1, 2_GiB)).epsilon(0.01));
+  CHECK(beyond_cache(4, 2_GiB) == test::approx(4 * beyond_cache(1, 2_GiB)).epsilon(0.01));
 }
 
 TEST_CASE("what keeps Horovod's thread is known before it is simulated") {
@@ -251,7 +252,7 @@ TEST_CASE("what keeps Horovod's thread is known before it is simulated") {
                         us(step.row(), "between hosts by MPI");
     CAPTURE(hcas);
     // What groups that share an adapter wait for each other inside a round is not in the estimate.
-    CHECK(by_hosts->busy({Bytes{2 * 4 * 4194304}, 2, {}}).us() == doctest::Approx(kept).epsilon(0.05));
+    CHECK(by_hosts->busy({Bytes{2 * 4 * 4194304}, 2, {}}).us() == test::approx(kept).epsilon(0.05));
   }
 }
 
@@ -262,7 +263,7 @@ TEST_CASE("with one GPU per host nothing is left inside hosts") {
   const auto torus = run(step_of(topology, network, 4, "torus: on"));
   const auto mpi = run(step_of(topology, network, 4, "hierarchical: on"));
   CHECK(us(torus.row(), "in hosts") == 0);
-  CHECK(torus.row().time.us() == doctest::Approx(flat.row().time.us()).epsilon(1e-6));
+  CHECK(torus.row().time.us() == test::approx(flat.row().time.us()).epsilon(1e-6));
   CHECK(us(mpi.row(), "in hosts") == 0);
   CHECK(us(mpi.row(), "copies to and from host memory") > 0);
 }
@@ -275,7 +276,7 @@ TEST_CASE("hosts of unequal numbers of GPUs send everything from one rank each")
     CAPTURE(form);
     CHECK(us(step.row(), "reduce of what does not divide") > 0);
     CHECK(us(step.row(), "reduce-scatter") == 0);
-    CHECK(sent(step) == doctest::Approx(2 * bytes).epsilon(0.15));
+    CHECK(sent(step) == test::approx(2 * bytes).epsilon(0.15));
     CHECK(sent(step) >= 2 * bytes * 0.999);
     CHECK(step.prediction.workloads[0].settings.back().reason.find("hosts differ") == 0);
   }

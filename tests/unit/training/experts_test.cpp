@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -69,8 +70,8 @@ TEST_CASE("each replica exchanges its dense gradients with all, those of experts
   const double dense = 4 * (4 * k_hidden * k_hidden + 8 * k_hidden + 2 * k_hidden) + 2 * 32000 * k_hidden + k_hidden;
   const auto whole = row_of(k_experts, "{data: zero1}");
   const auto shared = row_of(k_experts, "{data: zero1, expert: 8}");
-  CHECK(static_cast<double>(whole.size.value) == doctest::Approx(4 * (dense + expert)));
-  CHECK(static_cast<double>(shared.size.value) == doctest::Approx(4 * (dense + expert / 8)));
+  CHECK(static_cast<double>(whole.size.value) == test::approx(4 * (dense + expert)));
+  CHECK(static_cast<double>(shared.size.value) == test::approx(4 * (dense + expert / 8)));
   CHECK(seconds(shared, "experts' gradients") > 0);
   // All 16 GPUs hold experts of their own: no replica is left to agree with.
   const auto alone = row_of(", experts: 16, experts_per_token: 2", "{data: zero1, expert: 16}");
@@ -86,7 +87,7 @@ TEST_CASE("however experts are shared, each GPU's optimiser updates its share of
     const auto sharded = row_of(experts, "{data: " + data + "}");
     for (const auto* shared : {"2", "4", "16"}) {
       const auto own = row_of(experts, "{data: " + data + ", expert: " + shared + "}");
-      CHECK(seconds(own, "optimiser") == doctest::Approx(seconds(sharded, "optimiser")).epsilon(1e-6));
+      CHECK(seconds(own, "optimiser") == test::approx(seconds(sharded, "optimiser")).epsilon(1e-6));
     }
   }
 }
@@ -96,8 +97,8 @@ TEST_CASE("blocks without experts dispatch nothing") {
   const auto half = row_of(k_experts + ", expert_every: 2", "{expert: 8}");
   const auto last = row_of(k_experts + ", dense_blocks: 3", "{expert: 8}");
   const auto name = "exchange between experts";
-  CHECK(seconds(half, name) == doctest::Approx(seconds(all, name) / 2).epsilon(1e-6));
-  CHECK(seconds(last, name) == doctest::Approx(seconds(all, name) / 4).epsilon(1e-6));
+  CHECK(seconds(half, name) == test::approx(seconds(all, name) / 2).epsilon(1e-6));
+  CHECK(seconds(last, name) == test::approx(seconds(all, name) / 4).epsilon(1e-6));
   CHECK(half.size < all.size);
   CHECK(last.size < half.size);
   // A block without experts is as wide as said.
@@ -125,7 +126,7 @@ TEST_CASE("a shared expert costs every token its width, and no dispatch") {
   const auto without = row_of(k_experts, "{expert: 8}");
   const auto with = row_of(k_experts + ", shared_ffn: 4096", "{expert: 8}");
   CHECK(figure(with, "compute_time_ps") > figure(without, "compute_time_ps"));
-  CHECK(seconds(with, "exchange between experts") == doctest::Approx(seconds(without, "exchange between experts")));
+  CHECK(seconds(with, "exchange between experts") == test::approx(seconds(without, "exchange between experts")));
 }
 
 TEST_CASE("experts of one host exchange over NVLink, those of two over the network") {
@@ -144,9 +145,9 @@ TEST_CASE("experts that are not split gather no tokens; split ones gather what w
   // Split: k = 2 times the tokens are gathered and scattered around the experts. Whole: attention's exchange alone.
   // Gathers and scatters of whole activations: 1 + k forward, 1.5 + k backward against 1 and 1.5, the start of each
   // apart.
-  CHECK(seconds(split, name) / seconds(whole, name) == doctest::Approx(6.5 / 2.5).epsilon(0.15));
+  CHECK(seconds(split, name) / seconds(whole, name) == test::approx(6.5 / 2.5).epsilon(0.15));
   CHECK(seconds(whole, name) > 0);
-  CHECK(figure(split, "compute_time_ps") == doctest::Approx(figure(whole, "compute_time_ps")).epsilon(0.1));
+  CHECK(figure(split, "compute_time_ps") == test::approx(figure(whole, "compute_time_ps")).epsilon(0.1));
   CHECK(fault_of(k_experts, "{tensor: 4, expert_tensor: 1}").find("add `sequence: on`") != std::string::npos);
   CHECK(fault_of(k_experts, "{tensor: 4, sequence: on, expert_tensor: 3}").find("no multiple") != std::string::npos);
 }

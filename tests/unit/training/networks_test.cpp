@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "config/network.hpp"
+#include "tests/support/approx.hpp"
 #include "training/buckets.hpp"
 #include "training/work.hpp"
 
@@ -48,7 +49,7 @@ TEST_CASE("networks have the parameters, tensors and multiply-adds that are publ
     const auto found = network(one.name);
     CHECK(found.parameters() == static_cast<std::int64_t>(one.parameters));
     CHECK(found.num_tensors() == one.tensors);
-    CHECK(found.forward_flop() / 2e9 == doctest::Approx(one.gmac).epsilon(0.001));
+    CHECK(found.forward_flop() / 2e9 == fabricast::test::approx(one.gmac).epsilon(0.001));
   }
 }
 
@@ -61,7 +62,7 @@ TEST_CASE("large models have as many parameters as their reports say") {
   for (const auto& row : published) {
     const auto& [name, parameters] = row;
     CAPTURE(row.first);
-    CHECK(static_cast<double>(network(name).parameters()) == doctest::Approx(parameters).epsilon(0.003));
+    CHECK(static_cast<double>(network(name).parameters()) == fabricast::test::approx(parameters).epsilon(0.003));
   }
 }
 
@@ -71,11 +72,11 @@ TEST_CASE("a token's training costs 6 N of a dense transformer, and its attentio
   double matrices = 0;
   for (const auto& layer : llama.layers) {
     if (layer.kind != LayerKind::gemm) continue;
-    CHECK(layer.backward_flop == doctest::Approx(2 * layer.forward_flop));
+    CHECK(layer.backward_flop == fabricast::test::approx(2 * layer.forward_flop));
     for (const auto elements : layer.tensors) matrices += static_cast<double>(elements);
   }
   const double attention = 2.0 * 32 * 4096 * 8192;
-  CHECK(llama.forward_flop() / 8192 == doctest::Approx(2 * matrices + attention).epsilon(1e-9));
+  CHECK(llama.forward_flop() / 8192 == fabricast::test::approx(2 * matrices + attention).epsilon(1e-9));
 }
 
 TEST_CASE("every network has the tensors of its measured profile") {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "fabricast/training.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "training/buckets.hpp"
 #include "training/work.hpp"
@@ -98,7 +99,7 @@ TEST_CASE("no byte is lost in buckets or fusion buffers, and order is kept") {
   REQUIRE(profiles);
   for (const auto& profile : *profiles) {
     const auto work = models::training::work_of_profile(profile, profile.batch_per_gpu);
-    CHECK((work.forward + work.backward + work.optimizer).seconds() <= doctest::Approx(profile.step.seconds()));
+    CHECK((work.forward + work.backward + work.optimizer).seconds() <= fabricast::test::approx(profile.step.seconds()));
     for (const std::int64_t mib : {1, 4, 25, 64, 1000}) {
       for (const auto& all :
            {ddp_buckets(work.tensors, Bytes{mib << 20}), horovod_buffers(work.tensors, Bytes{mib << 20}, 1_ms)}) {

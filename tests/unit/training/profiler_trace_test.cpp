@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/profiler_trace.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -100,16 +101,16 @@ TEST_CASE("a trace gives back the times it was made from") {
     Trace trace(layers);
     const auto profile = config::parse_profiler_trace("net.json", trace.text(1 + draw % 4));
     REQUIRE(profile.has_value());
-    CHECK(profile->step.us() == doctest::Approx(trace.step_us()).epsilon(1e-5));
-    CHECK(profile->forward.us() == doctest::Approx(forward).epsilon(1e-4));
-    CHECK(profile->backward.us() == doctest::Approx(backward).epsilon(1e-4));
-    CHECK(profile->optimizer.us() == doctest::Approx(300).epsilon(1e-4));
+    CHECK(profile->step.us() == test::approx(trace.step_us()).epsilon(1e-5));
+    CHECK(profile->forward.us() == test::approx(forward).epsilon(1e-4));
+    CHECK(profile->backward.us() == test::approx(backward).epsilon(1e-4));
+    CHECK(profile->optimizer.us() == test::approx(300).epsilon(1e-4));
     REQUIRE(profile->tensors.size() == layers.size());
     double ready = 0;
     for (std::size_t t = 0; t < layers.size(); ++t) {
       const auto& layer = layers[layers.size() - 1 - t];
       ready += layer.backward_us;
-      CHECK(profile->tensors[t].ready.us() == doctest::Approx(ready).epsilon(1e-4));
+      CHECK(profile->tensors[t].ready.us() == test::approx(ready).epsilon(1e-4));
       CHECK(profile->tensors[t].bytes.value == 4 * layer.shape[0] * layer.shape[1]);
     }
   }
@@ -143,6 +144,6 @@ TEST_CASE("a scenario trains by a trace") {
                                                         file.string())}}))
           .workloads[0]
           .rows.front();
-  CHECK(row.time.us() == doctest::Approx(trace.step_us()).epsilon(1e-3));
+  CHECK(row.time.us() == test::approx(trace.step_us()).epsilon(1e-3));
   std::filesystem::remove(file);
 }

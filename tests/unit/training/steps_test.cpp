@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -115,7 +116,7 @@ TEST_CASE("one run answers several numbers of GPUs") {
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].label == "1 GPU");
   CHECK(rows[2].label == "4 GPUs");
-  CHECK(figure(rows[0], "scaling_efficiency_share") == doctest::Approx(1));
+  CHECK(figure(rows[0], "scaling_efficiency_share") == test::approx(1));
   for (std::size_t i = 1; i < rows.size(); ++i) {
     CHECK(figure(rows[i], "throughput_per_s") > figure(rows[i - 1], "throughput_per_s"));
     CHECK(figure(rows[i], "scaling_efficiency_share") < 1);
@@ -143,6 +144,6 @@ TEST_CASE("a network without a profile computes as long as was measured, within 
     std::string parts;
     for (const auto& term : row.terms) parts += " " + term.name + " " + std::to_string(term.time.us());
     MESSAGE(one.network << " " << one.precision << ": " << row.time.us() << " of " << one.step_us << " us:" << parts);
-    CHECK(row.time.us() / one.step_us == doctest::Approx(1).epsilon(0.25));
+    CHECK(row.time.us() / one.step_us == test::approx(1).epsilon(0.25));
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace fabricast;
@@ -50,12 +51,12 @@ TEST_CASE("with jitter all take the expected maximum of normal draws") {
   // Expected maxima of n standard normal draws: 1 / sqrt(pi), 1.5 / sqrt(pi), then from tables of order statistics.
   const double pi = 3.14159265358979;
   CHECK(slowest_factor({{1.0, 1}}, 0.05) == 1);
-  CHECK(slowest_factor({{1.0, 2}}, 0.05) == doctest::Approx(1 + 0.05 / std::sqrt(pi)).epsilon(1e-7));
-  CHECK(slowest_factor({{1.0, 3}}, 0.05) == doctest::Approx(1 + 0.075 / std::sqrt(pi)).epsilon(1e-7));
-  CHECK(slowest_factor({{1.0, 10}}, 0.05) == doctest::Approx(1 + 0.05 * 1.53875).epsilon(1e-6));
-  CHECK(slowest_factor({{1.0, 100}}, 0.5) == doctest::Approx(1 + 0.5 * 2.50759).epsilon(1e-5));
+  CHECK(slowest_factor({{1.0, 2}}, 0.05) == test::approx(1 + 0.05 / std::sqrt(pi)).epsilon(1e-7));
+  CHECK(slowest_factor({{1.0, 3}}, 0.05) == test::approx(1 + 0.075 / std::sqrt(pi)).epsilon(1e-7));
+  CHECK(slowest_factor({{1.0, 10}}, 0.05) == test::approx(1 + 0.05 * 1.53875).epsilon(1e-6));
+  CHECK(slowest_factor({{1.0, 100}}, 0.5) == test::approx(1 + 0.5 * 2.50759).epsilon(1e-5));
   // One GPU far behind the others waits for nobody; one that is hardly slower shares the maximum with them.
-  CHECK(slowest_factor({{0.5, 1}, {1.0, 63}}, 0.01) == doctest::Approx(2).epsilon(1e-9));
+  CHECK(slowest_factor({{0.5, 1}, {1.0, 63}}, 0.01) == test::approx(2).epsilon(1e-9));
   const double near = slowest_factor({{0.99, 1}, {1.0, 63}}, 0.02);
   CHECK(near > slowest_factor({{1.0, 64}}, 0.02));
   CHECK(near < slowest_factor({{0.99, 64}}, 0.02));
@@ -87,9 +88,9 @@ TEST_CASE("one slow GPU costs what all slow ones cost, and its wait is the compu
     for (int g = 0; g < 16; ++g)
       all += (g > 0 ? ", n" : "n") + std::to_string(g / 8) + ".gpu" + std::to_string(g % 8) + ": 0.8";
     CHECK(one.time == row_of(with + ", slow: {" + all + "}").time);
-    CHECK(figure(one, "compute_time_ps") == doctest::Approx(figure(even, "compute_time_ps")).epsilon(1e-6));
-    CHECK(us(one, k_waiting) == doctest::Approx(0.25e-6 * figure(even, "compute_time_ps")).epsilon(1e-6));
-    CHECK(figure(one, "wait_time_ps") == doctest::Approx(1e6 * us(one, k_waiting)).epsilon(1e-6));
+    CHECK(figure(one, "compute_time_ps") == test::approx(figure(even, "compute_time_ps")).epsilon(1e-6));
+    CHECK(us(one, k_waiting) == test::approx(0.25e-6 * figure(even, "compute_time_ps")).epsilon(1e-6));
+    CHECK(figure(one, "wait_time_ps") == test::approx(1e6 * us(one, k_waiting)).epsilon(1e-6));
     CHECK(one.time > even.time);
     CHECK(one.time.seconds() <= 1.25 * even.time.seconds());
     CHECK(figure(one, "scaling_efficiency_share") < figure(even, "scaling_efficiency_share"));
@@ -106,7 +107,7 @@ TEST_CASE("a measured profile is slowed, too") {
   const auto gpu = even.devices[2];
   const auto slow = test::run(test::scenario(h200 + ", slow: {" + gpu + ": 0.5}}\n")).workloads[0];
   CHECK(slow.rows[0].time == even.rows[0].time);  // it takes no part
-  CHECK(us(slow.rows[1], k_waiting) == doctest::Approx(1e-6 * figure(even.rows[1], "compute_time_ps")).epsilon(1e-6));
+  CHECK(us(slow.rows[1], k_waiting) == test::approx(1e-6 * figure(even.rows[1], "compute_time_ps")).epsilon(1e-6));
 }
 
 TEST_CASE("a launching thread that is waited for hides a GPU that is a little slower") {
@@ -127,7 +128,7 @@ TEST_CASE("a slow GPU of a pipeline slows its stage") {
   CHECK(slow.time.seconds() > 1.5 * even.time.seconds());
   CHECK(slow.time.seconds() < 2 * even.time.seconds());
   // Stage 0 computes as it did and waits for the stage, by name.
-  CHECK(figure(slow, "compute_time_ps") == doctest::Approx(figure(even, "compute_time_ps")).epsilon(1e-6));
+  CHECK(figure(slow, "compute_time_ps") == test::approx(figure(even, "compute_time_ps")).epsilon(1e-6));
   CHECK(us(slow, k_waiting) > 0);
   // A second one in the same stage costs nothing more.
   CHECK(row_of(gpt + ", slow: {n1.gpu6: 0.5, n1.gpu4: 0.7}").time == slow.time);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/refusals.hpp"
 
@@ -51,7 +52,7 @@ TEST_CASE("a block exchanges queries, keys, values and output by all-to-alls, fo
   };
   const double floor = 3.8;  // training.kernel_floor behind each
   const double block = 2 * (alone("8 MiB") + floor) + 2 * (alone("2 MiB") + floor);
-  CHECK(us(row, k_exchange) == doctest::Approx(4 * 2 * block).epsilon(0.001));
+  CHECK(us(row, k_exchange) == test::approx(4 * 2 * block).epsilon(0.001));
 }
 
 TEST_CASE("tensor parallelism leaves fewer heads to exchange, a longer sequence more tokens") {
@@ -63,7 +64,7 @@ TEST_CASE("tensor parallelism leaves fewer heads to exchange, a longer sequence 
          k_exchange);
   CHECK(longer > 2 * whole);
   const auto again = us(row_of(step_of("context: 4, context_exchange: all_to_all, recompute: full")), k_exchange);
-  CHECK(again == doctest::Approx(1.5 * whole).epsilon(1e-6));
+  CHECK(again == test::approx(1.5 * whole).epsilon(1e-6));
 }
 
 TEST_CASE("the ring is the default and hides behind attention, all-to-alls do not") {
