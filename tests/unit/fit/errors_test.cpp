@@ -5,8 +5,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 
+#include "fabricast/load.hpp"
 #include "fit/band.hpp"
+#include "fit/dataset.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 
@@ -48,15 +52,15 @@ TEST_CASE("a power law has no scatter and one noisy point in the middle has its 
   // t = s^0.7: a straight line in log-log.
   std::vector<double> straight;
   for (const auto size : sizes(9)) straight.push_back(std::pow(static_cast<double>(size.value), 0.7));
-  CHECK(fit::noise_floor(sizes(9), straight) == doctest::Approx(0).epsilon(1e-9));
+  CHECK(fit::noise_floor(sizes(9), straight) == test::approx(0).epsilon(1e-9));
   // Three points: the one interior point is off its line by ln 1.1; / 0.6745 / sqrt(1.5).
   auto three = std::vector<double>{straight[0], straight[1] * 1.1, straight[2]};
-  CHECK(fit::noise_floor(sizes(3), three) == doctest::Approx(std::log(1.1) / 0.6745 / std::sqrt(1.5)));
+  CHECK(fit::noise_floor(sizes(3), three) == test::approx(std::log(1.1) / 0.6745 / std::sqrt(1.5)));
   CHECK(fit::noise_floor(sizes(2), {1, 2}) == 0);
   CHECK(fit::noise_floor({}, {}) == 0);
   // Equal sizes: halfway between the neighbours.
   CHECK(fit::noise_floor({{8}, {8}, {8}}, {1, 1.21, 1.21}) ==
-        doctest::Approx(0.5 * std::log(1.21) / 0.6745 / std::sqrt(1.5)));
+        test::approx(0.5 * std::log(1.21) / 0.6745 / std::sqrt(1.5)));
   // Sizes 0 and 1 are one place on the logarithmic axis: no division by zero.
   CHECK(std::isfinite(fit::noise_floor({{0}, {1}, {2}}, {1, 1, 1})));
 }
@@ -81,7 +85,7 @@ TEST_CASE("a regime changes where the error steps and stays, and the words tell 
   auto changes = fit::regime_changes(points, 0.2);
   REQUIRE(changes.size() == 1);
   CHECK(changes[0].size == points[2].size);
-  CHECK(changes[0].error_jump == doctest::Approx(0.305 - 0.005));
+  CHECK(changes[0].error_jump == test::approx(0.305 - 0.005));
   CHECK(changes[0].description == "the measurement changes regime, the model stays with ring simple");
   points[0].regime = points[1].regime = "ring ll";
   changes = fit::regime_changes(points, 0.2);
@@ -104,29 +108,29 @@ TEST_CASE("an error class counts the points inside their bands, ends included") 
   const auto all = fit::error_class("class", points);
   CHECK(all.name == "class");
   CHECK(all.summary.num_points == 3);
-  CHECK(all.summary.median_abs_error == doctest::Approx(0.2));
-  CHECK(all.summary.max_abs_error == doctest::Approx(0.3));
-  CHECK(all.summary.interval_coverage == doctest::Approx(2.0 / 3));
+  CHECK(all.summary.median_abs_error == test::approx(0.2));
+  CHECK(all.summary.max_abs_error == test::approx(0.3));
+  CHECK(all.summary.interval_coverage == test::approx(2.0 / 3));
 }
 
 TEST_CASE("a band takes the side on which the measurement lies, and never less than the scatter") {
   // Predicted too slow by 25 %: measured 0.8 of it, distance 0.2 below; the parameters give 0.12 below, 0.5 above.
   const auto below = forecast(0.25, 0.12, 0.5);
-  CHECK(fit::model_error_of({below}, 0) == doctest::Approx(0.16));  // sqrt(0.2^2 - 0.12^2)
+  CHECK(fit::model_error_of({below}, 0) == test::approx(0.16));  // sqrt(0.2^2 - 0.12^2)
   // Too fast by 20 %: measured 1.25 of it, 0.25 above.
   const auto above = forecast(-0.2, 0.5, 0.15);
-  CHECK(fit::model_error_of({above}, 0) == doctest::Approx(0.2));  // sqrt(0.25^2 - 0.15^2)
-  CHECK(fit::model_error_of({above}, 0.3) == doctest::Approx(0.3));
-  CHECK(fit::model_error_of({}, 0.07) == doctest::Approx(0.07));
+  CHECK(fit::model_error_of({above}, 0) == test::approx(0.2));  // sqrt(0.25^2 - 0.15^2)
+  CHECK(fit::model_error_of({above}, 0.3) == test::approx(0.3));
+  CHECK(fit::model_error_of({}, 0.07) == test::approx(0.07));
   CHECK(fit::model_error_of({below, above}, 0, [](const fit::Forecast& one) { return one.above < 0.2; }) ==
-        doctest::Approx(0.2));
+        test::approx(0.2));
 }
 
 TEST_CASE("extrapolation is what is missing beyond the model's error, by doubling, one doubling at least") {
   const auto two = forecast(-0.2, 0, 0.15, 2);  // missing 0.2
-  CHECK(fit::extrapolation_error_of({two}, 0.12) == doctest::Approx(0.16 / 2));
+  CHECK(fit::extrapolation_error_of({two}, 0.12) == test::approx(0.16 / 2));
   const auto half = forecast(-0.2, 0, 0.15, 0.5);
-  CHECK(fit::extrapolation_error_of({half}, 0.12) == doctest::Approx(0.16));
+  CHECK(fit::extrapolation_error_of({half}, 0.12) == test::approx(0.16));
   CHECK(fit::extrapolation_error_of({forecast(-0.2, 0, 0.15, 0)}, 0.12) == -1);
   CHECK(fit::extrapolation_error_of({two}, 0.5) == 0);
 }
@@ -134,7 +138,27 @@ TEST_CASE("extrapolation is what is missing beyond the model's error, by doublin
 TEST_CASE("a forecast's band adds model and extrapolation to the parameters' own, and ends at zero") {
   const auto point = fit::with_band(forecast(0, 0.3, 0.4, 3), {0.4, 0.1});
   // hypot(0.4, 0.3) = 0.5; below hypot(0.3, 0.5) = 0.5831, above hypot(0.4, 0.5) = 0.6403.
-  CHECK(point.low.us() == doctest::Approx(1000 * (1 - 0.583095)));
-  CHECK(point.high.us() == doctest::Approx(1000 * (1 + 0.640312)));
+  CHECK(point.low.us() == test::approx(1000 * (1 - 0.583095)));
+  CHECK(point.high.us() == test::approx(1000 * (1 + 0.640312)));
   CHECK(fit::with_band(forecast(0, 2, 0, 0), {0, 0}).low.ps == 0);
+}
+
+TEST_CASE("without further counts, training steps extrapolate better than messages, replicas worse than models") {
+  const auto loaded = load_scenario(FABRICAST_SOURCE_DIR "/scenarios/allreduce-dgx-a100-pair.yaml");
+  REQUIRE(loaded);
+  const fit::Experiment messages{.loaded = *loaded};
+  const auto steps = [&](DataParallelism data) {
+    auto one = messages;
+    auto training = std::make_shared<TrainingSpec>();
+    training->parallel.data = data;
+    one.loaded.scenario.workloads.front().training = training;
+    return one;
+  };
+  const auto replicas = steps(DataParallelism::ddp);
+  const auto parts = steps(DataParallelism::fsdp);
+  CHECK(fit::usual_extrapolation({parts}) == test::approx(0.008));
+  CHECK(fit::usual_extrapolation({replicas}) == test::approx(0.04));
+  CHECK(fit::usual_extrapolation({steps(DataParallelism::horovod)}) == test::approx(0.04));
+  CHECK(fit::usual_extrapolation({parts, replicas, parts}) == test::approx(0.04));
+  CHECK(fit::usual_extrapolation({parts, messages}) == test::approx(0.08));
 }

@@ -37,7 +37,11 @@ std::string said_of(const std::string& path) {
     found = loaded ? check_all(*loaded) : loaded.error();
   }
   std::string out = fmt::format("{} found", found.size());
-  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 2); ++i) out += "; " + first_line(found[i].message);
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 2); ++i) {
+    const auto& at = found[i].location;
+    out += fmt::format("; {} at {}:{}", first_line(found[i].message), at.line, at.column);
+    if (at.line > 0 && found[i].source_line.empty()) out += ", whose line is not shown";
+  }
   return out;
 }
 
