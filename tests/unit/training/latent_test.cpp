@@ -57,6 +57,22 @@ double us(const Row& row, const std::string& part) {
   return sum;
 }
 
+/// A collective of eight GPUs, of so many elements of bf16 per token, with the floor of the kernel behind it.
+double alone_us(const std::string& operation, int tokens, int elements) {
+  const auto one = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: "
+                                            "fabricast/topology/1\n  name: t\n  hosts:\n    - {name: n, count: 1, "
+                                            "type: hgx-h200-8}\n  fabric: {single_switch: {switch: qm9700, cable: 3 "
+                                            "m}}\nworkload: {benchmark: " +
+                                            operation + "_perf, gpus: 8, sizes: [" +
+                                            std::to_string(tokens * 2 * elements) + " B]}\n"))
+                       .workloads[0]
+                       .rows.front();
+  double launching = 0;
+  for (const auto& term : one.terms)
+    launching += term.name.find("launching thread") != std::string::npos ? term.time.us() : 0;
+  return one.time.us() - launching + 3.8;  // training.kernel_floor
+}
+
 /// Compute of one layer that decodes, per GPU.
 double decode_us(const std::string& network, int cached, int gpus = 1, int tokens = 1, int batch = 64) {
   const auto row =
@@ -204,20 +220,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a tensor group gathers latents before attention, not hidden vectors") {
-  const auto alone = [](const std::string& operation, int elements) {
-    const auto one = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: "
-                                              "fabricast/topology/1\n  name: t\n  hosts:\n    - {name: n, count: 1, "
-                                              "type: hgx-h200-8}\n  fabric: {single_switch: {switch: qm9700, cable: 3 "
-                                              "m}}\nworkload: {benchmark: " +
-                                              operation + "_perf, gpus: 8, sizes: [" +
-                                              std::to_string(8 * 512 * 2 * elements) + " B]}\n"))
-                         .workloads[0]
-                         .rows.front();
-    double launching = 0;
-    for (const auto& term : one.terms)
-      launching += term.name.find("launching thread") != std::string::npos ? term.time.us() : 0;
-    return one.time.us() - launching + 3.8;  // training.kernel_floor behind it
-  };
+  const auto alone = [](const std::string& operation, int elements) { return alone_us(operation, 4096, elements); };
   const auto exchange = [](const std::string& more) {
     return us(row_of(k_latents, "batch_per_gpu: 8, gpus: 8, parallel: {tensor: 8" + more + "}"),
               "exchange of tensor parallelism");
@@ -230,6 +233,20 @@ TEST_CASE("a tensor group gathers latents before attention, not hidden vectors")
   const double feed_forward = 3 * gather(1024) + 2 * scatter(1024);
   CHECK(exchange(", sequence: on") == doctest::Approx(2 * (forward + backward + feed_forward)).epsilon(0.001));
   CHECK(exchange("") == doctest::Approx(2 * (3 * reduce(1024) + reduce(192) + reduce(288))).epsilon(0.001));
+}
+
+TEST_CASE("context parallelism exchanges expanded heads: queries and keys of one width, values and output of another") {
+  const auto exchange = [](const std::string& keys, const std::string& way) {
+    return us(row_of(keys, "batch_per_gpu: 8, gpus: 8, parallel: {context: 8, context_exchange: " + way + "}"),
+              "exchange of context parallelism");
+  };
+  const auto heads = [](int size) { return alone_us("alltoall", 4096 / 8, 8 * size); };
+  CHECK(exchange(k_latents, "all_to_all") == doctest::Approx(2 * 2 * 2 * (heads(96) + heads(48))).epsilon(0.001));
+  // The ring passes keys and values: wider values take longer.
+  const std::string wide =
+      ", heads: 8, kv_lora_rank: 256, q_lora_rank: 192, qk_nope_head_size: 64, qk_rope_head_size: 32, v_head_size: 480";
+  CHECK(exchange(k_latents, "ring") > 0);
+  CHECK(exchange(wide, "ring") > exchange(k_latents, "ring"));
 }
 
 TEST_CASE("selective recomputation makes queries, keys and values again, at the price of their projections") {
