@@ -22,9 +22,10 @@ void add(BlockWork& work, const Roofline& roofline, const NetworkLayer& layer, c
   work.forward += forward;
   work.backward += roofline.backward(layer, share);
   if (layer.kind == LayerKind::attention) work.attention += forward;
+  if (layer.is_selective) work.selective += forward;
   double elements = 0;
   for (const auto one : layer.tensors) elements += static_cast<double>(one);
-  const bool is_split = layer.kind == LayerKind::gemm || layer.kind == LayerKind::embedding;
+  const bool is_split = (layer.kind == LayerKind::gemm || layer.kind == LayerKind::embedding) && !layer.is_replicated;
   const bool is_apart = share.expert > 1 || share.expert_tensor < share.tensor;
   if (layer.experts > 1 && is_apart)
     work.expert_parameters += elements / (share.expert * share.expert_tensor);
@@ -46,6 +47,7 @@ void add_times(BlockWork& sum, int times, const BlockWork& one) {
   sum.forward += times * one.forward;
   sum.backward += times * one.backward;
   sum.attention += times * one.attention;
+  sum.selective += times * one.selective;
   sum.parameters += times * one.parameters;
   sum.expert_parameters += times * one.expert_parameters;
   sum.tensors += times * one.tensors;
@@ -84,7 +86,7 @@ TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& s
   // Activations that were not kept are computed again before they are needed.
   for (auto* block : {&work.dense, &work.sparse}) {
     if (spec.parallel.recompute == Recomputation::full) block->backward += block->forward;
-    if (spec.parallel.recompute == Recomputation::selective) block->backward += block->attention;
+    if (spec.parallel.recompute == Recomputation::selective) block->backward += block->selective;
   }
   work.compute_parameter = roofline.efficiency(LayerKind::gemm).name;
   return work;

@@ -16,11 +16,12 @@ BlockExchanges::BlockExchanges(const ParameterSet& parameters, const TrainingSpe
   tokens_ = static_cast<double>(spec.batch_per_gpu) * static_cast<double>(spec.network->tokens) / groups.layout.context;
 }
 
-Bytes BlockExchanges::activations() const {
-  const double hidden = static_cast<double>(spec_.network->transformer->hidden);
+Bytes BlockExchanges::vectors(std::int64_t elements) const {
   // fp8 products are handed on in bf16.
-  return to_bytes(tokens_ * hidden * std::max(2, element_bytes(spec_.precision)));
+  return to_bytes(tokens_ * static_cast<double>(elements) * std::max(2, element_bytes(spec_.precision)));
 }
+
+Bytes BlockExchanges::activations() const { return vectors(spec_.network->transformer->hidden); }
 
 Bytes BlockExchanges::boundary() const {
   const auto whole = activations();
@@ -45,6 +46,23 @@ Duration BlockExchanges::tensor(bool is_backward) const {
          one(*groups_.tensor, Benchmark::reduce_scatter_perf, size);
 }
 
+Duration BlockExchanges::tensor_of_attention(bool is_backward) const {
+  const auto& latent = spec_.network->transformer->latent;
+  if (!latent || !groups_.tensor) return tensor(is_backward);
+  const auto of_inputs = [&](Benchmark operation) {
+    const auto query = latent->query_rank > 0 ? vectors(latent->query_rank) : activations();
+    return one(*groups_.tensor, operation, query) +
+           one(*groups_.tensor, operation, vectors(latent->kv_rank + latent->rope_size));
+  };
+  if (!spec_.parallel.sequence)
+    return is_backward ? of_inputs(Benchmark::all_reduce_perf)
+                       : one(*groups_.tensor, Benchmark::all_reduce_perf, activations());
+  const auto gathered = of_inputs(Benchmark::all_gather_perf);
+  if (!is_backward) return gathered + one(*groups_.tensor, Benchmark::reduce_scatter_perf, activations());
+  return gathered + one(*groups_.tensor, Benchmark::all_gather_perf, activations()) +
+         of_inputs(Benchmark::reduce_scatter_perf);
+}
+
 Duration BlockExchanges::tensor_of_experts(bool is_backward) const {
   if (!spec_.parallel.sequence) return tensor(is_backward);
   // The gathered tokens are kept: backward gathers and scatters once each, too.
@@ -57,19 +75,21 @@ Duration BlockExchanges::tensor_of_experts(bool is_backward) const {
 
 Duration BlockExchanges::heads_for_tokens() const {
   const auto& shape = *spec_.network->transformer;
-  const double bytes = tokens_ * static_cast<double>(shape.head_size) / groups_.layout.tensor *
-                       std::max(2, element_bytes(spec_.precision));
-  const auto of_heads = [&](std::int64_t heads) {
+  const auto of_heads = [&](std::int64_t heads, std::int64_t size) {
+    const double bytes =
+        tokens_ * static_cast<double>(size) / groups_.layout.tensor * std::max(2, element_bytes(spec_.precision));
     return one(*groups_.context, Benchmark::alltoall_perf, to_bytes(bytes * static_cast<double>(heads)));
   };
-  return 2 * of_heads(shape.heads) + 2 * of_heads(shape.kv_heads);
+  return of_heads(shape.heads, shape.head_size) + of_heads(shape.heads, shape.value_size) +
+         of_heads(shape.kv_heads, shape.head_size) + of_heads(shape.kv_heads, shape.value_size);
 }
 
 Duration BlockExchanges::context(bool is_backward, const BlockWork& block) const {
   if (!groups_.context) return {};
   if (spec_.parallel.context_exchange == ContextExchange::all_to_all) return heads_for_tokens();
   const auto& shape = *spec_.network->transformer;
-  const double width = 2.0 * static_cast<double>(shape.kv_heads * shape.head_size) / groups_.layout.tensor;
+  const double width =
+      static_cast<double>(shape.kv_heads * (shape.head_size + shape.value_size)) / groups_.layout.tensor;
   const auto size = to_bytes((is_backward ? 2 : 1) * tokens_ * width * std::max(2, element_bytes(spec_.precision)));
   const auto sends = (groups_.layout.context - 1) * groups_.context->time_alone(Benchmark::sendrecv_perf, size);
   const auto hidden = is_backward ? 2 * block.attention : block.attention;
@@ -88,7 +108,7 @@ std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backwa
   const auto add = [&](const char* name, Duration time) {
     if (time.ps > 0) out.push_back({name, time, "topology", k_rules});
   };
-  auto around = (blocks.all() + blocks.dense) * tensor(is_backward);
+  auto around = blocks.all() * tensor_of_attention(is_backward) + blocks.dense * tensor(is_backward);
   if (blocks.sparse > 0) around += blocks.sparse * tensor_of_experts(is_backward);
   add("exposed exchange of tensor parallelism", around);
   add("exposed exchange of context parallelism", blocks.all() * context(is_backward, work.block(blocks.sparse > 0)));

@@ -4,6 +4,9 @@
 //   tensor      2 all-reduces of b s h e forward, 2 backward; by sequence 2 all-gathers + 2 reduce-scatters forward,
 //   and
 //               2 all-gathers more backward (inputs gathered again)
+//               latent attention: what is split are the projections up to the heads, so their inputs are gathered and
+//               the gradients of these reduced: c' (or h) for queries, c + r for keys and values in the place of h
+//               [Megatron-LM, multi_latent_attention.py: the projections down to the latents are duplicated]
 //   context     ring: c - 1 sends of keys and values forward, twice as many bytes backward, hidden behind attention;
 //               all_to_all: queries, keys, values and output change from all heads of b s tokens to 1 / c of the heads
 //               of all tokens and back, 4 all-to-alls forward and the same of gradients backward, before and behind
@@ -31,6 +34,8 @@ class BlockExchanges {
                                           bool is_paired = false) const;
   [[nodiscard]] std::vector<Term> backward(const BlockCount& blocks, const TransformerWork& work,
                                            bool is_paired = false) const;
+  /// A vector of so many elements per token.
+  [[nodiscard]] Bytes vectors(std::int64_t elements) const;
   /// One all-reduce of a layer's activations.
   [[nodiscard]] Bytes activations() const;
   /// What a stage sends to the next.
@@ -41,6 +46,7 @@ class BlockExchanges {
  private:
   [[nodiscard]] Duration one(const Communicator& group, Benchmark operation, Bytes size) const;
   [[nodiscard]] Duration tensor(bool is_backward) const;
+  [[nodiscard]] Duration tensor_of_attention(bool is_backward) const;
   [[nodiscard]] Duration tensor_of_experts(bool is_backward) const;
   [[nodiscard]] Duration context(bool is_backward, const BlockWork& block) const;
   [[nodiscard]] Duration heads_for_tokens() const;

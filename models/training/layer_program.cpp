@@ -2,11 +2,13 @@
 // One transformer layer forward, its matrices split over the GPUs of a group: attention | all-reduce | feed-forward |
 // all-reduce; with experts router | dispatch | experts | combine in the place of the feed-forward part. It is the last
 // block of the network, whose experts are not left out. With `kv_length` cached tokens this is decoding: each token
-// reads keys and values of all of them.
-//
-//   keys and values: L g d e bytes each, once when values are read as keys;  FLOP 4 s L a d
+// reads the cache of all of them (cached_attention.hpp).
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
+#include "training/cached_attention.hpp"
 #include "training/exchanges.hpp"
 #include "training/terms.hpp"
 #include "training/transformer.hpp"
@@ -14,16 +16,6 @@
 namespace fabricast::models::training {
 
 namespace {
-
-/// The attention of `layer` over `cached` tokens instead of the sequence's own.
-NetworkLayer over_cache(NetworkLayer layer, const TransformerShape& shape, double tokens, double cached) {
-  const double width = static_cast<double>(shape.heads * shape.head_size);
-  const double kv_width = static_cast<double>(shape.kv_heads * shape.head_size);
-  layer.forward_flop = 4 * tokens * cached * width;
-  layer.forward_moved = 2 * tokens * width + layer.inner * cached * kv_width;
-  layer.rows = 0;  // split kernels fill the GPU whatever the length
-  return layer;
-}
 
 class LayerStep {
  public:
@@ -66,16 +58,23 @@ class LayerStep {
     int part = attention;
     for (const auto& layer : network.layers) {
       if (layer.block + 1 != shape.layers) continue;
-      const bool is_cached = layer.kind == LayerKind::attention && spec_.kv_length > 0;
-      const auto one =
-          is_cached ? over_cache(layer, shape, static_cast<double>(network.tokens), spec_.kv_length) : layer;
       const bool is_expert = layer.experts > 1 && layer.name != "permute";
       if (is_expert) part = experts;
       if (!is_expert && part == experts) part = behind_experts;
-      times[static_cast<std::size_t>(part)] += roofline_.forward(one, share);
+      times[static_cast<std::size_t>(part)] += fastest(ways_over_cache(layer, network, spec_.kv_length), share);
       if (layer.name == "o") part = feed_forward;
     }
     return times;
+  }
+
+  [[nodiscard]] Duration fastest(const std::vector<std::vector<NetworkLayer>>& ways, const LayerShare& share) const {
+    std::optional<Duration> least;
+    for (const auto& way : ways) {
+      Duration time;
+      for (const auto& layer : way) time += roofline_.forward(layer, share);
+      least = std::min(least.value_or(time), time);
+    }
+    return least.value_or(Duration{});
   }
 
   void compute(Duration work) {

@@ -166,11 +166,12 @@ class TrainingPlanner : public Planner {
     if (size.gpus.size() == 1) return {};
     if (!size.split) return work_.gradient_bytes;
     const auto& p = spec_.parallel;
-    double dense = 0, experts = 0;
+    double dense = 0, experts = 0, whole = 0;
     for (const auto& layer : spec_.network->layers) {
-      for (const auto elements : layer.tensors) (layer.experts > 1 ? experts : dense) += static_cast<double>(elements);
+      auto& sum = layer.is_replicated ? whole : layer.experts > 1 ? experts : dense;
+      for (const auto elements : layer.tensors) sum += static_cast<double>(elements);
     }
-    const double kept = dense / p.tensor + experts / (p.expert * p.expert_tensor.value_or(p.tensor));
+    const double kept = dense / p.tensor + whole + experts / (p.expert * p.expert_tensor.value_or(p.tensor));
     return to_bytes(kept / p.pipeline * element_bytes(p.exchange));
   }
 

@@ -112,10 +112,11 @@ Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, doub
                         double weight_passes) const {
   const bool is_split =
       layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention || layer.name == "activation";
-  const double split = is_split ? share.tensor : share.sequence;
+  const double split = is_split && !layer.is_replicated ? share.tensor : share.sequence;
   const double samples = share.samples * (has_experts(layer) ? share.imbalance : 1);
-  const double weights = read_weights(layer, share, split);
-  const double bytes = (moved * samples / split + weights * weight_passes) * element_bytes(precision_);
+  const double weights = read_weights(layer, share, layer.is_replicated ? 1 : split);
+  const double bytes =
+      (moved * samples / split + layer.shared_moved * samples + weights * weight_passes) * element_bytes(precision_);
   const double compute = flop > 0 ? flop * samples / split / (peak_ * share_of_peak(layer)) : 0;
   const char* limit = layer.name == "permute" ? "training.permute_efficiency" : "training.memory_efficiency";
   const double memory = bytes / (memory_bandwidth_ * parameter(limit).value);

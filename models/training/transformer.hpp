@@ -55,6 +55,7 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
 struct BlockWork {
   Duration forward, backward;
   Duration attention;                            ///< of `forward`
+  Duration selective;                            ///< of `forward`, what selective recomputation computes again
   double parameters = 0, expert_parameters = 0;  ///< that the GPU keeps, of experts apart
   double tensors = 0;
 

@@ -3,9 +3,11 @@
 // needs. Adam in mixed precision keeps 4 + 4 + 4 bytes per parameter beside weights and gradients; ZeRO shards them by
 // the data-parallel size [Rajbhandari et al., SC 2020]. Activations of a transformer layer are s b h (34 / t) bytes of
 // 16 bits with fused attention and sequence parallelism, s b h (10 + 24 / t) without sequence parallelism, 2 s b h when
-// recomputed [Korthikanti et al., MLSys 2023, without the attention matrices that fused kernels do not store]. The
-// first of p pipeline stages holds p micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a
-// p-th. A lower bound: buffers of frameworks and fragmentation come on top, so that what is refused here does not run.
+// recomputed [Korthikanti et al., MLSys 2023, without the attention matrices that fused kernels do not store]. Latent
+// attention keeps its latents, and for 8 h / t of these queries, keys, values and the output's input, wider than h;
+// selective recomputation makes the first three again from the latents. The first of p pipeline stages holds p
+// micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a p-th. A lower bound: buffers of
+// frameworks and fragmentation come on top, so that what is refused here does not run.
 #include "check/training_memory.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +36,8 @@ struct OwnParameters {
 OwnParameters own_parameters(const Network& network, const ParallelSpec& p) {
   double dense = 0;
   double expert = 0;
-  double ends = 0;  // embeddings and head: not part of blocks
+  double whole = 0;  // what every GPU of a tensor group has
+  double ends = 0;   // embeddings and head: not part of blocks
   for (const auto& layer : network.layers) {
     double count = 0;
     for (const auto elements : layer.tensors) count += static_cast<double>(elements);
@@ -42,11 +45,14 @@ OwnParameters own_parameters(const Network& network, const ParallelSpec& p) {
       ends = std::max(ends, count);
     else if (layer.experts > 1)
       expert += count;
+    else if (layer.is_replicated)
+      whole += count;
     else
       dense += count;
   }
   const double stages = p.pipeline;
-  return {(dense / stages + ends) / p.tensor, expert / stages / (p.expert * p.expert_tensor.value_or(p.tensor))};
+  return {(dense / stages + ends) / p.tensor + whole / stages,
+          expert / stages / (p.expert * p.expert_tensor.value_or(p.tensor))};
 }
 
 /// Of parameters that `shards` replicas hold.
@@ -61,6 +67,15 @@ double state_bytes(const TrainingSpec& spec, double parameters, double shards) {
   return parameters * (weight + gradient + states);
 }
 
+/// Per token, of 16 bits.
+double latent_attention_bytes(const TransformerShape& shape, const ParallelSpec& p) {
+  const auto latents = shape.latent->query_rank + shape.latent->kv_rank + shape.latent->rope_size;
+  const bool is_made_again = p.recompute == Recomputation::selective;
+  const auto of_head = shape.value_size + (is_made_again ? 0 : 2 * shape.head_size + shape.value_size);
+  const double t = p.tensor;
+  return 2 * (static_cast<double>(latents) / (p.sequence ? t : 1) + static_cast<double>(shape.heads * of_head) / t);
+}
+
 double activation_bytes(const TrainingSpec& spec) {
   const auto& p = spec.parallel;
   const auto& shape = *spec.network->transformer;
@@ -68,6 +83,8 @@ double activation_bytes(const TrainingSpec& spec) {
       static_cast<double>(spec.network->tokens) / p.context * spec.batch_per_gpu * static_cast<double>(shape.hidden);
   const double t = p.tensor;
   double per_layer = p.sequence ? 34 * sbh / t : sbh * (10 + 24 / t);
+  if (shape.latent)
+    per_layer += sbh / static_cast<double>(shape.hidden) * latent_attention_bytes(shape, p) - 8 * sbh / t;
   if (p.recompute == Recomputation::full) per_layer = 2 * sbh / (p.sequence ? t : 1);
   const double in_flight = std::min(p.pipeline, p.micro_batches);
   const double layers = static_cast<double>(shape.layers) / p.pipeline;

@@ -114,7 +114,11 @@ std::string networks(const std::vector<Network>& all, const std::string& filter)
     out += fmt::format("{:<22} {:<12} {:>8.4g} M {:>8} {:>14.5g}  {}\n", network.name, sample,
                        static_cast<double>(network.parameters()) * 1e-6, network.num_tensors(),
                        network.forward_flop() * 1e-9, network.description);
-    if (network.name == filter) out += fmt::format("source: {}\n", network.source);
+    if (network.name != filter) continue;
+    out += fmt::format("source: {}\n", network.source);
+    if (network.transformer && network.transformer->experts > 0)
+      out += fmt::format("activated: {:.4g} M parameters per token, without the embedding\n",
+                         network.activated_parameters() * 1e-6);
   }
   return out;
 }

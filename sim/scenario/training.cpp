@@ -213,6 +213,15 @@ double Network::forward_flop() const {
   return sum;
 }
 
+double Network::activated_parameters() const {
+  if (tokens == 0) return 0;
+  double flop = 0;
+  for (const auto& layer : layers) {
+    if (layer.kind == LayerKind::gemm) flop += layer.forward_flop;
+  }
+  return flop / 2 / static_cast<double>(tokens);
+}
+
 Result<std::vector<TrainingProfile>> parse_training_profiles(const std::string& file, const std::string& text) {
   ProfileReader reader(file);
   std::istringstream in(text);

@@ -39,7 +39,7 @@ struct Case {
 Case random_experts(std::uint64_t seed) {
   Random random(seed + 1000);
   Case out;
-  out.network = random.pick<std::string>({"qwen3-30b-a3b", "mixtral-8x7b", "llama4-scout"});
+  out.network = random.pick<std::string>({"qwen3-30b-a3b", "mixtral-8x7b", "llama4-scout", "deepseek-v2-lite"});
   out.precision = random.pick<std::string>({"bf16", "fp8"});
   out.gpu = random.pick<std::string>({"h100-sxm", "a100-pcie-40"});
   out.hosts = random.pick<int>({2, 4});
@@ -56,7 +56,7 @@ Case random_experts(std::uint64_t seed) {
 Case random_layer(std::uint64_t seed) {
   Random random(seed + 2000);
   auto out = random_experts(seed);
-  out.network = random.pick<std::string>({"llama3-8b", "mixtral-8x7b", "qwen3-30b-a3b"});
+  out.network = random.pick<std::string>({"llama3-8b", "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v2-lite"});
   out.precision = "bf16";
   out.batch = random.pick<int>({1, 16, 256});
   const bool is_dense = out.network == "llama3-8b";

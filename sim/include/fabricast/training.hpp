@@ -34,6 +34,7 @@ struct NetworkLayer {
   double output = 0;         ///< elements of the result
   double forward_moved = 0;  ///< elements read and written, weights apart
   double backward_moved = 0;
+  double shared_moved = 0;        ///< elements that each GPU of a tensor group reads beside its share of the others
   double rows = 0;                ///< rows of the matrix product
   double inner = 0, columns = 0;  ///< of the product; inner of attention: vectors cached per token and key head
   int operators = 1;              ///< the host launches forward; backward about twice as many
@@ -41,16 +42,28 @@ struct NetworkLayer {
   int block = -1;                 ///< repeated block it belongs to; -1 = before the first or after the last
   int experts = 1;                ///< that share the layer's parameters; a token meets `experts_per_token`
   bool is_last_stage = false;     ///< after the blocks
+  bool is_replicated = false;     ///< every GPU of a tensor group has all weights of the product
+  bool is_selective = false;      ///< computed again by selective recomputation
   bool is_winograd = false;       ///< 3 x 3 of stride 1: kernels of fp32 multiply less often than counted
+};
+
+/// Multi-head latent attention: heads are projected from low-rank latents of queries and of keys and values; a cache
+/// holds the latter, and one key of positions that all heads share.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  ///< 0: queries are projected from the hidden vector
+  std::int64_t kv_rank = 0;
+  std::int64_t rope_size = 0;  ///< of a head's key, the part with positions
 };
 
 /// Dimensions of a transformer, for model parallelism.
 struct TransformerShape {
-  int layers = 0;
+  int layers = 0;  ///< blocks, those of modules that predict further tokens among them
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_size = 0, ffn = 0, vocabulary = 0;
   int experts = 0;  ///< 0 = dense
   int experts_per_token = 0;
   std::int64_t shared_ffn = 0;  ///< width of what every token meets beside its experts
+  std::int64_t value_size = 0;  ///< of a head's values; queries and keys have head_size
+  std::optional<LatentAttention> latent;
   bool is_gated = false;
   bool is_causal = true;
 };
@@ -67,6 +80,8 @@ struct Network {
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] int num_tensors() const;
   [[nodiscard]] double forward_flop() const;
+  /// Weights that a token is multiplied with: no embeddings, of experts its own; 0 of images.
+  [[nodiscard]] double activated_parameters() const;
 };
 
 /// Every network that is shipped, by name.

@@ -8,7 +8,7 @@ TEST_CASE("training steps take what they took, and say what they said") {
   const std::string cluster =
       "hosts: [{name: n, count: 4, type: dgx-a100}]\nfabric: {rail_optimized: {switch: qm8700, rails: 8}}\n";
   std::string out;
-  for (const auto* network : {"vgg-16", "resnet-50", "bert-large", "llama3-8b", "mixtral-8x7b"}) {
+  for (const auto* network : {"vgg-16", "resnet-50", "bert-large", "llama3-8b", "mixtral-8x7b", "deepseek-v2-lite"}) {
     for (const auto* parallel :
          {"{data: ddp}", "{data: ddp, bucket: 4 MiB, exchange: bf16}", "{data: horovod}",
           "{data: horovod, cycle: 5 ms}", "{data: horovod, hierarchical: on}", "{data: horovod, torus: on}",

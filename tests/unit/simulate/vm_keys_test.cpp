@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every key of `vms:` does something: two legal values of it change a forecast, a verdict of `check`, or are told apart
-// by a refusal. The table must name every key of the schema, keys in keys too; what is only a name stands in
-// docs/FORMATS.md with its reason.
+// Every key of `vms:` does something: two legal values change a forecast, a verdict of `check`, or are told apart by a
+// refusal. The table must name every key of the schema, keys in keys too; mere names: docs/FORMATS.md, with reasons.
+#include <fmt/format.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>

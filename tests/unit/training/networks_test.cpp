@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -55,15 +56,38 @@ TEST_CASE("networks have the parameters, tensors and multiply-adds that are publ
 
 TEST_CASE("large models have as many parameters as their reports say") {
   const std::pair<const char*, double> published[] = {
-      {"llama3-8b", 8.030e9},  {"llama3-70b", 70.554e9},    {"llama3-405b", 405.85e9},   {"gpt3-175b", 174.6e9},
-      {"llama2-70b", 68.98e9}, {"mixtral-8x7b", 46.70e9},   {"qwen3-30b-a3b", 30.53e9},  {"qwen3-235b-a22b", 235.09e9},
-      {"mpt-7b", 6.649e9},     {"bert-large", 335'174'458}, {"gpt-1.3b", 1'418'842'112}, {"llama4-maverick", 400e9},
+      {"llama3-8b", 8.030e9},  {"llama3-70b", 70.554e9},    {"llama3-405b", 405.85e9},    {"gpt3-175b", 174.6e9},
+      {"llama2-70b", 68.98e9}, {"mixtral-8x7b", 46.70e9},   {"qwen3-30b-a3b", 30.53e9},   {"qwen3-235b-a22b", 235.09e9},
+      {"mpt-7b", 6.649e9},     {"bert-large", 335'174'458}, {"gpt-1.3b", 1'418'842'112},  {"llama4-maverick", 400e9},
+      {"deepseek-v3", 671e9},  {"deepseek-v2", 236e9},      {"deepseek-v2-lite", 15.7e9},
   };
   for (const auto& row : published) {
     const auto& [name, parameters] = row;
     CAPTURE(row.first);
     CHECK(static_cast<double>(network(name).parameters()) == fabricast::test::approx(parameters).epsilon(0.003));
   }
+}
+
+TEST_CASE("of a mixture of experts a token meets as many parameters as its report says") {
+  struct Published {
+    const char* name;
+    double total, activated, rounding;
+  };
+  // Exact totals of the released weights; DeepSeek-V3's has 256 more per block with experts, the router's offsets,
+  // which are no gradients'. Activated: 36.6 (README_WEIGHTS of DeepSeek-V3), 21 and 2.4 billion, without the
+  // embedding.
+  for (const auto& one :
+       {Published{"deepseek-v3", 671'026'419'200 - 58 * 256, 36.6, 0.05},
+        Published{"deepseek-v2", 235'741'434'880, 21, 0.5}, Published{"deepseek-v2-lite", 15'706'484'224, 2.4, 0.06}}) {
+    CAPTURE(one.name);
+    const auto found = network(one.name);
+    CHECK(static_cast<double>(found.parameters()) == one.total);
+    CHECK(std::abs(found.activated_parameters() * 1e-9 - one.activated) <= one.rounding);
+  }
+  // NVIDIA's table counts 338 TFLOP/s at 1,297 tokens/s of DeepSeek-V3 with its second token: 3 forward passes each.
+  CHECK(3 * network("deepseek-v3-mtp").forward_flop() / 4096 == doctest::Approx(338e12 / 1297).epsilon(0.5 / 338));
+  CHECK(network("qwen3-30b-a3b").activated_parameters() == doctest::Approx(3.0e9).epsilon(0.02));
+  CHECK(network("mixtral-8x7b").activated_parameters() == doctest::Approx(12.7e9).epsilon(0.02));
 }
 
 TEST_CASE("a token's training costs 6 N of a dense transformer, and its attention") {
