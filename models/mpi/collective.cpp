@@ -145,7 +145,7 @@ class CollectivePlanner : public Planner {
 
   /// The period of a pipeline of segments. A rank sends a segment to all its children before it goes on to the next: a
   /// rendezvous keeps it until the receiver's answer is back, of an eager message only what its core does counts.
-  void set_periods(const ScheduleRound& round, std::vector<Message>& messages, const std::string& gap) const {
+  void set_periods(const schedules::Round& round, std::vector<Message>& messages, const std::string& gap) const {
     std::vector<double> work(ranks_.size(), 0);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& [from, to, bytes] = round.steps[i];
@@ -178,10 +178,10 @@ class CollectivePlanner : public Planner {
   }
 
   /// A round as a node; `clocks`, where ranks end apart, pass it.
-  [[nodiscard]] Node to_node(const ScheduleRound& scheduled, OperationPlan& plan, RankClocks* clocks) const {
+  [[nodiscard]] Node to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks) const {
     Node node;
     node.repeat = scheduled.repeat;
-    if (scheduled.order == RoundOrder::ring) node.order = RepeatOrder::blocking;
+    if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     const auto gap_name = fmt::format("mpi.{}.message_gap", transfers_.profile().name);
     std::map<int, int> sent;
@@ -195,7 +195,7 @@ class CollectivePlanner : public Planner {
                                            ranks_[static_cast<std::size_t>(step.to)], Bytes{range::whole(step.bytes)},
                                            static_cast<std::uint64_t>(step.from)));
     }
-    const bool is_pipeline = scheduled.order == RoundOrder::pipeline;
+    const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
     if (is_pipeline) set_periods(scheduled, messages, gap_name);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
@@ -212,8 +212,9 @@ class CollectivePlanner : public Planner {
       message.flow.latency_terms = std::move(message.terms);
       node.flows.push_back(std::move(message.flow));
     }
-    if (scheduled.order == RoundOrder::ring) share_latencies(node);
-    if (scheduled.order == RoundOrder::barrier && node.flows.size() > k_most_messages && are_alike(node.flows))
+    if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
+    if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages &&
+        are_alike(node.flows))
       node.flows = {in_lockstep(std::move(node.flows), gap_name)};
     double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
@@ -227,7 +228,7 @@ class CollectivePlanner : public Planner {
 
   /// Bytes that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read and
   /// write, and what reductions read twice and write once. A collective's send and receive buffers are swept in turn.
-  void add_memory_traffic(Node& node, const ScheduleRound& scheduled, Bytes size) const {
+  void add_memory_traffic(Node& node, const schedules::Round& scheduled, Bytes size) const {
     const auto& context = transfers_.context();
     const auto socket_of = [&](int rank) {
       const auto& end = ranks_[static_cast<std::size_t>(rank)];

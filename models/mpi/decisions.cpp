@@ -10,7 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/version.hpp"
-#include "mpi/schedules/families.hpp"
+#include "schedules/powers.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -157,16 +157,18 @@ Algorithm named(char letter, Benchmark benchmark) {
   return Algorithm::ring;
 }
 
-bool is_power_of_two(int n) { return floor_power_of_two(n) == n; }
+bool is_power_of_two(int n) { return schedules::floor_power_of_two(n) == n; }
 
 /// What algorithms do that cannot work on so few elements or on such a number of ranks.
 Algorithm fallen_back(Algorithm algorithm, Benchmark benchmark, int n, std::int64_t size) {
   const auto elements = size / k_float;
   if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::ring && elements < n)
     return Algorithm::recursive_doubling;
-  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::rabenseifner && elements < floor_power_of_two(n))
+  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::rabenseifner &&
+      elements < schedules::floor_power_of_two(n))
     return Algorithm::reduce_broadcast;
-  if (benchmark == Benchmark::osu_reduce && algorithm == Algorithm::rabenseifner && elements < floor_power_of_two(n))
+  if (benchmark == Benchmark::osu_reduce && algorithm == Algorithm::rabenseifner &&
+      elements < schedules::floor_power_of_two(n))
     return Algorithm::linear;
   if (benchmark == Benchmark::osu_allgather && algorithm == Algorithm::recursive_doubling && !is_power_of_two(n))
     return Algorithm::bruck;
@@ -278,7 +280,7 @@ void choose_mpich(Collective& out) {
   const int n = out.num_ranks;
   const std::int64_t size = out.size.value;
   const std::int64_t total = (n * out.size).value;
-  const bool is_small_vector = size / k_float < floor_power_of_two(n);
+  const bool is_small_vector = size / k_float < schedules::floor_power_of_two(n);
   switch (out.benchmark) {
     case Benchmark::osu_allreduce:
       out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::recursive_doubling : Algorithm::rabenseifner;

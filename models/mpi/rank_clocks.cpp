@@ -6,12 +6,12 @@
 
 namespace fabricast::models::mpi {
 
-void RankClocks::pass(const ScheduleRound& round, const std::vector<MessageTimes>& times, double reducing) {
+void RankClocks::pass(const schedules::Round& round, const std::vector<MessageTimes>& times, double reducing) {
   const auto repeat = static_cast<double>(round.repeat);
   auto next = now_;
   auto sending = now_;
   // Children of a pipeline are served segment by segment, not one after the other, and no faster than their parent.
-  const bool is_pipeline = round.order == RoundOrder::pipeline;
+  const bool is_pipeline = round.order == schedules::RoundOrder::pipeline;
   auto earlier = now_;
   std::vector<double> periods(now_.size(), 0);
   bool holds_all = false;

@@ -22,7 +22,7 @@ class RankClocks {
 
   /// One round, whose end all ranks wait for when a message is not eager; `times`: [step], `reducing`: seconds that
   /// each receiver combines afterwards.
-  void pass(const ScheduleRound& round, const std::vector<MessageTimes>& times, double reducing);
+  void pass(const schedules::Round& round, const std::vector<MessageTimes>& times, double reducing);
 
   /// The mean over ranks by the last one's time; 1 when nothing takes time.
   [[nodiscard]] double mean_share() const;

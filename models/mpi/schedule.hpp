@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI collective algorithms as rounds of messages between ranks; schedules/ has one file per family, decisions.hpp the
-// rules by which libraries pick one.
-// Sources: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19, 2005;
-// Bruck et al., IEEE TPDS 8, 1997; Open MPI coll/base, MPICH coll.
+// MPI collectives by name: which algorithms of schedules/ each has, made for its sizes. decisions.hpp has the rules by
+// which libraries pick one.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +10,7 @@
 
 #include "fabricast/scenario.hpp"
 #include "fabricast/units.hpp"
+#include "schedules/rounds.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -42,30 +41,6 @@ std::string_view to_string(CollectiveAlgorithm algorithm);
 /// Algorithms that exist for a benchmark, for messages and `list algorithms`.
 std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark);
 
-struct Step {
-  int from = 0;
-  int to = 0;
-  double bytes = 0;
-};
-
-/// How the repeats of a round follow each other.
-enum class RoundOrder : std::uint8_t {
-  barrier,   ///< all ranks together
-  ring,      ///< each rank waits for its neighbour
-  pipeline,  ///< segments; the sends of one are complete before the next is sent
-};
-
-/// Messages that go at the same time; `repeat` rounds with the same messages follow each other.
-struct ScheduleRound {
-  std::vector<Step> steps;
-  std::int64_t repeat = 1;
-  double reduced_bytes = 0;  ///< bytes every receiver combines with its own after the round
-  RoundOrder order = RoundOrder::barrier;
-  bool is_posted = false;  ///< sent without blocking
-};
-
-using Rounds = std::vector<ScheduleRound>;
-
 /// One collective as it is to be scheduled. `size` is the message size as OSU prints it (per rank for all-gather and
 /// all-to-all, the total for reduce-scatter). num_ranks >= 1.
 struct Collective {
@@ -80,7 +55,7 @@ struct Collective {
   CollectiveAlgorithm between = CollectiveAlgorithm::recursive_doubling;  ///< of two_level, between hosts
 };
 
-Rounds make_schedule(const Collective& collective);
+schedules::Rounds make_schedule(const Collective& collective);
 
 /// In trees ranks return one after the other; everywhere else nearly together.
 bool ends_apart(const Collective& collective);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation of a communicator: what its schedule and its transports are asked with.
+// One operation of a communicator: what its algorithm and its transports are asked with.
 #pragma once
 
 #include <string>

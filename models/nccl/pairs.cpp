@@ -8,6 +8,7 @@
 
 #include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
+#include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -299,7 +300,7 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
   const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
   PairCounter pairs(*this, pattern, counter);
   for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t offset = 1; offset <= peers; ++offset) pairs.count(from, (from + offset) % n, offset);
+    for (std::size_t offset = 1; offset <= peers; ++offset) pairs.count(from, schedules::peer(from, offset, n), offset);
   }
   pairs.finish();
 }

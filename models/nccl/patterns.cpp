@@ -6,7 +6,7 @@
 
 #include "base/assert.hpp"
 #include "nccl/collnet.hpp"
-#include "nccl/tree.hpp"
+#include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -54,81 +54,78 @@ Route PatternMaker::count_between(const NetworkEnd& from, const NetworkEnd& to, 
   return first;
 }
 
-/// The connection out of position `position` of a host's chain; the last position leads to the next host.
-Route PatternMaker::count_hop(std::size_t channel, std::size_t host, std::size_t position, Pattern& pattern,
+/// One edge of a channel's ring.
+Route PatternMaker::count_hop(std::size_t channel, const Place& from, const Place& to, Pattern& pattern,
                               CrossingCounter& counter) const {
-  const auto& here = graph_.channels[channel][host];
-  const bool is_last = position + 1 == here.order.size();
-  if (is_last && hosts_.size() > 1) {
-    const auto& next = graph_.channels[channel][(host + 1) % hosts_.size()];
-    return count_between({here.order.back(), here.hca, here.sender}, {next.order.front(), next.hca, {}}, channel, 1,
-                         pattern, counter);
-  }
-  auto route = connections_.in_host(here.order[position], is_last ? here.order.front() : here.order[position + 1]);
+  const auto& here = graph_.channels[channel][from.host];
+  const auto& there = graph_.channels[channel][to.host];
+  if (from.host != to.host)
+    return count_between({here.order[from.position], here.hca, here.sender}, {there.order[to.position], there.hca, {}},
+                         channel, 1, pattern, counter);
+  auto route = connections_.in_host(here.order[from.position], there.order[to.position]);
   count_inside(route, pattern, counter);
   return route;
 }
 
+/// A ring through all ranks, host by host; broadcast and reduce leave out the edge that closes it.
 void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
-  const double n = static_cast<int>(ranks_.size());
-  const double laps = collective_ == Collective::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
+  std::vector<Place> places;
+  for (std::size_t h = 0; h < hosts_.size(); ++h)
+    for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) places.push_back({h, p});
+  const auto n = static_cast<int>(places.size());
+  const auto edges = schedules::ring(n, 0, 0).front().steps;
+  const double passes = collective_ == Collective::all_reduce ? 2 : 1;
+  const double laps = is_chain(collective_) ? 1 : schedules::ring_rounds(n, passes) / n;
   for (std::size_t c = 0; c < channels; ++c) {
-    for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
-        const auto route = count_hop(c, h, p, pattern, counter);
-        if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][h].hca);
-      }
+    for (const auto& edge : edges) {
+      const auto& from = places[static_cast<std::size_t>(edge.from)];
+      const auto& to = places[static_cast<std::size_t>(edge.to)];
+      // Nothing goes back into a broadcast's root, nor out of a reduce's.
+      const auto& end = collective_ == Collective::broadcast ? to : from;
+      if (is_chain(collective_) && graph_.channels[c][end.host].order[end.position] == root_) continue;
+      const auto route = count_hop(c, from, to, pattern, counter);
+      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca);
     }
   }
 }
 
-/// Broadcast and reduce: a chain from the root through all ranks, i.e. the ring without the hop that closes it.
-void PatternMaker::count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
-  for (std::size_t c = 0; c < channels; ++c) {
-    for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      for (std::size_t p = 0; p < hosts_[h].gpus.size(); ++p) {
-        const auto& here = graph_.channels[c][h];
-        const auto from = here.order[p];
-        const auto to =
-            p + 1 < here.order.size() ? here.order[p + 1] : graph_.channels[c][(h + 1) % hosts_.size()].order.front();
-        // Nothing goes back into a broadcast's root, nor out of a reduce's.
-        if ((collective_ == Collective::broadcast ? to : from) == root_) continue;
-        const auto route = count_hop(c, h, p, pattern, counter);
-        if (c == 0) merge_hop(pattern.hops, route, 1, here.hca);
-      }
-    }
-  }
+/// The edge from a host to its parent, used `times` times up (reduce) and down (broadcast).
+void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
+                                CrossingCounter& counter) const {
+  const int parent = schedules::double_tree_parent(static_cast<int>(host), static_cast<int>(hosts_.size()), is_second);
+  if (parent < 0) return;
+  // With a limit of channels below those of the search the ones left carry every tree.
+  const auto& channel = graph_.channels[tree % graph_.channels.size()];
+  const auto& here = channel[host];
+  const auto& above = channel[static_cast<std::size_t>(parent)];
+  const NetworkEnd child{here.order.front(), here.hca, {}};
+  const NetworkEnd root{above.order.front(), above.hca, {}};
+  const auto up = count_between(child, root, tree, times, pattern, counter);
+  count_between(root, child, tree, times, pattern, counter);
+  if (tree == 0) merge_hop(pattern.hops, up, 0, here.hca);
 }
 
-/// Double binary tree over hosts, a chain inside each; every edge is used up (reduce) and down (broadcast).
+/// A chunk passes the height of the tree of hosts twice.
+void PatternMaker::set_tree_hops(Pattern& pattern) const {
+  for (auto& hops : pattern.hops)
+    if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(hosts_.size())));
+}
+
+/// Double binary tree over hosts, a chain inside each.
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
-  const auto add = [&](const Route& route) { count_inside(route, pattern, counter); };
-  std::size_t longest = 1;
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      const auto& here = graph_.channels[c][h];
-      longest = std::max(longest, here.order.size());
-      for (std::size_t p = 0; p + 1 < here.order.size(); ++p) {
-        const auto& down = connections_.in_host(here.order[p], here.order[p + 1]);
-        add(down);
-        add(connections_.in_host(here.order[p + 1], here.order[p]));
+      const auto& order = graph_.channels[c][h].order;
+      for (std::size_t p = 0; p + 1 < order.size(); ++p) {
+        const auto& down = connections_.in_host(order[p], order[p + 1]);
+        count_inside(down, pattern, counter);
+        count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }
-      const int parent =
-          tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= channels / 2 && channels > 1);
-      if (parent < 0) continue;
-      const auto& above = graph_.channels[c][static_cast<std::size_t>(parent)];
-      const NetworkEnd child{here.order.front(), here.hca, {}};
-      const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto up = count_between(child, root, c, 1, pattern, counter);
-      count_between(root, child, c, 1, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
+      count_parent(c, h, c >= channels / 2 && channels > 1, 1, pattern, counter);
     }
   }
-  for (auto& hops : pattern.hops) {
-    if (is_network(hops.kind))
-      hops.count = 2 * std::ceil(std::log2(static_cast<double>(static_cast<int>(hosts_.size()))));
-  }
+  set_tree_hops(pattern);
 }
 
 /// Every GPU's port to the NVSwitches, both ways; `parts` parts of a share cross it `times(GPUs of the host)` times.
@@ -190,25 +187,10 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
     return;
   }
   for (std::size_t c = 0; c < trees; ++c) {
-    for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      const int parent = tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), c >= trees / 2);
-      if (parent < 0) continue;
-      // With a limit of channels below those of the search the ones left carry every tree.
-      const auto& channel = graph_.channels[c % graph_.channels.size()];
-      const auto& here = channel[h];
-      const auto& above = channel[static_cast<std::size_t>(parent)];
-      const NetworkEnd child{here.order.front(), here.hca, {}};
-      const NetworkEnd root{above.order.front(), above.hca, {}};
-      const auto g = static_cast<int>(hosts_[h].gpus.size());
-      const auto up = count_between(child, root, c, g, pattern, counter);
-      count_between(root, child, c, g, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, up, 0, here.hca);
-    }
+    for (std::size_t h = 0; h < hosts_.size(); ++h)
+      count_parent(c, h, c >= trees / 2, static_cast<int>(hosts_[h].gpus.size()), pattern, counter);
   }
-  for (auto& hops : pattern.hops) {
-    if (is_network(hops.kind))
-      hops.count = 2 * std::ceil(std::log2(static_cast<double>(static_cast<int>(hosts_.size()))));
-  }
+  set_tree_hops(pattern);
 }
 
 /// Of resources crossed equally often only the slowest can bind a lone flow. The slowest link stays beside a slower
@@ -274,8 +256,6 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_
     count_nvls(uses_collnet, pattern, counter);
   } else if (algorithm == Algorithm::collnet) {
     count_collnet(pattern, counter);
-  } else if (is_chain(collective_)) {
-    count_chain(channels, pattern, counter);
   } else {
     count_ring(channels, pattern, counter);
   }

@@ -68,7 +68,6 @@ class PatternMaker {
 
  private:
   void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
-  void count_chain(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
   void count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const;
@@ -76,7 +75,14 @@ class PatternMaker {
   void count_collnet(Pattern& pattern, CrossingCounter& counter) const;
   class PairCounter;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
-  [[nodiscard]] Route count_hop(std::size_t channel, std::size_t host, std::size_t position, Pattern& pattern,
+  void count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
+                    CrossingCounter& counter) const;
+  void set_tree_hops(Pattern& pattern) const;
+  /// In the ring of a channel.
+  struct Place {
+    std::size_t host = 0, position = 0;
+  };
+  [[nodiscard]] Route count_hop(std::size_t channel, const Place& from, const Place& to, Pattern& pattern,
                                 CrossingCounter& counter) const;
   Route count_between(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow, int times, Pattern& pattern,
                       CrossingCounter& counter) const;

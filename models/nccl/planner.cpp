@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "common/foreign_gpus.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 #include "nccl/architecture.hpp"
 #include "nccl/collnet.hpp"
 #include "nccl/filling.hpp"
@@ -20,7 +21,6 @@
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
-#include "nccl/schedules/schedule.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
@@ -202,8 +202,8 @@ class CollectivePlanner : public Planner {
   /// Message by message the queue pairs of a connection are taken in turn: fewer messages leave some idle.
   [[nodiscard]] int queue_pairs_in_use(const Operation& operation) const {
     if (queue_pairs_ == 1 || splits_over_queue_pairs(context_.software)) return queue_pairs_;
-    const auto schedule = make_schedule(operation);
-    return static_cast<int>(std::clamp<double>(schedule->messages(schedule->cut()), 1, queue_pairs_));
+    const auto algorithm = make_algorithm(operation);
+    return static_cast<int>(std::clamp<double>(algorithm->messages(algorithm->cut()), 1, queue_pairs_));
   }
   [[nodiscard]] Launch launch() const {
     std::size_t most = 1;

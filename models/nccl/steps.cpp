@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -27,7 +27,7 @@ Term hop_term(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const bool is_inside = is_loopback(op, hops.kind);
   const auto& time = parameter_by_algorithm(
-      op.context.parameters, op.group.architecture, op.collective, "nccl.hop_time", steps.schedule.hop_algorithm(hops),
+      op.context.parameters, op.group.architecture, op.collective, "nccl.hop_time", steps.algorithm.hop_algorithm(hops),
       fmt::format("{}.{}", op.protocol, is_inside ? "loopback" : to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
@@ -53,14 +53,14 @@ Term ramp_term(const Steps& steps, double hops) {
 /// The slowest of all channels in use counts in every hop; its delay grows with the logarithm of their number.
 Term skew_term(const Steps& steps, double hops) {
   const auto& skew = steps.op.parameter("nccl.channel_skew", steps.op.protocol);
-  const double channels = steps.schedule.concurrent_channels();
+  const double channels = steps.algorithm.concurrent_channels();
   const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
   return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
 }
 
 /// Of ranks with one peer each some cross a link inside their host while others cross the network.
 bool is_beside_slower(const Hops& hops, const Steps& steps) {
-  if (!steps.schedule.has_one_peer()) return false;
+  if (!steps.algorithm.has_one_peer()) return false;
   const auto time = hop_term(hops, steps).time;
   return std::ranges::any_of(steps.op.pattern.hops, [&](const Hops& other) {
     const auto its_time = hop_term(other, steps).time;
@@ -74,7 +74,7 @@ void add_hops(Flow& flow, const Steps& steps) {
   double inside_hops = 0;
   for (auto hops : op.pattern.hops) {
     if (is_hidden(hops, steps) || is_beside_slower(hops, steps)) continue;
-    if (steps.schedule.are_iterations_apart()) hops.count = std::min(hops.count, 1.0);
+    if (steps.algorithm.are_iterations_apart()) hops.count = std::min(hops.count, 1.0);
     const auto hop = hop_term(hops, steps);
     add_latency(flow, hop);
     const double count = hops.count * paid_loops(hops, steps);
@@ -89,17 +89,17 @@ void add_hops(Flow& flow, const Steps& steps) {
       add_latency(flow, std::move(term));
     }
   }
-  if (!steps.schedule.polls_flags()) return;
+  if (!steps.algorithm.polls_flags()) return;
   add_latency(flow, ramp_term(steps, inside_hops));
   add_latency(flow, skew_term(steps, inside_hops));
 }
 
 /// The thread blocks of a kernel start one after the other; those of rings may take longer than others.
 void add_channel_start(Flow& flow, const Steps& steps) {
-  const auto names = steps.schedule.channel_start_names();
+  const auto names = steps.algorithm.channel_start_names();
   if (names.empty()) return;
   const auto& start = steps.op.context.parameters.first_of(names);
-  const double channels = steps.schedule.concurrent_channels();
+  const double channels = steps.algorithm.concurrent_channels();
   add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
                      start.name, start.source});
 }
@@ -109,7 +109,7 @@ const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool
   const auto& op = steps.op;
   if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth");
   return op.parameter(through_host_memory ? "nccl.shm_channel_bandwidth" : "nccl.channel_bandwidth",
-                      steps.schedule.bandwidth_name(through_host_memory));
+                      steps.algorithm.bandwidth_name(through_host_memory));
 }
 
 /// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
@@ -117,15 +117,15 @@ void add_bytes(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   const bool is_in_loopback = is_loopback(op, TransportKind::socket) && op.has_hop(TransportKind::socket);
   const bool through_host_memory = op.has_hop(TransportKind::host_memory);
-  const auto work = steps.schedule.work(steps.cut);
+  const auto work = steps.algorithm.work(steps.cut);
   flow.payload = work.payload / op.pattern.units;
   // Over loopback a proxy thread limits; the thread block does its own work meanwhile.
   flow.bytes = (work.payload + (is_in_loopback ? 0 : work.moved)) / op.share / op.pattern.units;
   const auto& copy = channel_bandwidth(steps, is_in_loopback, through_host_memory);
-  const double rate = copy.value * work.parallel * steps.schedule.reached_share() / op.pattern.units;
+  const double rate = copy.value * work.parallel * steps.algorithm.reached_share() / op.pattern.units;
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
-  if (steps.schedule.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;
+  if (steps.algorithm.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;
   if (is_in_loopback) flow.rate_cap *= socket_thread_speed(op);
   if (through_host_memory) flow.rate_cap /= contention_at(op.context, op.group.gpu, 1).copy_slowdown;
 }
@@ -133,22 +133,22 @@ void add_bytes(Flow& flow, const Steps& steps) {
 }  // namespace
 
 Node steps_node(const Operation& operation) {
-  const auto schedule = make_schedule(operation);
-  const Steps steps{operation, *schedule, schedule->cut()};
+  const auto algorithm = make_algorithm(operation);
+  const Steps steps{operation, *algorithm, algorithm->cut()};
   Node node;
   node.label = fmt::format("{} {}", to_string(operation.choice.algorithm), operation.protocol);
   Flow flow;
   flow.crossings = operation.pattern.crossings;
   flow.legs = operation.pattern.legs;
   add_channel_start(flow, steps);
-  schedule->add_preparation(flow);
+  algorithm->add_preparation(flow);
   add_hops(flow, steps);
   add_bytes(flow, steps);
   hide_local_work(flow, steps);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
   limit_network_channels(flow, steps);
-  schedule->add_filling(flow, steps.cut);
+  algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;

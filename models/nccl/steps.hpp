@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of an NCCL operation cost once its kernel runs: a schedule (schedules/: what a channel does in which
-// order) with a protocol over transports (transports/: what a hop adds and how fast it is). Equations:
+// What the steps of an NCCL operation cost once its kernel runs: an algorithm (algorithms/: what a channel does in
+// which order) with a protocol over transports (transports/: what a hop adds and how fast it is). Equations:
 // docs/models/nccl.md.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "schedules/algorithms.hpp"
 #include "traffic/planner.hpp"
 
 namespace fabricast::models::traffic {
@@ -65,9 +66,15 @@ class PatternMaker {
         victim();
         break;
       case TrafficPattern::ring_all_reduce:
-        for (std::size_t h = 0; h < hcas_.size(); ++h) add(hcas_[h], hcas_[(h + 1) % hcas_.size()]);
+        ring();
         break;
     }
+  }
+
+  void ring() {
+    const auto rounds = schedules::ring(static_cast<int>(hcas_.size()), 0, 0);
+    for (const auto& edge : rounds.front().steps)
+      add(hcas_[static_cast<std::size_t>(edge.from)], hcas_[static_cast<std::size_t>(edge.to)]);
   }
 
   void add(DeviceId from, DeviceId to, std::string role = {}) {

@@ -91,8 +91,8 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
       own[step.from].sends.push_back({step.to, bytes});
       own[step.to].receives.push_back({step.from, bytes});
     }
-    const bool is_pipeline = round.order == models::mpi::RoundOrder::pipeline;
-    is_held = is_held && round.order == models::mpi::RoundOrder::barrier;
+    const bool is_pipeline = round.order == models::schedules::RoundOrder::pipeline;
+    is_held = is_held && round.order == models::schedules::RoundOrder::barrier;
     for (int rank = 0; is_held && rank < asked.num_ranks; ++rank) own.try_emplace(rank);
     for (auto& [rank, one] : own) {
       one.is_held = is_held;

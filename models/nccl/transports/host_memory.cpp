@@ -16,7 +16,7 @@ double polling_factor(const Operation& op) {
 /// network.
 void hide_local_work(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  if (!steps.schedule.hides_local_work()) return;
+  if (!steps.algorithm.hides_local_work()) return;
   const double of_links = rate_alone(op.context.resources, flow);
   if (!op.has_hop(TransportKind::host_memory) || of_links >= flow.rate_cap) return;
   const double sent = flow.payload / op.share;

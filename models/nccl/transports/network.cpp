@@ -9,7 +9,7 @@ namespace fabricast::models::nccl {
 
 /// In a chain whose ranks work on different iterations a rank is done once its data lie in the proxy's buffers.
 bool is_hidden(const Hops& hops, const Steps& steps) {
-  return steps.schedule.are_iterations_apart() && is_network(hops.kind);
+  return steps.algorithm.are_iterations_apart() && is_network(hops.kind);
 }
 
 /// A network plugin is the slowest part of its ring, and two chunks of a channel may be on their way: the hops of later
@@ -25,7 +25,7 @@ const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
   const auto* of_plugin =
       op.of_adapter(hops, op.is(Protocol::ll) ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
   return of_plugin != nullptr ? *of_plugin
-                              : op.parameter("nccl.network_store_and_forward", steps.schedule.slice_name());
+                              : op.parameter("nccl.network_store_and_forward", steps.algorithm.slice_name());
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
   for (const auto& hops : op.pattern.hops) {
     if (!is_network(hops.kind) || is_hidden(hops, steps) || is_paced_by_process(flow, hops, steps)) continue;
     const auto& factor = store_and_forward(hops, steps);
-    const double slice = steps.schedule.slice(hops, steps.cut) / op.pattern.units;
+    const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units;
     add_latency(flow,
                 {"network store and forward of slices",
                  from_seconds(factor.value * hops.count * slice / op.share / rate_alone(op.context.resources, flow)),
@@ -52,7 +52,7 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   if (op.is_in_one_host()) return;
   limit_plugin(flow, steps);
   limit_sockets(flow, steps);
-  const double share = steps.schedule.redirected_share();
+  const double share = steps.algorithm.redirected_share();
   if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
   const auto* limit = op.context.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", op.protocol));
   if (limit == nullptr) return;

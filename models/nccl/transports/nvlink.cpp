@@ -12,8 +12,8 @@ bool is_nvlink(const Operation& op, const Crossing& crossing) {
 
 void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  const auto& reached = op.parameter("nccl.nvlink_store_share", steps.schedule.store_name());
-  const double share = reached.value * steps.schedule.store_factor();
+  const auto& reached = op.parameter("nccl.nvlink_store_share", steps.algorithm.store_name());
+  const double share = reached.value * steps.algorithm.store_factor();
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;
     if (!is_nvlink(op, crossing)) continue;

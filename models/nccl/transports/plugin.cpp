@@ -33,7 +33,7 @@ void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto* limit = op.of_adapter(hops, "libfabric_eager_limit");
   if (limit == nullptr || hops.kind == TransportKind::socket) return;
-  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  const double message = steps.algorithm.slice(hops, steps.cut) * op.pattern.shares / op.share;
   if (message <= limit->value) return;
   const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
   add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
@@ -45,7 +45,7 @@ void add_rails(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto* rails = op.of_adapter(hops, "rails");
   if (rails == nullptr || op.group.one_rail_bytes <= 0 || hops.kind == TransportKind::socket) return;
-  const double message = steps.schedule.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  const double message = steps.algorithm.slice(hops, steps.cut) * op.pattern.shares / op.share;
   const double rate = device_value(op.context, hops.adapter, "rate");
   const double longer = std::min(message, op.group.one_rail_bytes) * rails->value / rate - message / rate;
   if (longer <= 0) return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each transport adds to the steps of a schedule and how far it limits their rate: NVLink stores, host memory,
+// What each transport adds to the steps of an algorithm and how far it limits their rate: NVLink stores, host memory,
 // network adapters with their plugins, sockets. Equations: docs/models/nccl.md.
 #pragma once
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 

@@ -13,6 +13,7 @@
 
 using namespace fabricast;
 using namespace fabricast::models::mpi;
+using namespace fabricast::models::schedules;
 
 namespace {
 
@@ -205,7 +206,7 @@ TEST_CASE("between hosts, two levels send one message where a flat algorithm sen
   one.size = Bytes{1 << 20};
   one.segment = Bytes{64 << 10};
   const auto rounds = make_schedule(one);
-  CHECK(std::ranges::any_of(rounds, [](const ScheduleRound& round) { return round.repeat == 15; }));
+  CHECK(std::ranges::any_of(rounds, [](const Round& round) { return round.repeat == 15; }));
 }
 
 TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once is half of the last rank's time") {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/nccl/tree.hpp"
+#include "models/schedules/algorithms.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <vector>
 
-using fabricast::models::nccl::tree_parent;
+using fabricast::models::schedules::double_tree_parent;
 
 TEST_CASE("both trees reach every host from one root, and no host is inner node of both for even counts") {
   for (const int n : {2, 3, 4, 7, 8, 16, 33, 64}) {
@@ -17,12 +17,12 @@ TEST_CASE("both trees reach every host from one root, and no host is inner node 
       for (int h = 0; h < n; ++h) {
         int at = h;
         int hops = 0;
-        while (tree_parent(at, n, second == 1) >= 0 && hops <= n) {
-          at = tree_parent(at, n, second == 1);
+        while (double_tree_parent(at, n, second == 1) >= 0 && hops <= n) {
+          at = double_tree_parent(at, n, second == 1);
           ++hops;
         }
         CHECK(hops <= n);
-        const int parent = tree_parent(h, n, second == 1);
+        const int parent = double_tree_parent(h, n, second == 1);
         if (parent < 0) ++roots;
         if (parent >= 0) ++children[static_cast<std::size_t>(second)][static_cast<std::size_t>(parent)];
       }
@@ -41,7 +41,7 @@ TEST_CASE("both trees reach every host from one root, and no host is inner node 
 TEST_CASE("parents of both trees are those NCCL gives 8 and 5 hosts") {
   const auto parents = [](int n, bool is_second) {
     std::vector<int> all;
-    for (int h = 0; h < n; ++h) all.push_back(tree_parent(h, n, is_second));
+    for (int h = 0; h < n; ++h) all.push_back(double_tree_parent(h, n, is_second));
     return all;
   };
   // The lowest set bit is a host's height: 4 below 0, 2 and 6 below 4, odd hosts leaves.

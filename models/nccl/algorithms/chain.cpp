@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class Chain : public Schedule {
+class Chain : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   [[nodiscard]] Work work(const Cut& cut) const override { return {cut.per_channel, first_chunk(cut), 1}; }
 
@@ -43,6 +43,6 @@ class Chain : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_chain(const Operation& operation) { return std::make_unique<Chain>(operation); }
+std::unique_ptr<ChannelAlgorithm> make_chain(const Operation& operation) { return std::make_unique<Chain>(operation); }
 
 }  // namespace fabricast::models::nccl

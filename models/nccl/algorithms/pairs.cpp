@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class Pairs : public Schedule {
+class Pairs : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   [[nodiscard]] Work work(const Cut&) const override {
     const double payload = bytes_of_pair();
@@ -75,6 +75,6 @@ class Pairs : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_pairs(const Operation& operation) { return std::make_unique<Pairs>(operation); }
+std::unique_ptr<ChannelAlgorithm> make_pairs(const Operation& operation) { return std::make_unique<Pairs>(operation); }
 
 }  // namespace fabricast::models::nccl

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
 // tree, or once where the fabric's switches reduce (CollNet).
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class NvlinkSharp : public Schedule {
+class NvlinkSharp : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   [[nodiscard]] Work work(const Cut&) const override { return {op_.size / (op_.group.gpus_of_host * parts()), 0, 1}; }
   [[nodiscard]] bool polls_flags() const override { return false; }
@@ -60,6 +60,8 @@ class NvlinkSharp : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_nvls(const Operation& operation) { return std::make_unique<NvlinkSharp>(operation); }
+std::unique_ptr<ChannelAlgorithm> make_nvls(const Operation& operation) {
+  return std::make_unique<NvlinkSharp>(operation);
+}
 
 }  // namespace fabricast::models::nccl

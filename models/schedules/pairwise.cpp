@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/schedules/families.hpp"
+#include "schedules/algorithms.hpp"
 
-namespace fabricast::models::mpi {
+namespace fabricast::models::schedules {
 
 Rounds pairwise(int n, double block, double reduced) {
   Rounds rounds;
   for (int k = 1; k < n; ++k) {
-    ScheduleRound round;
-    for (int r = 0; r < n; ++r) round.steps.push_back({r, (r + k) % n, block});
+    Round round;
+    for (int r = 0; r < n; ++r) round.steps.push_back({r, peer(r, k, n), block});
     round.reduced_bytes = reduced;
     rounds.push_back(std::move(round));
   }
@@ -15,11 +15,11 @@ Rounds pairwise(int n, double block, double reduced) {
 }
 
 Rounds all_at_once(int n, double block) {
-  ScheduleRound round;
+  Round round;
   for (int r = 0; r < n; ++r) {
-    for (int k = 1; k < n; ++k) round.steps.push_back({r, (r + k) % n, block});
+    for (int k = 1; k < n; ++k) round.steps.push_back({r, peer(r, k, n), block});
   }
   return {round};
 }
 
-}  // namespace fabricast::models::mpi
+}  // namespace fabricast::models::schedules

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi/schedules/families.hpp"
+#include "schedules/algorithms.hpp"
 
-namespace fabricast::models::mpi {
-
-Rounds ring(int n, double block, double reduced) {
-  ScheduleRound round;
-  for (int r = 0; r < n; ++r) round.steps.push_back({r, (r + 1) % n, block});
-  round.repeat = n - 1;
-  round.reduced_bytes = reduced;
-  round.order = RoundOrder::ring;
-  return {round};
-}
+namespace fabricast::models::schedules {
 
 Rounds neighbor_exchange(int n, double block) {
   if (n % 2 != 0) return ring(n, block, 0);
   const auto with = [n](int first, double bytes, std::int64_t repeat) {
-    ScheduleRound round;
+    Round round;
     for (int r = first; r < n + first; r += 2) {
       round.steps.push_back({r % n, (r + 1) % n, bytes});
       round.steps.push_back({(r + 1) % n, r % n, bytes});
@@ -31,4 +22,4 @@ Rounds neighbor_exchange(int n, double block) {
   return rounds;
 }
 
-}  // namespace fabricast::models::mpi
+}  // namespace fabricast::models::schedules

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace fabricast::models::nccl {
 
-Cut Schedule::cut() const {
+Cut ChannelAlgorithm::cut() const {
   Cut cut;
   cut.per_channel = bytes_per_channel();
   cut.per_step = bytes_per_step(cut.per_channel);
@@ -22,25 +22,25 @@ Cut Schedule::cut() const {
   return cut;
 }
 
-double Schedule::buffer_chunk(const char* kind) const {
+double ChannelAlgorithm::buffer_chunk(const char* kind) const {
   const double chunk = op_.parameter(fmt::format("nccl.chunk.{}", kind), op_.protocol).value;
   return op_.is(Protocol::simple) ? chunk * plugin_buffer_factor(op_) : chunk;
 }
 
-double Schedule::first_chunk(const Cut& cut) const {
+double ChannelAlgorithm::first_chunk(const Cut& cut) const {
   return op_.parameter("nccl.first_chunk", op_.protocol).value * cut.chunk;
 }
 
 /// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own
 /// from a queue.
-std::vector<std::string> Schedule::channel_start_names() const {
+std::vector<std::string> ChannelAlgorithm::channel_start_names() const {
   if (release_number(op_.context.software.nccl_version) >= 222) return {};
   return {"nccl.channel_start." + op_.group.architecture, "nccl.channel_start"};
 }
 
-std::string Schedule::bandwidth_name(bool) const { return op_.protocol; }
+std::string ChannelAlgorithm::bandwidth_name(bool) const { return op_.protocol; }
 
-std::unique_ptr<Schedule> make_schedule(const Operation& operation) {
+std::unique_ptr<ChannelAlgorithm> make_algorithm(const Operation& operation) {
   if (is_peer_to_peer(operation.collective)) return make_pairs(operation);
   if (is_chain(operation.collective)) return make_chain(operation);
   switch (operation.choice.algorithm) {

@@ -2,26 +2,25 @@
 // Every rank passes on n-th parts of a channel's bytes, round by round.
 #include <fmt/format.h>
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
+#include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class Ring : public Schedule {
+class Ring : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   [[nodiscard]] Work work(const Cut& cut) const override {
-    const bool is_all_reduce = op_.collective == Collective::all_reduce;
     const auto local = op_.has_hop(TransportKind::host_memory)
                            ? std::string("nccl.shm_local_work")
-                           : fmt::format("nccl.local_work.{}", is_all_reduce ? "all_reduce" : "all_gather");
-    const double steps = is_all_reduce ? 2 * (op_.num_ranks() - 1) : op_.num_ranks() - 1;
-    return {cut.per_step * steps, cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
+                           : fmt::format("nccl.local_work.{}", is_all_reduce() ? "all_reduce" : "all_gather");
+    return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
   }
   [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    auto names = Schedule::channel_start_names();
+    auto names = ChannelAlgorithm::channel_start_names();
     if (!names.empty())
       names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", op_.protocol, op_.group.architecture));
     return names;
@@ -34,8 +33,7 @@ class Ring : public Schedule {
     return is_lone && !is_other ? Algorithm::tree : Algorithm::ring;
   }
   [[nodiscard]] double messages(const Cut& cut) const override {
-    const double steps = (op_.collective == Collective::all_reduce ? 2 : 1) * (op_.num_ranks() - 1);
-    return steps * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
+    return steps() * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
   }
   /// Ring steps of Simple are two slices.
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
@@ -49,10 +47,14 @@ class Ring : public Schedule {
   [[nodiscard]] double paid_loops(double loops) const override {
     return 1 + (loops - 1) * op_.parameter("nccl.later_loops", op_.protocol).value;
   }
+
+ private:
+  [[nodiscard]] bool is_all_reduce() const { return op_.collective == Collective::all_reduce; }
+  [[nodiscard]] double steps() const { return schedules::ring_rounds(op_.num_ranks(), is_all_reduce() ? 2 : 1); }
 };
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_ring(const Operation& operation) { return std::make_unique<Ring>(operation); }
+std::unique_ptr<ChannelAlgorithm> make_ring(const Operation& operation) { return std::make_unique<Ring>(operation); }
 
 }  // namespace fabricast::models::nccl

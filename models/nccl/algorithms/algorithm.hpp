@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm as a sequence of steps: how it cuts an operation, what a channel moves, what its own order costs. One
-// class and one file each: ring, double binary tree, chain (broadcast, reduce), NVLink SHARP, CollNet, pairs (send and
-// receive, all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/. Equations: docs/models/nccl.md.
+// How NCCL's channels run an algorithm: how it cuts an operation, what a channel moves, what its own order costs. One
+// class and one file each, over the edges of schedules/: ring, double binary tree, chain (broadcast, reduce), NVLink
+// SHARP, CollNet, pairs (send and receive, all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/.
+// Equations: docs/models/nccl.md.
 #pragma once
 
 #include <memory>
@@ -30,12 +31,12 @@ struct Work {
   double parallel = 1;  ///< channels that share one unit of the flow
 };
 
-class Schedule {
+class ChannelAlgorithm {
  public:
-  explicit Schedule(const Operation& operation) : op_(operation) {}
-  virtual ~Schedule() = default;
-  Schedule(const Schedule&) = delete;
-  Schedule& operator=(const Schedule&) = delete;
+  explicit ChannelAlgorithm(const Operation& operation) : op_(operation) {}
+  virtual ~ChannelAlgorithm() = default;
+  ChannelAlgorithm(const ChannelAlgorithm&) = delete;
+  ChannelAlgorithm& operator=(const ChannelAlgorithm&) = delete;
 
   [[nodiscard]] Cut cut() const;
   [[nodiscard]] virtual Work work(const Cut& cut) const = 0;
@@ -91,19 +92,19 @@ class Schedule {
   const Operation& op_;
 };
 
-std::unique_ptr<Schedule> make_schedule(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_algorithm(const Operation& operation);
 
-std::unique_ptr<Schedule> make_ring(const Operation& operation);
-std::unique_ptr<Schedule> make_chain(const Operation& operation);
-std::unique_ptr<Schedule> make_tree(const Operation& operation);
-std::unique_ptr<Schedule> make_nvls(const Operation& operation);
-std::unique_ptr<Schedule> make_collnet(const Operation& operation);
-std::unique_ptr<Schedule> make_pairs(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_ring(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_chain(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_tree(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_nvls(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_collnet(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_pairs(const Operation& operation);
 
-/// An operation with its schedule and cut: what transports are asked with.
+/// An operation with its algorithm and cut: what transports are asked with.
 struct Steps {
   const Operation& op;
-  const Schedule& schedule;
+  const ChannelAlgorithm& algorithm;
   Cut cut;
 };
 

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class Tree : public Schedule {
+class Tree : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   /// Inside one host the first chunk passes every hop alone (add_filling).
   [[nodiscard]] Work work(const Cut& cut) const override {
@@ -73,6 +73,6 @@ class Tree : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_tree(const Operation& operation) { return std::make_unique<Tree>(operation); }
+std::unique_ptr<ChannelAlgorithm> make_tree(const Operation& operation) { return std::make_unique<Tree>(operation); }
 
 }  // namespace fabricast::models::nccl

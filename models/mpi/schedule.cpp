@@ -2,12 +2,13 @@
 #include "mpi/schedule.hpp"
 
 #include "base/assert.hpp"
-#include "mpi/schedules/families.hpp"
+#include "schedules/algorithms.hpp"
 
 namespace fabricast::models::mpi {
 
 namespace {
 
+using namespace schedules;
 using Algorithm = CollectiveAlgorithm;
 
 struct Named {
@@ -35,10 +36,6 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::recursive_halving, "recursive_halving"},
                              {Algorithm::butterfly, "butterfly"},
                              {Algorithm::two_level, "two_level"}};
-
-void append(Rounds& rounds, Rounds more) {
-  for (auto& round : more) rounds.push_back(std::move(round));
-}
 
 Rounds all_reduce(const Collective& one, double bytes) {
   const int n = one.num_ranks;
@@ -128,6 +125,34 @@ Rounds barrier(const Collective& one) {
   return rounds;
 }
 
+/// Reduced inside hosts, exchanged between them, spread inside: the stages that the collective has.
+Rounds two_level(const Collective& whole) {
+  auto part = whole;
+  std::int64_t parts = 1;
+  if (whole.segment.value > 0 && whole.size > whole.segment) {
+    parts = (whole.size.value + whole.segment.value - 1) / whole.segment.value;
+    part.size = Bytes{whole.size.value / parts};
+  }
+  part.segment = {};
+  part.hosts.clear();
+  part.root = 0;
+  const auto stage = [part](Benchmark benchmark, Algorithm algorithm) {
+    return [one = part, benchmark, algorithm](int n) mutable {
+      one.num_ranks = n;
+      one.benchmark = benchmark;
+      one.algorithm = algorithm;
+      return make_schedule(one);
+    };
+  };
+  Stages stages;
+  if (whole.benchmark != Benchmark::osu_bcast) stages.gather = stage(Benchmark::osu_reduce, whole.inside);
+  stages.exchange = stage(whole.benchmark, whole.between);
+  if (whole.benchmark != Benchmark::osu_reduce) stages.spread = stage(Benchmark::osu_bcast, whole.inside);
+  auto hosts = whole.hosts;
+  hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);
+  return hierarchical(hosts, whole.root, stages, parts);
+}
+
 }  // namespace
 
 std::string_view to_string(CollectiveAlgorithm algorithm) {
@@ -159,7 +184,7 @@ std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
   }
 }
 
-Rounds make_schedule(const Collective& one) {
+schedules::Rounds make_schedule(const Collective& one) {
   const double bytes = static_cast<double>(one.size.value);
   const int n = one.num_ranks;
   if (n < 2) return {};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // CollNetDirect: inside a host every GPU hands each other one its share (scatter), reduces what it got, sends that
 // share to the network, whose switches reduce it (SHARP), and hands the result to all (broadcast).
-#include "nccl/schedules/schedule.hpp"
+#include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-class CollnetDirect : public Schedule {
+class CollnetDirect : public ChannelAlgorithm {
  public:
-  using Schedule::Schedule;
+  using ChannelAlgorithm::ChannelAlgorithm;
 
   /// A unit of the flow is one channel's part of one GPU's share. Each GPU's thread blocks move the buffer twice,
   /// scatter and broadcast.
@@ -38,7 +38,7 @@ class CollnetDirect : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_collnet(const Operation& operation) {
+std::unique_ptr<ChannelAlgorithm> make_collnet(const Operation& operation) {
   return std::make_unique<CollnetDirect>(operation);
 }
 

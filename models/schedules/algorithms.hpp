@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function and one file per algorithm; `n` ranks, `bytes` of the whole message, `block` of one rank's part. Which
+// of them a library takes when: mpi/decisions.hpp, nccl/tuning.hpp. Sources: Thakur, Rabenseifner, Gropp, Optimization
+// of Collective Communication Operations in MPICH, IJHPCA 19, 2005; Bruck et al., IEEE TPDS 8, 1997; Open MPI
+// coll/base, MPICH coll; Sanders, Speck, Traeff, Two-tree algorithms, Parallel Computing 35, 2009.
+#pragma once
+
+#include <functional>
+
+#include "schedules/rounds.hpp"
+
+namespace fabricast::models::schedules {
+
+/// The rank `distance` places on.
+template <class Int>
+Int peer(Int rank, Int distance, Int n) {
+  return (rank + distance) % n;
+}
+
+// Neighbours only.
+Rounds ring(int n, double block, double reduced);
+/// Rounds of a ring in which every block passes all ranks `passes` times: once to gather or scatter, twice to reduce.
+inline double ring_rounds(double n, double passes) { return passes * (n - 1); }
+/// n even: pairs that change sides every round; two blocks after the first.
+Rounds neighbor_exchange(int n, double block);
+
+// Partners at distances that double or halve.
+Rounds all_reduce_recursive_doubling(int n, double bytes);
+Rounds all_gather_recursive_doubling(int n, double block);
+Rounds all_reduce_rabenseifner(int n, double bytes);
+Rounds reduce_rabenseifner(int n, double bytes, int root);
+/// `bytes` are combined and scattered: rank r ends with its n-th part.
+Rounds recursive_halving(int n, double bytes);
+/// The same in bit-reversed order without folding; a last message puts each block in its place.
+Rounds butterfly(int n, double bytes);
+Rounds all_gather_bruck(int n, double block);
+Rounds all_to_all_bruck(int n, double block);
+Rounds dissemination(int n);
+
+/// From a root outwards; `is_gather` turns the tree round and combines (reduce). `segment` 0 = whole messages.
+struct Tree {
+  int n = 1;
+  double bytes = 0;
+  int root = 0;
+  bool is_gather = false;
+  double segment = 0;
+};
+Rounds binomial(const Tree& tree);
+Rounds knomial(const Tree& tree, int radix);
+Rounds binary(const Tree& tree);
+/// Both halves of the message down one half of a binary tree each, then exchanged.
+Rounds split_binary(const Tree& tree);
+Rounds chain(const Tree& tree);
+/// The root exchanges with everybody at once.
+Rounds linear(const Tree& tree);
+/// Binomial: rank r of the tree gets the parts of those below it, then everybody gathers them.
+Rounds binomial_scatter(int n, double bytes, int root);
+
+/// Two binary trees over all ranks, half of the data each: a leaf of one is an inner rank of the other. The second
+/// mirrors the first for even n and shifts it by one for odd n. Parent of `rank`, -1 for the root.
+int double_tree_parent(int rank, int n, bool is_second_tree);
+
+// Everybody with everybody.
+Rounds pairwise(int n, double block, double reduced);
+/// Everybody posts everything at once.
+Rounds all_at_once(int n, double block);
+
+/// The stages of a hierarchical collective as schedules of n ranks, whose rank 0 speaks for them: inside every host,
+/// between the speakers, inside every host again. An empty one is left out.
+struct Stages {
+  std::function<Rounds(int n)> gather, exchange, spread;
+};
+/// `hosts`: [rank]. The root, where there is one, speaks for its host. `parts` > 1: the first part of the message
+/// passes every stage, the others follow it with all stages at work.
+Rounds hierarchical(const std::vector<int>& hosts, int root, const Stages& stages, std::int64_t parts);
+
+}  // namespace fabricast::models::schedules

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedules/levels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fabricast::models::schedules {
+
+Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
+  const auto parts = tree.segment > 0 ? std::max(1.0, std::ceil(tree.bytes / tree.segment)) : 1.0;
+  const double bytes = tree.bytes / parts;
+  const auto add_level = [&](const Level& level, Round& round) {
+    for (const auto& [parent, child] : level) {
+      const int near = (parent + tree.root) % tree.n;
+      const int far = (child + tree.root) % tree.n;
+      round.steps.push_back(tree.is_gather ? Step{far, near, bytes} : Step{near, far, bytes});
+    }
+    round.reduced_bytes = tree.is_gather ? bytes : 0;
+    round.is_posted = parts > 1 && !tree.is_gather;
+  };
+  Rounds rounds;
+  for (const auto& level : levels) {
+    Round round;
+    add_level(level, round);
+    if (!round.steps.empty()) rounds.push_back(std::move(round));
+  }
+  if (tree.is_gather) std::reverse(rounds.begin(), rounds.end());
+  if (parts < 2 || rounds.empty()) return rounds;
+  // The first segment passes every level; the others follow it with all levels at work.
+  Round steady;
+  for (const auto& level : levels) add_level(level, steady);
+  steady.repeat = static_cast<std::int64_t>(parts) - 1;
+  steady.order = RoundOrder::pipeline;
+  rounds.push_back(std::move(steady));
+  return rounds;
+}
+
+std::vector<Level> complete_tree(int n, int fanout) {
+  std::vector<Level> levels;
+  std::vector<int> depth(static_cast<std::size_t>(n), 0);
+  for (int child = 1; child < n; ++child) {
+    const int parent = (child - 1) / fanout;
+    const int level = depth[static_cast<std::size_t>(parent)];
+    depth[static_cast<std::size_t>(child)] = level + 1;
+    if (static_cast<std::size_t>(level) >= levels.size()) levels.emplace_back();
+    levels[static_cast<std::size_t>(level)].emplace_back(parent, child);
+  }
+  return levels;
+}
+
+}  // namespace fabricast::models::schedules

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rooted trees, level by level.
+#pragma once
+
+#include <utility>
+
+#include "schedules/algorithms.hpp"
+
+namespace fabricast::models::schedules {
+
+using Level = std::vector<std::pair<int, int>>;  ///< parent and child, counted from the root
+
+/// Levels of a complete tree in which rank r has the children fanout * r + 1 ...
+std::vector<Level> complete_tree(int n, int fanout);
+
+/// Whole messages level by level, or segments that fill the levels one after the other.
+Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree);
+
+}  // namespace fabricast::models::schedules
