@@ -85,9 +85,9 @@ TEST_CASE("of a mixture of experts a token meets as many parameters as its repor
     CHECK(std::abs(found.activated_parameters() * 1e-9 - one.activated) <= one.rounding);
   }
   // NVIDIA's table counts 338 TFLOP/s at 1,297 tokens/s of DeepSeek-V3 with its second token: 3 forward passes each.
-  CHECK(3 * network("deepseek-v3-mtp").forward_flop() / 4096 == doctest::Approx(338e12 / 1297).epsilon(0.5 / 338));
-  CHECK(network("qwen3-30b-a3b").activated_parameters() == doctest::Approx(3.0e9).epsilon(0.02));
-  CHECK(network("mixtral-8x7b").activated_parameters() == doctest::Approx(12.7e9).epsilon(0.02));
+  CHECK(3 * network("deepseek-v3-mtp").forward_flop() / 4096 == test::approx(338e12 / 1297).epsilon(0.5 / 338));
+  CHECK(network("qwen3-30b-a3b").activated_parameters() == test::approx(3.0e9).epsilon(0.02));
+  CHECK(network("mixtral-8x7b").activated_parameters() == test::approx(12.7e9).epsilon(0.02));
 }
 
 TEST_CASE("a token's training costs 6 N of a dense transformer, and its attention") {
