@@ -21,10 +21,11 @@ namespace {
 
 struct DoctorCommand : CommonOptions {
   std::string cluster;
-  std::vector<std::string> logs;
+  std::vector<std::string> logs, baselines, bare_metal_baselines;
   std::string pairs;
 };
 
+constexpr std::size_t k_most_sizes = 8;  ///< in a line for people
 const std::vector<std::string> k_doctor_formats{"text", "json"};
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
@@ -34,9 +35,9 @@ std::string finding_text(const Finding& one, std::size_t number) {
                                 one.place, one.fix);
   for (const auto& words : one.words) out += fmt::format("   the log says: {}\n", words);
   for (const auto& row : one.evidence)
-    out +=
-        fmt::format("   {}:{}: {} took {}, expected {}, with this cause {}\n", row.file, row.line, to_string(row.size),
-                    to_string(row.measured), to_string(row.expected), to_string(row.under_cause));
+    out += fmt::format("   {}:{}: {} took {}, expected {}{}, with this cause {}\n", row.file, row.line,
+                       to_string(row.size), to_string(row.measured), to_string(row.expected),
+                       row.baseline.empty() ? "" : fmt::format(" ({})", row.baseline), to_string(row.under_cause));
   out += fmt::format("   mean difference over all rows: {} without, {} with this cause\n",
                      percent(std::expm1(one.error_before)), percent(std::expm1(one.error_after)));
   for (const auto& other : one.alike) out += fmt::format("   the same forecast: {}\n", other);
@@ -60,17 +61,41 @@ std::string hidden_text(const Diagnosis& diagnosis) {
   return out;
 }
 
+/// Which rows were held against healthy runs.
+std::string covered_text(const Diagnosis& diagnosis) {
+  if (diagnosis.covered.empty()) return "";
+  auto out = fmt::format("# a healthy run's time is expected in {} of {} rows, the forecast's in the others\n",
+                         diagnosis.num_rows_with_baseline, diagnosis.num_rows);
+  for (const auto& table : diagnosis.covered) {
+    out += fmt::format("#   {}:{}: {} of {}", printable(table.file), table.line,
+                       table.num_rows - static_cast<int>(table.by_forecast.size()), table.num_rows);
+    std::vector<std::string> sizes;
+    for (const auto size : table.by_forecast) sizes.push_back(to_string(size));
+    const auto more = sizes.size() > k_most_sizes ? sizes.size() - k_most_sizes : 0;
+    sizes.resize(sizes.size() - more);
+    if (!sizes.empty()) out += fmt::format("; by forecast {}", fmt::join(sizes, ", "));
+    out += more > 0 ? fmt::format(" and {} more\n", more) : "\n";
+  }
+  if (diagnosis.virtualization_cost > 0)
+    out += fmt::format("# the VMs as described add up to {} (at {}) to what bare metal took: expected, no fault\n",
+                       percent(diagnosis.virtualization_cost), to_string(diagnosis.virtualization_cost_size));
+  return out;
+}
+
 std::string findings_text(const Diagnosis& diagnosis) {
   const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
                                 diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
-                                diagnosis.slower >= 0 ? "slower" : "faster");
+                                diagnosis.slower >= 0 ? "slower" : "faster") +
+                    covered_text(diagnosis);
   if (diagnosis.is_healthy)
     return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n" +
            hidden_text(diagnosis);
   auto out = head;
   if (!diagnosis.is_explained)
-    out += fmt::format("far slower than forecasts are off, and no known cause explains most of it{}\n",
-                       diagnosis.findings.empty() ? "" : "; the nearest:");
+    out +=
+        fmt::format("{}, and no known cause explains most of it{}\n",
+                    diagnosis.is_below_baseline ? "slower than the healthy run" : "far slower than forecasts are off",
+                    diagnosis.findings.empty() ? "" : "; the nearest:");
   for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) out += finding_text(diagnosis.findings[i], i + 1);
   if (diagnosis.next)
     out += fmt::format("next: {} at {}: {} if 1 is right, {} if 2 is\n", diagnosis.next->command,
@@ -89,6 +114,20 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   out["healthy"] = diagnosis.is_healthy;
   out["explained"] = diagnosis.is_explained;
   out["rows"] = diagnosis.num_rows;
+  out["rows_with_baseline"] = diagnosis.num_rows_with_baseline;
+  if (!diagnosis.covered.empty()) {
+    out["below_baseline"] = diagnosis.is_below_baseline;
+    if (diagnosis.virtualization_cost > 0)
+      out["virtualization_cost"] = {{"share", diagnosis.virtualization_cost},
+                                    {"size_bytes", diagnosis.virtualization_cost_size.value}};
+    out["covered"] = nlohmann::ordered_json::array();
+    for (const auto& table : diagnosis.covered) {
+      nlohmann::ordered_json covered{{"file", printable(table.file)}, {"line", table.line}, {"rows", table.num_rows}};
+      covered["by_forecast_size_bytes"] = nlohmann::ordered_json::array();
+      for (const auto size : table.by_forecast) covered["by_forecast_size_bytes"].push_back(size.value);
+      out["covered"].push_back(std::move(covered));
+    }
+  }
   out["causes_simulated"] = diagnosis.num_causes;
   out["slower"] = diagnosis.slower;
   out["error_healthy"] = diagnosis.error_healthy;
@@ -105,13 +144,15 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     finding["alike_causes"] = one.alike_causes;
     finding["evidence"] = nlohmann::ordered_json::array();
     for (const auto& words : one.words) finding["words"].push_back(printable(words));
-    for (const auto& row : one.evidence)
+    for (const auto& row : one.evidence) {
       finding["evidence"].push_back({{"file", printable(row.file)},
                                      {"line", row.line},
                                      {"size_bytes", row.size.value},
                                      {"measured_ps", row.measured.ps},
                                      {"expected_ps", row.expected.ps},
                                      {"under_cause_ps", row.under_cause.ps}});
+      if (!row.baseline.empty()) finding["evidence"].back()["baseline"] = printable(row.baseline);
+    }
     out["findings"].push_back(std::move(finding));
   }
   out["hidden"] = nlohmann::ordered_json::array();
@@ -155,8 +196,9 @@ std::string pairs_text(const PairGroups& groups, std::size_t num_pairs, const re
 
 int pairs_command(const DoctorCommand& command, const std::string& format) {
   int exit_code = exit_ok;
-  if (!command.cluster.empty() || !command.logs.empty())
-    throw CLI::ValidationError("--pairs", "stands alone: it needs no cluster and no logs");
+  if (!command.cluster.empty() || !command.logs.empty() || !command.baselines.empty() ||
+      !command.bare_metal_baselines.empty())
+    throw CLI::ValidationError("--pairs", "stands alone: it needs no cluster, no logs and no baselines");
   refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, std::vector<std::string>{command.pairs});
   const auto text = read_text(command.pairs, exit_code);
   if (!text) return exit_code;
@@ -177,8 +219,13 @@ int doctor_command(const DoctorCommand& command) {
   if (!command.pairs.empty()) return pairs_command(command, format);
   if (command.cluster.empty() || command.logs.empty())
     throw CLI::ValidationError("doctor", "give CLUSTER and LOG..., or --pairs FILE");
-  refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, command.logs);
-  DoctorOptions options{command.parameter_files, parse_settings(command.settings), nullptr};
+  for (const auto* read : {&command.logs, &command.baselines, &command.bare_metal_baselines})
+    refuse_overwriting(std::vector<OutputFile>{{"-o", command.output}}, *read);
+  DoctorOptions options;
+  options.parameter_files = command.parameter_files;
+  options.settings = parse_settings(command.settings);
+  options.baselines = command.baselines;
+  options.bare_metal_baselines = command.bare_metal_baselines;
   const auto diagnosis = usable(diagnose(command.cluster, command.logs, options), exit_code);
   if (!diagnosis) return exit_code;
   protect_inputs({{"-o", command.output}}, diagnosis->inputs);
@@ -196,11 +243,25 @@ void add_doctor(CLI::App& app, int& exit_code) {
       "doctor", "why logs are slower than expected: causes simulated, ranked, with fix and next test");
   command->footer(
       "CLUSTER is a topology, or a scenario whose workload and software the logs were taken with. Exit code 1: a cause "
-      "was\nfound.\n\nExamples:\n"
+      "was\nfound, or a log is slower than its healthy run.\n\n"
+      "A baseline serves rows of the same benchmark, ranks, hosts and size (or between two sizes): they are expected "
+      "to "
+      "take\nwhat it took, and the forecast's own error drops out; the other rows are held against the forecast. "
+      "--baseline is of\nthe cluster as CLUSTER describes it. Where that has VMs and the healthy run had none, "
+      "--bare-metal-baseline adds what\nthe VMs cost by the forecast.\n\nExamples:\n"
       "  fabricast doctor cluster.yaml all_reduce_2hosts.log all_reduce_1host.log ib_write_bw.log\n"
+      "  fabricast doctor cluster.yaml today.log --baseline last_week.log\n"
       "  fabricast doctor --pairs pairs.csv");
   command->add_option("CLUSTER", options->cluster, "topology or scenario")->type_name("FILE");
   command->add_option("LOGS", options->logs, "logs of nccl-tests, OSU or perftest")->type_name("LOG...");
+  command->add_option("--baseline", options->baselines, "log of this cluster when it was healthy (repeatable)")
+      ->type_name("LOG")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--bare-metal-baseline", options->bare_metal_baselines,
+                   "healthy log of the hosts without CLUSTER's VMs (repeatable)")
+      ->type_name("LOG")
+      ->allow_extra_args(false);
   command
       ->add_option("--pairs", options->pairs, "host, host, time per line: which hosts share a switch, which are slow")
       ->type_name("FILE");

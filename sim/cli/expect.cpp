@@ -162,6 +162,7 @@ void add_expect(CLI::App& app, int& exit_code) {
       "the\nmedian (25 % where only large sizes are).\n\nExamples:\n"
       "  fabricast expect cluster.yaml --benchmark all_reduce_perf --benchmark alltoall_perf -o floors.yaml\n"
       "  fabricast expect --floors floors.yaml --check nightly.log\n"
+      "  fabricast expect cluster.yaml --baseline last_week.log --check today.log\n"
       "  fabricast expect cluster.yaml --baseline healthy.log --format superbench -o rules.yaml");
   command->add_option("CLUSTER", options->cluster, "topology, or a scenario: its first workload and software")
       ->type_name("FILE");
