@@ -20,6 +20,13 @@ struct Case {
   std::string weak_leaf;  ///< a switch that has lost every second cable to other switches; empty = none
 };
 
+/// What a row should take when nothing is wrong.
+struct ExpectedRow {
+  double over_forecast = 1;        ///< of the healthy case
+  std::string baseline;            ///< the healthy run's row, "healthy.log:12"; empty = none: the forecast
+  double virtualization_cost = 0;  ///< share that the forecast adds for the VMs, where the healthy run had none
+};
+
 /// One measured table and the case it belongs to.
 struct Patient {
   Case base;
@@ -27,6 +34,8 @@ struct Patient {
   std::vector<Bytes> sizes;
   std::vector<std::string>
       words;  ///< cause ids that the log's own words name, with the words: "p2p-off\tNCCL_P2P_DISABLE=1"
+  bool is_bare_metal = false;         ///< a healthy run below the VMs that the cluster describes
+  std::vector<ExpectedRow> expected;  ///< of each of `sizes`; empty = no healthy run was given
 };
 
 /// Times of `sizes`, in their order; empty when it cannot be forecast.

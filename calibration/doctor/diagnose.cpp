@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cause explains the logs: r = ln(measured / forecast) of every row. A log of n rows counts
-//   -n/2 ln(1 + Q / n),  Q = sum (r - mean)^2 / s_e^2 + n mean^2 / (s_e^2 + n s_b^2)
-// with scatter s_e of rows and s_b of whole logs (what systems differ by), and the form that large errors enter by
-// their logarithm, so that one strange row decides nothing. Scores of logs add up; priors and what the logs say in
-// words are added to them.
+// Which cause explains the logs: every cause is simulated, all logs together decide (scoring.hpp). Where healthy runs
+// are given, a row's time under a cause is the healthy time x forecast under the cause / healthy forecast: the
+// forecast's own error drops out, and what is left is the scatter of two runs.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 
-#include "doctor/median.hpp"
+#include "doctor/baselines.hpp"
+#include "doctor/loss.hpp"
 #include "doctor/next_tests.hpp"
 #include "doctor/patients.hpp"
+#include "doctor/scoring.hpp"
 
 namespace fabricast {
 
@@ -21,22 +21,17 @@ namespace doctor {
 
 namespace {
 
-constexpr double k_row_scatter = 0.05;
-constexpr double k_log_scatter = 0.05;
 constexpr double k_words = 4;           ///< of the score, for a log that names the cause
 constexpr double k_same = 0.004;        ///< |ln| of two forecasts that cannot be told apart
 constexpr double k_least_gain = 8;      ///< of the score: one in thousands by chance
 constexpr double k_much_left = 0.8;     ///< of the mean |ln| may be left under a cause that leaves little
 constexpr double k_left = 0.6;          ///< of it may be left under the cause
-constexpr double k_scatter = 0.22;      ///< mean |ln| by which forecasts of healthy systems differ from logs
 constexpr double k_tight = 0.05;        ///< what is left when the cause is the whole story
-constexpr double k_slower = 0.08;       ///< of a row, to count as slower
 constexpr double k_least_share = 0.04;  ///< of rows that must be slower
 /// A log whose median row takes this much longer (ln) is slow, whatever else: of systems that a fit has not seen one
 /// point in ten is off by more than 40 % of its time, one in twenty to this side [docs/VALIDATION.md, one system left
 /// out].
 constexpr double k_far = 0.51;
-constexpr Bytes k_large{std::int64_t{1} << 20};
 constexpr std::size_t k_most_findings = 5;
 
 /// Median measured time per size, in the order of the patient's sizes.
@@ -48,31 +43,13 @@ std::vector<double> measured_of(const Patient& patient) {
   return out;
 }
 
-/// ln(measured / forecast) of one patient.
-std::vector<double> residuals(const std::vector<double>& measured, const std::vector<Duration>& times) {
-  std::vector<double> out;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (measured[i] > 0 && times[i].ps > 0) out.push_back(std::log(measured[i] / times[i].seconds()));
-  }
-  return out;
-}
-
-double score_of(const std::vector<double>& r) {
-  if (r.empty()) return 0;
-  const double n = static_cast<double>(r.size());
-  const double mean = std::accumulate(r.begin(), r.end(), 0.0) / n;
-  double q = 0;
-  for (const double one : r) q += (one - mean) * (one - mean) / (k_row_scatter * k_row_scatter);
-  q += n * mean * mean / (k_row_scatter * k_row_scatter + n * k_log_scatter * k_log_scatter) * 1.0;
-  return -0.5 * n * std::log1p(q / n);
-}
-
 /// One cause (or none) over all patients.
 struct Hypothesis {
   const Cause* cause = nullptr;  ///< null: healthy
   std::vector<std::vector<Duration>> times;
   double score = 0;
-  double error = 0;  ///< mean |ln|
+  double error = 0;                         ///< mean |ln|
+  std::array<Errors, k_bases.size()> of{};  ///< by basis
   std::vector<std::string> words;
 };
 
@@ -84,7 +61,7 @@ class Doctor {
   }
 
   Diagnosis diagnose() {
-    for (const auto& patient : patients_) healthy_.times.push_back(forecast(patient.base, patient.sizes));
+    for (const auto& patient : patients_) healthy_.times.push_back(times_of(patient, patient.base));
     judge(healthy_);
     const bool tells_hosts =
         patients_.size() > 1 && std::any_of(patients_.begin(), patients_.end(), [](const Patient& p) {
@@ -105,24 +82,55 @@ class Doctor {
     out_.num_causes = static_cast<int>(found_.size());
     out_.error_healthy = healthy_.error;
     summarize_healthy();
+    list_covered();
     out_.is_explained = is_sick();
-    if (out_.is_explained || is_far()) write_findings();
+    out_.is_below_baseline = is_below_baseline();
+    if (out_.is_explained || out_.is_below_baseline || is_far()) write_findings();
     out_.is_explained = out_.is_explained || out_.is_healthy;
     out_.hidden = hidden_causes(patients_.front().base, unseen);
     return std::move(out_);
   }
 
  private:
-  void judge(Hypothesis& one) const {
-    double sum = 0;
-    std::size_t n = 0;
-    for (std::size_t p = 0; p < patients_.size(); ++p) {
-      const auto r = residuals(measured_[p], one.times[p]);
-      one.score += score_of(r);
-      for (const double x : r) sum += std::min(1.5, std::abs(x));
-      n += r.size();
+  /// Of a case of the patient: its forecast, by as much off as the healthy one is from healthy runs; empty when there
+  /// is no forecast.
+  static std::vector<Duration> times_of(const Patient& patient, const Case& one) {
+    auto times = forecast(one, patient.sizes);
+    for (std::size_t i = 0; i < times.size() && i < patient.expected.size(); ++i)
+      times[i] = from_seconds(times[i].seconds() * patient.expected[i].over_forecast);
+    return times;
+  }
+
+  [[nodiscard]] bool has_baseline(std::size_t p, std::size_t i) const {
+    return i < patients_[p].expected.size() && !patients_[p].expected[i].baseline.empty();
+  }
+  [[nodiscard]] Basis basis_of(std::size_t p, std::size_t i) const {
+    if (!has_baseline(p, i)) return Basis::forecast;
+    return patients_[p].sizes[i] >= k_large ? Basis::large_run : Basis::small_run;
+  }
+
+  /// ln(measured / forecast) of one log's rows.
+  [[nodiscard]] Residuals residuals(const Hypothesis& one, std::size_t p) const {
+    Residuals out;
+    for (std::size_t i = 0; i < one.times[p].size(); ++i) {
+      if (measured_[p][i] > 0 && one.times[p][i].ps > 0)
+        out[at(basis_of(p, i))].push_back(std::log(measured_[p][i] / one.times[p][i].seconds()));
     }
-    one.error = n == 0 ? 0 : sum / static_cast<double>(n);
+    return out;
+  }
+
+  void judge(Hypothesis& one) const {
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      const auto r = residuals(one, p);
+      one.score += score_of(r);
+      for (const auto basis : k_bases) add(r[at(basis)], basis, one.of[at(basis)]);
+    }
+    Errors all;
+    for (const auto& errors : one.of) {
+      all.sum += errors.sum;
+      all.n += errors.n;
+    }
+    one.error = all.mean();
   }
 
   /// Nothing when the cause changes no row of the logs; `applies`: it exists on the cluster.
@@ -134,7 +142,7 @@ class Doctor {
       auto changed = patients_[p].base;
       const bool applies_here = cause.apply(changed);
       applies = applies || applies_here;
-      auto times = applies_here ? forecast(changed, patients_[p].sizes) : healthy_.times[p];
+      auto times = applies_here ? times_of(patients_[p], changed) : healthy_.times[p];
       if (times.empty()) times = healthy_.times[p];  // refused there: sendrecv knows no tree
       is_other = is_other || distance(times, healthy_.times[p]) > k_same;
       one.times.push_back(std::move(times));
@@ -166,26 +174,67 @@ class Doctor {
   void summarize_healthy() {
     std::vector<double> all;
     for (std::size_t p = 0; p < patients_.size(); ++p) {
-      const auto r = residuals(measured_[p], healthy_.times[p]);
-      all.insert(all.end(), r.begin(), r.end());
+      for (const auto& r : residuals(healthy_, p)) all.insert(all.end(), r.begin(), r.end());
     }
     out_.num_rows = static_cast<int>(all.size());
-    if (all.empty()) return;
-    out_.slower = std::exp(upper_median(all)) - 1;
-    slow_share_ = static_cast<double>(std::count_if(all.begin(), all.end(), [](double r) { return r > k_slower; })) /
-                  static_cast<double>(all.size());
+    if (!all.empty()) out_.slower = std::exp(upper_median(all)) - 1;
+  }
+
+  /// Which rows healthy runs serve.
+  void list_covered() {
+    if (std::all_of(patients_.begin(), patients_.end(), [](const Patient& one) { return one.expected.empty(); }))
+      return;
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      CoveredTable table{patients_[p].log.file, patients_[p].log.line, 0, {}};
+      for (std::size_t i = 0; i < measured_[p].size(); ++i) {
+        if (measured_[p][i] <= 0) continue;
+        ++table.num_rows;
+        if (!has_baseline(p, i)) table.by_forecast.push_back(patients_[p].sizes[i]);
+      }
+      for (std::size_t i = 0; i < measured_[p].size(); ++i) {
+        const double cost = patients_[p].expected[i].virtualization_cost;
+        if (measured_[p][i] <= 0 || cost <= out_.virtualization_cost) continue;
+        out_.virtualization_cost = cost;
+        out_.virtualization_cost_size = patients_[p].sizes[i];
+      }
+      out_.num_rows_with_baseline += table.num_rows - static_cast<int>(table.by_forecast.size());
+      out_.covered.push_back(std::move(table));
+    }
   }
 
   /// A cause explains what is slower to the last per cent, by far more than chance; or something is slower by more than
-  /// forecasts scatter, and the cause explains most of it.
+  /// healthy rows scatter, and the cause explains most of it.
   [[nodiscard]] bool is_sick() const {
-    if (found_.empty() || slow_share_ < k_least_share) return false;
+    if (found_.empty()) return false;
     const auto& best = found_.front();
     const double gain = best.score - healthy_.score;
-    if (gain < k_least_gain) return false;
-    const bool is_whole_story = best.error <= k_tight && best.error <= k_much_left * healthy_.error;
-    const bool is_most_of_much = healthy_.error >= k_scatter && best.error <= k_left * healthy_.error;
-    return is_whole_story || is_most_of_much || (!best.words.empty() && best.error <= k_left * healthy_.error);
+    return gain >= k_least_gain &&
+           std::any_of(k_bases.begin(), k_bases.end(), [&](Basis basis) { return explains(best, basis); });
+  }
+  [[nodiscard]] bool explains(const Hypothesis& best, Basis basis) const {
+    const auto& before = healthy_.of[at(basis)];
+    const auto& left = best.of[at(basis)];
+    const double after = left.mean();
+    if (before.n == 0 || before.slow_share() < k_least_share) return false;
+    const bool is_whole_story = left.shape() <= k_tight && left.shape() <= k_much_left * before.shape();
+    const bool is_most_of_much = before.mean() >= scatter_of(basis).much && after <= k_left * before.mean();
+    return is_whole_story || is_most_of_much || (!best.words.empty() && after <= k_left * before.mean());
+  }
+
+  /// The rows of some log that healthy runs serve are slower than those, as `expect --check` reads it; or the small
+  /// ones, by more than two healthy runs ever are.
+  [[nodiscard]] bool is_below_baseline() const {
+    for (std::size_t p = 0; p < patients_.size(); ++p) {
+      std::vector<LossRow> rows;
+      for (std::size_t i = 0; i < measured_[p].size(); ++i) {
+        if (measured_[p][i] <= 0 || !has_baseline(p, i)) continue;
+        const double ratio = measured_[p][i] / healthy_.times[p][i].seconds();
+        rows.push_back({patients_[p].sizes[i] >= k_large, ratio, ratio > 1 / (1 - k_baseline_margin)});
+      }
+      const auto small = residuals(healthy_, p)[at(Basis::small_run)];
+      if (loss_of(rows).is_missed() || upper_median(small) > scatter_of(Basis::small_run).much) return true;
+    }
+    return false;
   }
 
   /// The median row, or that of the large ones, of some log is slower than forecasts of healthy systems are off.
@@ -250,9 +299,10 @@ class Doctor {
         for (const auto& row : patients_[p].log.rows) {
           if (row.size == patients_[p].sizes[i] && line == 0) line = row.line;
         }
-        gains.push_back({before - after,
-                         {patients_[p].log.file, line, patients_[p].sizes[i], from_seconds(measured_[p][i]),
-                          healthy_.times[p][i], one.times[p][i]}});
+        gains.push_back(
+            {before - after,
+             {patients_[p].log.file, line, patients_[p].sizes[i], from_seconds(measured_[p][i]), healthy_.times[p][i],
+              one.times[p][i], has_baseline(p, i) ? patients_[p].expected[i].baseline : ""}});
       }
     }
     std::stable_sort(gains.begin(), gains.end(), [](const Gain& a, const Gain& b) { return a.gain > b.gain; });
@@ -266,7 +316,6 @@ class Doctor {
   Hypothesis healthy_;
   std::vector<Cause> causes_;
   std::vector<Hypothesis> found_;
-  double slow_share_ = 0;
   Diagnosis out_;
 };
 
@@ -280,18 +329,25 @@ Result<Diagnosis> diagnose(const std::string& cluster, const std::vector<std::st
   std::vector<InputFile> inputs;
   auto patients = doctor::patients_of(cluster, logs, options, warnings, inputs);
   if (!patients) return tl::unexpected(patients.error());
-  std::erase_if(*patients, [&](const doctor::Patient& one) {
+  auto& sick = patients->sick;
+  std::erase_if(sick, [&](const doctor::Patient& one) {
     const bool is_hopeless = doctor::forecast(one.base, one.sizes).empty();
     if (is_hopeless)
       warnings.push_back(
           {Severity::warning, {one.log.file, one.log.line, 0}, "this table cannot be forecast on the cluster", "", {}});
     return is_hopeless;
   });
-  if (patients->empty()) {
+  if (sick.empty()) {
     warnings.push_back(make_error("no log holds a table that the cluster can be forecast for"));
     return tl::unexpected(std::move(warnings));
   }
-  auto diagnosis = doctor::Doctor(std::move(*patients), options).diagnose();
+  auto baselines = options.baselines;
+  baselines.insert(baselines.end(), options.bare_metal_baselines.begin(), options.bare_metal_baselines.end());
+  if (!baselines.empty()) {
+    auto faults = doctor::cover(sick, patients->healthy, baselines);
+    if (!faults.empty()) return tl::unexpected(std::move(faults));
+  }
+  auto diagnosis = doctor::Doctor(std::move(sick), options).diagnose();
   diagnosis.warnings = std::move(warnings);
   diagnosis.inputs = std::move(inputs);
   return diagnosis;

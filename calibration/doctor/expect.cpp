@@ -11,7 +11,8 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "doctor/median.hpp"
+#include "doctor/baselines.hpp"
+#include "doctor/loss.hpp"
 #include "doctor/patients.hpp"
 #include "fabricast/inputs.hpp"
 
@@ -83,28 +84,51 @@ Result<void> add_floors(const std::string& cluster, const LoadedTopology& topolo
   return {};
 }
 
+/// Of the count that the floor is for, or of any where the log does not say.
+bool is_of(const MeasuredLog& table, const Floor& floor) {
+  return table.benchmark == floor.benchmark && table.header.num_ranks.value_or(floor.ranks) == floor.ranks;
+}
+
 /// Times of healthy runs take the forecast's place, with a margin.
 Result<void> apply_baselines(const ExpectOptions& options, Expectations& out) {
+  std::map<std::string, std::vector<MeasuredLog>> logs;
   for (const auto& path : options.baselines) {
     auto tables = read_logs(path);
     if (!tables) return tl::unexpected(tables.error());
     if (!tables->empty()) note_hash(out.inputs, path, tables->front().sha256);
-    for (const auto& table : *tables) {
-      for (const auto& row : table.rows) {
-        for (auto& floor : out.floors) {
-          if (table.benchmark != floor.benchmark || table.header.num_ranks.value_or(floor.ranks) != floor.ranks ||
-              row.size != floor.size || row.time.ps <= 0)
-            continue;
-          const double ratio = floor.expected.seconds() / row.time.seconds();
-          floor.expected = row.time;
-          floor.expected_busbw = {floor.expected_busbw.bytes_per_s * ratio};
-          floor.slowest = from_seconds(row.time.seconds() / (1 - options.margin));
-          floor.lowest_busbw = {floor.expected_busbw.bytes_per_s * (1 - options.margin)};
-          floor.reason = fmt::format("{}:{}", path, row.line);
+    logs[path] = std::move(*tables);
+  }
+  std::set<std::string> used;
+  for (auto& floor : out.floors) {
+    std::vector<doctor::HealthyTime> times;
+    for (const auto& [path, tables] : logs) {
+      for (const auto& table : tables) {
+        if (!is_of(table, floor)) continue;
+        for (auto& time : doctor::rows_of_size(table, path, floor.size)) {
+          times.push_back(std::move(time));
+          used.insert(path);
         }
       }
     }
+    const auto time = doctor::middle(std::move(times));
+    if (!time) continue;
+    floor.expected_busbw = {floor.expected_busbw.bytes_per_s * floor.expected.seconds() / time->seconds};
+    floor.expected = from_seconds(time->seconds);
+    floor.slowest = from_seconds(time->seconds / (1 - options.margin));
+    floor.lowest_busbw = {floor.expected_busbw.bytes_per_s * (1 - options.margin)};
+    floor.reason = time->place;
   }
+  Diagnostics faults;
+  for (const auto& [path, tables] : logs) {
+    if (used.contains(path)) continue;
+    std::vector<std::string> has, wanted;
+    for (const auto& table : tables) has.push_back(doctor::what_of(table));
+    for (const auto& floor : out.floors)
+      wanted.push_back(fmt::format("{}, {} ranks on {} host{}", to_string(floor.benchmark), floor.ranks, floor.hosts,
+                                   floor.hosts == 1 ? "" : "s"));
+    faults.push_back(doctor::unused_baseline(path, "benchmark, ranks and size", has, wanted));
+  }
+  if (!faults.empty()) return tl::unexpected(std::move(faults));
   return {};
 }
 
@@ -221,27 +245,17 @@ std::string superbench_rules(const Expectations& expectations) {
 }
 
 FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors, double most_below) {
-  constexpr Bytes k_large{std::int64_t{1} << 20};
-  constexpr double k_loss_everywhere = 1.12;  ///< of the expected time, in the median of all rows and of the large ones
-  constexpr double k_loss_large = 1.25;       ///< in the median of the large ones alone
   FloorCheck out;
-  std::vector<double> all, large;
-  int below_large = 0;
+  std::vector<doctor::LossRow> rows;
   std::vector<std::pair<double, std::string>> lines;
   for (const auto& row : log.rows) {
     for (const auto& floor : floors) {
-      if (log.benchmark != floor.benchmark || log.header.num_ranks.value_or(floor.ranks) != floor.ranks ||
-          row.size != floor.size || row.time.ps <= 0)
-        continue;
+      if (!is_of(log, floor) || row.size != floor.size || row.time.ps <= 0) continue;
       const double ratio = row.time.seconds() / floor.expected.seconds();
       const bool is_below = row.time > floor.slowest;
       ++out.num_rows;
       out.num_below += is_below ? 1 : 0;
-      all.push_back(ratio);
-      if (row.size >= k_large) {
-        large.push_back(ratio);
-        below_large += is_below ? 1 : 0;
-      }
+      rows.push_back({row.size >= doctor::k_large, ratio, is_below});
       if (is_below)
         lines.emplace_back(
             ratio, fmt::format("{}:{}: {} takes {}, {} expected, {} at most", log.file, row.line, to_string(row.size),
@@ -249,20 +263,13 @@ FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors
       break;
     }
   }
-  if (large.empty()) {
-    large = all;
-    below_large = out.num_below;
-  }
-  if (all.empty()) return out;
-  const double of_large = doctor::upper_median(large), of_all = doctor::upper_median(all);
-  const bool is_below = static_cast<double>(below_large) > most_below * static_cast<double>(large.size());
-  const bool is_lost = of_large > k_loss_large || (of_large > k_loss_everywhere && of_all > k_loss_everywhere);
-  out.is_missed = is_below || is_lost;
+  const auto loss = doctor::loss_of(rows, most_below);
+  out.is_missed = loss.is_missed();
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  if (is_lost)
+  if (loss.is_lost)
     out.lines.push_back(
         fmt::format("{}: {:.0f} % slower than expected in the median from 1 MiB on, {:.0f} % over all rows", log.file,
-                    100 * (of_large - 1), 100 * (of_all - 1)));
+                    100 * (loss.of_large - 1), 100 * (loss.of_all - 1)));
   for (const auto& [ratio, text] : lines) out.lines.push_back(text);
   return out;
 }

@@ -12,6 +12,7 @@
 #include "doctor/changes.hpp"
 #include "doctor/patients.hpp"
 #include "fabricast/inputs.hpp"
+#include "fabricast/virtualization.hpp"
 #include "fit/suggest_log.hpp"
 
 namespace fabricast::doctor {
@@ -86,14 +87,23 @@ Case case_of(LoadedScenario loaded) {
   return out;
 }
 
+/// The same hosts as bare metal; false when they are.
+bool take_off_vms(Case& one) {
+  bool has_changed = false;
+  for (auto& group : one.spec.hosts) {
+    if (group.host.virtualization && group.host.virtualization->is_virtual()) has_changed = true;
+    group.host.virtualization.reset();
+  }
+  return has_changed;
+}
+
 class Collector {
  public:
   Collector(const std::string& cluster, const DoctorOptions& options) : cluster_(cluster), options_(options) {}
 
-  Result<std::vector<Patient>> collect(const std::vector<std::string>& logs, Diagnostics& warnings) {
+  Result<void> load() {
     const auto kind = file_kind(cluster_);
     if (!kind) return tl::unexpected(kind.error());
-    Diagnostics faults;
     if (*kind == "topology") {
       auto topology = load_topology(cluster_, options_.parameter_files, options_.settings);
       if (!topology) return tl::unexpected(topology.error());
@@ -105,13 +115,17 @@ class Collector {
       inputs_ = scenario->inputs;
       scenario_ = std::move(*scenario);
     }
+    return {};
+  }
+
+  Result<std::vector<Patient>> collect(const std::vector<std::string>& logs, Diagnostics& warnings) {
     std::vector<Patient> out;
     for (const auto& path : logs) {
       auto tables = read_logs(path);
       if (!tables) return tl::unexpected(tables.error());
       if (!tables->empty()) note_hash(inputs_, path, tables->front().sha256);
       const auto before = out.size();
-      if (scenario_) add_to_scenario(path, *tables, out);
+      if (scenario_) add_to_scenario(*tables, out);
       if (topology_) add_to_topology(*tables, out, warnings);
       if (out.size() == before)
         warnings.push_back(
@@ -124,14 +138,13 @@ class Collector {
 
  private:
   static void add(Case base, MeasuredLog log, std::vector<Patient>& out) {
-    Patient one{std::move(base), std::move(log), {}, {}};
+    Patient one{std::move(base), std::move(log), {}, {}, false, {}};
     one.sizes = sizes_of(one.log);
     one.words = words_of(one.log);
     if (!one.sizes.empty()) out.push_back(std::move(one));
   }
 
-  void add_to_scenario(const std::string& path, const std::vector<MeasuredLog>& tables, std::vector<Patient>& out) {
-    (void)path;
+  void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out) {
     auto table = table_for(tables, scenario_->scenario);
     if (table && !table->rows.empty()) add(case_of(*scenario_), std::move(*table), out);
   }
@@ -182,13 +195,29 @@ class Collector {
 
 }  // namespace
 
-Result<std::vector<Patient>> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
-                                         const DoctorOptions& options, Diagnostics& warnings,
-                                         std::vector<InputFile>& inputs) {
+Result<Patients> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
+                             const DoctorOptions& options, Diagnostics& warnings, std::vector<InputFile>& inputs) {
   Collector collector(cluster, options);
-  auto patients = collector.collect(logs, warnings);
+  if (auto loaded = collector.load(); !loaded) return tl::unexpected(loaded.error());
+  auto sick = collector.collect(logs, warnings);
+  if (!sick) return tl::unexpected(sick.error());
+  auto healthy = collector.collect(options.baselines, warnings);
+  if (!healthy) return tl::unexpected(healthy.error());
+  auto bare = collector.collect(options.bare_metal_baselines, warnings);
+  if (!bare) return tl::unexpected(bare.error());
   inputs = collector.inputs();
-  return patients;
+  for (auto& one : *bare) {
+    if (!take_off_vms(one.base))
+      return tl::unexpected(
+          Diagnostics{{Severity::error,
+                       {one.log.file, 0, 0},
+                       "a baseline of bare metal is for a cluster with virtual machines, and this one has none",
+                       "",
+                       {{"--baseline takes logs of the cluster as it is described", {}}}}});
+    one.is_bare_metal = true;
+    healthy->push_back(std::move(one));
+  }
+  return Patients{std::move(*sick), std::move(*healthy)};
 }
 
 std::vector<Duration> forecast(const Case& one, const std::vector<Bytes>& sizes, Fidelity fidelity) {

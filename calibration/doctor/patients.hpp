@@ -6,8 +6,11 @@
 namespace fabricast::doctor {
 
 /// Every table of the logs that the cluster (a topology, or a scenario) can be forecast for.
-Result<std::vector<Patient>> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
-                                         const DoctorOptions& options, Diagnostics& warnings,
-                                         std::vector<InputFile>& inputs);
+struct Patients {
+  std::vector<Patient> sick;     ///< of `logs`
+  std::vector<Patient> healthy;  ///< of the options' baselines
+};
+Result<Patients> patients_of(const std::string& cluster, const std::vector<std::string>& logs,
+                             const DoctorOptions& options, Diagnostics& warnings, std::vector<InputFile>& inputs);
 
 }  // namespace fabricast::doctor

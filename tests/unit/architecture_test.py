@@ -17,7 +17,7 @@ THIRD_PARTY = {
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],
     "pybind11/": ["python"],
-    "nlohmann/": ["sim/report", "sim/sweep", "sim/config/json_schema.cpp", "sim/config/profiler_trace.cpp", "calibration/readers", "calibration/doctor", "sim/cli/doctor.cpp", "sim/cli/replay.cpp", "sim/import", "sim/trace"],
+    "nlohmann/": ["sim/report", "sim/sweep", "sim/config/json_schema.cpp", "sim/config/profiler_trace.cpp", "calibration/readers", "calibration/doctor", "sim/cli/doctor.cpp", "sim/cli/expect.cpp", "sim/cli/replay.cpp", "sim/import", "sim/trace"],
 }
 CLUSTERS = re.compile(r"\b(abci|azure|aws|pizdaint|piz daint|leonardo|nimbix|coreweave|cloudlab|oci|h200vm)\b", re.IGNORECASE)
 

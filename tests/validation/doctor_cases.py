@@ -23,6 +23,8 @@ class Sick:
     rows: tuple = ()  # (size, busbw in GB/s) where the log holds single published values, of `ranks`
     ranks: int = 0
     pingpong: bool = False  # a table of IMB: its PingPong is what osu_latency measures
+    healthy: object = None  # what the same thread publishes of the same hosts without the fault: a log's name, or its text
+    is_bare: bool = False  # that run is of bare metal, the log of VMs
 
 
 GDRTEST = """software: {mpi: open-mpi-ucx, gpudirect_rdma: on, gdrcopy: on, device_eager_limit: 256 KiB}
@@ -32,17 +34,20 @@ OFF = ("gpudirect-off", "nv-peer-mem-missing")
 GIB = 2**30
 TRANSLATED = ("acs-redirect", "ats-off")
 
+GDR_HEALTHY = "gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1"
+
 SICK = (
     Sick("a100-pcie-2gpu-2node-hdr-gdr-sys-allreduce-nccl2.21", """software: {gpudirect_rdma: on, nccl: {version: "2.21", gdr_level: sys}}
 workload: {benchmark: all_reduce_perf, gpus: 2, ranks_per_host: 1, launch: process_per_gpu}
 """, ("wrong-socket",), "GPU and adapter on different sockets, GPUDirect forced across",
          "{name: x, hosts: [{name: node, count: 2, host: {processor: epyc-rome, sockets: 2, devices: [{name: gpu0, type: a100-pcie-40, below: socket0, pcie: gen4 x16}, {name: hca0, type: connectx-6-hdr, below: socket0, pcie: gen4 x16}]}}], fabric: {single_switch: {switch: qm8700, cable: 3 m}}}"),
-    Sick("gdrtest-2node-osu_latency-DD-gdr0-gdrcopy0", GDRTEST, (*OFF, "gdrcopy-off"), "GPUDirect RDMA and gdrcopy off", "hgx-a100-4gpu-hdr-pair"),
-    Sick("gdrtest-2node-osu_latency-DD-gdr0-gdrcopy1", GDRTEST, OFF, "GPUDirect RDMA off", "hgx-a100-4gpu-hdr-pair"),
-    Sick("gdrtest-2node-osu_latency-DD-gdr1-gdrcopy0", GDRTEST, ("gdrcopy-off",), "gdrcopy off", "hgx-a100-4gpu-hdr-pair"),
+    Sick("gdrtest-2node-osu_latency-DD-gdr0-gdrcopy0", GDRTEST, (*OFF, "gdrcopy-off"), "GPUDirect RDMA and gdrcopy off", "hgx-a100-4gpu-hdr-pair", healthy=GDR_HEALTHY),
+    Sick("gdrtest-2node-osu_latency-DD-gdr0-gdrcopy1", GDRTEST, OFF, "GPUDirect RDMA off", "hgx-a100-4gpu-hdr-pair", healthy=GDR_HEALTHY),
+    Sick("gdrtest-2node-osu_latency-DD-gdr1-gdrcopy0", GDRTEST, ("gdrcopy-off",), "gdrcopy off", "hgx-a100-4gpu-hdr-pair", healthy=GDR_HEALTHY),
     Sick("ndr200-2node-osu_bw-DD-ucx1.15rc3-degraded", """software: {mpi: open-mpi-ucx, gpudirect_rdma: on}
 workload: {benchmark: osu_bw, gpus: 2, ranks_per_host: 1, buffers: [device, device]}
-""", OFF, "GPUDirect RDMA not used above 8 KiB", "blind/ndr200-pair"),
+""", OFF, "GPUDirect RDMA not used above 8 KiB", "blind/ndr200-pair",
+         healthy="# OSU MPI-CUDA Bandwidth Test v7.2\n# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n# Size      Bandwidth (MB/s)\n4194304 24756.14\n"),
     Sick("h100-24gpu-3vm-roce-8x2x200-allreduce-degraded", """software: {gpudirect_rdma: on, nccl: {version: "2.22"}}
 workload: {benchmark: all_reduce_perf, gpus: 24, launch: process_per_gpu}
 """, ("congested-2", "congested-4", "leaf-uplinks", "pfc-off"), "congestion between two racks (flow control, ECMP)", "two racks"),
@@ -57,10 +62,12 @@ workload: {benchmark: all_reduce_perf, gpus: 16, launch: process_per_gpu}
 """, TRANSLATED, "the loss is between GPU and adapter in the VM; ACS, ATS", "hgx-h100-ndr", ((8 * GIB, 154.925),), 16),
     Sick("h200-16gpu-2node-nicscaling-kvm-vs-baremetal", """virtualization: {mode: passthrough, hypervisor: kvm, guest_topology: shown, ats: on}
 workload: {benchmark: all_reduce_perf, gpus: 16, launch: process_per_gpu}
-""", TRANSLATED, "guest loses above two adapters (translation)", "h200-cx7x4-pair", ((9 * GIB, 180),), 16),
+""", TRANSLATED, "guest loses above two adapters (translation)", "h200-cx7x4-pair", ((9 * GIB, 180),), 16,
+         healthy=((9 * GIB, 320),), is_bare=True),
     Sick("a100-16gpu-2vm-2xhdr-sriov-acs-before-after-allreduce-partial", """virtualization: {mode: sr-iov, hypervisor: kvm, guest_topology: shown}
 workload: {benchmark: all_reduce_perf, gpus: 16, launch: process_per_gpu, algorithm: ring}
-""", ("acs-redirect",), "peer traffic redirected by ACS", "kvm-a100-2hdr", ((4 * GIB, 27),), 16),
+""", ("acs-redirect",), "peer traffic redirected by ACS", "kvm-a100-2hdr", ((4 * GIB, 27),), 16,
+         healthy=((4 * GIB, 48),)),
     Sick("fdr-cx3-ipoib-2node-imb-pingpong-pingping", """software: {mpi: open-mpi-openib}
 workload: {benchmark: osu_latency, buffers: [host, host]}
 """, ("tcp",), "TCP over IPoIB instead of verbs", "p100-cx3-pair", pingpong=True),
@@ -70,6 +77,9 @@ workload: {benchmark: osu_latency, buffers: [host, host]}
          "{name: x, hosts: [{name: node, count: 2, host: {processor: xeon-broadwell, sockets: 2, devices: [{name: nic0, type: ethernet-10g, below: socket0}]}}], fabric: {single_switch: {switch: ethernet-25g-tor, rate: 10 Gb/s, cable: 3 m, mtu: 1448 B}}}",
          pingpong=True),
 )
+
+# Runs of these threads that are no healthy ones of the same hosts and count: nodes with NPS=4 and no GPUDirect (a100-pcie-2gpu-2node-hdr), bare metal
+# with ACS on, one VM alone (h100-16gpu-2vm-ndr8-cloudhypervisor).
 
 NOT_JUDGED = {
     "a100-16gpu-2node-2xhdr-allreduce-nccl-versions": "slow since a release, no cause named",
@@ -105,10 +115,22 @@ def nccl_log(rows: list, ranks: int) -> str:
     return text
 
 
+def busbw_log(rows: tuple, ranks: int) -> str:
+    """Published values of all_reduce_perf: (bytes, busbw in GB/s)."""
+    return nccl_log([(size, size / (rate * 1e9) * 2 * (ranks - 1) / ranks) for size, rate in rows], ranks)
+
+
+def healthy_text(case: Sick) -> str:
+    """The thread's own healthy run where it is no log of its own."""
+    if isinstance(case.healthy, tuple):
+        return busbw_log(case.healthy, case.ranks)
+    return case.healthy if case.healthy and "\n" in case.healthy else ""
+
+
 def log_text(case: Sick, path: pathlib.Path) -> str:
     """The log as the doctor reads it; empty: the file itself."""
     if case.rows:
-        return nccl_log([(size, size / (rate * 1e9) * 2 * (case.ranks - 1) / case.ranks) for size, rate in case.rows], case.ranks)
+        return busbw_log(case.rows, case.ranks)
     if not case.pingpong:
         return ""
     table = path.read_text(errors="replace").partition("# Benchmarking PingPong")[2].partition("# Benchmarking PingPing")[0]

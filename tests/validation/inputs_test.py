@@ -87,7 +87,7 @@ class Test:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-inputs-"))
         self.results = pathlib.Path(tempfile.mkdtemp(prefix="fabricast-inputs-out-"))
         for name, text in {"topology.yaml": TOPOLOGY, "scenario.yaml": SCENARIO, "training.yaml": TRAINING, "parameters.yaml": PARAMETERS,
-                           "prices.yaml": PRICES, "plan.yaml": PLAN, "all_reduce.log": LOG, "calibration.yaml": CALIBRATION, "groups.json": GROUPS,
+                           "prices.yaml": PRICES, "plan.yaml": PLAN, "all_reduce.log": LOG, "healthy.log": LOG, "calibration.yaml": CALIBRATION, "groups.json": GROUPS,
                            "pairs.csv": PAIRS}.items():
             (self.folder / name).write_text(text)
         shutil.copy(source / "models" / "networks" / "resnet-50.yaml", self.folder / "own.yaml")
@@ -164,6 +164,7 @@ def main():
     test.case(cluster, "sweep", "scenario.yaml", "--fail", "link", "-q")
     test.case("topology.yaml own-hca.yaml all_reduce.log", "doctor", "topology.yaml", "all_reduce.log", forms=("json", "txt"))
     test.case(f"{cluster} all_reduce.log", "doctor", "scenario.yaml", "all_reduce.log", "--set", "workload.gpus=2", forms=("json",))
+    test.case(f"{cluster} all_reduce.log healthy.log", "doctor", "scenario.yaml", "all_reduce.log", "--baseline", "healthy.log", "--set", "workload.gpus=2", forms=("json", "txt"))
     test.case(f"{cluster} all_reduce.log", "expect", "scenario.yaml", "--set", "workload.gpus=2", "--baseline", "all_reduce.log", forms=("json", "yaml"))
     test.make("expect", "scenario.yaml", "--set", "workload.gpus=2", "-o", "floors.yaml")
     test.case("floors.yaml all_reduce.log", "expect", "--floors", "floors.yaml", "--check", "all_reduce.log", forms=("json", "txt"))

@@ -21,6 +21,7 @@ struct EvidenceRow {
   int line = 0;
   Bytes size;
   Duration measured, expected, under_cause;
+  std::string baseline;  ///< the healthy run's row that `expected` is of, "healthy.log:12"; empty = the forecast
 };
 
 struct Finding {
@@ -51,23 +52,47 @@ struct HiddenCause {
       test;  ///< that would: `first` healthy, `second` under the cause; none = no test that is known
 };
 
+/// A table of the logs beside the healthy runs that were given.
+struct CoveredTable {
+  std::string file;
+  int line = 0;  ///< where the table begins
+  int num_rows = 0;
+  std::vector<Bytes> by_forecast;  ///< sizes that no healthy run has
+};
+
+/// Below a healthy run: a row that is slower by more than this share of its bandwidth is slower than it should be.
+constexpr double k_baseline_margin = 0.08;
+
 struct Diagnosis {
   bool is_healthy = true;
-  bool is_explained = true;       ///< false: slower than forecasts are ever off, and no finding explains most of it
-  std::vector<Finding> findings;  ///< most likely first, at most five; empty when nothing is wrong
+  bool is_explained = true;  ///< false: slower than forecasts are ever off, or than the healthy run, and no finding
+                             ///< explains most of it
+  bool is_below_baseline = false;  ///< some table is slower than healthy runs, as `expect` reads floors
+  std::vector<Finding> findings;   ///< most likely first, at most five; empty when nothing is wrong
   std::optional<NextTest> next;
   std::vector<HiddenCause> hidden;  ///< whether or not something was found
   int num_rows = 0;
-  int num_causes = 0;        ///< simulated
-  double error_healthy = 0;  ///< mean |ln(measured / expected)|
-  double slower = 0;         ///< median of measured / expected - 1
-  Diagnostics warnings;      ///< logs that could not be used
+  int num_causes = 0;                 ///< simulated
+  double error_healthy = 0;           ///< mean |ln(measured / expected)|
+  double slower = 0;                  ///< median of measured / expected - 1
+  std::vector<CoveredTable> covered;  ///< every table of the logs; empty when no healthy run was given
+  int num_rows_with_baseline = 0;
+  double virtualization_cost = 0;  ///< most that the VMs as described add to what bare metal took, by the forecast, and
+  Bytes virtualization_cost_size;  ///< where; 0 where no run on bare metal was given
+  Diagnostics warnings;            ///< logs that could not be used
   std::vector<InputFile> inputs;
 };
 
 struct DoctorOptions {
   std::vector<std::string> parameter_files;
   std::vector<Setting> settings;
+  /// Logs of this cluster when it was healthy. A row of the same benchmark, ranks, hosts and size is expected to take
+  /// what it took there, and under a cause as much longer as the forecast under the cause is than the healthy one: the
+  /// error of the forecast drops out. One that serves no row is refused.
+  std::vector<std::string> baselines;
+  /// The same of the hosts without the virtual machines that the cluster describes: what these cost by the forecast is
+  /// added. Refused for a cluster without.
+  std::vector<std::string> bare_metal_baselines;
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -111,7 +136,7 @@ struct ExpectOptions {
   std::vector<std::string> parameter_files;
   std::vector<Setting> settings;
   std::vector<std::string> baselines;  ///< logs of this cluster when it was healthy
-  double margin = 0.08;                ///< below a baseline
+  double margin = k_baseline_margin;   ///< below a baseline
   std::vector<Bytes> sizes;            ///< empty: those that the benchmark runs by itself
 };
 /// `cluster`: a topology, whose benchmarks are forecast for all counts; or a scenario, whose first workload is, as it
