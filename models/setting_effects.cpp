@@ -9,6 +9,7 @@
 #include <array>
 #include <set>
 
+#include "paths/contention.hpp"
 #include "paths/guest.hpp"
 #include "software_effects.hpp"
 
@@ -23,6 +24,7 @@ constexpr unsigned k_compute = 4;      // steps of GPU time
 constexpr unsigned k_slices = 8;       // waits for the scheduler of shared GPUs
 constexpr unsigned k_host_data = 16;   // copies between GPUs and host memory
 constexpr unsigned k_groups = 32;      // ranks that belong to several VMs of a host
+constexpr unsigned k_streams = 64;     // bytes without a message whose latency counts
 
 struct Reader {
   std::string_view key;
@@ -95,8 +97,9 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
       return messages | k_groups | k_device_data | k_compute | k_slices;
     case Benchmark::host_copies:
       return k_host_data | (workload.direction == CopyDirection::to_peer ? k_device_data : 0);
-    case Benchmark::remote_gpu:
     case Benchmark::iperf3:
+      return messages | k_streams;
+    case Benchmark::remote_gpu:
     case Benchmark::sockperf:
     case Benchmark::traffic:
       return messages;
@@ -110,7 +113,8 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
 }
 
 /// Why a key has no effect beside the way the VM gets its devices; empty when it has one.
-std::string_view why_idle(const Virtualization& guest, std::string_view key) {
+std::string_view why_idle(const PlanContext& context, int host, std::string_view key, unsigned work) {
+  const auto& guest = context.topology.virtualization(host);
   const bool is_shared = guest.gpu == GpuMode::vgpu || guest.gpu == GpuMode::mig;
   if (key == "rate_limit" && guest.nic != NicMode::sr_iov) return "only virtual functions (sr-iov) have one";
   if ((key == "mtu" || key == "port_group.mtu") && !is_tcp_only(guest.nic))
@@ -127,9 +131,12 @@ std::string_view why_idle(const Virtualization& guest, std::string_view key) {
   if (key == "unified_memory" && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
   if (key == "gpu_share" && guest.gpu != GpuMode::remote) return "the GPUs are not remote";
   if ((key == "cpu_load" || key == "cpu_shares") && guest.vcpus_on_host <= 0) return "no VM has vCPUs of its own";
-  if ((key == "vcpus" || key == "latency_sensitivity") && guest.vm_name.empty() && guest.vcpus &&
-      guest.vms_per_host * *guest.vcpus <= 1)
-    return "no core is overcommitted";
+  const bool is_overcommitted = guest.vms_per_host * guest.vcpus.value_or(0) > cores_of(context, host);
+  if (!guest.vm_name.empty() || is_overcommitted) return {};
+  const bool is_shared_by_threads = context.neighbours.threads > 0 && context.neighbours.vcpus == 0;
+  if (key == "vcpus" && !is_shared_by_threads) return "no core is overcommitted";
+  if (key == "latency_sensitivity" && (work & k_messages) == 0) return "no core is overcommitted";
+  if (key == "latency_sensitivity" && (work & k_streams) != 0) return "streams wait for no single message";
   return {};
 }
 
@@ -156,14 +163,15 @@ void add_guest_lines(const PlanContext& context, const Workload& workload, std::
     const auto& guest = context.topology.virtualization(host);
     if (!guest.is_virtual()) continue;
     for (const auto* key : k_checked_only) {
-      const bool is_of_migration = workload.benchmark == Benchmark::vgpu_migration;
+      const bool is_of_migration =
+          workload.benchmark == Benchmark::vgpu_migration && std::string_view(key) != "gpu_memory";
       const bool is_of_packets = context.with_legs && std::string_view(key) == "port_group.priority";
       if (guest.locations.contains(key) && !is_of_migration && !is_of_packets)
         out.insert(fmt::format("virtualization.{} changes no time: `fabricast check` reads it", key));
     }
     for (const auto& reader : k_guest_readers) {
       if (!guest.locations.contains(std::string(reader.key))) continue;
-      const auto why = why_idle(guest, reader.key);
+      const auto why = why_idle(context, host, reader.key, work);
       if ((work & reader.by) == 0)
         out.insert(fmt::format("virtualization.{} changes no time of {}", reader.key, benchmark));
       else if (reader.key == "unified_memory" && !has_nvlinks(context, host))
@@ -214,6 +222,14 @@ void add_neighbour_lines(const PlanContext& context, const Workload& workload, s
   };
   add("threads", neighbours.threads > 0, is_nccl);
   add("vcpus", neighbours.vcpus > 0, is_nccl);
+  if (neighbours.vcpus > 0 && neighbours.threads == 0 && is_nccl)
+    out.insert("host_neighbours.vcpus changes no time: no busy threads share them (threads)");
+  if (neighbours.threads > 0 && neighbours.vcpus == 0 && is_nccl) {
+    const auto& topology = context.topology;
+    const int vcpus = virtual_cpus(context, topology.devices(DeviceKind::socket, 0).front());
+    out.insert(vcpus > 0 ? fmt::format("host_neighbours.vcpus is not given: {} taken", vcpus)
+                         : "host_neighbours.threads changes no time: nothing says how many cores there are (vcpus)");
+  }
   // Of NCCL only the threads of sockets wait for cores.
   add("overcommit", neighbours.overcommit > 1, is_step || (is_nccl && is_over_sockets(context)));
   add("knowledge_workers", neighbours.knowledge_workers > 0, is_step);

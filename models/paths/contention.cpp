@@ -63,17 +63,11 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
            cost.name, cost.source}};
 }
 
-double cores_of(const PlanContext& context, DeviceId device) {
-  const int host = context.topology.host_of(device);
-  const auto socket = context.topology.devices(DeviceKind::socket, host).front();
-  return context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", 1e9);
-}
-
 std::vector<Term> neighbour_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   const int workers = context.neighbours.knowledge_workers;
   if (workers == 0) return {};
   const auto& share = context.parameters.at("host.machine_learning_cpu_share");
-  const double cores = cores_of(context, gpu);
+  const double cores = cores_of(context, context.topology.host_of(gpu));
   const double slower =
       knowledge_worker_slowdown_on(context.parameters, NeighbourVictim::machine_learning, workers, cores);
   return {{fmt::format("{} knowledge workers on {:.0f} cores of the host", workers, cores),
@@ -85,7 +79,7 @@ std::optional<CoreNeighbours> vcpus_beside(const PlanContext& context, DeviceId 
   const auto& vm = guest_settings(context, gpu);
   if (vm.vm_name.empty()) return std::nullopt;  // VMs dealt out by a word: vcpus_per_core
   const auto& topology = context.topology;
-  const double cores = cores_of(context, gpu);
+  const double cores = cores_of(context, topology.host_of(gpu));
   const int machine = topology.machine_of(topology.host_of(gpu));
   double all = 0;
   double others = 0;
@@ -144,10 +138,20 @@ int socket_threads(const PlanContext& context, DeviceId gpu) {
   return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
 }
 
+int virtual_cpus(const PlanContext& context, DeviceId device) {
+  constexpr double k_threads_per_core = 2;
+  if (context.neighbours.vcpus > 0) return context.neighbours.vcpus;
+  if (const auto given = guest_settings(context, device).vcpus) return static_cast<int>(*given);
+  const double cores = cores_of(context, context.topology.host_of(device));
+  return cores < k_unknown_cores ? static_cast<int>(k_threads_per_core * cores) : 0;
+}
+
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads) {
   if (!context.neighbours.is_any()) return {};
+  auto neighbours = context.neighbours;
+  if (neighbours.threads > 0) neighbours.vcpus = virtual_cpus(context, device);
   const auto* bandwidth = context.parameters.find(processor_of(context.topology, device) + ".memory_bandwidth");
-  return host_contention(context.parameters, context.neighbours, own_threads,
+  return host_contention(context.parameters, neighbours, own_threads,
                          bandwidth == nullptr ? Bandwidth{} : Bandwidth{bandwidth->value});
 }
 

@@ -35,6 +35,10 @@ std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& wo
 /// cores busy, and launching threads (one per GPU of the VM) that share cores with neighbours or overcommitted vCPUs.
 std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute);
 
+/// That the workload and busy threads beside it share: as `host_neighbours` says, else the VM's own, else two to a core
+/// of the processor; 0 where nothing says how many cores it has.
+int virtual_cpus(const PlanContext& context, DeviceId device);
+
 /// Neighbours of the host of `device`; `own_threads` of the workload run there.
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads);
 

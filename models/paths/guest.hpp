@@ -52,6 +52,10 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
 /// True when add_inside_host would find a way.
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca);
 
+/// Of all sockets of a host; k_unknown_cores where the catalogue does not say.
+inline constexpr double k_unknown_cores = 1e9;
+double cores_of(const PlanContext& context, int host);
+
 /// vCPUs of all VMs of the device's host for each core, where that is above 1 and no VM has cores of its own by
 /// latency sensitivity; else 1.
 double vcpus_per_core(const PlanContext& context, DeviceId device);

@@ -97,12 +97,15 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId use
 
 }  // namespace
 
+double cores_of(const PlanContext& context, int host) {
+  const auto socket = context.topology.devices(DeviceKind::socket, host).front();
+  return context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", k_unknown_cores);
+}
+
 double vcpus_per_core(const PlanContext& context, DeviceId device) {
   const auto& guest = guest_settings(context, device);
   if (!guest.is_virtual() || guest.latency_sensitivity == LatencySensitivity::high) return 1;
-  const int host = context.topology.host_of(device);
-  const auto socket = context.topology.devices(DeviceKind::socket, host).front();
-  const double cores = context.topology.host_spec(host).num_sockets * device_value_or(context, socket, "cores", 1e9);
+  const double cores = cores_of(context, context.topology.host_of(device));
   const double wanted = guest.vm_name.empty() ? guest.vms_per_host * guest.vcpus.value_or(0) : guest.vcpus_on_host;
   return std::max(1.0, wanted / cores);
 }
