@@ -68,7 +68,7 @@ struct MigrationSettings {
 /// Work of others on the workload's hosts.
 struct HostNeighbours {
   int threads = 0;            ///< busy threads beside the workload's own
-  int vcpus = 0;              ///< virtual CPUs of the VM (or hardware threads of the host); 0 = models/paths: virtual_cpus()
+  int vcpus = 0;              ///< virtual CPUs of the VM (or hardware threads of the host); 0 = two per core
   Bandwidth memory_traffic;   ///< reads and writes of these threads together, on the memory the workload uses
   int knowledge_workers = 0;  ///< desktop VMs on the host
   double overcommit = 1;      ///< vCPUs of all VMs per hardware thread
