@@ -79,6 +79,18 @@ double value_of(const std::string& text, const Parameter& parameter, const Sourc
   return parsed.value;
 }
 
+/// What is read where nothing has this name: the name without its last part, or without further parts that its
+/// declaration leaves out.
+const Parameter* parent_of(const std::string& name, const std::map<std::string, Parameter>& all) {
+  auto shorter = name;
+  for (int parts = 1; shorter.find('.') != std::string::npos; ++parts) {
+    shorter.resize(shorter.rfind('.'));
+    if (parts > 1 && (key_of(name) == nullptr || key_of(shorter) != key_of(name))) return nullptr;
+    if (const auto found = all.find(shorter); found != all.end()) return &found->second;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
@@ -105,9 +117,8 @@ void Dataset::resolve(const Calibration& calibration, Diagnostics& faults) {
       if (matches_pattern(entry.pattern, name) && (!is_glob || parameter.value > 0)) found.emplace_back(parameter, "");
     }
     if (found.empty() && !is_glob) {
-      const auto parent = all.find(entry.pattern.substr(0, entry.pattern.rfind('.')));
-      if (parent != all.end()) {
-        found.emplace_back(parent->second, parent->first);
+      if (const auto* parent = parent_of(entry.pattern, all)) {
+        found.emplace_back(*parent, parent->name);
         found.back().first.name = entry.pattern;
       }
     }

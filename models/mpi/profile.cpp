@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/version.hpp"
 #include "paths/guest.hpp"
@@ -57,6 +58,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
                                                                             : software.mpi;
   const auto& p = context.parameters;
   const auto name = [&](const char* field) { return fmt::format("mpi.{}.{}", profile.name, field); };
+  const auto bytes_of = [&](const char* field, const char* usual) {
+    return Bytes{std::llround(p.first_of({name(field), name(usual)}).value)};
+  };
   profile.overhead = p.duration(name("overhead"));
   profile.device_check = p.duration(name("device_check"));
   profile.device_overhead = p.duration(name("device_overhead"));
@@ -64,8 +68,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit = device_limit.value_or(p.bytes(name("device_eager_limit")));
-  profile.blocking_eager_limit = software.eager_limit.value_or(p.bytes(name("blocking_eager_limit")));
-  profile.blocking_device_eager_limit = device_limit.value_or(p.bytes(name("blocking_device_eager_limit")));
+  profile.blocking_eager_limit = software.eager_limit.value_or(bytes_of("blocking_eager_limit", "eager_limit"));
+  profile.blocking_device_eager_limit =
+      device_limit.value_or(bytes_of("blocking_device_eager_limit", "device_eager_limit"));
   profile.inside_eager_limit = std::max(profile.eager_limit, p.bytes("mpi.shared_memory.eager_limit"));
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
   if (profile.name == "open-mpi-ucx") {
@@ -88,7 +93,6 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
   profile.max_rails = static_cast<int>(p.number(name("max_rails")));
   profile.rail_minimum = p.bytes(name("rail_minimum"));
-  profile.window_rail_minimum = p.bytes(name("window_rail_minimum"));
   profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
   profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
   profile.staged_eager_limit = profile.eager_limit;

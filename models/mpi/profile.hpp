@@ -37,7 +37,6 @@ struct Profile {
   Bandwidth flow_bandwidth;         ///< what one connection reaches, whatever the link; 0 = no such limit
   int max_rails = 1;                ///< HCAs one rendezvous message is striped over
   Bytes rail_minimum;               ///< smallest message that is striped
-  Bytes window_rail_minimum;        ///< smallest message for which a window of them uses several HCAs
   Bytes gpudirect_limit;            ///< larger device messages are staged through host memory
   Bytes staging_chunk;
   Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers

@@ -58,7 +58,6 @@ class Transfers {
 
   /// From now on messages are part of a window: several in flight may use several HCAs.
   void assume_window() {
-    profile_.rail_minimum = profile_.window_rail_minimum;
     profile_.message_bandwidth = Bandwidth{};
     profile_.eager_bandwidth = Bandwidth{};
   }

@@ -11,7 +11,9 @@ namespace fabricast::models::nccl {
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
                                std::string_view last) {
   const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
-  return parameters.first_of({fmt::format("{}.{}", name, architecture), name});
+  std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
+  if (!last.empty()) names.insert(names.end(), {fmt::format("{}.{}", what, architecture), what});
+  return parameters.first_of(names);
 }
 
 const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,

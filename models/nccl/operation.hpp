@@ -9,7 +9,7 @@
 
 namespace fabricast::models::nccl {
 
-/// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`.
+/// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`, else the same of `<what>`.
 const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
                                std::string_view last = {});
 

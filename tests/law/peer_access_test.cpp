@@ -187,7 +187,7 @@ TEST_CASE("between VMs staging by the host is never faster than GPUDirect RDMA o
     const std::string settings = ", virtualization: {mode: sr-iov, guest_topology: injected, allow_p2p: ";
     // Where neither way reaches the adapter directly, NCCL differs in its hop inside the host alone. What a thread
     // block does per byte there counts as bytes of the ring even where the network limits it, and shared memory's share
-    // (`nccl.shm_local_work.simple` 0.40) is fitted a little below Ampere's (0.41).
+    // (`nccl.shm_local_work` 0.40) is fitted a little below Ampere's (0.41).
     const bool is_ring_of_nccl = one.workload.find("perf") != std::string::npos;
     check_never_faster(one.rows("", settings + "off}"), one.rows("", settings + "on}"), is_ring_of_nccl ? 0.997 : 1);
   }

@@ -82,40 +82,37 @@ FAMILIES = {
 
 # Values read off a log of a system (no fit made them): leaving the system out does not take them away.
 READ_OFF = {
-    "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
-    "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.payload_efficiency", "connectx-4-edr.store_and_forward", "connectx-4-edr.gpudirect_read_bandwidth", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
-    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.flow_bandwidth", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g.message_rate", "efa-100g-gdr.latency", "efa-100g-gdr.message_rate", "mpi.open-mpi-ofi.blocking_eager_limit", "mpi.open-mpi-ofi.fetch_gap"),
+    "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
+    "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.store_and_forward", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap"),
     "AWS p4d": ("efa-100g-gdr.plugin_bandwidth",),
     "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
     "Azure ND A100 v4": ("cuda.launch_interval",),
-    "Azure NDv2": ("virtualization.sr-iov.message_time", "connectx-5-edr.payload_efficiency"),
-    "A100 PCIe pair, HDR across sockets": ("nccl.hop_time.ring.ll128.network_staged", "epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth", "epyc-rome-nps4.memory_bandwidth"),
+    "Azure NDv2": ("virtualization.sr-iov.message_time",),
+    "A100 PCIe pair, HDR across sockets": ("epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth", "epyc-rome-nps4.memory_bandwidth"),
     "A100 4-GPU host": ("cuda.launch_interval",),
     "A100 80 GB host": ("cuda.launch_interval",),
     "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
     "ConnectX-4 pair": ("mpi.open-mpi-openib.staging_bandwidth", "mpi.open-mpi-openib.staging_gap", "mpi.tcp.flow_bandwidth", "mpi.tcp.message_gap", "mpi.tcp.gap_copy_bandwidth"),
     "ConnectX-6 pair": ("connectx-6-hdr.payload_efficiency",),
-    "gdrtest pair": ("epyc-milan.p2p_read_bandwidth", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.gpudirect_read_bandwidth"),
+    "gdrtest pair": ("epyc-milan.p2p_read_bandwidth", "connectx-6-hdr.store_and_forward"),
     "Google N1": ("ethernet-32g.connection_sustained_bandwidth", "ethernet-32g.latency", "mpi.tcp.flow_bandwidth", "mpi.tcp.message_gap", "mpi.tcp.gap_copy_bandwidth"),
     "H20 VMs": ("connectx-7-bond-2x200.payload_efficiency",),
-    "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128", "nccl.first_chunk.direct", "nccl.local_work.all_gather.ll", "nccl.local_work.all_gather.ll128", "nccl.local_work.all_gather.simple", "nccl.local_work.all_reduce.ll", "nccl.local_work.all_reduce.ll128", "nccl.local_work.all_reduce.simple",
-                         "nccl.hop_ramp_time.ll", "nccl.hop_ramp_time.ll128", "nccl.hop_ramp_time.simple", "nccl.channel_skew.ll", "nccl.channel_skew.ll128", "nccl.channel_skew.simple",
-                         "nccl.first_chunk.ll", "nccl.first_chunk.ll128", "nccl.first_chunk.simple", "nccl.shm_local_work.ll", "nccl.shm_local_work.ll128", "nccl.shm_local_work.simple",
+    "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128", "nccl.local_work.all_gather", "nccl.local_work.all_reduce.ll", "nccl.local_work.all_reduce",
+                         "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
+                         "nccl.first_chunk", "nccl.shm_local_work",
                          "nccl.fill_bandwidth.simple", "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
-    "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk", "mpi.cray-mpich.blocking_eager_limit"),
+    "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
     "QDR pair": ("connectx-3-qdr.latency", "connectx-3-qdr.payload_efficiency"),
-    "V100 mlx5 pair": ("connectx-4-edr.gpudirect_read_bandwidth",),
     "DGX-1 of an issue": ("xeon-broadwell.launch_interval",),
     "Azure NC24rs v3": ("xeon-broadwell.launch_interval",),
 }
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
-SEEN_ON_SEVERAL = ("gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit",
-                   "mpi.open-mpi-ucx.window_rail_minimum", "mpi.shared_memory.eager_limit", "mpi.shared_memory.device_eager_limit", "mpi.verbs.inline_limit",
-                   "nccl.network_store_and_forward.ll128")
+SEEN_ON_SEVERAL = ("gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.eager_limit", "mpi.shared_memory.device_eager_limit")
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",

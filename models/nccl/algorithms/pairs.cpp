@@ -20,7 +20,7 @@ class Pairs : public ChannelAlgorithm {
     const double shares = op_.pattern.shares;
     // Inside one host the rate through host memory was fitted with it.
     const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
-    const double moved = pays_first ? op_.parameter("nccl.first_chunk.direct").value * chunk * channels : 0;
+    const double moved = pays_first ? op_.parameter("nccl.first_chunk").value * chunk * channels : 0;
     return {payload / shares, moved / shares, channels * num_peers() / shares};
   }
   /// Channels on which one rank exchanges with all its peers.

@@ -230,6 +230,11 @@ TEST_CASE("a start of the calibration's own goes along though the data cannot im
   CHECK(kept->value == 0.34);
 }
 
+TEST_CASE("what all protocols share is fitted for one of them on one generation of GPUs") {
+  const auto report = fit_planted(5, 0.02, "  nccl.hop_ramp_time.ll.hopper: {start: 0.3 us}\n");
+  CHECK(fitted(report, "nccl.hop_ramp_time.ll.hopper").start == test::approx(0.3e-6));
+}
+
 TEST_CASE("a run with the fitted parameters has the band and the marks that the fit reported") {
   const auto report = fit_planted(10, 0.02, "hold_out: {ranks: [8]}\n");
   const Folder folder("chain");

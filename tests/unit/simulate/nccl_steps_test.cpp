@@ -16,10 +16,10 @@ struct Forecast {
   LoadedScenario scenario;
   Row row;
 
-  /// A parameter of the GPU architecture, else of all.
+  /// A parameter of the GPU architecture, else of all; a name without its protocol where all share a value.
   [[nodiscard]] double value(const std::string& name) const {
-    const auto own = name + ".hopper";
-    return scenario.parameters.number(scenario.parameters.find(own) != nullptr ? own : name);
+    const auto shorter = name.substr(0, name.rfind('.'));
+    return scenario.parameters.first_of({name + ".hopper", name, shorter + ".hopper", shorter}).value;
   }
   /// Sum of the terms whose name contains `words`; -1 when there is none.
   [[nodiscard]] double us(const std::string& words) const {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the values of one name an operation reads: the most exact that there is.
+#include "nccl/operation.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace fabricast;
+using namespace fabricast::models::nccl;
+
+namespace {
+
+ParameterSet named(const std::vector<std::string>& names) {
+  ParameterSet set;
+  for (const auto& name : names) {
+    Parameter one;
+    one.name = name;
+    set.set(one);
+  }
+  return set;
+}
+
+std::string read(const ParameterSet& set, const char* protocol) {
+  return parameter_for(set, "hopper", "nccl.first_chunk", protocol).name;
+}
+
+}  // namespace
+
+TEST_CASE("a protocol's own value comes before that of all protocols, a GPU generation's before that of all") {
+  auto names = std::vector<std::string>{"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk.hopper",
+                                        "nccl.first_chunk"};
+  for (; !names.empty(); names.erase(names.begin())) {
+    CHECK(read(named(names), "ll") == names.front());
+    CHECK(read(named({names.front()}), "ll") == names.front());
+  }
+  const auto of_ll = named({"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk"});
+  CHECK(read(of_ll, "simple") == "nccl.first_chunk");
+  CHECK(parameter_for(of_ll, "hopper", "nccl.first_chunk").name == "nccl.first_chunk");
+}
