@@ -55,7 +55,21 @@ TEST_CASE("benchmarks in virtual machines of every mode take what they took") {
                          "mode: tcp, hypervisor: kvm, vhost: off",
                          "mode: sr-iov, version: \"6.7 U1\", vms_per_host: 2",
                          "mode: passthrough, hypervisor: kvm, numa: off, pinning: off, huge_pages: off",
-                         "mode: passthrough, hypervisor: kvm, guest_topology: injected, ats: on"};
+                         "mode: passthrough, hypervisor: kvm, guest_topology: injected, ats: on",
+                         "mode: remote-gpu, gpu_share: 0.4",
+                         "mode: vgpu, profile: v100-8q, busy_neighbours: 1, scheduler: equal_share",
+                         "mode: vgpu, profile: v100-8q, busy_neighbours: 1, scheduler: fixed_share, time_slice: 4 ms",
+                         "mode: vgpu, profile: v100-8q, busy_neighbours: 1, scheduler: best_effort",
+                         "mode: sr-iov, vcpus: 400",
+                         "mode: sr-iov, vcpus: 400, latency_sensitivity: high, pinning: on, memory_reservation: full",
+                         "mode: sr-iov, latency_sensitivity: high, pinning: on, memory_reservation: full",
+                         "mode: passthrough, hypervisor: kvm, container: on, acs: redirect",
+                         "mode: passthrough, guest_topology: shown, ats: on, translation: shared",
+                         "mode: passthrough, allow_p2p: on",
+                         "mode: tcp, mtu: 9000",
+                         "mode: tcp, vms_per_host: 2",
+                         "mode: pvrdma, vms_per_host: 2, vcpus: 60",
+                         "mode: vgpu, unified_memory: on"};
   for (const auto* mode : modes) {
     for (const auto* workload :
          {"benchmark: all_reduce_perf", "benchmark: osu_latency", "benchmark: osu_bw, buffers: [device, device]",
