@@ -111,7 +111,7 @@ class SweepPage {
       return found == nullptr ? 0.0 : found->value;
     });
     for (const auto i : front) add_point(plot.series[2], i, x, y);
-    if (plot.series[2].x.size() + plot.series[1].x.size() + plot.series[0].x.size() == 0) return "";
+    if (std::ranges::all_of(plot.series, [](const PlotSeries& one) { return one.x.empty(); })) return "";
     return plotted(fmt::format("{} over {}, one point per design.", y.text, x.text), picture_of(plot), plot);
   }
 
