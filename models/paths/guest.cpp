@@ -132,8 +132,9 @@ Result<std::optional<GpuSharing>> vgpu_sharing(const PlanContext& context, Devic
 
 namespace {
 
-/// Time slices of others on the GPU, simulated event by event.
+/// Time slices of others on the GPU, simulated event by event; what computes nothing waits for none.
 std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
+  if (compute.ps <= 0) return {};
   const auto sharing = vgpu_sharing(context, gpu, compute);
   if (!sharing || !*sharing) return {};
   const auto scheduler = time_slicing_of(context, **sharing, gpu);
@@ -143,10 +144,6 @@ std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration
            "gpu.time_slice", context.parameters.at("gpu.time_slice").source},
           {"virtualization: context switches of the GPU", wait.switching, switching.name, switching.source}};
 }
-
-}  // namespace
-
-namespace {
 
 /// Of a remote GPU: what its client asked for, less where clients together ask for more than all of it and queue.
 double remote_share(const PlanContext& context, DeviceId gpu) {

@@ -155,3 +155,17 @@ TEST_CASE("one-sided and multi-threaded tests are not taken for point-to-point o
   CHECK_FALSE(
       table_of("# OSU MPI Multi-threaded Latency Test v7.1\n# Size Latency (us)\n1 1.00\n").benchmark.has_value());
 }
+
+TEST_CASE("a table that does not print how many ranks ran takes it from the collector's line, else from its name") {
+  const std::string table =
+      "# ---- raw output below ----\n# OSU MPI Allreduce Latency Test v7.1\n# Size Avg Latency(us)\n4 1.00\n";
+  const auto ranks = [&](const std::string& benchmark, const std::string& name = "log.txt") {
+    return table_of("# benchmark: " + benchmark + "\n" + table, name).header.num_ranks;
+  };
+  CHECK(ranks("osu_allreduce, 16 ranks") == 16);
+  CHECK(ranks("osu_allreduce v7.1 (24-rank run)") == 24);
+  CHECK(ranks("osu_allreduce, one rank a host, 8 ranks") == 8);
+  CHECK(ranks("osu_multi_lat, 6 pairs of ranks") == 12);
+  CHECK(ranks("osu_allreduce", "runs/osu_allreduce_32ranks.txt") == 32);
+  CHECK_FALSE(ranks("osu_allreduce").has_value());
+}
