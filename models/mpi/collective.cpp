@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/parameter_name.hpp"
 #include "mpi/cache.hpp"
 #include "mpi/decisions.hpp"
 #include "mpi/end_points.hpp"
@@ -60,7 +61,7 @@ class CollectivePlanner : public Planner {
                                    asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     plan.algorithm = std::string(to_string(collective.algorithm));
     plan.before.push_back(
-        parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"));
+        parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective)) clocks.emplace(num_ranks());
@@ -109,11 +110,11 @@ class CollectivePlanner : public Planner {
   void add_device_staging(OperationPlan& plan, Bytes size) const {
     const auto& parameters = transfers_.context().parameters;
     const auto& processor = processor_of(transfers_.context().topology, ranks_.front().memory);
-    const auto& start =
-        parameters.first_of({"mpi.collective.staging_overhead." + processor, "mpi.collective.staging_overhead"});
+    const auto& start = parameters.first_of(
+        {named<"mpi.collective.staging_overhead.{}">(processor), "mpi.collective.staging_overhead"_key});
     plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name));
     const auto& rate =
-        of_processor(transfers_.context(), ranks_.front().memory, "pageable_bandwidth", "cuda.pageable_bandwidth");
+        of_processor(transfers_.context(), ranks_.front().memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key);
     plan.before.push_back({"pageable copies of the whole buffer, out and in",
                            from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
   }
@@ -183,7 +184,7 @@ class CollectivePlanner : public Planner {
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
-    const auto gap_name = fmt::format("mpi.{}.message_gap", transfers_.profile().name);
+    const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
     std::map<int, int> sent;
     std::set<int> receivers;
     std::vector<MessageTimes> times;
@@ -218,7 +219,7 @@ class CollectivePlanner : public Planner {
       node.flows = {in_lockstep(std::move(node.flows), gap_name)};
     double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
-      const auto& rate = parameters.at("mpi.reduction_bandwidth");
+      const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);
       reducing = scheduled.reduced_bytes / rate.value;
       node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
     }
@@ -248,7 +249,7 @@ class CollectivePlanner : public Planner {
       const auto processor = processor_of(context.topology, socket.second);
       const auto* memory = context.parameters.find(processor + ".memory_bandwidth");
       if (memory == nullptr) continue;
-      const double cache = of_processor(context, socket.second, "last_level_cache", "mpi.last_level_cache").value;
+      const double cache = of_processor(context, socket.second, "last_level_cache", "mpi.last_level_cache"_key).value;
       const double share = share_beyond_cache(2.0 * static_cast<double>(size.value) * sharers[socket], cache);
       const auto time = from_seconds(share * bytes / memory->value);
       if (time.ps > 0 && (!slowest || time > slowest->time))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "mpi/flow_rates.hpp"
 #include "mpi/transfer.hpp"
 #include "paths/guest.hpp"
@@ -14,7 +15,7 @@ namespace fabricast::models::mpi {
 /// Data follow a header in shared memory, so loads from the GPU are not aligned: at most the rate seen of those.
 const Parameter& Transfers::gdrcopy_read_inside(const EndPoint& end) const {
   const auto& aligned = gdrcopy_read(end);
-  const auto& unaligned = context_.parameters.at("mpi.shared_memory.gdrcopy_read_bandwidth");
+  const auto& unaligned = context_.parameters.at("mpi.shared_memory.gdrcopy_read_bandwidth"_key);
   return aligned.value <= unaligned.value ? aligned : unaligned;
 }
 
@@ -25,11 +26,11 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from, const E
   message.sender_copies = from_seconds(bytes / read.value);
   message.receiver_copies = from_seconds(bytes / gdrcopy_write(to).value);
   message.protocol = "eager, gdrcopy";
-  message.gap = context_.parameters.duration("mpi.shared_memory.device_gap");
+  message.gap = context_.parameters["mpi.shared_memory.device_gap"_key];
   message.wire_gap = message.gap;
   for (const auto* end : {&from, &to}) add_device_handling(message, *end, true);
-  message.terms.push_back(term("gdrcopy from the GPU", "gdrcopy.read_time"));
-  message.terms.push_back(term("gdrcopy to the GPU", "gdrcopy.write_time"));
+  message.terms.push_back(term("gdrcopy from the GPU", "gdrcopy.read_time"_key));
+  message.terms.push_back(term("gdrcopy to the GPU", "gdrcopy.write_time"_key));
   cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
 }
 
@@ -37,9 +38,9 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from, const E
 /// between the cores, then it lies beside the queue.
 Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const {
   const auto& parameters = context_.parameters;
-  const auto& full = of_processor(context_, from.memory, "shared_memory_overhead", "mpi.shared_memory.overhead");
-  const double saving = std::min(full.value, parameters.number("mpi.shared_memory.short_saving"));
-  const double element = parameters.number("mpi.shared_memory.short_limit");
+  const auto& full = of_processor(context_, from.memory, "shared_memory_overhead", "mpi.shared_memory.overhead"_key);
+  const double saving = std::min(full.value, parameters.at("mpi.shared_memory.short_saving"_key).value);
+  const double element = parameters.at("mpi.shared_memory.short_limit"_key).value;
   const double filled = is_of_host ? std::min(1.0, static_cast<double>(size.value) / element) : 1;
   return computed_term("MPI software, shared memory", full.value - (1 - filled) * saving, full.name, full.source);
 }
@@ -50,23 +51,23 @@ Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, By
 void Transfers::add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size,
                                   Route& route) const {
   const double together = add_staged_copy(context_, from.gpu, to.gpu, from.memory, route);
-  const auto& handling = context_.parameters.at(field("cuda_ipc_overhead"));
-  const auto& copy = context_.parameters.at("cuda.copy_overhead");
+  const auto& handling = context_.parameters.at(own<"mpi.{}.cuda_ipc_overhead">());
+  const auto& copy = context_.parameters.at("cuda.copy_overhead"_key);
   message.protocol = "staged";
   message.is_rendezvous = true;
   message.terms.push_back(term("copy to host memory", handling.value > copy.value ? handling.name : copy.name));
   message.terms.push_back(term("copy from host memory", copy.name));
   const double chunk = static_cast<double>(std::min(size, profile_.staging_chunk).value);
-  const auto& share = context_.parameters.at("cuda.staged_copy_share");
+  const auto& share = context_.parameters.at("cuda.staged_copy_share"_key);
   const double alone = bottleneck(context_, route.crossings);
   message.terms.push_back(computed_term("first chunk in host memory", chunk / alone, share.name, share.source));
   if (size > profile_.staging_chunk) {
     const double chunks = std::ceil(static_cast<double>(size.value) / chunk);
-    message.terms.push_back(term(fmt::format("{:.0f} staging chunks", chunks), "cuda.chunk_overhead", chunks - 1));
+    message.terms.push_back(term(fmt::format("{:.0f} staging chunks", chunks), "cuda.chunk_overhead"_key, chunks - 1));
   }
   cap(message.flow, together, "copies through host memory", share.name);
-  cap(message.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
-  message.wire_gap = std::max(context_.parameters.duration(field("staging_gap")), from_seconds(copy.value));
+  cap(message.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", own<"mpi.{}.staging_bandwidth">());
+  message.wire_gap = std::max(context_.parameters.duration(own<"mpi.{}.staging_gap">()), from_seconds(copy.value));
   message.gap = std::max(message.gap, message.wire_gap);
 }
 
@@ -80,29 +81,29 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   out.flow.bytes = static_cast<double>(size.value);
   if (size.value == 0) return out;
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
-    out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
+    out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
     out.protocol = "cuda ipc, same GPU";
     out.is_rendezvous = true;
     const double memory = device_value(context_, from.gpu, "memory_bandwidth");
     // Read and written in the same memory.
-    const double share = context_.parameters.number("cuda.device_copy_share");
+    const double share = context_.parameters["cuda.device_copy_share"_key];
     cap(out.flow, share * memory / 2, "GPU memory, read and write",
         topology.device(from.gpu).type + ".memory_bandwidth");
     return out;
   }
-  if (from.is_device() || to.is_device()) out.gap = context_.parameters.duration("mpi.cuda_ipc.gap");
+  if (from.is_device() || to.is_device()) out.gap = context_.parameters["mpi.cuda_ipc.gap"_key];
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
     const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
     const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
-    if (profile_.uses_gdrcopy && size <= context_.parameters.bytes("mpi.shared_memory.device_eager_limit")) {
+    if (profile_.uses_gdrcopy && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
       add_eager_inside(out, from, to, size);
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     } else if (context_.software.nccl_p2p && is_near) {
-      out.wire_gap = context_.parameters.duration("mpi.cuda_ipc.window_gap");
-      out.terms.push_back(term("CUDA IPC handling", field("cuda_ipc_overhead")));
+      out.wire_gap = context_.parameters["mpi.cuda_ipc.window_gap"_key];
+      out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
       out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
       out.is_rendezvous = true;
       add_dma(context_, *path, false, route);
@@ -111,7 +112,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_staged_inside(out, from, to, size, route);
     }
   } else if (from.is_device() || to.is_device()) {
-    out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"));
+    out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"_key));
     out.protocol = "cuda copy";
     if (from.is_device()) {
       add_host_copy(context_, from.gpu, to.memory, true, route);
@@ -120,9 +121,9 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     }
   } else {
     out.is_rendezvous = size > profile_.inside_eager_limit;
-    if (out.is_rendezvous) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"));
+    if (out.is_rendezvous) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
     const auto& copy =
-        of_processor(context_, from.memory, "shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth");
+        of_processor(context_, from.memory, "shared_memory_copy_bandwidth", "mpi.shared_memory.copy_bandwidth"_key);
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;

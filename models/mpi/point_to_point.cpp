@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/parameter_name.hpp"
 #include "mpi/end_points.hpp"
 #include "paths/guest.hpp"
 
@@ -133,7 +134,7 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
 void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const {
   const auto& context = transfers_.context();
   const auto senders = static_cast<double>(flows.size());
-  const auto gap_name = fmt::format("mpi.{}.message_gap", transfers_.profile().name);
+  const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, gap_name, context.parameters.at(gap_name).source};
   const auto& hcas = pairs_[0].first.hcas;

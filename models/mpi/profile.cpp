@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "base/version.hpp"
 #include "paths/guest.hpp"
 
@@ -47,6 +48,25 @@ bool has_tcp_adapters(const PlanContext& context) {
 
 }  // namespace
 
+namespace {
+
+/// The values of one library.
+struct OfLibrary {
+  const ParameterSet& parameters;
+  const std::string& library;
+
+  template <parameter_table::Literal Pattern>
+  [[nodiscard]] auto get() const {
+    return parameters[named<Pattern>(library)];
+  }
+  template <parameter_table::Literal Pattern, parameter_table::Literal Usual>
+  [[nodiscard]] auto either() const {
+    return parameters.contains(named<Pattern>(library)) ? get<Pattern>() : get<Usual>();
+  }
+};
+
+}  // namespace
+
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   // perftest posts verbs itself: settings of MPI libraries are not its own.
   const Software none;
@@ -57,49 +77,47 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
                  : software.mpi.empty()                                     ? "open-mpi-ucx"
                                                                             : software.mpi;
   const auto& p = context.parameters;
-  const auto name = [&](const char* field) { return fmt::format("mpi.{}.{}", profile.name, field); };
-  const auto bytes_of = [&](const char* field, const char* usual) {
-    return Bytes{std::llround(p.first_of({name(field), name(usual)}).value)};
-  };
-  profile.overhead = p.duration(name("overhead"));
-  profile.device_check = p.duration(name("device_check"));
-  profile.device_overhead = p.duration(name("device_overhead"));
-  profile.inline_limit = p.bytes(name("inline_limit"));
-  profile.eager_limit = software.eager_limit.value_or(p.bytes(name("eager_limit")));
+  const OfLibrary own{p, profile.name};
+  profile.overhead = own.get<"mpi.{}.overhead">();
+  profile.device_check = own.get<"mpi.{}.device_check">();
+  profile.device_overhead = own.get<"mpi.{}.device_overhead">();
+  profile.inline_limit = own.get<"mpi.{}.inline_limit">();
+  profile.eager_limit = software.eager_limit.value_or(own.get<"mpi.{}.eager_limit">());
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
-  profile.device_eager_limit = device_limit.value_or(p.bytes(name("device_eager_limit")));
-  profile.blocking_eager_limit = software.eager_limit.value_or(bytes_of("blocking_eager_limit", "eager_limit"));
+  profile.device_eager_limit = device_limit.value_or(own.get<"mpi.{}.device_eager_limit">());
+  profile.blocking_eager_limit =
+      software.eager_limit.value_or(own.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">());
   profile.blocking_device_eager_limit =
-      device_limit.value_or(bytes_of("blocking_device_eager_limit", "device_eager_limit"));
-  profile.inside_eager_limit = std::max(profile.eager_limit, p.bytes("mpi.shared_memory.eager_limit"));
+      device_limit.value_or(own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">());
+  profile.inside_eager_limit = std::max(profile.eager_limit, p["mpi.shared_memory.eager_limit"_key]);
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
   if (profile.name == "open-mpi-ucx") {
-    const auto* posted = is_older(software.ucx_version, 1, 8) ? "mpi.shared_memory.posted_eager_limit.ucx1.7"
-                                                              : "mpi.shared_memory.posted_eager_limit";
-    profile.posted_inside_eager_limit = software.eager_limit.value_or(p.bytes(posted));
+    const auto posted = is_older(software.ucx_version, 1, 8) ? "mpi.shared_memory.posted_eager_limit.ucx1.7"_key
+                                                             : "mpi.shared_memory.posted_eager_limit"_key;
+    profile.posted_inside_eager_limit = software.eager_limit.value_or(p[posted]);
   }
-  profile.eager_segment = p.bytes(name("eager_segment"));
-  profile.eager_bandwidth = p.bandwidth(name("eager_bandwidth"));
-  profile.fetch_gap = p.duration(name("fetch_gap"));
-  profile.gap_copy = p.bandwidth(name("gap_copy_bandwidth"));
-  profile.inline_copy = p.bandwidth(name("inline_copy_bandwidth"));
-  profile.wire_gap = p.duration(name("wire_gap"));
-  profile.message_bandwidth = p.bandwidth(name("message_bandwidth"));
-  profile.staging_bandwidth = p.bandwidth(name("staging_bandwidth"));
-  profile.eager_copy = p.bandwidth(name("eager_copy_bandwidth"));
-  profile.rendezvous_messages = p.number(name("rendezvous_messages"));
-  profile.message_gap = p.duration(name("message_gap"));
-  profile.flow_bandwidth = p.bandwidth(name("flow_bandwidth"));
-  profile.rendezvous_gap = p.duration(name("rendezvous_gap"));
-  profile.max_rails = static_cast<int>(p.number(name("max_rails")));
-  profile.rail_minimum = p.bytes(name("rail_minimum"));
-  profile.gpudirect_limit = software.gpudirect_limit.value_or(p.bytes(name("gpudirect_limit")));
-  profile.staging_chunk = software.staging_chunk.value_or(p.bytes(name("staging_chunk")));
+  profile.eager_segment = own.get<"mpi.{}.eager_segment">();
+  profile.eager_bandwidth = own.get<"mpi.{}.eager_bandwidth">();
+  profile.fetch_gap = own.get<"mpi.{}.fetch_gap">();
+  profile.gap_copy = own.get<"mpi.{}.gap_copy_bandwidth">();
+  profile.inline_copy = own.get<"mpi.{}.inline_copy_bandwidth">();
+  profile.wire_gap = own.get<"mpi.{}.wire_gap">();
+  profile.message_bandwidth = own.get<"mpi.{}.message_bandwidth">();
+  profile.staging_bandwidth = own.get<"mpi.{}.staging_bandwidth">();
+  profile.eager_copy = own.get<"mpi.{}.eager_copy_bandwidth">();
+  profile.rendezvous_messages = own.get<"mpi.{}.rendezvous_messages">();
+  profile.message_gap = own.get<"mpi.{}.message_gap">();
+  profile.flow_bandwidth = own.get<"mpi.{}.flow_bandwidth">();
+  profile.rendezvous_gap = own.get<"mpi.{}.rendezvous_gap">();
+  profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
+  profile.rail_minimum = own.get<"mpi.{}.rail_minimum">();
+  profile.gpudirect_limit = software.gpudirect_limit.value_or(own.get<"mpi.{}.gpudirect_limit">());
+  profile.staging_chunk = software.staging_chunk.value_or(own.get<"mpi.{}.staging_chunk">());
   profile.staged_eager_limit = profile.eager_limit;
-  profile.uses_gdrcopy = software.gdrcopy && p.number(name("gdrcopy")) != 0;
+  profile.uses_gdrcopy = software.gdrcopy && own.get<"mpi.{}.gdrcopy">() != 0;
   profile.unpacks_by_engine = profile.name == "open-mpi-ucx" && !software.gdrcopy;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
-  profile.rotates_hcas = p.number(name("hca_rotation")) != 0;
+  profile.rotates_hcas = own.get<"mpi.{}.hca_rotation">() != 0;
   profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
   return profile;

@@ -7,12 +7,11 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "mpi/flow_rates.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
-
-std::string Transfers::field(const char* name) const { return fmt::format("mpi.{}.{}", profile_.name, name); }
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
   if (from.host == to.host && is_same_system(context_, from.user(), to.user())) return within_host(from, to, size);
@@ -83,7 +82,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.is_rendezvous = !is_eager;
   set_gaps(out, from, to, size, is_eager, direct_from, direct_to);
-  out.terms.push_back(term("MPI and driver software", field("overhead")));
+  out.terms.push_back(term("MPI and driver software", own<"mpi.{}.overhead">()));
   const double hca_latency =
       0.5 * (device_value(context_, from_hca, "latency") + device_value(context_, to_hca, "latency"));
   const auto hca_name = context_.topology.device(from_hca).type + ".latency";
@@ -102,9 +101,9 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   for (const auto* end : {&from, &to})
     if (end->is_device()) add_device_handling(out, *end, is_eager);
   if (!is_inline(size, direct_from)) {
-    out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"));
+    out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"_key));
   } else if (profile_.inline_copy.bytes_per_s > 0 && size.value > 0) {
-    const auto& rate = context_.parameters.at(field("inline_copy_bandwidth"));
+    const auto& rate = context_.parameters.at(own<"mpi.{}.inline_copy_bandwidth">());
     out.terms.push_back(computed_term("data written into the work request",
                                       static_cast<double>(size.value) / rate.value, rate.name, rate.source));
   }
@@ -112,11 +111,12 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     const double one_way =
         hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
-                                      field("rendezvous_messages"),
-                                      context_.parameters.at(field("rendezvous_messages")).source));
+                                      own<"mpi.{}.rendezvous_messages">(),
+                                      context_.parameters.at(own<"mpi.{}.rendezvous_messages">()).source));
     if (is_direct) {
-      const auto* age = profile_.reads_by_gdrcopy ? "device_rendezvous_overhead.ucx1.7" : "device_rendezvous_overhead";
-      out.terms.push_back(term("rendezvous of device buffers", field(age)));
+      const auto age = profile_.reads_by_gdrcopy ? own<"mpi.{}.device_rendezvous_overhead.ucx1.7">()
+                                                 : own<"mpi.{}.device_rendezvous_overhead">();
+      out.terms.push_back(term("rendezvous of device buffers", age));
     }
   }
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
@@ -132,7 +132,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
   const auto& share = context_.parameters.first_of(
-      {context_.topology.device(from_hca).type + ".store_and_forward", "verbs.store_and_forward"});
+      {context_.topology.device(from_hca).type + ".store_and_forward", "verbs.store_and_forward"_key});
   out.terms.push_back(computed_term("first packet through every stage", share.value * std::max(0.0, stages - slowest),
                                     share.name, share.source));
   out.flow.bytes = static_cast<double>(size.value) / rails;
@@ -158,12 +158,12 @@ void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::strin
 
 /// What one connection, or one message alone, reaches whatever the links.
 void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const {
-  cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", field("flow_bandwidth"));
+  cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", own<"mpi.{}.flow_bandwidth">());
   for (const auto hca : {from.hcas.front(), to.hcas.front()})
     cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
         context_.topology.device(hca).type + ".connection_bandwidth");
   if (!is_eager)
-    cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", field("message_bandwidth"));
+    cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", own<"mpi.{}.message_bandwidth">());
 }
 
 /// How closely messages of one sender follow each other, beside the time of their bytes.
@@ -174,14 +174,15 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
   const bool is_direct = direct_from || direct_to;
   const auto& busy = direct_to ? to : from;
-  message.gap = from_seconds(on_processor(is_direct ? "device_message_gap" : "message_gap", busy).value);
+  message.gap = from_seconds(
+      on_processor(is_direct ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy).value);
   if (profile_.name == "verbs")
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
     // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.
     message.gap = from_seconds(num_segments(size) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
   } else if (is_eager && direct_to && profile_.unpacks_by_engine) {
-    message.gap += static_cast<std::int64_t>(num_segments(size)) * context_.parameters.duration("cuda.copy_overhead");
+    message.gap += static_cast<std::int64_t>(num_segments(size)) * context_.parameters["cuda.copy_overhead"_key];
   } else if (is_eager) {
     if (!is_inline(size, direct_from)) message.gap += profile_.fetch_gap;
     if (profile_.gap_copy.bytes_per_s > 0) message.gap += from_seconds(bytes / profile_.gap_copy.bytes_per_s);
@@ -191,7 +192,7 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
 
 /// So are stores to it, combined into whole lines.
 const Parameter& Transfers::gdrcopy_write(const EndPoint& end) const {
-  return of_processor(context_, end.gpu, "gdrcopy_write_bandwidth", "gdrcopy.write_bandwidth");
+  return of_processor(context_, end.gpu, "gdrcopy_write_bandwidth", "gdrcopy.write_bandwidth"_key);
 }
 
 /// Data travel in the work request: the sender's processor must be able to read them, so device data never do.
@@ -215,22 +216,22 @@ void Transfers::add_device_handling(Message& message, const EndPoint& end, bool 
       known->time += more.time;
     }
   };
-  if (profile_.device_check.ps > 0) add(term("memory of the buffer looked up", field("device_check")));
+  if (profile_.device_check.ps > 0) add(term("memory of the buffer looked up", own<"mpi.{}.device_check">()));
   if (!is_eager) return;
-  const auto usual = field("device_overhead");
+  const auto usual = own<"mpi.{}.device_overhead">();
   const auto& owner = profile_.uses_gdrcopy ? of_processor(context_, end.gpu, "gdrcopy_overhead", usual)
                                             : context_.parameters.at(usual);
   add(term("device buffer handling", owner.name));
 }
 
 /// What the library takes on the processor of `end`, where that is known.
-const Parameter& Transfers::on_processor(const char* name, const EndPoint& end) const {
-  return context_.parameters.first_of({field(name) + "." + processor_of(context_.topology, end.memory), field(name)});
+const Parameter& Transfers::on_processor(const std::string& usual, const EndPoint& end) const {
+  return context_.parameters.first_of({usual + "." + processor_of(context_.topology, end.memory), usual});
 }
 
 /// Loads from GPU memory are the processor's: its own rate where known.
 const Parameter& Transfers::gdrcopy_read(const EndPoint& end) const {
-  return of_processor(context_, end.gpu, "gdrcopy_read_bandwidth", "gdrcopy.read_bandwidth");
+  return of_processor(context_, end.gpu, "gdrcopy_read_bandwidth", "gdrcopy.read_bandwidth"_key);
 }
 
 /// An eager message is copied through bounce buffers in segments. Host buffers: both sides copy the first segment while
@@ -245,14 +246,16 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
   if (!direct_from && !direct_to) {
     if (profile_.eager_copy.bytes_per_s <= 0 || size <= profile_.inline_limit) return;
     term_of("copies through bounce buffers", 2 * first / profile_.eager_copy.bytes_per_s,
-            context_.parameters.at(field("eager_copy_bandwidth")));
+            context_.parameters.at(own<"mpi.{}.eager_copy_bandwidth">()));
     if (size <= profile_.eager_segment) return;
-    message.terms.push_back(term("message of several segments", field("segmented_overhead")));
-    cap(message.flow, profile_.eager_bandwidth.bytes_per_s, "copies of later segments", field("eager_bandwidth"));
+    message.terms.push_back(term("message of several segments", own<"mpi.{}.segmented_overhead">()));
+    cap(message.flow, profile_.eager_bandwidth.bytes_per_s, "copies of later segments",
+        own<"mpi.{}.eager_bandwidth">());
     return;
   }
   if (direct_to && profile_.unpacks_by_engine)
-    message.terms.push_back(term("segments copied to the GPU by its engine", "cuda.copy_overhead", num_segments(size)));
+    message.terms.push_back(
+        term("segments copied to the GPU by its engine", "cuda.copy_overhead"_key, num_segments(size)));
   if (!profile_.uses_gdrcopy) return;
   const double wire = bottleneck(context_, message.flow.crossings);
   const auto add_copy = [&](const Parameter& rate, const char* name) {
@@ -267,8 +270,8 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
   }
   if (direct_to) add_copy(gdrcopy_write(to), "gdrcopy to the GPU");
   if (size <= profile_.eager_segment) return;
-  message.terms.push_back(term("message of several segments", field("segmented_overhead")));
-  const auto& gap = on_processor("device_message_gap", to);
+  message.terms.push_back(term("message of several segments", own<"mpi.{}.segmented_overhead">()));
+  const auto& gap = on_processor(own<"mpi.{}.device_message_gap">(), to);
   message.terms.push_back(term("later segments", gap.name, num_segments(size) - 1));
 }
 
@@ -291,7 +294,7 @@ void Transfers::slow_after_burst(Message& message, const EndPoint& from, const E
 void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
   auto& flow = message.flow;
   if (flow.bytes > 0 && message.wire_gap.ps > 0)
-    add_gap(context_, flow, message.wire_gap, connections, field("wire_gap"));
+    add_gap(context_, flow, message.wire_gap, connections, own<"mpi.{}.wire_gap">());
   flow.bytes *= static_cast<double>(window);
 }
 
@@ -301,11 +304,11 @@ void Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes siz
   const double bytes = static_cast<double>(size.value);
   const auto& read = gdrcopy_read(end);
   const auto& write = gdrcopy_write(end);
-  const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time" : "gdrcopy.write_time");
+  const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time"_key : "gdrcopy.write_time"_key);
   // What the library does before gdrcopy moves eager device data it also does before a bounce copy.
-  const auto& handling = of_processor(context_, end.gpu, "gdrcopy_overhead", field("device_overhead"));
+  const auto& handling = of_processor(context_, end.gpu, "gdrcopy_overhead", own<"mpi.{}.device_overhead">());
   const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
-  const auto& copy = context_.parameters.at("cuda.copy_overhead");
+  const auto& copy = context_.parameters.at("cuda.copy_overhead"_key);
   const double by_cuda = copy.value + bytes / copy_rate;
   const auto& name = context_.topology.device(end.gpu).name;
   if (profile_.uses_gdrcopy && handling.value + by_gdrcopy <= by_cuda) {
@@ -331,7 +334,8 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   std::vector<Crossing> crossings;
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
-  const double pageable = of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth").value;
+  const double pageable =
+      of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key).value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;
@@ -346,9 +350,9 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   add_end(to, false);
   const double device_ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
   if (profile_.device_check.ps > 0)
-    out.terms.push_back(term("memory of the buffer looked up", field("device_check"), device_ends));
+    out.terms.push_back(term("memory of the buffer looked up", own<"mpi.{}.device_check">(), device_ends));
   if (size.value > chunk.value) {
-    const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead");
+    const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead"_key);
     const double chunks = std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value));
     out.terms.push_back(computed_term(fmt::format("{:.0f} staging chunks", chunks), (chunks - 1) * per_chunk.value,
                                       per_chunk.name, per_chunk.source));
@@ -361,15 +365,15 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   // A message of one chunk is copied while the sender waits; more chunks, and those of a rendezvous over TCP, are
   // queued and overlap.
   const bool is_one_chunk = size < profile_.staging_chunk && !(profile_.is_tcp && size > profile_.device_eager_limit);
-  const auto staging_gap = context_.parameters.duration(field("staging_gap"));
-  const auto copy_gap = std::max(staging_gap, context_.parameters.duration("cuda.copy_overhead"));
+  const auto staging_gap = context_.parameters.duration(own<"mpi.{}.staging_gap">());
+  const auto copy_gap = std::max(staging_gap, context_.parameters["cuda.copy_overhead"_key]);
   out.gap = is_one_chunk ? copy_gap : profile_.rendezvous_gap;
   if (is_pageable) out.gap += from_seconds(static_cast<double>(size.value) / pageable);
   // One processor copies and runs TCP.
   if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
   if (!is_one_chunk) out.wire_gap = staging_gap;
   if (!is_one_chunk)
-    cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", field("staging_bandwidth"));
+    cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", own<"mpi.{}.staging_bandwidth">());
   return out;
 }
 
@@ -380,7 +384,7 @@ Message Transfers::over_network(const EndPoint& from, const EndPoint& to, Bytes 
     auto out = host_or_direct(host_from, host_to, size, flow, false, false);
     const double ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
     if (ends > 0 && profile_.device_check.ps > 0)
-      out.terms.push_back(term("memory of the buffer looked up", field("device_check"), ends));
+      out.terms.push_back(term("memory of the buffer looked up", own<"mpi.{}.device_check">(), ends));
     return out;
   }
   const auto from_reason = why_not_direct(from, from.hcas.front(), size);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parameter_name.hpp"
 #include "mpi/profile.hpp"
 #include "paths/transport.hpp"
 
@@ -97,7 +98,7 @@ class Transfers {
                                        bool direct_from, bool direct_to) const;
   [[nodiscard]] std::string why_not_direct(const EndPoint& end, DeviceId hca, Bytes size) const;
   [[nodiscard]] std::size_t usable_rails(const EndPoint& end, bool is_direct) const;
-  [[nodiscard]] const Parameter& on_processor(const char* name, const EndPoint& end) const;
+  [[nodiscard]] const Parameter& on_processor(const std::string& usual, const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_read(const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_read_inside(const EndPoint& end) const;
   [[nodiscard]] const Parameter& gdrcopy_write(const EndPoint& end) const;
@@ -120,7 +121,11 @@ class Transfers {
   [[nodiscard]] Term term(std::string name, const std::string& parameter, double times = 1) const {
     return parameter_term(context_.parameters, std::move(name), parameter, times);
   }
-  [[nodiscard]] std::string field(const char* name) const;
+  /// The name of a value of this library, with "{}" for its own.
+  template <parameter_table::Literal Pattern>
+  [[nodiscard]] auto own() const {
+    return named<Pattern>(profile_.name);
+  }
 
   PlanContext context_;
   Profile profile_;

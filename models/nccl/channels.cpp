@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/contention.hpp"
@@ -82,7 +83,7 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     add_fabric(context, from_hca, to_hca, flow, route, from, to);
     add_host_copy(context, to_hca, to_memory, true, route);
   } else {
-    const auto limit = context.parameters.at("tcp.loopback_bandwidth");
+    const auto limit = context.parameters.at("tcp.loopback_bandwidth"_key);
     const auto host = contention_at(context, from_memory, socket_threads(context, from));
     const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
     const auto owner = loopback_owner(context, from);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "nccl/operation.hpp"
 #include "paths/guest.hpp"
 
@@ -13,13 +14,13 @@ namespace fabricast::models::nccl {
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, int channels,
                 OperationPlan& plan) {
   const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
-                                            "nccl.base_time", choice.algorithm, to_string(choice.protocol));
+                                            "nccl.base_time"_stem, choice.algorithm, to_string(choice.protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
   for (auto& term : virtual_launch_terms(context, launch.gpu)) plan.before.push_back(std::move(term));
-  const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval");
+  const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval"_key);
   const double per_thread = launch.mode == LaunchMode::one_thread ? std::max(1, launch.most_gpus) : 1;
   if (launch.mode == LaunchMode::graph) {
-    const auto& saving = context.parameters.at("cuda.graph_saving");
+    const auto& saving = context.parameters.at("cuda.graph_saving"_key);
     plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
                            saving.name, saving.source});
     return;
@@ -29,10 +30,10 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
                        : launch.collective == Collective::send_receive ? 2
                                                                        : 0;
   const double more =
-      parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel").value * channels +
-      context.parameters.number("nccl.launch_time_per_peer") * calls;
+      parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel"_stem).value * channels +
+      context.parameters.at("nccl.launch_time_per_peer"_key).value * calls;
   plan.floor = from_seconds((interval.value + more) * per_thread);
-  plan.floor_jitter = context.parameters.number("cuda.launch_jitter");
+  plan.floor_jitter = context.parameters["cuda.launch_jitter"_key];
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
                      {},
                      interval.name,

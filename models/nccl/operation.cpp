@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/operation.hpp"
+#include "base/parameter_name.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +9,9 @@
 
 namespace fabricast::models::nccl {
 
-const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, ParameterStem stem,
                                std::string_view last) {
+  const std::string what(stem.text);
   const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
   std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
   if (!last.empty()) names.insert(names.end(), {fmt::format("{}.{}", what, architecture), what});
@@ -17,12 +19,12 @@ const Parameter& parameter_for(const ParameterSet& parameters, const std::string
 }
 
 const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
-                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        Collective collective, ParameterStem what, Algorithm algorithm,
                                         std::string_view last) {
-  const auto name = fmt::format("{}.{}.{}", what, to_string(algorithm), last);
+  const auto name = fmt::format("{}.{}.{}", what.text, to_string(algorithm), last);
   std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
   if (is_peer_to_peer(collective) || is_chain(collective)) {
-    const auto other = fmt::format("{}.{}.{}", what, is_chain(collective) ? "chain" : "direct", last);
+    const auto other = fmt::format("{}.{}.{}", what.text, is_chain(collective) ? "chain" : "direct", last);
     names.insert(names.begin(), {fmt::format("{}.{}", other, architecture), other});
   }
   return parameters.first_of(names);
@@ -39,7 +41,7 @@ Operation::Operation(const PlanContext& given, const Communicator& whole, const 
       size(static_cast<double>(bytes.value)),
       channels(use.channels),
       filled(use.filled > 0 ? use.filled : use.channels) {
-  share = parameter("nccl.payload_share", protocol).value;
+  share = parameter("nccl.payload_share"_stem, protocol).value;
 }
 
 const Parameter* Operation::of_adapter(const Hops& hops, const char* field) const {

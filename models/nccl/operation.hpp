@@ -5,18 +5,19 @@
 #include <string>
 #include <string_view>
 
+#include "base/parameter_name.hpp"
 #include "nccl/patterns.hpp"
 
 namespace fabricast::models::nccl {
 
 /// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`, else the same of `<what>`.
-const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, const std::string& what,
+const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, ParameterStem what,
                                std::string_view last = {});
 
 /// Parameter `<what>.<algorithm>.<last>`; send and receive (`direct`) and broadcast and reduce (`chain`) have values of
 /// their own or take the ring's.
 const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
-                                        Collective collective, const std::string& what, Algorithm algorithm,
+                                        Collective collective, ParameterStem what, Algorithm algorithm,
                                         std::string_view last);
 
 /// What the costs of all operations of a communicator rest on.
@@ -54,7 +55,7 @@ struct Operation {
   Operation(const PlanContext& context, const Communicator& group, const Pattern& pattern, Collective collective,
             const Choice& choice, const ChannelUse& use, Bytes size);
 
-  [[nodiscard]] const Parameter& parameter(const std::string& what, std::string_view last = {}) const {
+  [[nodiscard]] const Parameter& parameter(ParameterStem what, std::string_view last = {}) const {
     return parameter_for(context.parameters, group.architecture, what, last);
   }
   /// A field of the sending adapter's type; null inside a host and where the catalogue does not say it.

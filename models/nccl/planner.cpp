@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "common/foreign_gpus.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/architecture.hpp"
@@ -244,7 +245,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto protocol = protocol_from_name(workload_.protocol);
   Choice choice;
   if (is_peer_to_peer(collective_)) {
-    const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit").value;
+    const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit"_key).value;
     const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
     // Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
     choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/parameter_name.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
@@ -235,7 +236,7 @@ HostSearch search_by_interface(const PlanContext& context, const std::vector<Dev
   double rate = 0;
   for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus[0])))
     rate = std::max(rate, device_value(context, hca, "rate"));
-  if (rate <= 0) rate = context.parameters.number("nccl.interface_speed");
+  if (rate <= 0) rate = context.parameters["nccl.interface_speed"_key].bytes_per_s;
   const auto& speeds =
       network_speeds(release_number(context.software.nccl_version), compute_capability(context, gpus[0]));
   const auto speed = std::find_if(speeds.begin(), speeds.end(), [&](double one) { return one <= rate * 1e-9; });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
@@ -26,9 +27,10 @@ double crowd_factor(const Operation& op, TransportKind kind) {
 Term hop_term(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const bool is_inside = is_loopback(op, hops.kind);
-  const auto& time = parameter_by_algorithm(
-      op.context.parameters, op.group.architecture, op.collective, "nccl.hop_time", steps.algorithm.hop_algorithm(hops),
-      fmt::format("{}.{}", op.protocol, is_inside ? "loopback" : to_string(hops.kind)));
+  const auto& time =
+      parameter_by_algorithm(op.context.parameters, op.group.architecture, op.collective, "nccl.hop_time"_stem,
+                             steps.algorithm.hop_algorithm(hops),
+                             fmt::format("{}.{}", op.protocol, is_inside ? "loopback" : to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
   if (is_inside) exchange = (exchange + socket_data_time(steps)) * scattered_threads_factor(op.context, op.group.gpu);
@@ -44,15 +46,15 @@ Term hop_term(const Hops& hops, const Steps& steps) {
 
 /// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).
 Term ramp_term(const Steps& steps, double hops) {
-  const auto& ramp = steps.op.parameter("nccl.hop_ramp_time", steps.op.protocol);
-  const auto& half = steps.op.parameter("nccl.hop_ramp_bytes", steps.op.protocol);
+  const auto& ramp = steps.op.parameter("nccl.hop_ramp_time"_stem, steps.op.protocol);
+  const auto& half = steps.op.parameter("nccl.hop_ramp_bytes"_stem, steps.op.protocol);
   const double seconds = hops * ramp.value * steps.cut.chunk / (steps.cut.chunk + half.value);
   return {fmt::format("{:.0f} hops with larger chunks", hops), from_seconds(seconds), ramp.name, ramp.source};
 }
 
 /// The slowest of all channels in use counts in every hop; its delay grows with the logarithm of their number.
 Term skew_term(const Steps& steps, double hops) {
-  const auto& skew = steps.op.parameter("nccl.channel_skew", steps.op.protocol);
+  const auto& skew = steps.op.parameter("nccl.channel_skew"_stem, steps.op.protocol);
   const double channels = steps.algorithm.concurrent_channels();
   const double seconds = hops * skew.value * std::log2(std::max(1.0, channels));
   return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
@@ -107,8 +109,8 @@ void add_channel_start(Flow& flow, const Steps& steps) {
 /// What the thread block of one channel moves, by the slowest kind of connection it serves.
 const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
   const auto& op = steps.op;
-  if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth");
-  return op.parameter(through_host_memory ? "nccl.shm_channel_bandwidth" : "nccl.channel_bandwidth",
+  if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
+  return op.parameter(through_host_memory ? "nccl.shm_channel_bandwidth"_stem : "nccl.channel_bandwidth"_stem,
                       steps.algorithm.bandwidth_name(through_host_memory));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
 #include "sharing/cpu_sharing.hpp"
@@ -57,7 +58,7 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
   const auto queued = std::max(1, workload.iterations);
   const auto wait = slice_wait(*slicing, queued * operation, clients_of(*sharing));
   const auto per_operation = [&](Duration all) { return from_seconds(all.seconds() / queued); };
-  const auto& cost = context.parameters.at("gpu.context_switch_time");
+  const auto& cost = context.parameters.at("gpu.context_switch_time"_key);
   return {{"waiting for time slices of others on the GPU", per_operation(wait.wait), "workload.sharing", "scenario"},
           {fmt::format("context switches of the GPU ({} operations queued)", queued), per_operation(wait.switching),
            cost.name, cost.source}};
@@ -66,7 +67,7 @@ std::vector<Term> slice_waits(const PlanContext& context, const Workload& worklo
 std::vector<Term> neighbour_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   const int workers = context.neighbours.knowledge_workers;
   if (workers == 0) return {};
-  const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+  const auto& share = context.parameters.at("host.machine_learning_cpu_share"_key);
   const double cores = cores_of(context, context.topology.host_of(gpu));
   const double slower =
       knowledge_worker_slowdown_on(context.parameters, NeighbourVictim::machine_learning, workers, cores);
@@ -106,7 +107,7 @@ std::vector<Term> core_compute_terms(const PlanContext& context, DeviceId gpu, D
   std::vector<Term> out;
   const auto add = [&](std::string name, double speed) {
     if (speed >= 1) return;
-    const auto& share = context.parameters.at("host.machine_learning_cpu_share");
+    const auto& share = context.parameters.at("host.machine_learning_cpu_share"_key);
     out.push_back(
         {std::move(name), from_seconds(compute.seconds() * share.value * (1 / speed - 1)), share.name, share.source});
   };
@@ -160,19 +161,20 @@ std::vector<Term> neighbour_delays(const PlanContext& context, TransportKind kin
   if (kind != TransportKind::host_memory && kind != TransportKind::socket) return {};
   const auto host = contention_at(context, gpu, socket_threads(context, gpu));
   std::vector<Term> out;
-  const auto add = [&](const char* name, double seconds, const char* parameter) {
-    if (seconds > 0) out.push_back({name, from_seconds(seconds), parameter, context.parameters.at(parameter).source});
+  const auto add = [&](const char* name, double seconds, std::string_view parameter) {
+    const auto& known = context.parameters.at(parameter);
+    if (seconds > 0) out.push_back({name, from_seconds(seconds), known.name, known.source});
   };
   const double time = hop.time.seconds();
-  add("hops through a memory that neighbours use", time * (host.copy_slowdown - 1), "host.memory_queueing");
+  add("hops through a memory that neighbours use", time * (host.copy_slowdown - 1), "host.memory_queueing"_key);
   if (kind == TransportKind::socket) {
     add("hops of threads that share cores with neighbours", time * host.copy_slowdown * (1 / host.core_speed - 1),
-        "host.smt_speed");
-    const double wakeups = count * context.parameters.number("host.socket_wakeups");
-    add("socket threads waiting for a virtual CPU", wakeups * host.scheduler_wait.seconds(), "host.scheduler_tick");
+        "host.smt_speed"_key);
+    const double wakeups = count * context.parameters["host.socket_wakeups"_key];
+    add("socket threads waiting for a virtual CPU", wakeups * host.scheduler_wait.seconds(), "host.scheduler_tick"_key);
     if (const auto beside = vcpus_beside(context, gpu))
       add("virtualization: socket threads beside vCPUs of other VMs",
-          time * (shared_core_slowdown(context.parameters, *beside) - 1), "host.cpu_slice");
+          time * (shared_core_slowdown(context.parameters, *beside) - 1), "host.cpu_slice"_key);
   }
   return out;
 }
@@ -181,7 +183,7 @@ std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& wo
                                   Duration operation) {
   const auto tick = contention_at(context, gpu, 1).scheduler_wait;
   if (tick.ps <= 0 || operation.ps <= 0) return {};
-  const auto& parameter = context.parameters.at("host.scheduler_tick");
+  const auto& parameter = context.parameters.at("host.scheduler_tick"_key);
   const auto wait = rounded_to_ticks(operation, workload.iterations, tick) - operation;
   return {{fmt::format("waiting for a virtual CPU (whole ticks for {} operations)", workload.iterations),
            std::max(wait, Duration{}), parameter.name, parameter.source}};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/vm_operations.hpp"
 #include "paths/contention.hpp"
 
@@ -53,7 +54,7 @@ double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
   std::set<int> memories;
   for (const auto other : topology.devices(DeviceKind::gpu, topology.host_of(gpu)))
     if (is_same_system(context, gpu, other)) memories.insert(topology.local_memory(other).value);
-  return memories.size() > 1 ? context.parameters.number("host.scattered_threads") : 1;
+  return memories.size() > 1 ? context.parameters["host.scattered_threads"_key] : 1;
 }
 
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
@@ -96,11 +97,11 @@ std::vector<Term> remote_call_terms(const PlanContext& context, const Virtualiza
   const auto what = calls == 1 ? std::string("call") : fmt::format("{:.0f} waiting calls", calls);
   return {parameter_term(context.parameters,
                          fmt::format("virtualization: {} to the remote GPU, software at both ends", what),
-                         is_tcp ? "remote_gpu.tcp_call_time" : "remote_gpu.rdma_call_time", calls),
+                         is_tcp ? "remote_gpu.tcp_call_time"_key : "remote_gpu.rdma_call_time"_key, calls),
           parameter_term(
               context.parameters,
               fmt::format("virtualization: {} to the remote GPU, round trip over {}", what, to_string(guest.nic)),
-              is_tcp ? "remote_gpu.tcp_round_trip" : "remote_gpu.rdma_round_trip", calls)};
+              is_tcp ? "remote_gpu.tcp_round_trip"_key : "remote_gpu.rdma_round_trip"_key, calls)};
 }
 
 }  // namespace
@@ -139,9 +140,9 @@ std::vector<Term> slice_terms(const PlanContext& context, DeviceId gpu, Duration
   if (!sharing || !*sharing) return {};
   const auto scheduler = time_slicing_of(context, **sharing, gpu);
   const auto wait = slice_wait(*scheduler, compute, clients_of(**sharing));
-  const auto& switching = context.parameters.at("gpu.context_switch_time");
+  const auto& switching = context.parameters.at("gpu.context_switch_time"_key);
   return {{fmt::format("virtualization: time slices of others ({})", to_string(scheduler->policy)), wait.wait,
-           "gpu.time_slice", context.parameters.at("gpu.time_slice").source},
+           "gpu.time_slice"_key, context.parameters.at("gpu.time_slice"_key).source},
           {"virtualization: context switches of the GPU", wait.switching, switching.name, switching.source}};
 }
 
@@ -166,7 +167,7 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
   const auto mode = gpu_mode_of(context, gpu);
   if (mode == GpuMode::bare_metal) return terms;
   if (mode == GpuMode::remote) {
-    const double calls = context.parameters.number("remote_gpu.waiting_calls_per_step");
+    const double calls = context.parameters["remote_gpu.waiting_calls_per_step"_key];
     for (auto& term : remote_call_terms(context, guest, calls)) terms.push_back(std::move(term));
     const double share = remote_share(context, gpu);
     if (share < 1)
@@ -180,12 +181,13 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
          from_seconds(compute.seconds() * (1 / profile->compute_fraction - 1)), "virtualization.profile",
          profile->source});
   for (auto& term : slice_terms(context, gpu, compute)) terms.push_back(std::move(term));
-  const auto& tax = context.parameters.at(fmt::format("virtualization.{}.compute_tax", to_string(mode)));
+  const auto& tax = context.parameters.at(named<"virtualization.{}.compute_tax">(to_string(mode)));
   terms.push_back({fmt::format("virtualization: compute through {}", to_string(mode)),
                    from_seconds(compute.seconds() * tax.value), tax.name, tax.source});
   if (guest.neighbours() > 1) {
-    const auto own = fmt::format("virtualization.{}.split_tax", to_string(mode));
-    const auto& split = context.parameters.at(context.parameters.contains(own) ? own : "virtualization.split_tax");
+    const std::string own = named<"virtualization.{}.split_tax">(to_string(mode));
+    const auto& split =
+        context.parameters.at(context.parameters.contains(own) ? own : std::string("virtualization.split_tax"_key));
     const double others = 1 - 1.0 / guest.neighbours();
     terms.push_back({fmt::format("virtualization: {} VMs instead of one on the host", guest.neighbours()),
                      from_seconds(compute.seconds() * split.value * others), split.name, split.source});

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/models/payload.hpp"
 #include "paths/guest.hpp"
 
@@ -27,14 +28,13 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
   const auto& guest = guest_settings(context, hca);
   const auto nic = nic_mode_of(context, hca);
   const auto mode = to_string(nic);
-  if (is_tcp_only(nic))
-    return {software_port_rate(context, guest, nic), fmt::format("virtualization.{}.packet_time", mode)};
-  const auto name = fmt::format("virtualization.{}.port_share", mode);
+  if (is_tcp_only(nic)) return {software_port_rate(context, guest, nic), named<"virtualization.{}.packet_time">(mode)};
+  const auto name = named<"virtualization.{}.port_share">(mode);
   const double wire = device_value(context, hca, "rate");
   const double payload = payload_share(context.topology, context.parameters, context.topology.device(hca).type);
   const double seen = std::min(payload, device_value_or(context, hca, "payload_efficiency", 1));
   Port port{wire * seen * context.parameters.number(name), name};
-  const auto& small_pages = context.parameters.at("virtualization.small_page_bandwidth");
+  const auto& small_pages = context.parameters.at("virtualization.small_page_bandwidth"_key);
   if (!guest.has_huge_pages && nic != NicMode::pvrdma && small_pages.value < port.rate)
     port = {small_pages.value, small_pages.name};
   return port;
@@ -71,22 +71,22 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId use
   if (nic == NicMode::bare_metal) return;
   const auto& guest = guest_settings(context, hca);
   const bool is_high = guest.latency_sensitivity == LatencySensitivity::high;
-  const double share = is_high ? context.parameters.number("virtualization.latency_sensitivity_share") : 1;
+  const double share = is_high ? context.parameters["virtualization.latency_sensitivity_share"_key] : 1;
   const auto& host = context.topology.host_name(context.topology.host_of(hca));
   route.guest_terms.push_back(parameter_term(
       context.parameters,
       fmt::format("virtualization: {} at {}{}", to_string(nic), host, is_high ? ", latency sensitivity high" : ""),
-      fmt::format("virtualization.{}.message_time", to_string(nic)), share));
+      named<"virtualization.{}.message_time">(to_string(nic)), share));
   if (nic == NicMode::virtio && !guest.has_vhost)
     route.guest_terms.push_back(parameter_term(context.parameters,
                                                fmt::format("virtualization: packets through the emulator at {}", host),
-                                               "virtualization.virtio.emulator_message_time"));
+                                               "virtualization.virtio.emulator_message_time"_key));
   const double overcommit = vcpus_per_core(context, hca);
   if (overcommit > 1)
     route.guest_terms.push_back(
         parameter_term(context.parameters,
                        fmt::format("virtualization: waiting for a core at {}, {:.2g} vCPUs each", host, overcommit),
-                       "virtualization.overcommit_wait", overcommit - 1));
+                       "virtualization.overcommit_wait"_key, overcommit - 1));
   const auto port = virtual_port(context, hca);
   const int crossed = context.resources.extra(limit, hca, port.rate, port.parameter);
   route.crossings.push_back({crossed, 1});
@@ -111,12 +111,12 @@ double vcpus_per_core(const PlanContext& context, DeviceId device) {
 }
 
 double software_port_rate(const PlanContext& context, const Virtualization& guest, NicMode nic) {
-  const auto time = [&](const char* what) {
-    return context.parameters.number(fmt::format("virtualization.{}.{}", to_string(nic), what));
-  };
-  double packet = time("packet_time");
-  if (nic == NicMode::virtio && !guest.has_vhost) packet += time("emulator_packet_time");
-  return 1 / (time("byte_time") + packet / (guest.mtu - k_tcp_headers));
+  const auto& parameters = context.parameters;
+  const auto mode = to_string(nic);
+  double packet = parameters.at(named<"virtualization.{}.packet_time">(mode)).value;
+  if (nic == NicMode::virtio && !guest.has_vhost)
+    packet += parameters.at("virtualization.virtio.emulator_packet_time"_key).value;
+  return 1 / (parameters.at(named<"virtualization.{}.byte_time">(mode)).value + packet / (guest.mtu - k_tcp_headers));
 }
 
 std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, DeviceId hca, Bytes size) {
@@ -132,7 +132,7 @@ std::vector<Term> remote_copy_terms(const PlanContext& context, DeviceId gpu, De
 
 Duration virtual_message_gap(const PlanContext& context, DeviceId hca) {
   if (nic_mode_of(context, hca) != NicMode::pvrdma) return {};
-  return context.parameters.duration("virtualization.pvrdma.work_request_time");
+  return context.parameters["virtualization.pvrdma.work_request_time"_key];
 }
 
 void add_virtual_port(const PlanContext& context, DeviceId hca, bool is_sender, DeviceId user, Route& route) {
@@ -166,8 +166,8 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
     return true;
   }
   const bool is_copy = nic == NicMode::pvrdma && nic_mode_of(context, to_hca) == NicMode::pvrdma;
-  const auto& limit =
-      context.parameters.at(is_copy ? "virtualization.pvrdma.copy_bandwidth" : "virtualization.switch_bandwidth");
+  const auto& limit = context.parameters.at(is_copy ? "virtualization.pvrdma.copy_bandwidth"_key
+                                                    : "virtualization.switch_bandwidth"_key);
   const auto memory = context.topology.local_memory(from_hca);
   const auto kind = is_copy ? Limit::virtual_copy : Limit::virtual_switch;
   route.crossings.push_back({context.resources.extra(kind, memory, limit.value, limit.name), 1});

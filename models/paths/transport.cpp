@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/gpudirect_software.hpp"
 #include "fabricast/models/payload.hpp"
 #include "paths/contention.hpp"
@@ -107,7 +108,7 @@ bool add_translation(const PlanContext& context, const Path& path, bool is_read,
   if (guest.is_virtual())
     route.guest_terms.push_back(parameter_term(context.parameters,
                                                "virtualization: peer requests translated by the root complex",
-                                               "virtualization.translation_time"));
+                                               "virtualization.translation_time"_key));
   const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
   const auto* limit = context.parameters.find(name);
   if (limit == nullptr) return false;
@@ -193,7 +194,7 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   }
   const double slower = std::min(topology.link_bandwidth(out->links.front()).bytes_per_s,
                                  topology.link_bandwidth(in->links.back()).bytes_per_s);
-  return context.parameters.number("cuda.staged_copy_share") * slower;
+  return context.parameters["cuda.staged_copy_share"_key] * slower;
 }
 
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {

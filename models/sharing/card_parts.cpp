@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <set>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::models {
@@ -22,7 +23,8 @@ bool place(std::vector<MigKind>& left, std::uint32_t used, int compute, int slot
   if (left.empty()) return true;
   const auto one = left.back();
   if (one.compute > compute) return false;
-  const auto* starts = parameters.find(fmt::format("mig_placement.{}.{}g{}.starts", slots, one.compute, one.slots));
+  const auto* starts =
+      parameters.find(named<"mig_placement.{}.{}.starts">(slots, fmt::format("{}g{}", one.compute, one.slots)));
   if (starts == nullptr) return false;
   left.pop_back();
   bool is_placed = false;
@@ -44,7 +46,7 @@ MigKind kind_of(const GpuProfile& profile, int slots) {
 std::vector<CardFault> mig_faults(const std::vector<GpuProfile>& parts, const ParameterSet& parameters) {
   std::vector<CardFault> out;
   if (std::ranges::count(parts, true, &GpuProfile::has_media_engines) > 1) out.push_back({CardFault::media_engines, 0});
-  const auto* memory = parameters.find(fmt::format("mig.{}.memory_slices", parts.front().family));
+  const auto* memory = parameters.find(named<"mig.{}.memory_slices">(parts.front().family));
   const int slots = memory == nullptr ? 8 : static_cast<int>(memory->value);
   std::vector<MigKind> instances;
   for (const auto& part : parts) instances.push_back(kind_of(part, slots));
@@ -74,7 +76,7 @@ std::vector<CardFault> unlike_size_faults(const std::vector<GpuProfile>& parts, 
 bool can_place(const std::vector<MigKind>& instances, int slots, const ParameterSet& parameters) {
   auto left = instances;
   std::ranges::sort(left, {}, [](const MigKind& one) { return std::pair(one.slots, one.compute); });
-  const auto* compute = parameters.find(fmt::format("mig_placement.{}.compute", slots));
+  const auto* compute = parameters.find(named<"mig_placement.{}.compute">(slots));
   return compute != nullptr && place(left, 0, static_cast<int>(compute->value), slots, parameters);
 }
 

@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/parameter_name.hpp"
 #include "sharing/split_mix.hpp"
 
 namespace fabricast::models {
@@ -122,9 +123,9 @@ class Pool {
 
 double beside(const ParameterSet& parameters, int vcpus, const CoreNeighbours& neighbours) {
   if (vcpus == 0) return 1;
-  const int cores = static_cast<int>(parameters.number("host.cpu_pool_cores"));
-  const double burst = parameters.duration("host.cpu_burst").seconds();
-  Pool pool(cores, burst, parameters.duration("host.cpu_slice").seconds(), parameters.number("host.cpu_pause_spread"));
+  const int cores = static_cast<int>(parameters["host.cpu_pool_cores"_key]);
+  const double burst = parameters["host.cpu_burst"_key].seconds();
+  Pool pool(cores, burst, parameters["host.cpu_slice"_key].seconds(), parameters["host.cpu_pause_spread"_key]);
   pool.add(burst, neighbours.own_shares);
   const double load = std::min(1.0, neighbours.load);
   for (int i = 0; i < vcpus; ++i) pool.add(burst * (1 - load) / load, neighbours.shares);
@@ -136,7 +137,7 @@ double beside(const ParameterSet& parameters, int vcpus, const CoreNeighbours& n
 double shared_core_slowdown(const ParameterSet& parameters, const CoreNeighbours& neighbours) {
   if (neighbours.per_core <= 0 || neighbours.load < k_least_load) return 1;
   const double simulated = std::min(neighbours.per_core, k_most_per_core);
-  const double count = simulated * parameters.number("host.cpu_pool_cores");
+  const double count = simulated * parameters["host.cpu_pool_cores"_key];
   const int below = static_cast<int>(std::floor(count));
   const double rest = count - below;
   double slowdown = beside(parameters, below, neighbours);
@@ -147,16 +148,16 @@ double shared_core_slowdown(const ParameterSet& parameters, const CoreNeighbours
 double knowledge_worker_slowdown_on(const ParameterSet& parameters, NeighbourVictim victim, double workers,
                                     double cores) {
   if (workers <= 0) return 0;
-  const double each = parameters.number("host.knowledge_worker_load");
+  const double each = parameters["host.knowledge_worker_load"_key];
   const double used = workers * each / cores;  // above 1 hyper-threads carry it
   switch (victim) {
     case NeighbourVictim::machine_learning:
-      return parameters.number("host.machine_learning_cpu_share") *
+      return parameters["host.machine_learning_cpu_share"_key] *
              (shared_core_slowdown(parameters, {workers / cores, each, 1000, 1000}) - 1);
     case NeighbourVictim::cad_3d:
-      return parameters.number("host.cad_shared_cache_share") * used;
+      return parameters["host.cad_shared_cache_share"_key] * used;
     case NeighbourVictim::knowledge_worker:
-      return parameters.number("host.knowledge_worker_cpu_share") * used;
+      return parameters["host.knowledge_worker_cpu_share"_key] * used;
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/parameter_name.hpp"
 #include "base/text.hpp"
 #include "fabricast/models/virtualization.hpp"
 
@@ -38,7 +39,7 @@ GpuProfile time_sliced(const std::string& family, const std::string& profile, co
   out.family = family;
   out.framebuffer_gb = framebuffer_of(profile);
   out.max_instances = static_cast<int>(instances.value);
-  if (const auto* mixed = parameters.find(fmt::format("vgpu.{}.{}.mixed_instances", family, profile)))
+  if (const auto* mixed = parameters.find(named<"vgpu.{}.{}.mixed_instances">(family, profile)))
     out.max_instances_mixed = static_cast<int>(mixed->value);
   out.memory_fraction = 1;
   out.allows_peer_to_peer = out.max_instances == 1;
@@ -48,19 +49,16 @@ GpuProfile time_sliced(const std::string& family, const std::string& profile, co
 
 GpuProfile mig(const std::string& family, const std::string& profile, const Parameter& instances,
                const ParameterSet& parameters) {
-  const auto own = [&](const char* what) {
-    return parameters.number(fmt::format("mig.{}.{}.{}", family, profile, what));
-  };
-  const auto whole = [&](const char* what) { return parameters.number(fmt::format("mig.{}.{}", family, what)); };
   GpuProfile out;
   out.name = fmt::format("{}.{}", family, profile);
   out.family = family;
   out.is_mig = true;
   out.framebuffer_gb = framebuffer_of(profile);
   out.max_instances = static_cast<int>(instances.value);
-  out.compute_fraction = own("sms") / whole("sms");
-  out.memory_fraction = own("memory_slices") / whole("memory_slices");
-  out.copy_engines = static_cast<int>(own("copy_engines"));
+  out.compute_fraction = parameters[named<"mig.{}.{}.sms">(family, profile)] / parameters[named<"mig.{}.sms">(family)];
+  out.memory_fraction =
+      parameters[named<"mig.{}.{}.memory_slices">(family, profile)] / parameters[named<"mig.{}.memory_slices">(family)];
+  out.copy_engines = static_cast<int>(parameters[named<"mig.{}.{}.copy_engines">(family, profile)]);
   out.source = instances.source;
   return out;
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "sharing/cpu_sharing.hpp"
 
@@ -34,7 +35,7 @@ HostContention host_contention(const ParameterSet& parameters, const HostNeighbo
   if (memory_bandwidth.bytes_per_s > 0) {
     const double load = std::min(k_largest_load, neighbours.memory_traffic.bytes_per_s / memory_bandwidth.bytes_per_s);
     out.memory_share_left = std::max(k_least_memory_share, 1 - load);
-    out.copy_slowdown = 1 + parameters.number("host.memory_queueing") * load / (1 - load);
+    out.copy_slowdown = 1 + parameters["host.memory_queueing"_key] * load / (1 - load);
   }
   out.steal = neighbours.overcommit > 1 ? 1 - 1 / neighbours.overcommit : 0;
   if (neighbours.vcpus <= 0) {
@@ -46,11 +47,11 @@ HostContention host_contention(const ParameterSet& parameters, const HostNeighbo
   const double vcpus = neighbours.vcpus;
   out.runnable_per_cpu = (busy + own) / vcpus;
   const double shared = shared_core_share(busy, own, vcpus);
-  out.core_speed = 1 / (1 + shared * (1 / parameters.number("host.smt_speed") - 1));
+  out.core_speed = 1 / (1 + shared * (1 / parameters["host.smt_speed"_key] - 1));
   // Every virtual CPU is taken: a thread shares one with busy/vcpus others, and waits for a tick to get on.
   if (busy >= vcpus) {
     out.core_speed /= 1 + busy / vcpus;
-    out.scheduler_wait = parameters.duration("host.scheduler_tick");
+    out.scheduler_wait = parameters["host.scheduler_tick"_key];
   }
   out.core_speed *= 1 - out.steal;
   return out;

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::models {
@@ -42,15 +43,12 @@ MigrationEstimate migration_estimate(const ParameterSet& parameters, const std::
       std::find(migration_releases().begin(), migration_releases().end(), release) != migration_releases().end(),
       "no migration table of '{}'", release);
   FABRICAST_ASSERT(link.bytes_per_s > 0, "migration over a link of {} B/s", link.bytes_per_s);
-  const auto parameter = [&](const char* field) -> const Parameter& {
-    return parameters.at(fmt::format("migration.{}.{}", release, field));
-  };
   MigrationEstimate out;
   const double gpu_gb = static_cast<double>(vm.gpu_memory.value) / k_gib;
   const double memory_gb = static_cast<double>(vm.memory.value) / k_gib;
   if (gpu_gb > 0) {
-    add(out, parameter("fixed_time"), 1, "switch to the other host");
-    const auto& per_gb = parameter("time_per_gpu_gb");
+    add(out, parameters.at(named<"migration.{}.fixed_time">(release)), 1, "switch to the other host");
+    const auto& per_gb = parameters.at(named<"migration.{}.time_per_gpu_gb">(release));
     add(out, per_gb, gpu_gb, fmt::format("framebuffer of {:g} GB", gpu_gb));
     const double on_link = gpu_gb * (k_gib / link.bytes_per_s - per_gb.value);
     if (on_link > 0) {
@@ -60,18 +58,18 @@ MigrationEstimate migration_estimate(const ParameterSet& parameters, const std::
       out.low += wait;
       out.high += wait;
     }
-    if (parameters.contains(fmt::format("migration.{}.time_per_vm_gb", release)))
-      add(out, parameter("time_per_vm_gb"), memory_gb, fmt::format("memory of {:g} GB", memory_gb));
+    if (const auto* per_vm_gb = parameters.find(named<"migration.{}.time_per_vm_gb">(release)))
+      add(out, *per_vm_gb, memory_gb, fmt::format("memory of {:g} GB", memory_gb));
   } else {
-    add(out, parameters.at("migration.without_gpu.fixed_time"), 1, "switch to the other host");
+    add(out, parameters.at("migration.without_gpu.fixed_time"_key), 1, "switch to the other host");
   }
   if (vm.has_pvrdma)
-    add(out, parameters.at("migration.pvrdma.fixed_time"), 1, "RDMA objects made anew on the other host");
+    add(out, parameters.at("migration.pvrdma.fixed_time"_key), 1, "RDMA objects made anew on the other host");
   const double registered_gb = vm.has_pvrdma ? static_cast<double>(vm.registered.value) / k_gib : 0;
-  add(out, parameters.at("migration.pvrdma.registration_time_per_gb"), registered_gb,
+  add(out, parameters.at("migration.pvrdma.registration_time_per_gb"_key), registered_gb,
       fmt::format("{:g} GB registered anew for RDMA", registered_gb));
   out.total = out.stun + transfer_time(vm.memory, link);
-  out.limit = parameters.duration("migration.limit");
+  out.limit = parameters["migration.limit"_key];
   out.exceeds_limit = out.stun > out.limit;
   return out;
 }

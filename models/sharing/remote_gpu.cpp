@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::models {
@@ -25,9 +26,9 @@ double at(const Parameter& parameter, End end) {
 }
 
 std::vector<Term> terms_of(const ParameterSet& parameters, const RemoteGpuStep& step, const RemotePath& path, End end) {
-  const auto& waiting = parameters.at("remote_gpu.waiting_share");
-  const auto& call = parameters.at(path.is_rdma ? "remote_gpu.rdma_call_time" : "remote_gpu.tcp_call_time");
-  const auto& sent_ahead = parameters.at("remote_gpu.queued_call_time");
+  const auto& waiting = parameters.at("remote_gpu.waiting_share"_key);
+  const auto& call = parameters.at(path.is_rdma ? "remote_gpu.rdma_call_time"_key : "remote_gpu.tcp_call_time"_key);
+  const auto& sent_ahead = parameters.at("remote_gpu.queued_call_time"_key);
   const double compute = step.compute.seconds() / step.share;
   std::vector<Term> terms;
   terms.push_back({"compute on the local GPU", step.compute, "workload", "scenario"});
@@ -69,8 +70,8 @@ RemoteGpuEstimate remote_gpu_step(const ParameterSet& parameters, const RemoteGp
 
 Bandwidth tcp_stream_rate(const ParameterSet& parameters, Bandwidth link, Bytes mtu) {
   const double payload = std::max<double>(1, static_cast<double>(mtu.value) - k_ip_tcp_header);
-  const double per_byte =
-      parameters.seconds("remote_gpu.tcp_byte_time") + parameters.seconds("remote_gpu.tcp_packet_time") / payload;
+  const double per_byte = parameters.at("remote_gpu.tcp_byte_time"_key).value +
+                          parameters.at("remote_gpu.tcp_packet_time"_key).value / payload;
   const double on_wire = payload / (payload + k_ip_tcp_header + k_ethernet_overhead);
   return {std::min(link.bytes_per_s * on_wire, 1 / per_byte)};
 }

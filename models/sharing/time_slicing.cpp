@@ -2,6 +2,7 @@
 // From what a scenario says of a shared GPU to its scheduler, with every fault of the combination.
 #include <fmt/format.h>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 
 namespace fabricast::models {
@@ -79,9 +80,9 @@ Result<TimeSlicing> time_slicing(const ParameterSet& parameters, const GpuSharin
     }
   }
   // Best effort leaves the slice to the hardware; the setting has no effect on it.
-  if (out.policy == SharePolicy::best_effort) out.slice = parameters.duration("gpu.time_slice");
+  if (out.policy == SharePolicy::best_effort) out.slice = parameters["gpu.time_slice"_key];
   if (sharing.slice) out.slice = *sharing.slice;
-  out.switch_time = sharing.switch_time.value_or(parameters.duration("gpu.context_switch_time"));
+  out.switch_time = sharing.switch_time.value_or(parameters["gpu.context_switch_time"_key]);
   out.preemption_granularity = sharing.preemption_granularity;
   if (out.slice <= out.switch_time) {
     faults.add(fmt::format("a time slice of {} is not longer than a context switch of {}", to_string(out.slice),

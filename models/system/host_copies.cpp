@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -35,7 +36,7 @@ class HostCopiesPlanner : public Planner {
     OperationPlan plan;
     plan.size = size;
     plan.algorithm = fmt::format("{} GPU{} {}", gpus_.size(), gpus_.size() == 1 ? "" : "s", to_string(direction_));
-    plan.before.push_back(parameter_term(context_.parameters, "start of the copies", "cuda.copy_overhead"));
+    plan.before.push_back(parameter_term(context_.parameters, "start of the copies", "cuda.copy_overhead"_key));
     Node node;
     node.label = "copies";
     for (const auto gpu : gpus_) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -42,7 +43,7 @@ class PeerCopiesPlanner : public Planner {
     plan.algorithm = is_both_ways_ ? "peer copies both ways" : "peer copy";
     plan.protocol = !is_direct_ ? "staged" : is_nvlink_ ? "nvlink" : "pcie";
     for (int copy = 0; copy < (is_direct_ ? 1 : 2); ++copy)
-      plan.before.push_back(parameter_term(context_.parameters, "start of a copy", "cuda.copy_overhead"));
+      plan.before.push_back(parameter_term(context_.parameters, "start of a copy", "cuda.copy_overhead"_key));
     Node node;
     node.label = "copy";
     node.flows.push_back(flow(gpus_[0], gpus_[1], size, is_direct_));
@@ -83,7 +84,7 @@ class PeerCopiesPlanner : public Planner {
     } else {
       flow.rate_cap = add_staged_copy(context_, from, to, topology.local_memory(from), route);
       flow.cap_name = "copy through host memory";
-      flow.cap_parameter = "cuda.staged_copy_share";
+      flow.cap_parameter = "cuda.staged_copy_share"_key;
     }
     CrossingCounter counter;
     for (const auto& crossing : route.crossings) counter.add(crossing.resource, crossing.times);

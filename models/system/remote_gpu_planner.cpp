@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -63,11 +64,11 @@ class RemoteGpuPlanner : public DevicePlanner {
     std::vector<std::string> out{"data and calls of a step do not overlap with its compute"};
     if (ends_.clients > 1)
       out.emplace_back("clients of one remote GPU compute and transfer all the time: each gets its part of both");
-    out.push_back(assumed_line(context_.parameters, "remote_gpu.waiting_share"));
+    out.push_back(assumed_line(context_.parameters, "remote_gpu.waiting_share"_key));
     out.push_back(assumed_line(context_.parameters,
-                               ends_.path.is_rdma ? "remote_gpu.rdma_call_time" : "remote_gpu.tcp_call_time"));
-    out.push_back(assumed_line(context_.parameters, "remote_gpu.queued_call_time"));
-    if (!ends_.path.is_rdma) out.push_back(assumed_line(context_.parameters, "remote_gpu.tcp_packet_time"));
+                               ends_.path.is_rdma ? "remote_gpu.rdma_call_time"_key : "remote_gpu.tcp_call_time"_key));
+    out.push_back(assumed_line(context_.parameters, "remote_gpu.queued_call_time"_key));
+    if (!ends_.path.is_rdma) out.push_back(assumed_line(context_.parameters, "remote_gpu.tcp_packet_time"_key));
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -93,7 +94,7 @@ RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, 
     const double port = device_value_or(context, ends.client_hca, "rate", rate) / ends.clients;
     path.bandwidth = {std::min(rate, port * ends.mtu / (ends.mtu + header))};
   } else {
-    path.latency += context.parameters.duration("mpi.tcp.overhead");
+    path.latency += context.parameters["mpi.tcp.overhead"_key];
     const Bandwidth link{device_value_or(context, ends.client_hca, "rate", rate) / ends.clients};
     path.bandwidth = {std::min(rate, tcp_stream_rate(context.parameters, link, Bytes{ends.mtu}).bytes_per_s)};
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -122,14 +123,14 @@ class GpuSharingPlanner : public DevicePlanner {
     std::vector<Term> out{{"kernel", client.kernel, "workload.sharing", "scenario"}};
     if (is_mig()) {
       out.push_back({"smaller MIG instance", one.period - client.kernel - client.pause,
-                     fmt::format("mig.{}.sms", profile_->name), profile_->source});
+                     named<"mig.{}.sms">(profile_->name), profile_->source});
     } else {
-      const auto& cost = context_.parameters.at("gpu.context_switch_time");
+      const auto& cost = context_.parameters.at("gpu.context_switch_time"_key);
       const auto wait = one.service_time - client.kernel;
       const auto switching = std::min(wait, from_seconds(one.switches_per_operation * slicing_.switch_time.seconds()));
       out.push_back({"context switches towards the client", switching, cost.name, cost.source});
-      out.push_back({"turns of others, used or not", wait - switching, "gpu.time_slice",
-                     context_.parameters.at("gpu.time_slice").source});
+      out.push_back({"turns of others, used or not", wait - switching, "gpu.time_slice"_key,
+                     context_.parameters.at("gpu.time_slice"_key).source});
     }
     const auto rest = one.period - sum(out);
     if (rest.ps != 0) out.push_back({"pause on the host", rest, "workload.sharing", "scenario"});
@@ -175,7 +176,7 @@ class MigrationPlanner : public DevicePlanner {
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"the VM changes little memory while it is copied",
                                  "unified memory, debuggers and profilers are off: they block migration"};
-    for (const auto* name : {"migration.pvrdma.fixed_time", "migration.pvrdma.registration_time_per_gb"}) {
+    for (const auto name : {"migration.pvrdma.fixed_time"_key, "migration.pvrdma.registration_time_per_gb"_key}) {
       if (workload_.migration->has_pvrdma) out.push_back(assumed_line(context_.parameters, name));
     }
     std::sort(out.begin(), out.end());

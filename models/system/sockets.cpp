@@ -5,6 +5,7 @@
 //   time = kernel, both sides + interrupt and wake-up + adapters + links + what VMs add
 #include <fmt/format.h>
 
+#include "base/parameter_name.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
 #include "system/planners.hpp"
@@ -44,7 +45,7 @@ class SocketPlanner : public Planner {
     CrossingCounter counter;
     for (const auto& crossing : route_.crossings) counter.add(crossing.resource, crossing.times);
     flow.crossings = counter.take();
-    const auto& stream = context_.parameters.at("mpi.tcp.flow_bandwidth");
+    const auto& stream = context_.parameters.at("mpi.tcp.flow_bandwidth"_key);
     flow.rate_cap = stream.value;
     flow.cap_name = "one TCP stream";
     flow.cap_parameter = stream.name;
@@ -68,11 +69,11 @@ class SocketPlanner : public Planner {
     OperationPlan plan;
     plan.size = size;
     plan.algorithm = "ping-pong";
-    const auto term = [&](const char* name, const char* parameter) {
+    const auto term = [&](const char* name, const ParameterName<Dimension::time, std::string_view>& parameter) {
       return parameter_term(context_.parameters, name, parameter);
     };
-    plan.before.push_back(term("kernel, both sides", "mpi.tcp.overhead"));
-    plan.before.push_back(term("interrupt and wake-up of the receiver", "tcp.wakeup_time"));
+    plan.before.push_back(term("kernel, both sides", "mpi.tcp.overhead"_key));
+    plan.before.push_back(term("interrupt and wake-up of the receiver", "tcp.wakeup_time"_key));
     const auto hca = context_.topology.hcas_by_distance(from_).front();
     plan.before.push_back(
         {"adapters, both sides", route_.adapter_latency, context_.topology.device(hca).type + ".latency", ""});

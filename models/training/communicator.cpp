@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/planner.hpp"
 #include "paths/transport.hpp"
@@ -76,7 +77,7 @@ double Communicator::slowdown(Benchmark operation, Bytes size) const {
   const double seconds = time_alone(operation, size).seconds();
   if (seconds <= 0 || size.value <= 0) return 0;
   const double moved = memory_passes(operation) * static_cast<double>(size.value) / seconds;
-  return context_->parameters.number("training.exchange_slowdown") * std::min(1.0, moved / memory_bandwidth_);
+  return context_->parameters["training.exchange_slowdown"_key] * std::min(1.0, moved / memory_bandwidth_);
 }
 
 int Communicator::append(Program& program, Benchmark operation, Bytes size, const std::vector<int>& after, int stream,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "training/buckets.hpp"
 #include "training/terms.hpp"
 
@@ -61,14 +62,15 @@ class DataParallelStep {
     return last_ = static_cast<int>(program_.nodes.size()) - 1;
   }
 
-  int compute(const char* name, const char* parameter, double times, std::vector<int> after = {}) {
-    return compute(name, from_seconds(costs_.parameters.seconds(parameter) * times), parameter, std::move(after));
+  int compute(const char* name, const ParameterName<Dimension::time, std::string_view>& each, double times,
+              std::vector<int> after = {}) {
+    return compute(name, from_seconds(costs_.parameters.at(each).value * times), each, std::move(after));
   }
 
   /// Batch norms: every step begins with the means and variances of rank 0, copied tensor by tensor.
   void broadcast_buffers() {
     if (work_.buffers == 0 || parallel_.data != DataParallelism::ddp) return;
-    compute("launching the copies of batch norms' buffers", "training.buffer_copy_time", work_.buffers);
+    compute("launching the copies of batch norms' buffers", "training.buffer_copy_time"_key, work_.buffers);
     const int sent = group_->append(program_, Benchmark::broadcast_perf, work_.buffer_bytes, {last_}, k_nccl,
                                     "broadcast of batch norms' buffers", -1);
     last_ = sent;
@@ -82,7 +84,7 @@ class DataParallelStep {
     if (parallel_.data != DataParallelism::horovod) return ddp_buckets(work_.tensors, parallel_.bucket);
     auto fusion = parallel_.fusion.value_or(k_fusion);
     if (local_size_ > 0) fusion = fusion_threshold(fusion, local_size_);
-    const auto cycle = parallel_.cycle.value_or(costs_.parameters.duration("training.horovod_cycle"));
+    const auto cycle = parallel_.cycle.value_or(costs_.parameters["training.horovod_cycle"_key]);
     if (by_hosts_ == nullptr || !by_hosts_->is_by_mpi()) return horovod_buffers(work_.tensors, fusion, cycle);
     return horovod_buffers(work_.tensors, fusion, cycle,
                            [&](const Bucket& buffer) { return negotiation() + by_hosts_->busy(buffer); });
@@ -118,8 +120,8 @@ class DataParallelStep {
       exchanged = exchange(bucket, after, which);
     }
     if (work_.backward > done) compute(k_backward, work_.backward - done, work_.compute_parameter);
-    compute("gradients out of their buckets", costs_.copies(passes(), work_.gradient_bytes), "training.copy_efficiency",
-            {exchanged});
+    compute("gradients out of their buckets", costs_.copies(passes(), work_.gradient_bytes),
+            "training.copy_efficiency"_key, {exchanged});
   }
 
   int exchange(const Bucket& bucket, const std::vector<int>& after, const std::string& which) {
@@ -132,12 +134,12 @@ class DataParallelStep {
   }
 
   int copy_in(const Bucket& bucket) {
-    compute("gradients into their buckets", costs_.copies(passes(), bucket.bytes), "training.copy_efficiency");
-    return compute("launching gradient copies", "training.tensor_copy_time", bucket.tensors);
+    compute("gradients into their buckets", costs_.copies(passes(), bucket.bytes), "training.copy_efficiency"_key);
+    return compute("launching gradient copies", "training.tensor_copy_time"_key, bucket.tensors);
   }
 
   [[nodiscard]] Duration negotiation() const {
-    return from_seconds(costs_.parameters.seconds("training.horovod_negotiation") *
+    return from_seconds(costs_.parameters.at("training.horovod_negotiation"_key).value *
                         std::ceil(std::log2(group_->size())));
   }
 
@@ -149,15 +151,15 @@ class DataParallelStep {
     node.stream = -1;
     node.after = {after};
     const auto last_ready = last_gradient_of(bucket);
-    node.fixed.push_back({"waiting for Horovod's cycle", bucket.ready - last_ready, "training.horovod_cycle",
-                          costs_.parameters.at("training.horovod_cycle").source});
+    node.fixed.push_back({"waiting for Horovod's cycle", bucket.ready - last_ready, "training.horovod_cycle"_key,
+                          costs_.parameters.at("training.horovod_cycle"_key).source});
     if (thread_free_ >= 0) {
       // The cycle passes while the thread is kept.
       program_.nodes.push_back(node);
       node.fixed.clear();
       node.after = {static_cast<int>(program_.nodes.size()) - 1, thread_free_};
     }
-    const auto& round = costs_.parameters.at("training.horovod_negotiation");
+    const auto& round = costs_.parameters.at("training.horovod_negotiation"_key);
     node.fixed.push_back({"negotiation", negotiation(), round.name, round.source});
     program_.nodes.push_back(std::move(node));
     return static_cast<int>(program_.nodes.size()) - 1;
@@ -185,7 +187,7 @@ class DataParallelStep {
 }  // namespace
 
 Duration SideCosts::copies(double passes, Bytes bytes) const {
-  const double rate = memory_bandwidth * parameters.number("training.copy_efficiency");
+  const double rate = memory_bandwidth * parameters["training.copy_efficiency"_key];
   return from_seconds(passes * static_cast<double>(bytes.value) / rate);
 }
 

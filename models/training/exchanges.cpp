@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/exchanges.hpp"
+#include "base/parameter_name.hpp"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ Bytes BlockExchanges::dispatched() const {
 }
 
 Duration BlockExchanges::one(const Communicator& group, Benchmark operation, Bytes size) const {
-  return group.time_alone(operation, size) + parameters_.duration("training.kernel_floor");
+  return group.time_alone(operation, size) + parameters_["training.kernel_floor"_key];
 }
 
 /// Around attention, or around a feed-forward part.
@@ -116,7 +117,7 @@ std::vector<Term> BlockExchanges::terms(const BlockCount& blocks, bool is_backwa
   const auto hidden = std::min(beside, expert());
   add("exposed exchange between experts", blocks.sparse * (expert() - hidden));
   const double slowdown = std::min(1.0, groups_.expert->slowdown(Benchmark::alltoall_perf, dispatched()));
-  const auto& price = parameters_.at("training.exchange_slowdown");
+  const auto& price = parameters_.at("training.exchange_slowdown"_key);
   const auto slowed = from_seconds(blocks.sparse * hidden.seconds() * slowdown);
   if (slowed.ps > 0) out.push_back({"compute beside exchanges of experts", slowed, price.name, price.source});
   return out;

@@ -9,6 +9,7 @@
 // [pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py]
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "training/exchanges.hpp"
 #include "training/terms.hpp"
 #include "training/transformer.hpp"
@@ -112,7 +113,7 @@ class ShardedStep {
     const double parameters = dense(part) + expert(part);
     if (parameters <= 0) return;
     compute("gathered parameters out of their buffer", costs_.copies(2, to_bytes(parameters * k_gathered_bytes)), {},
-            gathered, "training.copy_efficiency");
+            gathered, "training.copy_efficiency"_key);
   }
 
   void reduce(const BlockWork& part) {
@@ -121,7 +122,7 @@ class ShardedStep {
     if (parameters <= 0) return;
     const int copied =
         compute("gradients into the buffer of the reduce-scatter", costs_.copies(2, to_bytes(parameters * bytes)), {},
-                reduced_, "training.copy_efficiency");
+                reduced_, "training.copy_efficiency"_key);
     const auto one = [&](const Communicator* group, double own, const char* name) {
       if (own <= 0) return;
       reduced_ =

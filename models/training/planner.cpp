@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
@@ -207,7 +208,7 @@ class TrainingPlanner : public Planner {
       std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
     const auto launch = std::max(Duration{}, work_.launch - from_seconds((slower - 1) * passes.seconds()));
     if (launch.ps > 0) {
-      const auto& one = context_.parameters.at("training.operator_time");
+      const auto& one = context_.parameters.at("training.operator_time"_key);
       terms.push_back({k_launch, spec_.parallel.micro_batches * launch, one.name, one.source});
     }
     return terms;

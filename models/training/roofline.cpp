@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/parameter_name.hpp"
 #include "nccl/architecture.hpp"
 #include "paths/transport.hpp"
 
@@ -80,7 +81,7 @@ Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision
       memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")),
       has_tensor_cores_(uses_tensor_cores(context, gpu, precision)) {}
 
-const Parameter& Roofline::parameter(const std::string& name) const {
+const Parameter& Roofline::parameter(ParameterStem stem) const {
   const auto p = to_string(precision_);
   std::vector<std::string> names;
   const auto add = [&](const std::string& base) {
@@ -89,22 +90,34 @@ const Parameter& Roofline::parameter(const std::string& name) const {
     names.push_back(fmt::format("{}.{}", base, architecture_));
     names.push_back(base);
   };
-  if (is_eager_) add(fmt::format("training.eager_{}", name.substr(name.find('.') + 1)));
-  add(name);
+  const std::string_view field = stem.text.substr(stem.text.find('.') + 1);
+  if (is_eager_) add(fmt::format("training.eager_{}", field));
+  add(std::string(stem.text));
   return parameters_.first_of(names);
 }
 
 const Parameter& Roofline::efficiency(LayerKind kind) const {
-  if (kind == LayerKind::embedding) return parameter("training.memory_efficiency");
-  return parameter(fmt::format("training.{}_efficiency", to_string(kind)));
+  switch (kind) {
+    case LayerKind::convolution:
+      return parameter("training.convolution_efficiency"_stem);
+    case LayerKind::gemm:
+      return parameter("training.gemm_efficiency"_stem);
+    case LayerKind::attention:
+      return parameter("training.attention_efficiency"_stem);
+    case LayerKind::memory:
+    case LayerKind::embedding:
+      break;
+  }
+  return parameter("training.memory_efficiency"_stem);
 }
 
 double Roofline::share_of_peak(const NetworkLayer& layer) const {
   double share = efficiency(layer.kind).value;
-  if (layer.kind == LayerKind::gemm && has_experts(layer)) share = parameter("training.expert_gemm_efficiency").value;
+  if (layer.kind == LayerKind::gemm && has_experts(layer))
+    share = parameter("training.expert_gemm_efficiency"_stem).value;
   if (layer.kind == LayerKind::attention && layer.rows > 0)
-    share *= layer.rows / (layer.rows + parameter("training.attention_half_length").value);
-  if (layer.is_winograd && !has_tensor_cores_) share *= parameter("training.winograd_saving").value;
+    share *= layer.rows / (layer.rows + parameter("training.attention_half_length"_stem).value);
+  if (layer.is_winograd && !has_tensor_cores_) share *= parameter("training.winograd_saving"_stem).value;
   return share;
 }
 
@@ -118,9 +131,9 @@ Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, doub
   const double bytes =
       (moved * samples / split + layer.shared_moved * samples + weights * weight_passes) * element_bytes(precision_);
   const double compute = flop > 0 ? flop * samples / split / (peak_ * share_of_peak(layer)) : 0;
-  const char* limit = layer.name == "permute" ? "training.permute_efficiency" : "training.memory_efficiency";
+  const auto limit = layer.name == "permute" ? "training.permute_efficiency"_stem : "training.memory_efficiency"_stem;
   const double memory = bytes / (memory_bandwidth_ * parameter(limit).value);
-  return from_seconds(parameter("training.kernel_floor").value + std::max(compute, memory));
+  return from_seconds(parameter("training.kernel_floor"_stem).value + std::max(compute, memory));
 }
 
 Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) const {
@@ -131,17 +144,17 @@ Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) c
 Duration Roofline::backward(const NetworkLayer& layer, const LayerShare& share) const {
   const auto time = pass(layer, share, layer.backward_flop, layer.backward_moved, 2);
   const bool has_two = layer.kind == LayerKind::gemm || layer.kind == LayerKind::convolution;
-  return has_two ? time + from_seconds(parameter("training.kernel_floor").value) : time;
+  return has_two ? time + from_seconds(parameter("training.kernel_floor"_stem).value) : time;
 }
 
 Duration Roofline::optimizer(double parameters, double tensors) const {
-  const double bytes = parameters * parameter("training.optimizer_passes").value * 4;
-  return from_seconds(bytes / (memory_bandwidth_ * parameter("training.optimizer_efficiency").value) +
-                      tensors * parameter("training.optimizer_tensor_time").value);
+  const double bytes = parameters * parameter("training.optimizer_passes"_stem).value * 4;
+  return from_seconds(bytes / (memory_bandwidth_ * parameter("training.optimizer_efficiency"_stem).value) +
+                      tensors * parameter("training.optimizer_tensor_time"_stem).value);
 }
 
 Duration Roofline::launches(double operators) const {
-  return from_seconds(operators * parameter("training.operator_time").value);
+  return from_seconds(operators * parameter("training.operator_time"_stem).value);
 }
 
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,

@@ -18,6 +18,7 @@
 
 #include <string>
 
+#include "base/parameter_name.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/training.hpp"
 #include "training/work.hpp"
@@ -47,8 +48,10 @@ class Roofline {
   /// Host time of a pass forward over layers with so many operators.
   [[nodiscard]] Duration launches(double operators) const;
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
-  [[nodiscard]] const Parameter& optimizer_efficiency() const { return parameter("training.optimizer_efficiency"); }
-  [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"); }
+  [[nodiscard]] const Parameter& optimizer_efficiency() const {
+    return parameter("training.optimizer_efficiency"_stem);
+  }
+  [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"_stem); }
   [[nodiscard]] const ParameterSet& parameters() const { return parameters_; }
   /// FLOP/s of the precision.
   [[nodiscard]] double peak() const { return peak_; }
@@ -59,7 +62,7 @@ class Roofline {
   [[nodiscard]] Duration pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
                               double weight_passes) const;
   [[nodiscard]] double share_of_peak(const NetworkLayer& layer) const;
-  [[nodiscard]] const Parameter& parameter(const std::string& name) const;
+  [[nodiscard]] const Parameter& parameter(ParameterStem stem) const;
 
   const ParameterSet& parameters_;
   std::string architecture_;

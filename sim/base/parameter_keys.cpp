@@ -12,83 +12,15 @@
 #include <map>
 #include <vector>
 
-#include "base/parameter_table.hpp"
+#include "base/parameter_match.hpp"
+#include "base/parameter_table_software.hpp"
+#include "base/parameter_table_system.hpp"
 
 namespace fabricast {
 
 namespace {
 
 using namespace parameter_table;
-
-/// What stands for a part of a name in braces.
-struct Part {
-  std::string_view name;
-  std::string_view words;  ///< for readers: the words themselves, or what they name
-  bool is_open = false;    ///< users add words: any does
-  bool may_hold_dots = false;
-};
-
-constexpr std::array k_parts{
-    Part{"algorithm", "ring, tree, nvls, nvls_tree, collnet_direct, chain, direct"},
-    Part{"protocol", "ll, ll128, simple"},
-    Part{"transport", "nvlink, pcie, shm, network, network_staged, socket, loopback"},
-    Part{"collective", "all_reduce, all_gather"},
-    Part{"library", "open-mpi-ucx, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, verbs, tcp"},
-    Part{"precision", "fp32, tf32, fp16, bf16, fp8"},
-    Part{"mode", "passthrough, sr-iov, pvrdma, vmxnet3, virtio, vgpu, mig"},
-    Part{"stack", "rdma, tcp"},
-    Part{"architecture", "a GPU architecture, see `architecture.*`", true},
-    Part{"processor", "a processor of the catalogue", true},
-    Part{"device", "a GPU or adapter family", true},
-    Part{"gpu", "a GPU family and its memory", true},
-    Part{"profile", "a vGPU or MIG profile", true},
-    Part{"slices", "memory slices of a GPU", true},
-    Part{"feature", "what a release allows", true},
-    Part{"class", "a class of benchmarks", true},
-    Part{"release", "a release", true, true},
-};
-
-const Part* part_of(std::string_view name) {
-  const auto found = std::ranges::find(k_parts, name, &Part::name);
-  return found == k_parts.end() ? nullptr : &*found;
-}
-
-bool matches(std::string_view pattern, std::string_view name);
-
-bool matches_part(const Part& part, std::string_view rest, std::string_view name) {
-  if (part.is_open) {
-    const auto is_legal = [&](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
-             (part.may_hold_dots && c == '.');
-    };
-    for (std::size_t length = 1; length <= name.size() && is_legal(name[length - 1]); ++length)
-      if (matches(rest, name.substr(length))) return true;
-    return false;
-  }
-  for (auto words = part.words; !words.empty();) {
-    const auto end = std::min(words.find(", "), words.size());
-    const auto word = words.substr(0, end);
-    if (name.starts_with(word) && matches(rest, name.substr(word.size()))) return true;
-    words.remove_prefix(std::min(words.size(), end + 2));
-  }
-  return false;
-}
-
-bool matches(std::string_view pattern, std::string_view name) {
-  const auto plain = std::min(pattern.find_first_of("{["), pattern.size());
-  if (!name.starts_with(pattern.substr(0, plain))) return false;
-  name.remove_prefix(plain);
-  pattern.remove_prefix(plain);
-  if (pattern.empty()) return name.empty();
-  if (pattern.front() == '[') {
-    const auto end = pattern.find(']');
-    const auto rest = pattern.substr(end + 1);
-    return matches(rest, name) || matches(std::string(pattern.substr(1, end - 1)).append(rest), name);
-  }
-  const auto end = pattern.find('}');
-  const auto* part = part_of(pattern.substr(1, end - 1));
-  return part != nullptr && matches_part(*part, pattern.substr(end + 1), name);
-}
 
 struct FieldRange {
   std::string_view field;
@@ -203,8 +135,8 @@ const std::map<std::string_view, Keys>& by_layer() {
 
 std::span<const ParameterKey> parameter_keys() {
   static const auto all = [] {
-    std::vector<ParameterKey> keys(of_software().begin(), of_software().end());
-    keys.insert(keys.end(), of_system().begin(), of_system().end());
+    std::vector<ParameterKey> keys(k_software_keys.begin(), k_software_keys.end());
+    keys.insert(keys.end(), k_system_keys.begin(), k_system_keys.end());
     return keys;
   }();
   return all;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges that declared keys share, and the two halves of their table.
+// The ranges that declared keys share; the two halves of their table are parameter_table_software.hpp and
+// parameter_table_system.hpp.
 #pragma once
 
 #include <array>
-#include <span>
 
 #include "base/parameter_keys.hpp"
 
@@ -29,8 +29,5 @@ inline constexpr auto N = Dimension::number;
 inline constexpr auto T = Dimension::time;
 inline constexpr auto R = Dimension::bandwidth;
 inline constexpr auto B = Dimension::bytes;
-
-std::span<const ParameterKey> of_software();
-std::span<const ParameterKey> of_system();
 
 }  // namespace fabricast::parameter_table

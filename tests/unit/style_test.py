@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The sources' form: clang-format, licence line, at most 400 lines a file, local functions in unnamed namespaces, and each file includes what it uses of the
-standard library, itself or by a header of ours that it includes: joined builds hide what is missing. Argument: source folder."""
+standard library, itself or by a header of ours that it includes: joined builds hide what is missing. Names of parameters in models/ are checked ones. Argument: source folder."""
 import functools
 import pathlib
 import re
@@ -27,6 +27,11 @@ INCLUDE_FOLDERS = ("sim/include", "sim", "models", "calibration", "python", "tes
 USED = re.compile(r"\bstd::(\w+)")
 INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+# Names of parameters in the models that the compiler does not check; keys of scenarios look the same.
+UNCHECKED = re.compile(r'(?<!<)"((?:architecture|cuda|dcqcn|gdrcopy|gpu|host|lossless|mig|mig_placement|migration|mpi|nccl|pcie|remote_gpu|tcp|training|verbs|vgpu|'
+                       r'virtualization)\.[a-z{][^" ]*)"(?!_key|_stem|>)')
+NO_PARAMETERS = {"nccl.plugin", "nccl.plugin_version", "virtualization.rate_limit", "virtualization.gpu_share", "virtualization.profile", "migration.link",
+                 "training.eager_{}"}
 LOCAL = re.compile(r"^static .*\(.*\{$", re.MULTILINE)
 
 
@@ -63,6 +68,9 @@ class Sources:
             found.append(f"more than {MOST_LINES} lines")
         if path.suffix == ".cpp" and (local := LOCAL.search(text)):
             found.append(f"belongs into an unnamed namespace: {local.group()}")
+        if path.is_relative_to(self.root / "models"):
+            found += [f"{name} is no checked name of a parameter: \"...\"_key, _stem or named<...> (base/parameter_name.hpp)"
+                      for name in UNCHECKED.findall(text) if name not in NO_PARAMETERS]
         if "doctest::Approx" in text and path.name != "approx.hpp":
             found.append("doctest::Approx holds for any two small numbers: test::approx (tests/support/approx.hpp)")
         wanted = {HEADER[name] for name in USED.findall(COMMENT.sub("", text)) if name in HEADER}

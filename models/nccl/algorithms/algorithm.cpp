@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
@@ -22,20 +23,20 @@ Cut ChannelAlgorithm::cut() const {
   return cut;
 }
 
-double ChannelAlgorithm::buffer_chunk(const char* kind) const {
-  const double chunk = op_.parameter(fmt::format("nccl.chunk.{}", kind), op_.protocol).value;
+double ChannelAlgorithm::buffer_chunk(ParameterStem kind) const {
+  const double chunk = op_.parameter(kind, op_.protocol).value;
   return op_.is(Protocol::simple) ? chunk * plugin_buffer_factor(op_) : chunk;
 }
 
 double ChannelAlgorithm::first_chunk(const Cut& cut) const {
-  return op_.parameter("nccl.first_chunk", op_.protocol).value * cut.chunk;
+  return op_.parameter("nccl.first_chunk"_stem, op_.protocol).value * cut.chunk;
 }
 
 /// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own
 /// from a queue.
 std::vector<std::string> ChannelAlgorithm::channel_start_names() const {
   if (release_number(op_.context.software.nccl_version) >= 222) return {};
-  return {"nccl.channel_start." + op_.group.architecture, "nccl.channel_start"};
+  return {named<"nccl.channel_start.{}">(op_.group.architecture), "nccl.channel_start"_key};
 }
 
 std::string ChannelAlgorithm::bandwidth_name(bool) const { return op_.protocol; }

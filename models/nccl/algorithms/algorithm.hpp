@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parameter_name.hpp"
 #include "nccl/operation.hpp"
 
 namespace fabricast::models::nccl {
@@ -83,7 +84,7 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double bytes_per_step(double per_channel) const { return per_channel; }
   [[nodiscard]] virtual double largest_chunk(double per_channel) const = 0;
   /// `kind`: ring or pipelined.
-  [[nodiscard]] double buffer_chunk(const char* kind) const;
+  [[nodiscard]] double buffer_chunk(ParameterStem kind) const;
   /// The first chunk is complete before it is passed on.
   [[nodiscard]] double first_chunk(const Cut& cut) const;
   [[nodiscard]] virtual double paid_loops(double) const { return 1; }

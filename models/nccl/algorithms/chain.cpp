@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
@@ -22,7 +23,7 @@ class Chain : public ChannelAlgorithm {
     if (!op_.is(Protocol::ll)) return;
     const double threads = std::clamp(op_.size / (8 * op_.num_ranks()), 64.0, 512 * op_.filled);
     const double loops = std::max(1.0, op_.size / (8 * threads));
-    const auto& one = op_.parameter("nccl.thread_loop_time", op_.protocol);
+    const auto& one = op_.parameter("nccl.thread_loop_time"_stem, op_.protocol);
     add_latency(flow, {fmt::format("{:.0f} lines per thread", loops), from_seconds((loops - 1) * one.value), one.name,
                        one.source});
   }
@@ -38,7 +39,7 @@ class Chain : public ChannelAlgorithm {
   [[nodiscard]] std::string slice_name() const override { return op_.is(Protocol::simple) ? "chain" : op_.protocol; }
 
  protected:
-  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("pipelined"); }
+  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.pipelined"_stem); }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CollNetDirect: inside a host every GPU hands each other one its share (scatter), reduces what it got, sends that
 // share to the network, whose switches reduce it (SHARP), and hands the result to all (broadcast).
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
@@ -21,7 +22,7 @@ class CollnetDirect : public ChannelAlgorithm {
   /// Chunks of every GPU's share, smaller while they would not fill the pipeline (NVIDIA/nccl src/enqueue.cc,
   /// calcCollChunking).
   [[nodiscard]] double largest_chunk(double per_channel) const override {
-    double chunk = buffer_chunk("pipelined");
+    double chunk = buffer_chunk("nccl.chunk.pipelined"_stem);
     const auto halve = [&](double chunks, double least) {
       while (per_channel < chunks * op_.group.gpus_of_host * chunk && chunk > least) chunk /= 2;
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
 // tree, or once where the fabric's switches reduce (CollNet).
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
@@ -25,7 +26,7 @@ class NvlinkSharp : public ChannelAlgorithm {
     return per_channel / (is_reduced_outside ? op_.group.gpus_of_host * parts() : op_.num_ranks());
   }
   [[nodiscard]] double largest_chunk(double) const override {
-    return op_.is_in_one_host() ? buffer_chunk("ring") : tree_chunk();
+    return op_.is_in_one_host() ? buffer_chunk("nccl.chunk.ring"_stem) : tree_chunk();
   }
 
  private:
@@ -39,7 +40,7 @@ class NvlinkSharp : public ChannelAlgorithm {
   /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow.
   [[nodiscard]] double tree_chunk() const {
     const double chunks_at_once = op_.channels * op_.group.gpus_of_host;
-    const double own = op_.parameter("nccl.chunk.nvls").value;
+    const double own = op_.parameter("nccl.chunk.nvls"_stem).value;
     const double largest = has_trees() && op_.group.nvls_tree_chunk > 0 ? op_.group.nvls_tree_chunk : own;
     const bool is_halved = has_trees() && op_.group.num_hosts >= 4 && op_.group.nvls_tree_chunk <= 0;
     double chunk = is_halved ? largest / 2 : largest;

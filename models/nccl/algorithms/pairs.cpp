@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
@@ -16,11 +17,11 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] Work work(const Cut&) const override {
     const double payload = bytes_of_pair();
     const double channels = pair_channels();
-    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined", op_.protocol).value);
+    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
     const double shares = op_.pattern.shares;
     // Inside one host the rate through host memory was fitted with it.
     const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
-    const double moved = pays_first ? op_.parameter("nccl.first_chunk").value * chunk * channels : 0;
+    const double moved = pays_first ? op_.parameter("nccl.first_chunk"_stem).value * chunk * channels : 0;
     return {payload / shares, moved / shares, channels * num_peers() / shares};
   }
   /// Channels on which one rank exchanges with all its peers.
@@ -29,7 +30,7 @@ class Pairs : public ChannelAlgorithm {
   }
   /// Every release fetches the work of send and receive.
   [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    return {"nccl.channel_start." + op_.group.architecture, "nccl.channel_start"};
+    return {named<"nccl.channel_start.{}">(op_.group.architecture), "nccl.channel_start"_key};
   }
   [[nodiscard]] bool has_one_peer() const override { return !is_all(); }
   [[nodiscard]] std::string bandwidth_name(bool) const override {
@@ -47,7 +48,7 @@ class Pairs : public ChannelAlgorithm {
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
-  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("ring"); }
+  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
   /// Channels that one pair of ranks uses: NCCL doubles its least number while a part is larger than 32 buffer steps;
   /// over the network all pairs have few (nccl/pairs.cpp), inside a host the least number shrinks until all ranks
   /// together fit the channels there are (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount). A broken number of them so
@@ -59,15 +60,15 @@ class Pairs : public ChannelAlgorithm {
     if (!op_.is_in_one_host()) all = std::min<double>(all, op_.pattern.pair_channels);
     double least = all;
     while (op_.is_in_one_host() && least > 2 && least * op_.group.num_ranks > all) least /= 2;
-    const double largest_part = op_.context.parameters.at("nccl.p2p_largest_part").value;
+    const double largest_part = op_.context.parameters.at("nccl.p2p_largest_part"_key).value;
     while (2 * least <= all && bytes / least > largest_part) least *= 2;
-    return std::max(1.0, std::min(least, bytes / op_.parameter("nccl.p2p_bytes_per_channel").value));
+    return std::max(1.0, std::min(least, bytes / op_.parameter("nccl.p2p_bytes_per_channel"_stem).value));
   }
 
  private:
   [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
   [[nodiscard]] double network_chunk() const {
-    return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk").value;
+    return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
   }
   [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
   [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }

@@ -2,6 +2,7 @@
 // Every rank passes on n-th parts of a channel's bytes, round by round.
 #include <fmt/format.h>
 
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "schedules/algorithms.hpp"
 
@@ -15,14 +16,14 @@ class Ring : public ChannelAlgorithm {
 
   [[nodiscard]] Work work(const Cut& cut) const override {
     const auto local = op_.has_hop(TransportKind::host_memory)
-                           ? std::string("nccl.shm_local_work")
-                           : fmt::format("nccl.local_work.{}", is_all_reduce() ? "all_reduce" : "all_gather");
+                           ? "nccl.shm_local_work"_stem
+                           : (is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem);
     return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
   }
   [[nodiscard]] std::vector<std::string> channel_start_names() const override {
     auto names = ChannelAlgorithm::channel_start_names();
     if (!names.empty())
-      names.insert(names.begin(), fmt::format("nccl.channel_start.ring.{}.{}", op_.protocol, op_.group.architecture));
+      names.insert(names.begin(), named<"nccl.channel_start.ring.{}.{}">(op_.protocol, op_.group.architecture));
     return names;
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
@@ -42,10 +43,10 @@ class Ring : public ChannelAlgorithm {
 
  protected:
   [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / op_.num_ranks(); }
-  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("ring"); }
+  [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
   /// Later loops overlap with earlier ones: they pay a share of their hops.
   [[nodiscard]] double paid_loops(double loops) const override {
-    return 1 + (loops - 1) * op_.parameter("nccl.later_loops", op_.protocol).value;
+    return 1 + (loops - 1) * op_.parameter("nccl.later_loops"_stem, op_.protocol).value;
   }
 
  private:

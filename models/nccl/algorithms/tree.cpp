@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
 
@@ -27,16 +28,16 @@ class Tree : public ChannelAlgorithm {
   void add_filling(Flow& flow, const Cut& cut) const override {
     if (op_.is(Protocol::ll)) return;
     if (op_.is(Protocol::ll128)) {
-      const auto& step = op_.parameter("nccl.chunk_overhead", op_.protocol);
+      const auto& step = op_.parameter("nccl.chunk_overhead"_stem, op_.protocol);
       add_latency(flow, {fmt::format("{:.0f} chunks", cut.loops), from_seconds((cut.loops - 1) * step.value), step.name,
                          step.source});
       return;
     }
     double hops = 0;
     for (const auto& one : op_.pattern.hops) hops += one.count;
-    const auto& filling = op_.parameter("nccl.fill_bandwidth", op_.protocol);
+    const auto& filling = op_.parameter("nccl.fill_bandwidth"_stem, op_.protocol);
     double rate = filling.value;
-    const double reached = op_.parameter("nccl.nvlink_store_share", op_.protocol).value * op_.share / op_.channels;
+    const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share / op_.channels;
     for (const auto& crossing : flow.crossings)
       if (is_nvlink(op_, crossing)) rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource));
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
@@ -44,15 +45,16 @@ class Tree : public ChannelAlgorithm {
   }
   /// In the middle of a chain some threads of the block send up, the others down.
   [[nodiscard]] double reached_share() const override {
-    return op_.parameter(fmt::format("nccl.tree_share.{}", op_.num_ranks() > 2 ? "middle" : "end"), op_.protocol).value;
+    return op_.parameter(op_.num_ranks() > 2 ? "nccl.tree_share.middle"_stem : "nccl.tree_share.end"_stem, op_.protocol)
+        .value;
   }
-  [[nodiscard]] double store_factor() const override { return op_.parameter("nccl.nvlink_tree_share").value; }
+  [[nodiscard]] double store_factor() const override { return op_.parameter("nccl.nvlink_tree_share"_stem).value; }
   /// In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
   [[nodiscard]] double redirected_share() const override { return op_.group.num_hosts > 2 ? 0.5 : 1; }
 
  protected:
   [[nodiscard]] double largest_chunk(double per_channel) const override {
-    return op_.is(Protocol::ll128) ? ll128_chunk(per_channel) : buffer_chunk("pipelined");
+    return op_.is(Protocol::ll128) ? ll128_chunk(per_channel) : buffer_chunk("nccl.chunk.pipelined"_stem);
   }
 
  private:
@@ -61,7 +63,7 @@ class Tree : public ChannelAlgorithm {
   [[nodiscard]] double ll128_chunk(double per_channel) const {
     const double ranks_per_host = op_.num_ranks() / op_.group.num_hosts;
     const double steps = 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts))) + 0.1 * ranks_per_host;
-    double chunk = op_.parameter("nccl.chunk.ring", op_.protocol).value;
+    double chunk = op_.parameter("nccl.chunk.ring"_stem, op_.protocol).value;
     const auto halve = [&](double chunks, double least) {
       while (std::floor(per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
     };

@@ -2,13 +2,14 @@
 // NCCL's shared-memory transport: buffers in host memory that two GPUs write, read and poll.
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
 
 /// GPUs that poll flags in the same host memory delay each other beyond the first two.
 double polling_factor(const Operation& op) {
-  return 1 + op.context.parameters.number("nccl.shm_polling") * std::max(0, op.group.gpus_of_memory - 2);
+  return 1 + op.context.parameters["nccl.shm_polling"_key] * std::max(0, op.group.gpus_of_memory - 2);
 }
 
 /// Copies inside a GPU do not load host memory: where it limits, the other GPUs that share it use the time, until the
@@ -27,7 +28,7 @@ void hide_local_work(Flow& flow, const Steps& steps) {
 void limit_host_memories(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   if (!op.has_hop(TransportKind::host_memory) || op.group.gpus_of_memory >= op.group.gpus_of_host) return;
-  const auto& share = op.context.parameters.at("host.both_sockets_share");
+  const auto& share = op.context.parameters.at("host.both_sockets_share"_key);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;
     if (!resources.parameter(crossing.resource).ends_with(".memory_bandwidth")) continue;

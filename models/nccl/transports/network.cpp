@@ -3,6 +3,7 @@
 // docs/models/nccl.md, between hosts.
 #include <fmt/format.h>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
@@ -25,7 +26,7 @@ const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
   const auto* of_plugin =
       op.of_adapter(hops, op.is(Protocol::ll) ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
   return of_plugin != nullptr ? *of_plugin
-                              : op.parameter("nccl.network_store_and_forward", steps.algorithm.slice_name());
+                              : op.parameter("nccl.network_store_and_forward"_stem, steps.algorithm.slice_name());
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   limit_sockets(flow, steps);
   const double share = steps.algorithm.redirected_share();
   if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
-  const auto* limit = op.context.parameters.find(fmt::format("nccl.redirected_channel_bandwidth.{}", op.protocol));
+  const auto* limit = op.context.parameters.find(named<"nccl.redirected_channel_bandwidth.{}">(op.protocol));
   if (limit == nullptr) return;
   const double rate = limit->value / op.share * share / op.pattern.units;
   if (rate >= flow.rate_cap) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
@@ -12,7 +13,7 @@ bool is_nvlink(const Operation& op, const Crossing& crossing) {
 
 void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  const auto& reached = op.parameter("nccl.nvlink_store_share", steps.algorithm.store_name());
+  const auto& reached = op.parameter("nccl.nvlink_store_share"_stem, steps.algorithm.store_name());
   const double share = reached.value * steps.algorithm.store_factor();
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;

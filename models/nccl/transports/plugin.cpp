@@ -2,6 +2,7 @@
 // NCCL's network plugins on adapters without verbs: what a message costs them, what they and their threads move.
 #include <algorithm>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
@@ -74,7 +75,7 @@ void limit_plugin(Flow& flow, const Steps& steps) {
 
 /// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
 double plugin_buffer_factor(const Operation& op) {
-  return op.group.buffer_size > 0 ? op.group.buffer_size / op.parameter("nccl.buffer_size").value : 1;
+  return op.group.buffer_size > 0 ? op.group.buffer_size / op.parameter("nccl.buffer_size"_stem).value : 1;
 }
 
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -19,8 +20,8 @@ bool is_loopback(const Operation& op, TransportKind kind) {
 /// A short message travels in NCCL's header, a longer one behind it: one more pass of the kernel on both sides.
 double socket_data_time(const Steps& steps) {
   const auto& parameters = steps.op.context.parameters;
-  const bool is_inline = steps.cut.chunk / steps.op.share <= parameters.number("nccl.socket_inline");
-  return is_inline ? 0.0 : parameters.number("nccl.socket_data_time");
+  const bool is_inline = steps.cut.chunk / steps.op.share <= parameters.at("nccl.socket_inline"_key).value;
+  return is_inline ? 0.0 : parameters.at("nccl.socket_data_time"_key).value;
 }
 
 /// Neighbours take from it, and VMs that do not show their sockets.
@@ -51,7 +52,7 @@ SocketUse socket_use(const Hops& hops, const Steps& steps) {
   const double helpers = count("socket_threads", software.nccl_socket_nthreads, 0);
   const double sockets = count("sockets_per_thread", software.nccl_nsocks_perthread, 1);
   const double all = helpers == 0 ? 1 : std::min(helpers * sockets, std::floor(k_most_sockets / helpers) * helpers);
-  const double pieces = std::ceil(steps.cut.chunk / op.share / op.context.parameters.number("nccl.socket_piece"));
+  const double pieces = std::ceil(steps.cut.chunk / op.share / op.context.parameters.at("nccl.socket_piece"_key).value);
   SocketUse use;
   use.streams = std::clamp(pieces, 1.0, all);
   use.helpers = std::min(helpers, use.streams);
@@ -65,7 +66,8 @@ SocketUse socket_use(const Hops& hops, const Steps& steps) {
 double socket_queue_time(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   if (hops.kind != TransportKind::socket || op.is_in_one_host()) return 0;
-  const double both_ways = op.context.parameters.number("nccl.hop_time.ring.ll.loopback") + socket_data_time(steps);
+  const double both_ways =
+      op.context.parameters.at("nccl.hop_time.ring.ll.loopback"_key).value + socket_data_time(steps);
   // Short pieces to a peer go by fewer channels than it has (pairs).
   const double messages = hops.process_uses * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
   return std::max(0.0, messages - 1) / 2 * both_ways * scattered_threads_factor(op.context, op.group.gpu);
@@ -82,7 +84,7 @@ void limit_sockets(Flow& flow, const Steps& steps) {
     flow.cap_parameter = parameter_name;
   };
   // A thread that sends and receives two channels: four streams of bytes pass it.
-  const auto& channel = op.context.parameters.at("nccl.loopback_channel_bandwidth");
+  const auto& channel = op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
   const double thread = 4 * channel.value * socket_thread_speed(op);
   for (const auto& hops : op.pattern.hops) {
     if (hops.kind != TransportKind::socket) continue;
@@ -90,7 +92,7 @@ void limit_sockets(Flow& flow, const Steps& steps) {
     const double connections = std::max(1.0, steps.cut.pair_channels / op.pattern.shares);
     const auto* own = op.of_adapter(hops, "connection_sustained_bandwidth");
     if (own == nullptr) own = op.of_adapter(hops, "connection_bandwidth");
-    const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth");
+    const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth"_key);
     limit_by(stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
     if (use.helpers > 0) {
       limit_by(thread * use.helpers * connections, "helper threads of one connection", channel.name);

@@ -38,6 +38,14 @@ struct Parameter {
   [[nodiscard]] bool has_interval() const { return low < high; }
 };
 
+/// The name of a declared parameter; reading it gives what its dimension says. base/parameter_name.hpp makes them.
+template <Dimension D, class Text>
+struct ParameterName {
+  Text text;
+  operator std::string_view() const { return text; }          // NOLINT: a name goes wherever names go
+  operator std::string() const { return std::string(text); }  // NOLINT
+};
+
 /// An ordered set of parameters by name. Later sets override earlier ones (shipped, then --parameters, then --set).
 class ParameterSet {
  public:
@@ -56,6 +64,15 @@ class ParameterSet {
   [[nodiscard]] Bytes bytes(std::string_view name) const;
   [[nodiscard]] Duration duration(std::string_view name) const { return from_seconds(at(name).value); }
   [[nodiscard]] Bandwidth bandwidth(std::string_view name) const { return {at(name).value}; }
+
+  /// The value as a double (plain number), Duration, Bandwidth or Bytes.
+  template <Dimension D, class Text>
+  [[nodiscard]] auto operator[](const ParameterName<D, Text>& name) const {
+    if constexpr (D == Dimension::time) return duration(name.text);
+    if constexpr (D == Dimension::bandwidth) return bandwidth(name.text);
+    if constexpr (D == Dimension::bytes) return bytes(name.text);
+    if constexpr (D == Dimension::number) return number(name.text);
+  }
 
   /// The first of `names` that exists, most specific first; the last must exist.
   [[nodiscard]] const Parameter& first_of(const std::vector<std::string>& names) const;

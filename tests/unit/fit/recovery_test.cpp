@@ -66,9 +66,9 @@ std::string measured(const Folder& folder, int gpus, int channels, double noise,
   const auto prediction = simulate(loaded->topology, scenario, parameters);
   REQUIRE(prediction.has_value());
   std::string text = "# nccl-tests version 2.13.8\n";
-  std::normal_distribution<double> around(0, noise);
+  std::normal_distribution<double> around(0, 1);
   for (const auto& row : prediction->workloads[0].rows) {
-    const double us = row.time.us() * std::exp(around(random));
+    const double us = row.time.us() * std::exp(noise * around(random));
     const double algbw = static_cast<double>(row.size.value) / us * 1e-3;
     const auto half = fmt::format("{:.3f} {:.2f} {:.2f} 0", us, algbw, algbw * 2 * (gpus - 1) / gpus);
     text += fmt::format("{:>12} {:>12} float sum -1 {} {}\n", row.size.value, row.size.value / 4, half, half);

@@ -29,11 +29,11 @@ MeasuredLog measured(const WorkloadPrediction& prediction, std::uint64_t seed, d
   log.benchmark = prediction.benchmark;
   log.format = prediction.benchmark == Benchmark::osu_bw ? LogFormat::osu : LogFormat::nccl_tests;
   std::mt19937_64 random(seed);
-  std::normal_distribution<double> around(0, noise);
+  std::normal_distribution<double> around(0, 1);
   for (const auto& row : prediction.rows) {
     MeasuredRow one;
     one.size = row.size;
-    one.time = from_seconds(row.time.seconds() * std::exp(around(random)));
+    one.time = from_seconds(row.time.seconds() * std::exp(noise * around(random)));
     log.rows.push_back(std::move(one));
   }
   return log;

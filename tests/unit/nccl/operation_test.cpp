@@ -9,7 +9,7 @@ using namespace fabricast::models::nccl;
 
 namespace {
 
-ParameterSet named(const std::vector<std::string>& names) {
+ParameterSet set_of(const std::vector<std::string>& names) {
   ParameterSet set;
   for (const auto& name : names) {
     Parameter one;
@@ -20,7 +20,7 @@ ParameterSet named(const std::vector<std::string>& names) {
 }
 
 std::string read(const ParameterSet& set, const char* protocol) {
-  return parameter_for(set, "hopper", "nccl.first_chunk", protocol).name;
+  return parameter_for(set, "hopper", "nccl.first_chunk"_stem, protocol).name;
 }
 
 }  // namespace
@@ -29,10 +29,10 @@ TEST_CASE("a protocol's own value comes before that of all protocols, a GPU gene
   auto names = std::vector<std::string>{"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk.hopper",
                                         "nccl.first_chunk"};
   for (; !names.empty(); names.erase(names.begin())) {
-    CHECK(read(named(names), "ll") == names.front());
-    CHECK(read(named({names.front()}), "ll") == names.front());
+    CHECK(read(set_of(names), "ll") == names.front());
+    CHECK(read(set_of({names.front()}), "ll") == names.front());
   }
-  const auto of_ll = named({"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk"});
+  const auto of_ll = set_of({"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk"});
   CHECK(read(of_ll, "simple") == "nccl.first_chunk");
-  CHECK(parameter_for(of_ll, "hopper", "nccl.first_chunk").name == "nccl.first_chunk");
+  CHECK(parameter_for(of_ll, "hopper", "nccl.first_chunk"_stem).name == "nccl.first_chunk");
 }
