@@ -67,7 +67,8 @@ class Cover {
     if (std::all_of(patient.expected.begin(), patient.expected.end(),
                     [](const auto& row) { return row.baseline.empty(); }))
       return;
-    add_virtualization_cost(own, patient);
+    const bool is_bare = std::ranges::any_of(own, [&](std::size_t i) { return baselines_[i].is_bare_metal; });
+    for (auto& row : patient.expected) row.is_beside_bare_metal = is_bare && !row.baseline.empty();
     std::erase_if(patient.words, [&](const std::string& words) {
       return std::all_of(own.begin(), own.end(), [&](std::size_t i) {
         const auto& theirs = baselines_[i].words;
@@ -133,16 +134,6 @@ class Cover {
     const double share = (ln(size) - ln(below->first)) / apart;
     return {std::exp(below->second.ln * (1 - share) + above->second.ln * share),
             fmt::format("between {} and {}", below->second.place, above->second.place)};
-  }
-  void add_virtualization_cost(const std::vector<std::size_t>& own, Patient& patient) const {
-    const auto bare = std::find_if(own.begin(), own.end(), [&](std::size_t i) { return baselines_[i].is_bare_metal; });
-    if (bare == own.end()) return;
-    const auto with = forecast(patient.base, patient.sizes), without = forecast(baselines_[*bare].base, patient.sizes);
-    if (with.size() != without.size()) return;
-    for (std::size_t i = 0; i < with.size(); ++i) {
-      if (!patient.expected[i].baseline.empty())
-        patient.expected[i].virtualization_cost = with[i].seconds() / without[i].seconds() - 1;
-    }
   }
   void use(const Bias& bias) {
     for (const auto i : bias.from) is_used_[i] = true;

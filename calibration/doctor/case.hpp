@@ -22,9 +22,9 @@ struct Case {
 
 /// What a row should take when nothing is wrong.
 struct ExpectedRow {
-  double over_forecast = 1;        ///< of the healthy case
-  std::string baseline;            ///< the healthy run's row, "healthy.log:12"; empty = none: the forecast
-  double virtualization_cost = 0;  ///< share that the forecast adds for the VMs, where the healthy run had none
+  double over_forecast = 1;           ///< of the healthy case
+  std::string baseline;               ///< the healthy run's row, "healthy.log:12"; empty = none: the forecast
+  bool is_beside_bare_metal = false;  ///< the healthy run had no VMs
 };
 
 /// One measured table and the case it belongs to.

@@ -22,28 +22,6 @@ bool uses_devices(const Case& one) {
   return is_nccl(one) || workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
 }
 
-/// Sets one switch of the software; false when it is so already.
-template <typename Value>
-bool put(Value& into, Value value) {
-  if (into == value) return false;
-  into = std::move(value);
-  return true;
-}
-
-std::shared_ptr<const Virtualization> changed(const HostSpec& host, const std::function<bool(Virtualization&)>& change,
-                                              bool& has_changed) {
-  auto worn = host.virtualization ? *host.virtualization : Virtualization{};
-  if (!change(worn)) return host.virtualization;
-  has_changed = true;
-  return std::make_shared<const Virtualization>(std::move(worn));
-}
-
-bool change_worn(Case& one, const std::function<bool(Virtualization&)>& change) {
-  bool has_changed = false;
-  for (auto& group : one.spec.hosts) group.host.virtualization = changed(group.host, change, has_changed);
-  return has_changed;
-}
-
 class Catalogue {
  public:
   Catalogue(const Case& one, bool tells_hosts) : one_(one), hosts_(num_hosts(one.spec)), tells_hosts_(tells_hosts) {}
@@ -151,6 +129,13 @@ class Catalogue {
           return uses_devices(c) && change_worn(c, [](Virtualization& v) {
                    return v.redirects_peers() ? false : put(v.acs, AcsMode::redirect);
                  });
+        });
+    add("translation-shared", "peer requests wait for the root complexes to translate their addresses",
+        "every VM: devices that keep no translations (ATS without cached translations)",
+        "adapters and firmware that cache translations, huge pages below the guest, fewer adapters per socket", 0.8,
+        [is_guest](Case& c) {
+          return change_worn(
+              c, [&](Virtualization& v) { return is_guest(v) && put(v.translation, PeerTranslation::shared); });
         });
     add("ats-off", "address translation service is off",
         "every host: ATSCtl Enable- of the adapters, the guest's IOMMU without iotlb",

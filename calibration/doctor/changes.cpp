@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "fabricast/virtualization.hpp"
+
 namespace fabricast::doctor {
 
 namespace {
@@ -17,7 +19,33 @@ int card_value(const Case& one, const DeviceSpec& device, const char* field, int
 
 bool is_switch(const Topology& topology, DeviceId id) { return topology.kind(id) == DeviceKind::network_switch; }
 
+/// The settings with a change, in every VM that has settings of its own; null where nothing changes.
+std::shared_ptr<const Virtualization> changed(const Virtualization& before,
+                                              const std::function<bool(Virtualization&)>& change) {
+  auto after = before;
+  bool has_changed = change(after);
+  for (auto& vm : after.vms) {
+    if (auto other = changed(*vm, change)) {
+      vm = std::move(other);
+      has_changed = true;
+    }
+  }
+  return has_changed ? std::make_shared<const Virtualization>(std::move(after)) : nullptr;
+}
+
 }  // namespace
+
+bool change_worn(Case& one, const std::function<bool(Virtualization&)>& change) {
+  bool has_changed = false;
+  for (auto& group : one.spec.hosts) {
+    auto& worn = group.host.virtualization;
+    if (auto other = changed(worn ? *worn : Virtualization{}, change)) {
+      worn = std::move(other);
+      has_changed = true;
+    }
+  }
+  return has_changed;
+}
 
 DeviceSpec* nth(HostSpec& host, DeviceKind kind, int number) {
   for (auto& device : host.devices) {

@@ -2,11 +2,24 @@
 // What faults do to the description of a host or a fabric.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "doctor/case.hpp"
 
 namespace fabricast::doctor {
+
+/// False where the value is so already.
+template <typename Value>
+bool put(Value& into, Value value) {
+  if (into == value) return false;
+  into = std::move(value);
+  return true;
+}
+
+/// Of every host what it wears, of bare metal, too, and of each VM that was described by itself; false when `change`
+/// says so of all.
+bool change_worn(Case& one, const std::function<bool(Virtualization&)>& change);
 
 DeviceSpec* nth(HostSpec& host, DeviceKind kind, int number);
 int count(const HostSpec& host, DeviceKind kind);

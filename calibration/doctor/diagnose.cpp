@@ -14,6 +14,7 @@
 #include "doctor/next_tests.hpp"
 #include "doctor/patients.hpp"
 #include "doctor/scoring.hpp"
+#include "doctor/virtual_costs.hpp"
 
 namespace fabricast {
 
@@ -83,6 +84,7 @@ class Doctor {
     out_.error_healthy = healthy_.error;
     summarize_healthy();
     list_covered();
+    out_.virtualization = virtual_cost(patients_, measured_);
     out_.is_explained = is_sick();
     out_.is_below_baseline = is_below_baseline();
     if (out_.is_explained || out_.is_below_baseline || is_far()) write_findings();
@@ -190,12 +192,6 @@ class Doctor {
         if (measured_[p][i] <= 0) continue;
         ++table.num_rows;
         if (!has_baseline(p, i)) table.by_forecast.push_back(patients_[p].sizes[i]);
-      }
-      for (std::size_t i = 0; i < measured_[p].size(); ++i) {
-        const double cost = patients_[p].expected[i].virtualization_cost;
-        if (measured_[p][i] <= 0 || cost <= out_.virtualization_cost) continue;
-        out_.virtualization_cost = cost;
-        out_.virtualization_cost_size = patients_[p].sizes[i];
       }
       out_.num_rows_with_baseline += table.num_rows - static_cast<int>(table.by_forecast.size());
       out_.covered.push_back(std::move(table));

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "doctor/changes.hpp"
 #include "doctor/patients.hpp"
+#include "doctor/virtual_costs.hpp"
 #include "fabricast/inputs.hpp"
 #include "fabricast/virtualization.hpp"
 #include "fit/suggest_log.hpp"
@@ -85,16 +86,6 @@ Case case_of(LoadedScenario loaded) {
   out.parameters = std::move(loaded.parameters);
   out.types = std::move(loaded.device_types);
   return out;
-}
-
-/// The same hosts as bare metal; false when they are.
-bool take_off_vms(Case& one) {
-  bool has_changed = false;
-  for (auto& group : one.spec.hosts) {
-    if (group.host.virtualization && group.host.virtualization->is_virtual()) has_changed = true;
-    group.host.virtualization.reset();
-  }
-  return has_changed;
 }
 
 class Collector {

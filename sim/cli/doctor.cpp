@@ -76,9 +76,18 @@ std::string covered_text(const Diagnosis& diagnosis) {
     if (!sizes.empty()) out += fmt::format("; by forecast {}", fmt::join(sizes, ", "));
     out += more > 0 ? fmt::format(" and {} more\n", more) : "\n";
   }
-  if (diagnosis.virtualization_cost > 0)
-    out += fmt::format("# the VMs as described add up to {} (at {}) to what bare metal took: expected, no fault\n",
-                       percent(diagnosis.virtualization_cost), to_string(diagnosis.virtualization_cost_size));
+  return out;
+}
+
+/// What the VMs cost as described, and how to get it back.
+std::string virtual_text(const Diagnosis& diagnosis) {
+  if (!diagnosis.virtualization) return "";
+  const auto& cost = *diagnosis.virtualization;
+  auto out =
+      fmt::format("# the VMs as described add up to {} (at {}) to {}: expected, no fault\n", percent(cost.share),
+                  to_string(cost.size), cost.is_measured ? "what bare metal took" : "bare metal, by the forecast");
+  for (const auto& one : cost.settings)
+    out += fmt::format("#   {} left with {}: {}\n", percent(one.share_left), one.setting, one.title);
   return out;
 }
 
@@ -86,7 +95,7 @@ std::string findings_text(const Diagnosis& diagnosis) {
   const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
                                 diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
                                 diagnosis.slower >= 0 ? "slower" : "faster") +
-                    covered_text(diagnosis);
+                    covered_text(diagnosis) + virtual_text(diagnosis);
   if (diagnosis.is_healthy)
     return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n" +
            hidden_text(diagnosis);
@@ -117,9 +126,6 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   out["rows_with_baseline"] = diagnosis.num_rows_with_baseline;
   if (!diagnosis.covered.empty()) {
     out["below_baseline"] = diagnosis.is_below_baseline;
-    if (diagnosis.virtualization_cost > 0)
-      out["virtualization_cost"] = {{"share", diagnosis.virtualization_cost},
-                                    {"size_bytes", diagnosis.virtualization_cost_size.value}};
     out["covered"] = nlohmann::ordered_json::array();
     for (const auto& table : diagnosis.covered) {
       nlohmann::ordered_json covered{{"file", printable(table.file)}, {"line", table.line}, {"rows", table.num_rows}};
@@ -127,6 +133,16 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
       for (const auto size : table.by_forecast) covered["by_forecast_size_bytes"].push_back(size.value);
       out["covered"].push_back(std::move(covered));
     }
+  }
+  if (const auto& cost = diagnosis.virtualization) {
+    auto settings = nlohmann::ordered_json::array();
+    for (const auto& one : cost->settings)
+      settings.push_back(
+          {{"causes", one.causes}, {"setting", one.setting}, {"title", one.title}, {"share_left", one.share_left}});
+    out["virtualization_cost"] = {{"share", cost->share},
+                                  {"size_bytes", cost->size.value},
+                                  {"of_measured_bare_metal", cost->is_measured},
+                                  {"settings", std::move(settings)}};
   }
   out["causes_simulated"] = diagnosis.num_causes;
   out["slower"] = diagnosis.slower;

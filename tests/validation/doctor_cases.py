@@ -32,7 +32,7 @@ workload: {benchmark: osu_latency, gpus: 2, ranks_per_host: 1, buffers: [device,
 """
 OFF = ("gpudirect-off", "nv-peer-mem-missing")
 GIB = 2**30
-TRANSLATED = ("acs-redirect", "ats-off")
+TRANSLATED = ("acs-redirect", "ats-off", "translation-shared")
 
 GDR_HEALTHY = "gdrtest-2node-osu_latency-DD-gdr1-gdrcopy1"
 

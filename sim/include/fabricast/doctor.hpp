@@ -63,6 +63,22 @@ struct CoveredTable {
 /// Below a healthy run: a row that is slower by more than this share of its bandwidth is slower than it should be.
 constexpr double k_baseline_margin = 0.08;
 
+/// A setting of virtual machines, or two that do it only together, that would get back what they cost.
+struct VirtualSetting {
+  std::vector<std::string> causes;  ///< what the opposite is called as a fault: "ats-off"
+  std::string setting;              ///< "virtualization.ats=on"; two are joined by a blank
+  std::string title;                ///< "devices translate addresses themselves (ATS)"
+  double share_left = 0;            ///< what the VMs then cost
+};
+
+/// What the virtual machines of a cluster cost as they are described: expected of them, and no fault of the cluster.
+struct VirtualCost {
+  double share = 0;                      ///< most that they add to a measured row of bare metal, by the forecast
+  Bytes size;                            ///< of that row
+  bool is_measured = false;              ///< bare metal was: rows that its logs serve
+  std::vector<VirtualSetting> settings;  ///< that would get a fifth of it back or more, most first
+};
+
 struct Diagnosis {
   bool is_healthy = true;
   bool is_explained = true;  ///< false: slower than forecasts are ever off, or than the healthy run, and no finding
@@ -77,9 +93,8 @@ struct Diagnosis {
   double slower = 0;                  ///< median of measured / expected - 1
   std::vector<CoveredTable> covered;  ///< every table of the logs; empty when no healthy run was given
   int num_rows_with_baseline = 0;
-  double virtualization_cost = 0;  ///< most that the VMs as described add to what bare metal took, by the forecast, and
-  Bytes virtualization_cost_size;  ///< where; 0 where no run on bare metal was given
-  Diagnostics warnings;            ///< logs that could not be used
+  std::optional<VirtualCost> virtualization;  ///< nothing on bare metal, or where the VMs as described cost nothing
+  Diagnostics warnings;                       ///< logs that could not be used
   std::vector<InputFile> inputs;
 };
 
