@@ -325,3 +325,14 @@ TEST_CASE("fabrics of thousands of ports are read") {
   REQUIRE(imported);
   CHECK(imported->yaml.find("count: 400") != std::string::npos);
 }
+
+TEST_CASE("addresses of PCI devices are read with and without domain and function, and nothing else is one") {
+  using import::pci_address;
+  CHECK(pci_address("3b:00") == "0000:3b:00.0");
+  CHECK(pci_address(" 0000:3B:1f.7 ") == "0000:3b:1f.7");
+  CHECK(pci_address("10001:ff:02.1") == "10001:ff:02.1");
+  for (const auto* none : {"", "3b", "3b:20.0", "3b:00.8", "100:00.0", "0:0:0:0", "3b:zz.0", "1000000:00:00.0"}) {
+    CAPTURE(none);
+    CHECK(pci_address(none).empty());
+  }
+}

@@ -2,8 +2,12 @@
 // The channels that NCCL's search finds between hosts, against cases worked through by hand from its source.
 #include "nccl/search.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "nccl/channels.hpp"
 #include "tests/support/random.hpp"
@@ -69,6 +73,15 @@ TEST_CASE("eight B200 with eight NDR ports: eight channels at 48 GB/s, 16 after 
       alone.context, group_by_host(alone.loaded->topology, alone.context.topology.devices(DeviceKind::gpu)));
   CHECK(graph.channel_gb_per_s == 45);
   CHECK(graph.channels.size() == 32);
+}
+
+TEST_CASE("no more channels are searched than half of what the release has") {
+  const PairedHost host{.hcas = beside_gpus("connectx-5-edr", 24)};
+  for (const auto& [version, most] :
+       std::vector<std::pair<const char*, std::size_t>>{{"2.4", 8}, {"2.14", 16}, {"2.24", 16}, {"2.27", 24}}) {
+    CAPTURE(version);
+    CHECK(found(host, fmt::format("{{version: \"{}\"}}", version)).hcas.size() == most);
+  }
 }
 
 TEST_CASE("eight H100 with four NDR ports: four channels at 48 GB/s become eight at 24, 16 after doubling") {
