@@ -64,6 +64,8 @@ void add_manual(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_expect(CLI::App& app, int& exit_code);
 void add_mpi(CLI::App& app, int& exit_code);
+/// `fabricast mpi` as users of mpirun write it: -np is --np, and what follows the program belongs to it.
+std::vector<std::string> like_mpirun(std::vector<std::string> arguments);
 void add_replay(CLI::App& app, int& exit_code);
 
 /// `path=value` of --set; a missing '=' is a usage error.

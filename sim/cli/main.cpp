@@ -53,6 +53,7 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
   for (const auto& argument : arguments) {
+    if (argument == "--") break;
     if (argument.rfind("--", 0) == 0) {
       const auto word = argument.substr(0, argument.find('='));
       const auto known = option_names_of(*command);
@@ -103,6 +104,7 @@ int parse_and_run(std::vector<std::string> arguments) {
     arguments.emplace_back("--help");
   }
   if (arguments.empty()) arguments.emplace_back("--help");
+  if (arguments[0] == "mpi") arguments = like_mpirun(std::move(arguments));
   // CLI11 lets --help win over everything: words that are no command come first.
   if (const auto unknown = unknown_command(app, arguments); !unknown.empty()) return refuse(unknown, "");
   try {

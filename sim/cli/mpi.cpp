@@ -307,6 +307,23 @@ int mpi_command(const MpiOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> like_mpirun(std::vector<std::string> arguments) {
+  int num_files = 0;  // the topology, then the program
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    auto& word = arguments[i];
+    if (word == "--") break;
+    if (word == "-np") word = "--np";
+    const bool is_option = word.size() > 1 && word[0] == '-';
+    if (!is_option && ++num_files == 2) {
+      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(i), "--");
+      break;
+    }
+    const bool has_value = is_option && (word.find('=') != std::string::npos || (word[1] != '-' && word.size() > 2));
+    if (is_option && !has_value && word != "--help" && word != "-h") ++i;
+  }
+  return arguments;
+}
+
 void add_mpi(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<MpiOptions>();
   auto* command = app.add_subcommand("mpi", "run a program compiled with SimGrid's smpicc on the described cluster");
@@ -314,10 +331,12 @@ void add_mpi(CLI::App& app, int& exit_code) {
       "Needs smpirun (Debian: libsimgrid-dev). Computation takes no time unless the program says so (SMPI_SAMPLE); "
       "collectives\nfollow the algorithm and the rounds that the MPI library picks.\n\nExamples:\n"
       "  smpicc -O2 scenarios/mpi/latency.c -o latency\n"
-      "  fabricast mpi topologies/dgx-a100-pair.yaml -n 2 ./latency\n"
+      "  fabricast mpi topologies/dgx-a100-pair.yaml -np 2 ./latency\n"
       "  fabricast mpi topologies/dgx-a100-16.yaml -n 16 --ranks-per-host 1 ./allreduce");
   command->add_option("TOPOLOGY", options->topology, "topology file")->required()->type_name("FILE");
-  command->add_option("PROGRAM", options->program, "program and its arguments")->required()->type_name("PROGRAM...");
+  command->add_option("PROGRAM", options->program, "program; all that follows are its arguments")
+      ->required()
+      ->type_name("PROGRAM...");
   command->add_option("-n,--np", options->ranks, "ranks; default 2")->check(whole_number(100'000, 1))->type_name("N");
   command->add_option("--ranks-per-host", options->per_host, "default: as even as possible")
       ->check(whole_number(1024, 1))

@@ -72,7 +72,7 @@ def main() -> int:
             bench.compare(topology, ranks, all_reduce, f"benchmark: osu_allreduce, ranks: {ranks}, ranks_per_host: 1")
     data = bench.build(source / "tests/programs/data.c")
     for ranks in (2, 5, 8):
-        out = run([sys.argv[1], "mpi", source / "topologies/dgx-a100-pair.yaml", "-n", str(ranks), data])
+        out = run([sys.argv[1], "mpi", source / "topologies/dgx-a100-pair.yaml", "-np", str(ranks), data, "-n", "7", "--quick"])
         if out != f"{ranks} ranks: all data right\n":
             bench.failures.append(f"data of {ranks} ranks: {out}")
     for failure in bench.failures:
