@@ -30,22 +30,24 @@ struct Literal {
   [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
 };
 
+/// The first key of the layer of `name` ("nccl.") that `is`; other layers are left out first: compilers count steps.
 template <class Is>
-constexpr const ParameterKey* first_key(Is is) {
+constexpr const ParameterKey* first_key(std::string_view name, Is is) {
+  const auto layer = name.substr(0, name.find('.') + 1);
   for (const auto& key : k_software_keys)
-    if (is(key.pattern)) return &key;
+    if (key.pattern.starts_with(layer) && is(key.pattern)) return &key;
   for (const auto& key : k_system_keys)
-    if (is(key.pattern)) return &key;
+    if (key.pattern.starts_with(layer) && is(key.pattern)) return &key;
   return nullptr;
 }
 
 constexpr const ParameterKey* declared_by(std::string_view name) {
-  return first_key([&](std::string_view pattern) { return matches(pattern, name); });
+  return first_key(name, [&](std::string_view pattern) { return matches(pattern, name); });
 }
 
 /// Some pattern goes on after `stem` with another part, or ends with it.
 constexpr bool is_stem(std::string_view stem) {
-  return first_key([&](std::string_view pattern) {
+  return first_key(stem, [&](std::string_view pattern) {
            for (std::size_t i = 0; i < pattern.size(); ++i) {
              if ((pattern[i] == '.' || pattern[i] == '[') && matches(pattern.substr(0, i), stem)) return true;
              if (pattern[i] == '[') i = pattern.find(']', i);

@@ -272,15 +272,16 @@ TEST_CASE("a parameter of another dimension than the shipped one is refused, an 
 TEST_CASE("names in the program are declared, and reading one gives its dimension") {
   using parameter_table::declared_by;
   using parameter_table::is_stem;
-  static_assert(declared_by("host.smt_speed") != nullptr && declared_by("host.smt_sped") == nullptr);
-  static_assert(declared_by("nccl.hop_time.ring.ll.shm") != nullptr);
-  static_assert(declared_by("nccl.hop_time.ring.ll.shm.hopper") != nullptr);
-  static_assert(declared_by("nccl.hop_time.ring.ll.usb") == nullptr);
-  static_assert(declared_by("nccl.hop_time.ring.ll") == nullptr);
-  static_assert(declared_by("mpi.{}.message_gap") != nullptr && declared_by("mpi.{}.message_gaps") == nullptr);
-  static_assert(declared_by("mpi.{}.message_gap.{}") != nullptr);
-  static_assert(is_stem("nccl.hop_time") && is_stem("nccl.hop_time.ring") && is_stem("nccl.local_work.all_reduce"));
-  static_assert(!is_stem("nccl.hop_tim") && !is_stem("nccl.local_work.all_toall") && !is_stem("nccl.hop_time."));
+  static_assert(declared_by("host.smt_speed") != nullptr && is_stem("nccl.hop_time.ring"));
+  CHECK((declared_by("host.smt_speed") != nullptr && declared_by("host.smt_sped") == nullptr));
+  CHECK((declared_by("nccl.hop_time.ring.ll.shm") != nullptr));
+  CHECK((declared_by("nccl.hop_time.ring.ll.shm.hopper") != nullptr));
+  CHECK((declared_by("nccl.hop_time.ring.ll.usb") == nullptr));
+  CHECK((declared_by("nccl.hop_time.ring.ll") == nullptr));
+  CHECK((declared_by("mpi.{}.message_gap") != nullptr && declared_by("mpi.{}.message_gaps") == nullptr));
+  CHECK((declared_by("mpi.{}.message_gap.{}") != nullptr));
+  CHECK((is_stem("nccl.hop_time") && is_stem("nccl.hop_time.ring") && is_stem("nccl.local_work.all_reduce")));
+  CHECK((!is_stem("nccl.hop_tim") && !is_stem("nccl.local_work.all_toall") && !is_stem("nccl.hop_time.")));
   static_assert(std::is_same_v<decltype(ParameterSet()["gpu.time_slice"_key]), Duration>);
   static_assert(std::is_same_v<decltype(ParameterSet()["mpi.tcp.flow_bandwidth"_key]), Bandwidth>);
   static_assert(std::is_same_v<decltype(ParameterSet()["mpi.shared_memory.eager_limit"_key]), Bytes>);
