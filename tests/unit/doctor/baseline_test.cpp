@@ -194,7 +194,9 @@ TEST_CASE("what is slower below 1 MiB alone shows beside a healthy run, too") {
 
 TEST_CASE("healthy runs of one machine, measured again and again, have nothing wrong beside each other") {
   const std::string topology = std::string(FABRICAST_SOURCE_DIR) + "/topologies/h200-8gpu-vm.yaml";
-  for (const auto& [kind, runs] : {std::pair("all_reduce-threads-run", 5), std::pair("all_reduce-one-thread-run", 5)}) {
+  for (const auto& several : {std::pair("all_reduce-threads-run", 5), std::pair("all_reduce-one-thread-run", 5)}) {
+    const auto* const kind = several.first;
+    const int runs = several.second;
     for (int today = 1; today <= runs; ++today) {
       for (int before = 1; before <= runs; ++before) {
         CAPTURE(kind);

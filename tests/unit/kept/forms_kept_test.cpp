@@ -17,7 +17,7 @@ constexpr int k_most_devices = 3000;
 /// FNV-1a, 64 bits: the same on every machine.
 std::string digest(const std::string& text) {
   std::uint64_t hash = 14695981039346656037U;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return fmt::format("{} lines {:016x}", std::ranges::count(text, '\n'), hash);
 }
 
