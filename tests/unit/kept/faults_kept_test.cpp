@@ -13,16 +13,6 @@ using namespace fabricast;
 
 namespace {
 
-/// Shipped topologies and scenarios and those of the goldens, by name.
-std::vector<std::filesystem::path> files() {
-  std::vector<std::filesystem::path> out;
-  for (const auto* folder : {"topologies", "scenarios", "tests/golden/inputs"})
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FABRICAST_SOURCE_DIR) / folder))
-      if (entry.path().extension() == ".yaml") out.push_back(entry.path());
-  std::ranges::sort(out);
-  return out;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string said_of(const std::string& path) {
@@ -51,7 +41,7 @@ TEST_CASE("of every value replaced by a senseless one the same is said as before
   const std::regex value(R"(([A-Za-z_0-9]+): *([^,{}\[\]\n#" ][^,{}\[\]\n#"]*))");
   std::string out;
   std::set<std::string> seen;  // a key with the same value is replaced once
-  for (const auto& file : files()) {
+  for (const auto& file : test::yaml_files({"topologies", "scenarios", "tests/golden/inputs"})) {
     const auto kind = file_kind(file.string());
     if (!kind || (*kind != "topology" && *kind != "scenario")) continue;
     std::ifstream stream(file);

@@ -24,12 +24,8 @@ std::string digest(const std::string& text) {
 }  // namespace
 
 TEST_CASE("every form of every shipped scenario's forecast is the one before") {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(FABRICAST_SOURCE_DIR) + "/scenarios"))
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-  std::ranges::sort(files);
   std::string out;
-  for (const auto& file : files) {
+  for (const auto& file : test::yaml_files({"scenarios"})) {
     const auto loaded = load_scenario(file.string());
     if (!loaded || loaded->topology.num_devices() > k_most_devices) continue;
     const auto forecast = simulate(loaded->topology, loaded->scenario, loaded->parameters);

@@ -54,13 +54,9 @@ const std::vector<Setting> k_settings{
 }  // namespace
 
 TEST_CASE("shipped scenarios under other settings say what they said before") {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(FABRICAST_SOURCE_DIR) + "/scenarios"))
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-  std::ranges::sort(files);
   std::string out;
   std::size_t pair = 0;
-  for (const auto& file : files) {
+  for (const auto& file : test::yaml_files({"scenarios"})) {
     if (file_kind(file.string()).value_or("") != "scenario") continue;
     out += file.stem().string() + "\n";
     for (const auto& setting : k_settings) {

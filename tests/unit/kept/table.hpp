@@ -5,8 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <sstream>
 #include <string>
@@ -31,6 +34,16 @@ inline void check_kept(const std::string& name, const std::string& now) {
     CHECK(line == kept);
   }
   CHECK_FALSE(std::getline(actual, line));
+}
+
+/// The YAML files of folders of the project, by name.
+inline std::vector<std::filesystem::path> yaml_files(std::initializer_list<const char*> folders) {
+  std::vector<std::filesystem::path> out;
+  for (const auto* folder : folders)
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FABRICAST_SOURCE_DIR) / folder))
+      if (entry.path().extension() == ".yaml") out.push_back(entry.path());
+  std::ranges::sort(out);
+  return out;
 }
 
 /// What a forecast says of each size: microseconds, their band as shares, what was chosen, what binds.
