@@ -47,7 +47,7 @@ SYSTEMS = (
     # scenarios/blind: hosts or fabric that no fit has seen
     ("Alps GH200", r"gh200-alps-", ()),
     ("aiconfigurator A100", r"aic-a100", ()),
-    ("aiconfigurator B200", r"aic-b200", ()),
+    ("aiconfigurator B200", r"aic-b200", ("shipped-nccl-blackwell",)),
     ("aiconfigurator GB200", r"aic-gb200", ()),
     ("aiconfigurator H100", r"aic-h100_sxm-nccl", ()),
     ("DGX-2", r"v100-dgx2-", ()),

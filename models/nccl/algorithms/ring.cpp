@@ -22,8 +22,12 @@ class Ring : public ChannelAlgorithm {
   }
   [[nodiscard]] std::vector<std::string> channel_start_names() const override {
     auto names = ChannelAlgorithm::channel_start_names();
-    if (!names.empty())
-      names.insert(names.begin(), named<"nccl.channel_start.ring.{}.{}">(op_.protocol, op_.group.architecture));
+    if (names.empty()) return names;
+    // Rings have no value for all GPUs.
+    auto of_rings =
+        op_.group.architecture.names_of(fmt::format("{}.{}", "nccl.channel_start.ring"_stem.text, op_.protocol));
+    of_rings.pop_back();
+    names.insert(names.begin(), of_rings.begin(), of_rings.end());
     return names;
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
