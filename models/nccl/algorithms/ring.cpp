@@ -20,15 +20,8 @@ class Ring : public ChannelAlgorithm {
                            : (is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem);
     return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
   }
-  [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    auto names = ChannelAlgorithm::channel_start_names();
-    if (names.empty()) return names;
-    // Rings have no value for all GPUs.
-    auto of_rings =
-        op_.group.architecture.names_of(fmt::format("{}.{}", "nccl.channel_start.ring"_stem.text, op_.protocol));
-    of_rings.pop_back();
-    names.insert(names.begin(), of_rings.begin(), of_rings.end());
-    return names;
+  [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
+    return op_.group.architecture.names_of(fmt::format("{}.{}", "nccl.channel_start.ring"_stem.text, op_.protocol));
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
   /// plans both the same for Simple; over plugins it is they that take the time.
