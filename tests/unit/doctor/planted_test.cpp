@@ -47,7 +47,8 @@ TEST_CASE("healthy logs of every cluster are as the doctor expects") {
   }
 }
 
-TEST_CASE("of sixty faults drawn from the whole list the right one comes first in nine of ten or more, with its place") {
+TEST_CASE(
+    "of sixty faults drawn from the whole list the right one comes first in nine of ten or more, with its place") {
   std::mt19937_64 random(20);
   int counted = 0, right = 0, placed = 0, right_place = 0, unseen = 0, told = 0;
   std::map<std::string, std::string> files;
