@@ -21,7 +21,8 @@ class Ring : public ChannelAlgorithm {
     return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
   }
   [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
-    return op_.group.architecture.names_of(fmt::format("{}.{}", "nccl.channel_start.ring"_stem.text, op_.protocol));
+    if (op_.is(Protocol::ll)) return {};
+    return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
   /// plans both the same for Simple; over plugins it is they that take the time.
