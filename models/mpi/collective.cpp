@@ -10,6 +10,7 @@
 
 #include "base/parameter_name.hpp"
 #include "mpi/cache.hpp"
+#include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
@@ -41,6 +42,7 @@ class CollectivePlanner : public Planner {
         workload_(workload),
         ranks_(std::move(ranks)),
         alike_(alike) {
+    transfers_.assume_blocking();
     posted_.assume_posted();
     for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
@@ -57,15 +59,17 @@ class CollectivePlanner : public Planner {
                            .size = size,
                            .root = workload_.root,
                            .hosts = hosts_};
-    const auto collective = choose(library_of(transfers_.profile().name, transfers_.context().software.mpi_version),
-                                   asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
+    const auto library = library_of(transfers_.profile().name, transfers_.context().software.mpi_version);
+    const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     plan.algorithm = std::string(to_string(collective.algorithm));
     plan.before.push_back(
         parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective)) clocks.emplace(num_ranks());
-    for (auto& round : make_schedule(collective)) {
+    auto rounds = make_schedule(collective);
+    if (library != Library::mpich && is_held_tree(collective, rounds)) rounds = schedules::by_generation(rounds);
+    for (auto& round : rounds) {
       auto node = to_node(round, plan, clocks ? &*clocks : nullptr);
       if (is_reduction(workload_.benchmark)) add_memory_traffic(node, round, size);
       plan.program.then(std::move(node));
@@ -178,6 +182,24 @@ class CollectivePlanner : public Planner {
     return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
 
+  /// A broadcast of whole messages that a rank posts to all its children at once: as rendezvous they share its link,
+  /// while eager ones leave one after the other.
+  [[nodiscard]] bool is_held_tree(const Collective& collective, const schedules::Rounds& rounds) const {
+    if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == CollectiveAlgorithm::two_level)
+      return false;
+    return std::ranges::all_of(rounds, [&](const schedules::Round& round) {
+      return round.is_posted && round.order == schedules::RoundOrder::barrier && round.repeat == 1 &&
+             std::ranges::all_of(round.steps,
+                                 [&](const schedules::Step& step) { return message_of(round, step).is_rendezvous; });
+    });
+  }
+
+  [[nodiscard]] Message message_of(const schedules::Round& round, const schedules::Step& step) const {
+    const auto& transfers = round.is_posted ? posted_ : transfers_;
+    return transfers.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
+                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
+  }
+
   /// A round as a node; `clocks`, where ranks end apart, pass it.
   [[nodiscard]] Node to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks) const {
     Node node;
@@ -190,14 +212,13 @@ class CollectivePlanner : public Planner {
     std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) receivers.insert(step.to);
     std::vector<Message> messages;
-    for (const auto& step : scheduled.steps) {
-      const auto& transfers = scheduled.is_posted ? posted_ : transfers_;
-      messages.push_back(transfers.message(ranks_[static_cast<std::size_t>(step.from)],
-                                           ranks_[static_cast<std::size_t>(step.to)], Bytes{range::whole(step.bytes)},
-                                           static_cast<std::uint64_t>(step.from)));
-    }
+    for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
-    if (is_pipeline) set_periods(scheduled, messages, gap_name);
+    if (is_pipeline) {
+      set_periods(scheduled, messages, gap_name);
+    } else {
+      share_cores(transfers_, scheduled, messages);
+    }
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
       auto& message = messages[i];
