@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the one core of a rank does in collectives between hosts: blocking sends stay eager longer, copies of both
-// directions follow each other; trees share a link.
+// directions follow each other, memory is slower than caches, pages of large temporaries are new; trees share a link.
 #include <fmt/format.h>
 
 #include <string>
@@ -92,4 +92,42 @@ TEST_CASE("whole messages of a binomial broadcast share the links of their sende
     return row_of(scenario_of(tree, hosts, "256 MiB", "mpi: cray-mpich")).time.us();
   };
   CHECK(levels(8) == test::approx(3 * levels(2)).epsilon(0.02));
+}
+
+TEST_CASE("pages of temporaries cost what each page costs, from the threshold on") {
+  const auto pages_us = [](const std::string& workload, const std::string& size, int hosts = 8) {
+    auto scenario = scenario_of(workload, hosts, size);
+    const double shipped = row_of(scenario).time.us();
+    set(scenario, "mpi.fresh_page_time", 0);
+    return shipped - row_of(scenario).time.us();
+  };
+  const double page = scenario_of("benchmark: osu_latency", 2, "8 B").parameters.at("mpi.fresh_page_time").value * 1e6;
+  const double mib = 256;  // pages
+  const std::string scatter = "benchmark: osu_reduce_scatter, algorithm: ";
+  CHECK(row_of(scenario_of(scatter + "auto", 64, "64 MiB")).algorithm == "butterfly");
+  CHECK(pages_us(scatter + "auto", "16 MiB", 64) == 0);
+  CHECK(pages_us(scatter + "auto", "64 MiB", 64) == test::approx(2 * 64 * mib * page));
+  CHECK(pages_us(scatter + "ring", "64 MiB") == test::approx(64 * mib * page));
+  CHECK(pages_us("benchmark: osu_allreduce, algorithm: ring", "64 MiB") == 0);
+  CHECK(pages_us("benchmark: osu_allreduce, algorithm: recursive_doubling", "64 MiB") == test::approx(64 * mib * page));
+  CHECK(pages_us("benchmark: osu_bcast, algorithm: binomial", "64 MiB") == 0);
+}
+
+TEST_CASE("sums beyond the cache take what one core reads and writes, those in it do not") {
+  const auto sum_us = [](const std::string& size, double rate) {
+    auto scenario = scenario_of("benchmark: osu_allreduce, algorithm: recursive_doubling", 2, size);
+    set(scenario, "mpi.core_memory_bandwidth", rate);
+    return row_of(scenario).time.us();
+  };
+  CHECK(sum_us("1 MiB", 5e9) == sum_us("1 MiB", 50e9));
+  // One round: a sum of 3 bytes for each and 1.5 copies of 2.
+  const double bytes = 1 << 30;
+  CHECK(sum_us("1 GiB", 5e9) - sum_us("1 GiB", 10e9) ==
+        test::approx((3 + 3) * bytes * (1 / 5e9 - 1 / 10e9) * 1e6).epsilon(0.01));
+  double before = 0;
+  for (const double rate : {100e9, 20e9, 14e9, 5e9}) {
+    const double time = sum_us("256 MiB", rate);
+    CHECK(time > before);
+    before = time;
+  }
 }
