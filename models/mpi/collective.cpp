@@ -79,7 +79,8 @@ class CollectivePlanner : public Planner {
     std::optional<RankClocks> clocks;
     if (ends_apart(collective)) clocks.emplace(num_ranks());
     auto rounds = make_schedule(collective);
-    if (library != Library::mpich && is_held_tree(collective, rounds)) rounds = schedules::by_generation(rounds);
+    if (library != Library::mpich && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
+      rounds = schedules::by_generation(rounds);
     for (auto& round : rounds) {
       auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);
       if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
@@ -193,15 +194,9 @@ class CollectivePlanner : public Planner {
     return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
 
-  /// A broadcast of whole messages that a rank posts to all its children at once: as rendezvous they share its link,
-  /// while eager ones leave one after the other.
-  [[nodiscard]] bool is_held_tree(const Collective& collective, const schedules::Rounds& rounds) const {
-    if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == CollectiveAlgorithm::two_level)
-      return false;
+  [[nodiscard]] bool are_all_rendezvous(const schedules::Rounds& rounds) const {
     return std::ranges::all_of(rounds, [&](const schedules::Round& round) {
-      return round.is_posted && round.order == schedules::RoundOrder::barrier && round.repeat == 1 &&
-             std::ranges::all_of(round.steps,
-                                 [&](const schedules::Step& step) { return message_of(round, step).is_rendezvous; });
+      return std::ranges::all_of(round.steps, [&](const auto& step) { return message_of(round, step).is_rendezvous; });
     });
   }
 

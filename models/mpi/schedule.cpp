@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/schedule.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "schedules/algorithms.hpp"
 
@@ -215,6 +217,13 @@ schedules::Rounds make_schedule(const Collective& one) {
   }
   FABRICAST_ASSERT(false, "benchmark {} is no MPI collective", static_cast<int>(one.benchmark));
   return {};
+}
+
+bool is_posted_tree(const Collective& collective, const Rounds& rounds) {
+  if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == Algorithm::two_level) return false;
+  return std::ranges::all_of(rounds, [](const Round& round) {
+    return round.is_posted && round.order == RoundOrder::barrier && round.repeat == 1;
+  });
 }
 
 bool ends_apart(const Collective& collective) {

@@ -58,6 +58,10 @@ struct Collective {
 
 schedules::Rounds make_schedule(const Collective& collective);
 
+/// `rounds` of a broadcast of whole messages whose sends do not block: Open MPI posts them to all children of a rank at
+/// once. As rendezvous they share its link (schedules::by_generation), while eager ones leave one after the other.
+bool is_posted_tree(const Collective& collective, const schedules::Rounds& rounds);
+
 /// In trees ranks return one after the other; everywhere else nearly together.
 bool ends_apart(const Collective& collective);
 

@@ -86,7 +86,11 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
-  for (const auto& round : models::mpi::make_schedule(chosen)) {
+  auto rounds = models::mpi::make_schedule(chosen);
+  if (settings_.mpi_library != models::mpi::Library::mpich && models::mpi::is_posted_tree(chosen, rounds) &&
+      at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1)
+    rounds = models::schedules::by_generation(rounds);
+  for (const auto& round : rounds) {
     std::map<int, RankRound> own;
     bool is_held = ends_together;
     std::map<int, int> messages;  // of a rank
