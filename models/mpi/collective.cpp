@@ -9,7 +9,9 @@
 #include <set>
 
 #include "base/parameter_name.hpp"
+#include "mpi/buffers.hpp"
 #include "mpi/cache.hpp"
+#include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
@@ -20,6 +22,8 @@
 namespace fabricast::models::mpi {
 
 namespace {
+
+constexpr double k_page = 4096;  // bytes
 
 bool is_reduction(Benchmark benchmark) {
   return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
@@ -35,14 +39,20 @@ std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, cons
 
 class CollectivePlanner : public Planner {
  public:
-  CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks, int alike = 1)
+  CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<EndPoint> ranks, int alike = 1,
+                    bool is_in_place = false)
       : transfers_(context, make_profile(context, workload)),
         posted_(transfers_),
         workload_(workload),
         ranks_(std::move(ranks)),
-        alike_(alike) {
+        alike_(alike),
+        is_in_place_(is_in_place) {
+    transfers_.assume_blocking();
     posted_.assume_posted();
-    for (const auto& rank : ranks_) hosts_.push_back(rank.host);
+    for (const auto& rank : ranks_) {
+      hosts_.push_back(rank.host);
+      sharers_[{rank.host, rank.memory}] += alike_;
+    }
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
@@ -56,19 +66,25 @@ class CollectivePlanner : public Planner {
                            .num_ranks = num_ranks(),
                            .size = size,
                            .root = workload_.root,
+                           .is_in_place = is_in_place_,
                            .hosts = hosts_};
-    const auto collective = choose(library_of(transfers_.profile().name, transfers_.context().software.mpi_version),
-                                   asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
+    const auto library = library_of(transfers_.profile().name, transfers_.context().software.mpi_version);
+    const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
+    const auto buffers = buffers_of(library, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
     plan.before.push_back(
         parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
+    add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective)) clocks.emplace(num_ranks());
-    for (auto& round : make_schedule(collective)) {
-      auto node = to_node(round, plan, clocks ? &*clocks : nullptr);
-      if (is_reduction(workload_.benchmark)) add_memory_traffic(node, round, size);
-      plan.program.then(std::move(node));
+    auto rounds = make_schedule(collective);
+    if (library != Library::mpich && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
+      rounds = schedules::by_generation(rounds);
+    for (auto& round : rounds) {
+      auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);
+      if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
+      plan.program.then(std::move(planned.node));
     }
     if (clocks) plan.printed_share = clocks->mean_share();
     return plan;
@@ -178,9 +194,27 @@ class CollectivePlanner : public Planner {
     return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
 
-  /// A round as a node; `clocks`, where ranks end apart, pass it.
-  [[nodiscard]] Node to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks) const {
+  [[nodiscard]] bool are_all_rendezvous(const schedules::Rounds& rounds) const {
+    return std::ranges::all_of(rounds, [&](const schedules::Round& round) {
+      return std::ranges::all_of(round.steps, [&](const auto& step) { return message_of(round, step).is_rendezvous; });
+    });
+  }
+
+  [[nodiscard]] Message message_of(const schedules::Round& round, const schedules::Step& step) const {
+    const auto& transfers = round.is_posted ? posted_ : transfers_;
+    return transfers.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
+                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
+  }
+
+  struct PlannedRound {
     Node node;
+    std::map<int, Copies> copies;  ///< by rank
+  };
+
+  /// A round as a node; `clocks`, where ranks end apart, pass it.
+  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks) const {
+    PlannedRound out;
+    auto& node = out.node;
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
@@ -190,14 +224,13 @@ class CollectivePlanner : public Planner {
     std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) receivers.insert(step.to);
     std::vector<Message> messages;
-    for (const auto& step : scheduled.steps) {
-      const auto& transfers = scheduled.is_posted ? posted_ : transfers_;
-      messages.push_back(transfers.message(ranks_[static_cast<std::size_t>(step.from)],
-                                           ranks_[static_cast<std::size_t>(step.to)], Bytes{range::whole(step.bytes)},
-                                           static_cast<std::uint64_t>(step.from)));
-    }
+    for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
-    if (is_pipeline) set_periods(scheduled, messages, gap_name);
+    if (is_pipeline) {
+      set_periods(scheduled, messages, gap_name);
+    } else {
+      out.copies = share_cores(transfers_, scheduled, messages);
+    }
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
       auto& message = messages[i];
@@ -224,13 +257,47 @@ class CollectivePlanner : public Planner {
       node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
     }
     if (clocks != nullptr) clocks->pass(scheduled, times, reducing);
-    return node;
+    return out;
+  }
+
+  /// Share of what the ranks of a socket sweep that is not in its last-level cache.
+  [[nodiscard]] double beyond_cache(DeviceId memory, int ranks, const Buffers& buffers) const {
+    const auto& cache = of_processor(transfers_.context(), memory, "last_level_cache", "mpi.last_level_cache"_key);
+    return share_beyond_cache(working_set(buffers) * ranks, cache.value);
+  }
+
+  /// What a socket's memory moves in a second, shared by its ranks; nullptr where nobody says.
+  [[nodiscard]] const Parameter* memory_bandwidth(DeviceId memory) const {
+    const auto& context = transfers_.context();
+    return context.parameters.find(processor_of(context.topology, memory) + ".memory_bandwidth");
+  }
+
+  /// What the library copies between its buffers and the caller's takes time where it misses the cache: each byte is
+  /// read and written, by stores that do not fetch the line. Pages of large temporaries are new in every call.
+  void add_temporaries(OperationPlan& plan, const Buffers& buffers) const {
+    const auto& parameters = transfers_.context().parameters;
+    const auto& core = parameters.at("mpi.core_memory_bandwidth"_key);
+    double slowest = 0;
+    for (const auto& [socket, ranks] : sharers_) {
+      const double bytes = 2 * buffers.copied * beyond_cache(socket.second, ranks, buffers);
+      const auto* shared = memory_bandwidth(socket.second);
+      if (core.value > 0) slowest = std::max(slowest, bytes / core.value);
+      if (shared != nullptr) slowest = std::max(slowest, bytes * ranks / shared->value);
+    }
+    if (slowest > 0)
+      plan.before.push_back({"copies to and from temporary buffers", from_seconds(slowest), core.name, core.source});
+    const double fresh = fresh_bytes(buffers, parameters.at("mpi.mapped_buffer"_key).value);
+    if (fresh > 0)
+      plan.before.push_back(
+          parameter_term(parameters, "new pages of temporary buffers", "mpi.fresh_page_time"_key, fresh / k_page));
   }
 
   /// Bytes that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read and
-  /// write, and what reductions read twice and write once. A collective's send and receive buffers are swept in turn.
-  void add_memory_traffic(Node& node, const schedules::Round& scheduled, Bytes size) const {
+  /// write, and what reductions read twice and write once. A core by itself is slower than the memory: what it sums
+  /// and copies beyond the cache takes at least that long.
+  void add_memory_traffic(PlannedRound& planned, const schedules::Round& scheduled, const Buffers& buffers) const {
     const auto& context = transfers_.context();
+    const auto& core = context.parameters.at("mpi.core_memory_bandwidth"_key);
     const auto socket_of = [&](int rank) {
       const auto& end = ranks_[static_cast<std::size_t>(rank)];
       return std::pair{end.host, end.memory};
@@ -242,28 +309,29 @@ class CollectivePlanner : public Planner {
       traffic[socket_of(step.to)] += alike_ * step.bytes;
       if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * alike_ * scheduled.reduced_bytes;
     }
-    std::map<std::pair<int, DeviceId>, int> sharers;
-    for (int r = 0; r < num_ranks(); ++r) sharers[socket_of(r)] += alike_;
+    const double by_core = beyond_core(transfers_, scheduled.reduced_bytes, planned.copies);
     std::optional<Term> slowest;
     for (const auto& [socket, bytes] : traffic) {
-      const auto processor = processor_of(context.topology, socket.second);
-      const auto* memory = context.parameters.find(processor + ".memory_bandwidth");
-      if (memory == nullptr) continue;
-      const double cache = of_processor(context, socket.second, "last_level_cache", "mpi.last_level_cache"_key).value;
-      const double share = share_beyond_cache(2.0 * static_cast<double>(size.value) * sharers[socket], cache);
-      const auto time = from_seconds(share * bytes / memory->value);
-      if (time.ps > 0 && (!slowest || time > slowest->time))
-        slowest = Term{"memory beyond the last-level cache", time, memory->name, memory->source};
+      const double share = beyond_cache(socket.second, sharers_.at(socket), buffers);
+      const auto keep = [&](double seconds, const Parameter& owner) {
+        const auto time = from_seconds(share * seconds);
+        if (time.ps > 0 && (!slowest || time > slowest->time))
+          slowest = Term{"memory beyond the last-level cache", time, owner.name, owner.source};
+      };
+      if (const auto* memory = memory_bandwidth(socket.second)) keep(bytes / memory->value, *memory);
+      keep(by_core, core);
     }
-    if (slowest) node.fixed.push_back(std::move(*slowest));
+    if (slowest) planned.node.fixed.push_back(std::move(*slowest));
   }
 
   Transfers transfers_;
   Transfers posted_;  ///< of sends that do not block
   Workload workload_;
   std::vector<EndPoint> ranks_;
-  std::vector<int> hosts_;  ///< [rank]
-  int alike_;               ///< equal collectives per socket at the same time
+  std::vector<int> hosts_;                           ///< [rank]
+  std::map<std::pair<int, DeviceId>, int> sharers_;  ///< ranks of each socket
+  int alike_;                                        ///< equal collectives per socket at the same time
+  bool is_in_place_ = false;
   bool is_staged_ = false;
 };
 
@@ -292,7 +360,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                                                          const std::vector<DeviceId>& gpus, int alike) {
   auto ranks = make_processes(context, workload, gpus, make_profile(context, workload));
   if (!ranks) return tl::unexpected(ranks.error());
-  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks), alike);
+  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks), alike, true);
 }
 
 }  // namespace fabricast::models::mpi

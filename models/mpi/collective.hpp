@@ -12,7 +12,8 @@ namespace fabricast::models::mpi {
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload);
 
-/// The same of processes that drive `gpus`, one each, from the GPU's socket: reductions are staged through its memory.
+/// The same in place (as Horovod calls it) of processes that drive `gpus`, one each, from the GPU's socket: reductions
+/// are staged through its memory.
 /// `alike`: as many equal collectives of other processes run on every socket at the same time, this one counted.
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload,
                                                          const std::vector<DeviceId>& gpus, int alike);

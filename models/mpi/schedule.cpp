@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/schedule.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "schedules/algorithms.hpp"
 
@@ -146,7 +148,12 @@ Rounds two_level(const Collective& whole) {
   };
   Stages stages;
   if (whole.benchmark != Benchmark::osu_bcast) stages.gather = stage(Benchmark::osu_reduce, whole.inside);
-  stages.exchange = stage(whole.benchmark, whole.between);
+  // Open MPI's HAN leaves them to libnbc, which blocks in no send.
+  stages.exchange = [between = stage(whole.benchmark, whole.between)](int n) mutable {
+    auto rounds = between(n);
+    for (auto& round : rounds) round.is_posted = true;
+    return rounds;
+  };
   if (whole.benchmark != Benchmark::osu_reduce) stages.spread = stage(Benchmark::osu_bcast, whole.inside);
   auto hosts = whole.hosts;
   hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);
@@ -210,6 +217,13 @@ schedules::Rounds make_schedule(const Collective& one) {
   }
   FABRICAST_ASSERT(false, "benchmark {} is no MPI collective", static_cast<int>(one.benchmark));
   return {};
+}
+
+bool is_posted_tree(const Collective& collective, const Rounds& rounds) {
+  if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == Algorithm::two_level) return false;
+  return std::ranges::all_of(rounds, [](const Round& round) {
+    return round.is_posted && round.order == RoundOrder::barrier && round.repeat == 1;
+  });
 }
 
 bool ends_apart(const Collective& collective) {

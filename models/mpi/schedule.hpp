@@ -49,13 +49,18 @@ struct Collective {
   int num_ranks = 1;
   Bytes size;
   int root = 0;
-  Bytes segment;           ///< trees and chains pass the message in parts of this size; 0 = whole
-  std::vector<int> hosts;  ///< [rank] of two_level; empty = all ranks on one
+  Bytes segment;             ///< trees and chains pass the message in parts of this size; 0 = whole
+  bool is_in_place = false;  ///< the result takes the place of the data (MPI_IN_PLACE)
+  std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   CollectiveAlgorithm inside = CollectiveAlgorithm::binomial;             ///< of two_level, inside hosts
   CollectiveAlgorithm between = CollectiveAlgorithm::recursive_doubling;  ///< of two_level, between hosts
 };
 
 schedules::Rounds make_schedule(const Collective& collective);
+
+/// `rounds` of a broadcast of whole messages whose sends do not block: Open MPI posts them to all children of a rank at
+/// once. As rendezvous they share its link (schedules::by_generation), while eager ones leave one after the other.
+bool is_posted_tree(const Collective& collective, const schedules::Rounds& rounds);
 
 /// In trees ranks return one after the other; everywhere else nearly together.
 bool ends_apart(const Collective& collective);

@@ -82,6 +82,13 @@ class Transfers {
   /// Turns `message` into a window of them on `connections` connections: each idles for the wire gap after a message.
   void repeat(Message& message, std::int64_t window, int connections) const;
 
+  /// Bytes of an eager message between hosts that a core copies to or from bounce buffers beyond the first segment; 0
+  /// of others.
+  [[nodiscard]] double later_segments(const Message& message) const;
+
+  /// `message` has later segments; the busier of both cores copies `bytes` of such for all its messages of the round.
+  void share_core(Message& message, double bytes) const;
+
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace fabricast::models::schedules {
 
@@ -16,7 +17,7 @@ Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
       round.steps.push_back(tree.is_gather ? Step{far, near, bytes} : Step{near, far, bytes});
     }
     round.reduced_bytes = tree.is_gather ? bytes : 0;
-    round.is_posted = parts > 1 && !tree.is_gather;
+    round.is_posted = !tree.is_gather;
   };
   Rounds rounds;
   for (const auto& level : levels) {
@@ -33,6 +34,21 @@ Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
   steady.order = RoundOrder::pipeline;
   rounds.push_back(std::move(steady));
   return rounds;
+}
+
+Rounds by_generation(const Rounds& rounds) {
+  Rounds out;
+  std::map<int, std::size_t> generation;  // by rank; of those that hold the message before all rounds 0
+  for (const auto& round : rounds) {
+    for (const auto& step : round.steps) {
+      const auto of_parent = generation[step.from];
+      generation[step.to] = of_parent + 1;
+      if (of_parent >= out.size()) out.resize(of_parent + 1);
+      out[of_parent].is_posted = round.is_posted;
+      out[of_parent].steps.push_back(step);
+    }
+  }
+  return out;
 }
 
 std::vector<Level> complete_tree(int n, int fanout) {

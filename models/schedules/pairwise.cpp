@@ -16,6 +16,7 @@ Rounds pairwise(int n, double block, double reduced) {
 
 Rounds all_at_once(int n, double block) {
   Round round;
+  round.is_posted = true;
   for (int r = 0; r < n; ++r) {
     for (int k = 1; k < n; ++k) round.steps.push_back({r, peer(r, k, n), block});
   }

@@ -36,4 +36,8 @@ inline void append(Rounds& rounds, Rounds more) {
   for (auto& round : more) rounds.push_back(std::move(round));
 }
 
+/// `rounds` of a tree, level by level, as they go when a rank posts its messages to all its children together and
+/// waits for all of them, and these share its link: one round per generation.
+Rounds by_generation(const Rounds& rounds);
+
 }  // namespace fabricast::models::schedules

@@ -104,19 +104,21 @@ std::optional<Forecast> one_way_forecast(const MpiOptions& options, const Topolo
                                           topology.host_name(from), topology.host_name(to)));
 }
 
-/// The first two hosts: messages one way with blocking sends, and both ways at once.
+/// The first two hosts: messages one way with blocking sends, both ways at once with such, and without blocking.
 struct FirstPair {
-  Forecast one_way, both;
-  [[nodiscard]] bool is_held(std::size_t i) const { return is_rendezvous(both.rows[i]); }
-  /// What the i-th size takes more when both send at once, without blocking, over a way that takes `further` than
-  /// theirs: control messages pay it too.
-  [[nodiscard]] double more_both_ways(std::size_t i, double further_s) const {
-    const double size = static_cast<double>(both.rows[i].size.value);
-    const double open = both.rows[i].time.seconds() - both.collective_entry_s - size / both.reduction_rate;
-    const double control = is_held(i) && !is_rendezvous(one_way.rows[i]) ? both.control_messages * further_s : 0;
-    return open - one_way.rows[i].time.seconds() + control;
-  }
+  Forecast one_way, both, posted;
   static bool is_rendezvous(const Row& row) { return row.protocol.starts_with("rendezvous"); }
+  /// What the i-th size takes more in `other`, which sums `reduced` bytes, than one way, over a way that takes
+  /// `further` than theirs: control messages pay it too.
+  [[nodiscard]] double more(const Forecast& other, std::size_t i, double reduced, double further_s) const {
+    const double open = other.rows[i].time.seconds() - other.collective_entry_s - reduced / other.reduction_rate;
+    const bool has_control = is_rendezvous(other.rows[i]) && !is_rendezvous(one_way.rows[i]);
+    return open - one_way.rows[i].time.seconds() + (has_control ? other.control_messages * further_s : 0);
+  }
+  [[nodiscard]] double more_both_ways(std::size_t i, double further_s) const {
+    return more(both, i, static_cast<double>(both.rows[i].size.value), further_s);
+  }
+  [[nodiscard]] double more_posted(std::size_t i, double further_s) const { return more(posted, i, 0, further_s); }
 };
 
 /// Time of a rank's core per message: what a window of messages takes beyond its last message and the answer.
@@ -126,7 +128,7 @@ std::vector<double> gaps_of(const FirstPair& first, const std::vector<Row>& band
   const auto& latency = first.one_way.rows;
   for (std::size_t i = 0; i < latency.size() && i < bandwidth.size(); ++i) {
     const double blocking = latency[i].time.seconds(), wire = static_cast<double>(latency[i].size.value) / rate;
-    const double one_way = blocking + std::min(0.0, first.more_both_ways(i, 0));
+    const double one_way = blocking + std::min({0.0, first.more_both_ways(i, 0), first.more_posted(i, 0)});
     const double window = k_window * bandwidth[i].time.seconds() - blocking - latency.front().time.seconds();
     out.push_back(std::clamp(window / k_window, 0.0, 0.9 * std::max(0.0, one_way - wire)));
   }
@@ -139,12 +141,20 @@ std::string tables_of(const std::vector<Row>& one_way, const FirstPair& first, c
   std::string out;
   for (std::size_t i = 0; i < one_way.size() && i < gaps.size() && i < first.both.rows.size(); ++i) {
     const double wire = static_cast<double>(one_way[i].size.value) / rate;
-    const double blocking = one_way[i].time.seconds(),
-                 open = blocking + first.more_both_ways(i, (way - first_way).seconds());
-    const double rest = std::max(0.0, std::min(blocking, open) - wire - gaps[i]);
+    const double further = (way - first_way).seconds(), blocking = one_way[i].time.seconds();
+    const double both = blocking + first.more_both_ways(i, further), posted = blocking + first.more_posted(i, further);
+    const double rest = std::max(0.0, std::min({blocking, both, posted}) - wire - gaps[i]);
     const double base = rest + wire + gaps[i];
-    out += fmt::format("latency {0} {1} {2:.9g}\nblocking {0} {1} {3:.9g}\nboth {0} {1} {4:.9g}\n", way.ps,
-                       one_way[i].size.value, rest, std::max(0.0, blocking - base), std::max(0.0, open - base));
+    const auto line = [&](const char* table, double seconds) {
+      out += fmt::format("{} {} {} {:.9g}\n", table, way.ps, one_way[i].size.value, std::max(0.0, seconds));
+    };
+    line("latency", rest);
+    line("blocking", blocking - base);
+    // Both ways at once eager messages wait no longer than one way; their copies lie beside the transfer.
+    const bool is_held = FirstPair::is_rendezvous(first.both.rows[i]);
+    line("both", (is_held ? both : std::min(both, blocking)) - base);
+    line("least", is_held ? 0 : both);
+    line("posted", posted - base);
   }
   return out;
 }
@@ -154,7 +164,9 @@ std::string common_tables(const FirstPair& first, const std::vector<double>& gap
   std::string out;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const auto from = first.one_way.rows[i].size.value;
-    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\n", from, gaps[i], first.is_held(i) ? 1 : 0);
+    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\nheld_posted {0} {3}\n", from, gaps[i],
+                       FirstPair::is_rendezvous(first.both.rows[i]) ? 1 : 0,
+                       FirstPair::is_rendezvous(first.posted.rows[i]) ? 1 : 0);
   }
   return out;
 }
@@ -216,8 +228,10 @@ std::optional<Protocol> forecast_protocol(const MpiOptions& options, const Loade
                                     "benchmark: osu_allreduce, algorithm: recursive_doubling, ranks: 2, "
                                     "ranks_per_host: 1")
                       : std::nullopt;
-  if (!both) return std::nullopt;
-  const FirstPair first{std::move(*one_way), std::move(*both)};
+  auto posted = both ? forecast_of(options, "benchmark: osu_alltoall, algorithm: linear, ranks: 2, ranks_per_host: 1")
+                     : std::nullopt;
+  if (!posted) return std::nullopt;
+  const FirstPair first{std::move(*one_way), std::move(*both), std::move(*posted)};
   const auto& last = bandwidth->rows.back();
   const double rate = static_cast<double>(last.size.value) / last.time.seconds();
   out.platform.rate = rate;

@@ -138,13 +138,25 @@ double way_between(const simgrid::s4u::Host* from, const simgrid::s4u::Host* to)
   return known[{from, to}] = latency;
 }
 
-/// What messages of collectives, sent without blocking and both ways at once, take beyond others.
-double both_ways(const RankRound& round, const Group& group) {
-  double out = 0;
+const std::map<std::int64_t, SizeTable>& table_of(SendMode mode) {
+  const auto& all = settings();
+  return mode == SendMode::posted ? all.posted : mode == SendMode::one_way ? all.blocking : all.both;
+}
+
+struct Waits {
+  double before = 0;  ///< what the messages of a round take beyond others, by how the library sends them
+  double least = 0;   ///< what they take in all however fast the network is
+};
+
+Waits waits_of(const RankRound& round, const Group& group) {
+  Waits out;
   const auto* own = group.machines[static_cast<std::size_t>(group.rank)];
   for (const auto& one : round.sends) {
     const auto* peer = group.machines[static_cast<std::size_t>(one.peer)];
-    if (peer != own) out = std::max(out, at_way(settings().both, way_between(own, peer), one.bytes));
+    if (peer == own) continue;
+    const double way = way_between(own, peer);
+    out.before = std::max(out.before, at_way(table_of(one.mode), way, one.bytes));
+    if (one.mode == SendMode::exchange) out.least = std::max(out.least, at_way(settings().least, way, one.bytes));
   }
   return out;
 }
@@ -155,7 +167,9 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
   for (std::size_t i = 0; i < in.size(); ++i)
     PMPI_Irecv(dummy.data(), static_cast<int>(round.receives[i].bytes), MPI_CHAR, round.receives[i].peer, k_tag,
                group.own, &in[i]);
-  if (const double more = both_ways(round, group); more > 0) sg_actor_sleep_for(more);
+  const auto waits = waits_of(round, group);
+  const double end = simgrid::s4u::Engine::get_clock() + waits.least;
+  if (waits.before > 0) sg_actor_sleep_for(waits.before);
   double handled = 0;
   for (const auto& one : round.sends) {
     open.emplace_back();
@@ -170,6 +184,7 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
     PMPI_Waitall(static_cast<int>(open.size()), open.data(), MPI_STATUSES_IGNORE);
     open.clear();
   }
+  if (const double now = simgrid::s4u::Engine::get_clock(); end > now) sg_actor_sleep_for(end - now);
   // A round ends with what it reduces: where few ranks do (the rest of a power of two), the others wait for them.
   if (round.reduced_bytes > 0) sg_actor_sleep_for(round.reduced_bytes / settings().reduction_rate);
   if (round.is_held) {

@@ -31,9 +31,13 @@ double at_way(const std::map<std::int64_t, SizeTable>& tables, double way_s, std
 namespace {
 
 bool read_table(Settings& out, const std::string& key, std::istringstream& words) {
-  const std::map<std::string, SizeTable*> common{{"gap", &out.gap}, {"held", &out.held}, {"inside", &out.inside}};
-  const std::map<std::string, std::map<std::int64_t, SizeTable>*> by_way{
-      {"latency", &out.latency}, {"blocking", &out.blocking}, {"both", &out.both}};
+  const std::map<std::string, SizeTable*> common{
+      {"gap", &out.gap}, {"held", &out.held}, {"held_posted", &out.held_posted}, {"inside", &out.inside}};
+  const std::map<std::string, std::map<std::int64_t, SizeTable>*> by_way{{"latency", &out.latency},
+                                                                         {"blocking", &out.blocking},
+                                                                         {"both", &out.both},
+                                                                         {"least", &out.least},
+                                                                         {"posted", &out.posted}};
   const auto shared = common.find(key);
   const auto own = by_way.find(key);
   if (shared == common.end() && own == by_way.end()) return false;
@@ -82,13 +86,24 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
-  for (const auto& round : models::mpi::make_schedule(chosen)) {
+  auto rounds = models::mpi::make_schedule(chosen);
+  if (settings_.mpi_library != models::mpi::Library::mpich && models::mpi::is_posted_tree(chosen, rounds) &&
+      at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1)
+    rounds = models::schedules::by_generation(rounds);
+  for (const auto& round : rounds) {
     std::map<int, RankRound> own;
     bool is_held = ends_together;
+    std::map<int, int> messages;  // of a rank
+    for (const auto& step : round.steps) {
+      ++messages[step.from];
+      ++messages[step.to];
+    }
     for (const auto& step : round.steps) {
       const auto bytes = static_cast<std::size_t>(range::whole(step.bytes));
-      is_held = is_held || at_size(settings_.held, bytes) >= 1;
-      own[step.from].sends.push_back({step.to, bytes});
+      const bool is_alone = messages[step.from] == 1 && messages[step.to] == 1;
+      const auto mode = round.is_posted ? SendMode::posted : is_alone ? SendMode::one_way : SendMode::exchange;
+      is_held = is_held || at_size(round.is_posted ? settings_.held_posted : settings_.held, bytes) >= 1;
+      own[step.from].sends.push_back({step.to, bytes, mode});
       own[step.to].receives.push_back({step.from, bytes});
     }
     const bool is_pipeline = round.order == models::schedules::RoundOrder::pipeline;

@@ -13,9 +13,13 @@
 
 namespace fabricast::programs {
 
+/// How the library sends a message of a collective: it blocks, one way or while the ranks exchange others, or not.
+enum class SendMode : std::uint8_t { one_way, exchange, posted };
+
 struct Message {
   int peer = 0;
   std::size_t bytes = 0;
+  SendMode mode = SendMode::exchange;
 };
 
 /// What one rank sends and receives in a round.
@@ -38,11 +42,14 @@ struct Settings {
   double reduction_rate = 1e9;  ///< bytes per second
   SizeTable gap;                ///< a rank's core is busy with a message to another host
   SizeTable held;               ///< 1: the message keeps its sender, and ranks end a round of it together
+  SizeTable held_posted;        ///< the same of one sent without blocking
   SizeTable inside;             ///< of a message to a rank of the same host, beyond its bytes
   // By the latency of the way between two hosts, ps:
   std::map<std::int64_t, SizeTable> latency;   ///< of a message beyond gap and bytes
   std::map<std::int64_t, SizeTable> blocking;  ///< more of a blocking send
-  std::map<std::int64_t, SizeTable> both;      ///< more of messages in both directions at once
+  std::map<std::int64_t, SizeTable> both;      ///< more of blocking sends in both directions at once
+  std::map<std::int64_t, SizeTable> least;     ///< such messages take at least: a core copies those of both ways
+  std::map<std::int64_t, SizeTable> posted;    ///< more of sends that do not block
   std::vector<std::string> hosts;              ///< [rank]
 };
 /// Of the way with the nearest latency.

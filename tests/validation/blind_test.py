@@ -115,6 +115,26 @@ class Parts(unittest.TestCase):
         self.assertIn("\n4  2.0000\n8  5.0000\n", found[0].text)
 
 
+class LookedAt(unittest.TestCase):
+    """script/blind-table: a log whose errors were read judges nothing any more, part by part."""
+
+    def test_a_part_belongs_to_the_benchmark_that_it_runs(self):
+        path = SOURCE / "script" / "blind-table"
+        script = {"__file__": str(path), "__name__": "blind_table"}
+        exec(compile(path.read_text(), "blind-table", "exec"), script)
+        text = "workload:\n  benchmark: osu_allreduce\n"
+        gather = ["workload.benchmark=osu_allgather", "workload.ranks=4"]
+        self.assertEqual("osu_allreduce", script["benchmark_of"](text, ["workload.ranks=4"]))
+        self.assertEqual("osu_allgather", script["benchmark_of"](text, gather))
+        group_of, looked_at = script["group_of"], script["LOOKED_AT"]
+        looked_at.add(("A", "osu_allgather"))
+        self.assertEqual("looked at", group_of("A", text, gather, set()))
+        self.assertEqual("new", group_of("A", text, [], set()))
+        self.assertEqual("known", group_of("B", text, gather, {"B"}))
+        for scenario in (SOURCE / "scenarios" / "blind").glob("*.yaml"):
+            self.assertTrue(script["benchmark_of"](scenario.read_text(), []))
+
+
 class Classes(unittest.TestCase):
     """script/parameter-classes: what the shipped values rest on."""
 

@@ -223,3 +223,33 @@ TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once
   }
   CHECK(RankClocks(4).mean_share() == 1);
 }
+
+TEST_CASE("by generation a rank sends to all its children together, once it has the message") {
+  for (const auto algorithm : {Algorithm::binomial, Algorithm::knomial, Algorithm::binary, Algorithm::linear}) {
+    for (const int n : k_counts) {
+      CAPTURE(n);
+      auto one = collective(Benchmark::osu_bcast, algorithm, n, Bytes{100});
+      one.root = n / 3;
+      const auto levels = make_schedule(one);
+      const auto rounds = fabricast::models::schedules::by_generation(levels);
+      std::set<std::pair<int, int>> before, after;
+      for (const auto& round : levels)
+        for (const auto& step : round.steps) before.insert({step.from, step.to});
+      std::set<int> holders{one.root}, senders;
+      for (const auto& round : rounds) {
+        std::set<int> now, served;
+        for (const auto& step : round.steps) {
+          CHECK(holders.contains(step.from));
+          CHECK_FALSE(senders.contains(step.from));  // all its children are in one round
+          now.insert(step.to);
+          served.insert(step.from);
+          after.insert({step.from, step.to});
+        }
+        holders.merge(now);
+        senders.merge(served);
+      }
+      CHECK(before == after);
+      CHECK(rounds.size() <= levels.size());
+    }
+  }
+}

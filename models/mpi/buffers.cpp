@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c.
+#include "mpi/buffers.hpp"
+
+#include <numeric>
+
+namespace fabricast::models::mpi {
+
+namespace {
+
+double own_bytes(const Collective& one) {
+  const double size = static_cast<double>(one.size.value);
+  switch (one.benchmark) {
+    case Benchmark::osu_allreduce:
+    case Benchmark::osu_reduce:
+      return one.is_in_place ? size : 2 * size;
+    case Benchmark::osu_reduce_scatter:
+      return size + size / one.num_ranks;
+    case Benchmark::osu_allgather:
+      return size + size * one.num_ranks;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Buffers buffers_of(Library library, const Collective& one) {
+  using enum CollectiveAlgorithm;
+  Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
+  const bool is_vector = one.benchmark == Benchmark::osu_allreduce || one.benchmark == Benchmark::osu_reduce_scatter;
+  if (library == Library::mpich || !is_vector) return out;
+  const double size = static_cast<double>(one.size.value);
+  const double block = size / one.num_ranks;
+  switch (one.algorithm) {
+    case recursive_doubling:
+      // In at the start; half of the ranks hold the result in the temporary and copy it out.
+      out.temporaries = {size};
+      out.copied = 1.5 * size;
+      break;
+    case rabenseifner:
+      out.temporaries = {size};
+      out.copied = one.is_in_place ? 0 : size;
+      break;
+    case ring:
+      out.temporaries = {block, block};
+      if (one.benchmark == Benchmark::osu_reduce_scatter) out.temporaries.push_back(size);
+      out.copied = one.is_in_place && one.benchmark == Benchmark::osu_allreduce ? 0 : size;
+      break;
+    case recursive_halving:
+    case butterfly:
+      out.temporaries = {size, size};
+      out.copied = size;
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+double fresh_bytes(const Buffers& buffers, double mapped) {
+  double bytes = 0;
+  for (const double one : buffers.temporaries) bytes += one >= mapped ? one : 0;
+  return bytes;
+}
+
+double working_set(const Buffers& buffers) {
+  return std::accumulate(buffers.temporaries.begin(), buffers.temporaries.end(), buffers.own);
+}
+
+}  // namespace fabricast::models::mpi

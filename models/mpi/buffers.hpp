@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a collective on one rank: the caller's buffers, those that the library allocates for the call, and what it
+// copies between them. docs/MODELS.md, "MPI collectives".
+#pragma once
+
+#include <vector>
+
+#include "mpi/decisions.hpp"
+
+namespace fabricast::models::mpi {
+
+struct Buffers {
+  double own = 0;                   ///< bytes of the caller's send and receive buffers
+  std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
+  double copied = 0;                ///< bytes that the call copies from buffer to buffer beside its messages
+};
+
+/// Of Open MPI's algorithms; of other libraries and of trees only the caller's buffers, of what is neither a reduction
+/// nor an all-gather nothing.
+Buffers buffers_of(Library library, const Collective& collective);
+
+/// Bytes of temporaries that the C library maps anew for every call: those of at least `mapped` each.
+double fresh_bytes(const Buffers& buffers, double mapped);
+
+/// All of `buffers` that a call sweeps.
+double working_set(const Buffers& buffers);
+
+}  // namespace fabricast::models::mpi

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/core_copies.hpp"
+
+#include <algorithm>
+
+namespace fabricast::models::mpi {
+
+double Transfers::later_segments(const Message& message) const {
+  if (message.protocol != "eager" || profile_.eager_bandwidth.bytes_per_s <= 0) return 0;
+  return std::max(0.0, message.flow.bytes - static_cast<double>(profile_.eager_segment.value));
+}
+
+/// One way the copies of both sides overlap; a core that sends and receives makes one after the other.
+void Transfers::share_core(Message& message, double bytes) const {
+  if (bytes <= later_segments(message)) return;
+  cap(message.flow, message.flow.bytes * profile_.eager_bandwidth.bytes_per_s / bytes,
+      "copies of later segments, sent and received", own<"mpi.{}.eager_bandwidth">());
+}
+
+std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::Round& round,
+                                  std::vector<Message>& messages) {
+  std::map<int, Copies> copies;
+  if (transfers.profile().eager_bandwidth.bytes_per_s <= 0) return copies;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].protocol != "eager") continue;
+    const double later = transfers.later_segments(messages[i]);
+    auto& sender = copies[round.steps[i].from];
+    sender.sent += messages[i].flow.bytes;
+    sender.later += later;
+    auto& receiver = copies[round.steps[i].to];
+    receiver.received += messages[i].flow.bytes;
+    receiver.later += later;
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (transfers.later_segments(messages[i]) <= 0) continue;
+    const auto& step = round.steps[i];
+    transfers.share_core(messages[i], std::max(copies[step.from].later, copies[step.to].later));
+  }
+  return copies;
+}
+
+double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies) {
+  const auto& parameters = transfers.context().parameters;
+  const double core = parameters.at("mpi.core_memory_bandwidth"_key).value;
+  if (core <= 0) return 0;
+  const auto in_cache = [](double bytes, double rate) { return rate > 0 ? bytes / rate : 0; };
+  const double sums = in_cache(reduced, parameters.at("mpi.reduction_bandwidth"_key).value);
+  const double copy_rate = transfers.profile().eager_bandwidth.bytes_per_s;
+  double copying = 0;
+  for (const auto& [rank, of] : copies)
+    copying = std::max(copying, (of.sent + 2 * of.received) / core - in_cache(of.sent + of.received, copy_rate));
+  return std::max(0.0, 3 * reduced / core - sums) + copying;
+}
+
+}  // namespace fabricast::models::mpi

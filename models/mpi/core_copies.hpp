@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank's one core copies and sums in a round of a collective. docs/MODELS.md, "MPI collectives".
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "mpi/transfer.hpp"
+#include "schedules/rounds.hpp"
+
+namespace fabricast::models::mpi {
+
+/// Bytes of eager messages that the core of a rank copies to and from bounce buffers.
+struct Copies {
+  double sent = 0;
+  double received = 0;
+  double later = 0;  ///< of both, beyond first segments
+};
+
+/// Of the ranks of a round whose library says how fast it copies. `messages` belong to the steps of `round`: those of
+/// several segments get the rate that is left when a core sends and receives.
+std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::Round& round,
+                                  std::vector<Message>& messages);
+
+/// Seconds that the busiest core needs more for a round when all that it sums and copies is in memory: a sum of
+/// `reduced` bytes reads two and writes one for each, a sent byte is read, a received one's line is read and written.
+double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies);
+
+}  // namespace fabricast::models::mpi

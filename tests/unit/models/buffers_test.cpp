@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective allocates, sweeps and copies on a rank.
+#include "models/mpi/buffers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "tests/support/approx.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+using namespace fabricast::models::mpi;
+
+namespace {
+
+constexpr double k_mapped = 32.0 * 1024 * 1024;
+
+Buffers of(Benchmark benchmark, CollectiveAlgorithm algorithm, int n, std::int64_t size,
+           Library library = Library::open_mpi_4_1) {
+  Collective one;
+  one.benchmark = benchmark;
+  one.algorithm = algorithm;
+  one.num_ranks = n;
+  one.size = Bytes{size};
+  return buffers_of(library, one);
+}
+
+}  // namespace
+
+TEST_CASE("temporaries below the C library's largest threshold stay on the heap, from it on they are new") {
+  const auto fresh = [](std::int64_t size) {
+    return fresh_bytes(of(Benchmark::osu_reduce_scatter, CollectiveAlgorithm::butterfly, 8, size), k_mapped);
+  };
+  CHECK(fresh(4 << 20) == 0);
+  CHECK(fresh((32 << 20) - 1) == 0);
+  CHECK(fresh(32 << 20) == 2.0 * (32 << 20));
+  CHECK(fresh(std::int64_t{1} << 30) == 2.0 * (1 << 30));
+}
+
+TEST_CASE("rings of all-reduce need two blocks, those of reduce-scatter the whole vector, too") {
+  const std::int64_t size = 512 << 20;
+  const auto all_reduce = of(Benchmark::osu_allreduce, CollectiveAlgorithm::ring, 64, size);
+  const auto reduce_scatter = of(Benchmark::osu_reduce_scatter, CollectiveAlgorithm::ring, 64, size);
+  CHECK(fresh_bytes(all_reduce, k_mapped) == 0);
+  CHECK(fresh_bytes(reduce_scatter, k_mapped) == static_cast<double>(size));
+  // Blocks are large, too, where few ranks share the vector.
+  CHECK(fresh_bytes(of(Benchmark::osu_allreduce, CollectiveAlgorithm::ring, 4, size), k_mapped) == size / 2.0);
+}
+
+TEST_CASE("no call allocates more than two vectors and two blocks, and none of an all-gather is fresh") {
+  using enum CollectiveAlgorithm;
+  for (std::uint64_t seed = 0; seed < test::draws(300); ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed);
+    const int n = static_cast<int>(2 + random.next(1000));
+    const auto size = static_cast<std::int64_t>(1 + random.next(std::uint64_t{1} << 32));
+    const double block = static_cast<double>(size) / n;
+    for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_reduce_scatter}) {
+      for (const auto algorithm : algorithms_for(benchmark)) {
+        const auto one = of(benchmark, algorithm, n, size);
+        const double temporaries = working_set(one) - one.own;
+        CHECK(temporaries <= 2 * static_cast<double>(size) + 2 * block);
+        CHECK(fresh_bytes(one, k_mapped) <= temporaries * (1 + 1e-12));
+        CHECK(one.copied <= 2 * static_cast<double>(size));
+        CHECK(of(benchmark, algorithm, n, size, Library::mpich).temporaries.empty());
+      }
+    }
+    const auto gather = of(Benchmark::osu_allgather, ring, n, size);
+    CHECK(gather.own == test::approx(static_cast<double>(size) * (n + 1)));
+    CHECK(gather.temporaries.empty());
+  }
+}
+
+TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send from") {
+  for (const auto algorithm :
+       {CollectiveAlgorithm::ring, CollectiveAlgorithm::rabenseifner, CollectiveAlgorithm::recursive_doubling}) {
+    Collective one;
+    one.algorithm = algorithm;
+    one.num_ranks = 8;
+    one.size = Bytes{64 << 20};
+    const auto apart = buffers_of(Library::open_mpi_4_0, one);
+    one.is_in_place = true;
+    const auto in_place = buffers_of(Library::open_mpi_4_0, one);
+    CHECK(in_place.own == apart.own / 2);
+    CHECK(in_place.temporaries == apart.temporaries);
+    CHECK((in_place.copied == apart.copied) == (algorithm == CollectiveAlgorithm::recursive_doubling));
+  }
+}
