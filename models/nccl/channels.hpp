@@ -19,7 +19,8 @@ struct HostGroup {
 /// One channel inside one host.
 struct HostChannel {
   std::vector<DeviceId> order;  ///< first receives from the previous host, last sends to the next
-  DeviceId hca;                 ///< used to receive and to send; value -1 with one host
+  DeviceId hca;                 ///< used to receive, in trees to send too; value -1 with one host
+  DeviceId hca_out;             ///< used to send: the same unless two channels swap theirs
   DeviceId sender;              ///< hands the last one's data to the HCA: itself, or with PXN a GPU beside the HCA
 };
 
@@ -31,7 +32,15 @@ struct ChannelGraph {
   bool is_nvlink = false;                          ///< all hosts connect their GPUs by NVLink
   bool has_nvswitch = false;
   bool ll128_allowed = true;
+  bool are_swapped = false;      ///< channels 2k and 2k + 1 swap HCAs, and places in every second host
   bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
+
+  /// Where channels swap HCAs every second host has them in each other's place, so that a connection joins equal HCAs
+  /// (connect.cc, Postset); trees take their places back.
+  [[nodiscard]] std::size_t in_host(std::size_t channel, std::size_t host) const {
+    const auto other = channel ^ 1U;
+    return are_swapped && host % 2 == 1 && other < channels.size() ? other : channel;
+  }
 };
 
 /// Groups ranks by host, keeping rank order.

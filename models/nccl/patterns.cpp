@@ -76,7 +76,7 @@ Route PatternMaker::count_hop(std::size_t channel, const Place& from, const Plac
   const auto& here = graph_.channels[channel][from.host];
   const auto& there = graph_.channels[channel][to.host];
   if (from.host != to.host)
-    return count_between({here.order[from.position], here.hca, here.sender},
+    return count_between({here.order[from.position], here.hca_out, here.sender},
                          {there.order[to.position], there.hca, {}}, channel, 1, pattern, counter);
   auto route = connections_.in_host(here.order[from.position], there.order[to.position]);
   count_inside(route, pattern, counter);
@@ -100,7 +100,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& end = collective_ == Collective::broadcast ? to : from;
       if (is_chain(collective_) && graph_.channels[c][end.host].order[end.position] == root_) continue;
       const auto route = count_hop(c, from, to, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca);
+      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca_out);
     }
   }
 }
@@ -111,9 +111,11 @@ void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_seco
   const int parent = schedules::double_tree_parent(static_cast<int>(host), static_cast<int>(hosts_.size()), is_second);
   if (parent < 0) return;
   // With a limit of channels below those of the search the ones left carry every tree.
-  const auto& channel = graph_.channels[tree % graph_.channels.size()];
-  const auto& here = channel[host];
-  const auto& above = channel[static_cast<std::size_t>(parent)];
+  const auto in_host = [&](std::size_t h) -> const HostChannel& {
+    return graph_.channels[graph_.in_host(tree % graph_.channels.size(), h)][h];
+  };
+  const auto& here = in_host(host);
+  const auto& above = in_host(static_cast<std::size_t>(parent));
   const NetworkEnd child{here.order.front(), here.hca, {}};
   const NetworkEnd root{above.order.front(), above.hca, {}};
   const auto up = count_between(child, root, tree, times, pattern, counter);
