@@ -123,13 +123,16 @@ bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int ca
 
 namespace {
 
-/// Channel `c` of the search inside one host.
-HostChannel host_channel(const Topology& topology, const HostSearch& search, const HostGroup& host, std::size_t c) {
+/// Channels of the search inside one host: `c` for rings, `tree` for trees.
+HostChannel host_channel(const Topology& topology, const HostSearch& search, const HostGroup& host, std::size_t tree,
+                         std::size_t c) {
   HostChannel channel;
+  channel.tree_gpu = host.gpus[static_cast<std::size_t>(search.orders[tree].front())];
   for (const int g : search.orders[c]) channel.order.push_back(host.gpus[static_cast<std::size_t>(g)]);
   channel.sender = channel.order.back();
   if (search.hcas.empty()) return channel;
   channel.hca = topology.device_in_host(host.host, DeviceKind::hca, search.hcas[c]);
+  channel.tree_hca = topology.device_in_host(host.host, DeviceKind::hca, search.hcas[tree]);
   channel.hca_out = topology.device_in_host(host.host, DeviceKind::hca, search.hcas_out[c]);
   channel.sender = host.gpus[static_cast<std::size_t>(search.senders[c])];
   return channel;
@@ -144,7 +147,8 @@ std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& g
   return is_fast && 2 * graph.graph_channels < 16 ? 4 : 2;
 }
 
-/// The channel of the search that takes place `c` in host `h`.
+/// The channel of the search that takes place `c` in host `h`: where channels swap HCAs every second host has them in
+/// each other's place, so that a ring's connections join equal HCAs (connect.cc, Postset).
 std::size_t place_in_host(const ChannelGraph& graph, std::size_t c, std::size_t h) {
   return graph.are_swapped && h % 2 == 1 ? c ^ 1U : c;
 }
@@ -190,7 +194,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   for (std::size_t c = 0; c < copies * num_channels; ++c) {
     std::vector<HostChannel> channel;
     for (std::size_t h = 0; h < hosts.size(); ++h)
-      channel.push_back(host_channel(topology, *by_host[h], hosts[h], place_in_host(graph, c % num_channels, h)));
+      channel.push_back(
+          host_channel(topology, *by_host[h], hosts[h], c % num_channels, place_in_host(graph, c % num_channels, h)));
     graph.channels.push_back(std::move(channel));
   }
   graph.ll128_allowed =

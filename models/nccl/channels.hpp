@@ -19,8 +19,10 @@ struct HostGroup {
 /// One channel inside one host.
 struct HostChannel {
   std::vector<DeviceId> order;  ///< first receives from the previous host, last sends to the next
-  DeviceId hca;                 ///< used to receive, in trees to send too; value -1 with one host
+  DeviceId hca;                 ///< used to receive; value -1 with one host
   DeviceId hca_out;             ///< used to send: the same unless two channels swap theirs
+  DeviceId tree_gpu;            ///< sends and receives in trees and CollNet: the first one
+  DeviceId tree_hca;            ///< by this HCA; both are of the channel's twin where the two swap places
   DeviceId sender;              ///< hands the last one's data to the HCA: itself, or with PXN a GPU beside the HCA
 };
 
@@ -34,13 +36,6 @@ struct ChannelGraph {
   bool ll128_allowed = true;
   bool are_swapped = false;      ///< channels 2k and 2k + 1 swap HCAs, and places in every second host
   bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
-
-  /// Where channels swap HCAs every second host has them in each other's place, so that a connection joins equal HCAs
-  /// (connect.cc, Postset); trees take their places back.
-  [[nodiscard]] std::size_t in_host(std::size_t channel, std::size_t host) const {
-    const auto other = channel ^ 1U;
-    return are_swapped && host % 2 == 1 && other < channels.size() ? other : channel;
-  }
 };
 
 /// Groups ranks by host, keeping rank order.

@@ -111,16 +111,14 @@ void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_seco
   const int parent = schedules::double_tree_parent(static_cast<int>(host), static_cast<int>(hosts_.size()), is_second);
   if (parent < 0) return;
   // With a limit of channels below those of the search the ones left carry every tree.
-  const auto in_host = [&](std::size_t h) -> const HostChannel& {
-    return graph_.channels[graph_.in_host(tree % graph_.channels.size(), h)][h];
-  };
-  const auto& here = in_host(host);
-  const auto& above = in_host(static_cast<std::size_t>(parent));
-  const NetworkEnd child{here.order.front(), here.hca, {}};
-  const NetworkEnd root{above.order.front(), above.hca, {}};
+  const auto& channel = graph_.channels[tree % graph_.channels.size()];
+  const auto& here = channel[host];
+  const auto& above = channel[static_cast<std::size_t>(parent)];
+  const NetworkEnd child{here.tree_gpu, here.tree_hca, {}};
+  const NetworkEnd root{above.tree_gpu, above.tree_hca, {}};
   const auto up = count_between(child, root, tree, times, pattern, counter);
   count_between(root, child, tree, times, pattern, counter);
-  if (tree == 0) merge_hop(pattern.hops, up, 0, here.hca);
+  if (tree == 0) merge_hop(pattern.hops, up, 0, here.tree_hca);
 }
 
 /// A chunk passes the height of the tree of hosts twice.
@@ -173,8 +171,8 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
       const auto& next = channel[order[(i + 1) % order.size()]];
       const auto g = static_cast<int>(hosts_[order[i]].gpus.size());
       const auto route =
-          count_between({here.order.front(), here.hca, {}}, {next.order.front(), next.hca, {}}, c, g, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, route, 0, here.hca);
+          count_between({here.tree_gpu, here.tree_hca, {}}, {next.tree_gpu, next.tree_hca, {}}, c, g, pattern, counter);
+      if (c == 0) merge_hop(pattern.hops, route, 0, here.tree_hca);
     }
   }
   for (auto& hops : pattern.hops) {
@@ -245,9 +243,9 @@ void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels,
   std::map<int, ProcessUse> processes;
   for (std::size_t c = 0; c < channels; ++c) {
     for (const auto& in_host : graph_.channels[c]) {
-      const auto& order = in_host.order;
-      ++processes[order.front().value].receives;
-      ++processes[algorithm == Algorithm::ring ? order.back().value : order.front().value].sends;
+      const bool is_ring = algorithm == Algorithm::ring;
+      ++processes[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
+      ++processes[is_ring ? in_host.order.back().value : in_host.tree_gpu.value].sends;
     }
   }
   const double cost = context_.parameters.at("nccl.socket_both_ways_cost"_key).value;

@@ -218,7 +218,8 @@ const std::vector<double>& network_speeds(int version, int compute_capability) {
 /// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; then, from 2.21 on,
 /// the same with pairs of channels that swap HCAs, each entering by the one that the other leaves by; the next speed is
 /// tried while it is more than .49 of the best one's. Before 2.21 a channel may leave by any HCA then: not modelled.
-NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s) {
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
+                               bool is_nvlink) {
   NetworkChannels best;
   auto type_of_best = NicPath::sys;
   double total = nics.gpus().size() > 1 ? inside_gb_per_s : 0;
@@ -226,7 +227,9 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
   for (const double speed : speeds) {
     if (!best.channels.empty() && speed / best.speed <= .49) break;
     for (const bool may_swap : {false, true}) {
-      if (may_swap && (nics.version() < 221 || nics.hcas().size() < 2)) break;
+      // Without NVLink the way between the two HCAs' GPUs crosses the sockets that the HCAs' own ways need not.
+      const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
+      if (may_swap && (nics.version() < 221 || nics.hcas().size() < 2 || is_apart)) break;
       for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
         auto channels = Attempt(nics, speed, type, inside_gb_per_s, may_swap).channels();
@@ -270,7 +273,7 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   if (nics.hcas().empty()) return search;
   const int version = release_number(context.software.nccl_version);
   const int capability = compute_capability(context, gpus[0]);
-  auto found = place_channels(nics, network_speeds(version, capability), search.inside);
+  auto found = place_channels(nics, network_speeds(version, capability), search.inside, search.is_nvlink);
   halve_speeds(found, version, capability);
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};

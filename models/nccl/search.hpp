@@ -48,6 +48,7 @@ struct NetworkChannels {
 };
 
 /// `inside_gb_per_s`: what all channels together have inside the host.
-NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s);
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
+                               bool is_nvlink);
 
 }  // namespace fabricast::models::nccl

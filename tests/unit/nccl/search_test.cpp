@@ -223,7 +223,7 @@ TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and
     const Setup setup(cluster_of(host, 2));
     const HostNics nics(setup.context, setup.gpus());
     const double inside = search_alone(setup.context, setup.gpus()).inside;
-    const auto placed = place_channels(nics, network_speeds(228, 90), inside);
+    const auto placed = place_channels(nics, network_speeds(228, 90), inside, true);
     REQUIRE_FALSE(placed.channels.empty());
     std::vector<double> rates(nics.hcas().size(), 0), into(nics.gpus().size(), 0), out(nics.gpus().size(), 0);
     for (std::size_t c = 0; c < placed.channels.size(); ++c) {
