@@ -85,8 +85,13 @@ class PatternMaker::PairCounter {
 
   void finish() {
     const auto& context = maker_.context_;
+    std::map<int, int> device_sends;  // of a process
+    int most_device_sends = 0;
     for (const auto& [key, end] : in_order(sent_)) {
-      add(sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_), end.times);
+      const auto segment = sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_);
+      add(segment, end.times);
+      if (segment.kind == TransportKind::network)
+        most_device_sends = std::max(most_device_sends, device_sends[end.sender.value] += end.times);
       add_known(end);
       uses_[end.sender.value].sends += end.times;
     }
@@ -101,7 +106,9 @@ class PatternMaker::PairCounter {
     const double cost = context.parameters.at("nccl.socket_both_ways_cost"_key).value;
     for (auto& hops : pattern_.hops) {
       hops.count = 1;
-      if (is_network(hops.kind)) set_process_uses(uses_, cost, false, hops);
+      if (!is_network(hops.kind)) continue;
+      set_process_uses(uses_, cost, false, hops);
+      hops.device_sends = most_device_sends;
     }
   }
 

@@ -23,6 +23,7 @@ struct Hops {
   int adapter_uses = 0;           ///< times all channels together cross it one way
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
   int process_uses = 0;           ///< channels that the busiest process sends and those it receives
+  int device_sends = 0;           ///< of pairs: units that the busiest process sends out of its GPU's memory
   int process_both_ways = 0;      ///< of them, those that one of the other direction stands beside: twice the fewer
 };
 

@@ -37,6 +37,7 @@ bool has_plugin(const Operation& op, const Hops& hops);
 double plugin_buffer_factor(const Operation& op);
 void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
+void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps);
 void limit_plugin(Flow& flow, const Steps& steps);
 /// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.
