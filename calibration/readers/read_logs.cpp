@@ -25,6 +25,7 @@ struct Reader {
 };
 
 constexpr std::array k_readers{
+    Reader{readers::starts_communication_csv, readers::read_communication_csv},
     Reader{readers::starts_nccl_tests, readers::read_nccl_tests},
     Reader{readers::starts_osu, readers::read_osu},
     Reader{readers::starts_perftest, readers::read_perftest},
@@ -61,7 +62,8 @@ Diagnostic no_table(const std::string& name) {
   auto fault = fault_of(name, fmt::format("no benchmark table in '{}'", name));
   fault.notes.push_back(
       {"known are the outputs of nccl-tests, OSU micro-benchmarks and perftest (text and JSON), "
-       "p2pBandwidthLatencyTest, bandwidthTest, NCCL's TUNING lines and tables of training steps",
+       "p2pBandwidthLatencyTest, bandwidthTest, NCCL's TUNING lines, aiconfigurator's times of NCCL and tables of "
+       "training steps",
        {}});
   return fault;
 }

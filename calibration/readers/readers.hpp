@@ -24,6 +24,7 @@ bool starts_p2p_matrix(std::string_view line);
 bool starts_cuda_bandwidth(std::string_view line);
 bool starts_copies(std::string_view line);
 bool starts_training(std::string_view line);
+bool starts_communication_csv(std::string_view line);
 
 std::vector<MeasuredLog> read_nccl_tests(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_osu(const LogText& log, Lines section);
@@ -32,6 +33,7 @@ std::vector<MeasuredLog> read_p2p_matrix(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_cuda_bandwidth(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_copies(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_training(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_communication_csv(const LogText& log, Lines section);
 
 /// The steps of a training table that are the scenario's, as rows; nothing when either is not of training.
 std::optional<MeasuredLog> training_rows(const MeasuredLog& log, const Scenario& scenario,

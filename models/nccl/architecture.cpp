@@ -3,13 +3,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "base/parameter_name.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
+
+constexpr std::string_view k_prefix = "architecture.";
+
+/// `architecture.NAME.FIELD` says more of it.
+bool is_of_field(std::string_view name) { return name.find('.', k_prefix.size()) != std::string_view::npos; }
+
+/// Whether logs over a network have taught hops of this architecture.
+bool has_network_values(const ParameterSet& parameters, std::string_view architecture) {
+  constexpr auto k_hops = "nccl.hop_time"_stem;
+  const auto last = fmt::format(".network.{}", architecture);
+  return std::any_of(parameters.all().lower_bound(k_hops.text), parameters.all().end(), [&](const auto& entry) {
+    return entry.first.starts_with(k_hops.text) && entry.first.ends_with(last);
+  });
+}
 
 /// For an adapter that programs reach by libfabric and whose plugin no log has taught, the sentence that says so.
 std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
@@ -25,10 +41,25 @@ std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
       type, provider, has_rule ? " with the provider's rendezvous" : "");
 }
 
+/// The architecture whose values count from exactly this compute capability.
+std::string architecture_from(const ParameterSet& parameters, double capability) {
+  for (auto it = parameters.all().lower_bound(k_prefix);
+       it != parameters.all().end() && it->first.starts_with(k_prefix); ++it) {
+    if (!is_of_field(it->first) && it->second.value == capability) return it->first.substr(k_prefix.size());
+  }
+  return {};
+}
+
 }  // namespace
 
+std::vector<std::string> Architecture::names_of(std::string_view what) const {
+  std::vector<std::string> names{fmt::format("{}.{}", what, name)};
+  if (!elder.empty()) names.push_back(fmt::format("{}.{}", what, elder));
+  names.emplace_back(what);
+  return names;
+}
+
 Architecture architecture_of(const PlanContext& context, DeviceId gpu) {
-  constexpr std::string_view k_prefix = "architecture.";
   const auto& parameters = context.parameters;
   const std::string word(context.topology.attribute(context.topology.device(gpu).type, "architecture"));
   const int capability = compute_capability(context, gpu);
@@ -36,9 +67,13 @@ Architecture architecture_of(const PlanContext& context, DeviceId gpu) {
   int first = 0;
   for (auto it = parameters.all().lower_bound(k_prefix);
        it != parameters.all().end() && it->first.starts_with(k_prefix); ++it) {
+    if (is_of_field(it->first)) continue;
     const int from = static_cast<int>(it->second.value);
     const auto name = it->first.substr(k_prefix.size());
-    if (name == word) return {name, true};
+    if (name == word) {
+      out = {name, {}, true};
+      break;
+    }
     const bool is_better = from <= capability ? from > first || first > capability
                                               : out.name.empty() || (first > capability && from < first);
     if (!is_better) continue;
@@ -46,7 +81,9 @@ Architecture architecture_of(const PlanContext& context, DeviceId gpu) {
     out.name = name;
   }
   // A GPU of the user's whose architecture nobody names goes by its capability.
-  out.is_own = word.empty() && first / 10 == capability / 10;
+  if (out.name != word) out.is_own = word.empty() && first / 10 == capability / 10;
+  if (const auto* elder = parameters.find(named<"architecture.{}.elder">(out.name).text))
+    out.elder = architecture_from(parameters, elder->value);
   return out;
 }
 
@@ -61,6 +98,12 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
         "{} ({}, compute capability {}.{}): no log of NCCL on a GPU of its architecture has taught "
         "anything, values of {} stand for its own",
         type, word.empty() ? "no architecture named" : word, capability / 10, capability % 10, architecture.name));
+  }
+  if (architecture.is_own && !architecture.elder.empty() && adapter.value >= 0 &&
+      !has_network_values(context.parameters, architecture.name)) {
+    out.push_back(
+        fmt::format("{}: no log of NCCL between hosts has taught anything of {}, values of {} stand for its own", type,
+                    architecture.name, architecture.elder));
   }
   if (auto sentence = untaught_adapter(context, adapter); !sentence.empty()) out.push_back(std::move(sentence));
   return out;

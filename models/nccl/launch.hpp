@@ -2,9 +2,8 @@
 // What starting one operation of a communicator costs: the kernel's own start, and the floor of a queue of operations.
 #pragma once
 
-#include <string>
-
 #include "fabricast/models/planner.hpp"
+#include "nccl/architecture.hpp"
 #include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
@@ -13,7 +12,7 @@ namespace fabricast::models::nccl {
 struct Launch {
   LaunchMode mode = LaunchMode::process_per_gpu;
   Collective collective = Collective::all_reduce;
-  std::string architecture;
+  Architecture architecture;
   DeviceId gpu;  ///< of rank 0
   int num_ranks = 1;
   int most_gpus = 1;  ///< of one host

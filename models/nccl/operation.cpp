@@ -9,23 +9,27 @@
 
 namespace fabricast::models::nccl {
 
-const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, ParameterStem stem,
+const Parameter& parameter_for(const ParameterSet& parameters, const Architecture& architecture, ParameterStem stem,
                                std::string_view last) {
   const std::string what(stem.text);
   const auto name = last.empty() ? what : fmt::format("{}.{}", what, last);
-  std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
-  if (!last.empty()) names.insert(names.end(), {fmt::format("{}.{}", what, architecture), what});
+  auto names = architecture.names_of(name);
+  if (!last.empty()) {
+    const auto of_all = architecture.names_of(what);
+    names.insert(names.end(), of_all.begin(), of_all.end());
+  }
   return parameters.first_of(names);
 }
 
-const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Architecture& architecture,
                                         Collective collective, ParameterStem what, Algorithm algorithm,
                                         std::string_view last) {
   const auto name = fmt::format("{}.{}.{}", what.text, to_string(algorithm), last);
-  std::vector<std::string> names{fmt::format("{}.{}", name, architecture), name};
+  auto names = architecture.names_of(name);
   if (is_peer_to_peer(collective) || is_chain(collective)) {
-    const auto other = fmt::format("{}.{}.{}", what.text, is_chain(collective) ? "chain" : "direct", last);
-    names.insert(names.begin(), {fmt::format("{}.{}", other, architecture), other});
+    const auto other =
+        architecture.names_of(fmt::format("{}.{}.{}", what.text, is_chain(collective) ? "chain" : "direct", last));
+    names.insert(names.begin(), other.begin(), other.end());
   }
   return parameters.first_of(names);
 }

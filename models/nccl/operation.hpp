@@ -6,17 +6,18 @@
 #include <string_view>
 
 #include "base/parameter_name.hpp"
+#include "nccl/architecture.hpp"
 #include "nccl/patterns.hpp"
 
 namespace fabricast::models::nccl {
 
 /// Parameter `<what>.<last>.<architecture>` if there is one, else `<what>.<last>`, else the same of `<what>`.
-const Parameter& parameter_for(const ParameterSet& parameters, const std::string& architecture, ParameterStem what,
+const Parameter& parameter_for(const ParameterSet& parameters, const Architecture& architecture, ParameterStem what,
                                std::string_view last = {});
 
 /// Parameter `<what>.<algorithm>.<last>`; send and receive (`direct`) and broadcast and reduce (`chain`) have values of
 /// their own or take the ring's.
-const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const std::string& architecture,
+const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Architecture& architecture,
                                         Collective collective, ParameterStem what, Algorithm algorithm,
                                         std::string_view last);
 
@@ -28,7 +29,7 @@ struct Communicator {
   int gpus_of_memory = 0;    ///< most that share a host memory
   int graph_channels = 1;    ///< before doubling
   std::size_t channels = 1;  ///< all
-  std::string architecture;
+  Architecture architecture;
   DeviceId gpu;               ///< of rank 0
   bool uses_collnet = false;  ///< the fabric's switches reduce
   bool is_redirected =

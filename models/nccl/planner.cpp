@@ -135,7 +135,7 @@ class CollectivePlanner : public Planner {
     facts_.version = release_number(context_.software.nccl_version);
     facts_.collective = collective_;
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
-    architecture_ = architecture_of(context_, ranks_[0]).name;
+    architecture_ = architecture_of(context_, ranks_[0]);
     stand_ins_ = stand_ins_of(context_, ranks_[0],
                               hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_collnet();
@@ -164,7 +164,12 @@ class CollectivePlanner : public Planner {
       nvls_gate_ = {false, plugin_.why_no_nvls};
     const bool is_overruled = nvls_gate_.is_inferred && (is_forced || context_.software.nccl_nvls == NvlsSetting::on);
     facts_.nvls_allowed = context_.software.nccl_nvls != NvlsSetting::off && (nvls_gate_.is_open || is_overruled);
-    if (facts_.nvls_allowed) facts_.nvls = search_nvls(context_, hosts_, graph_);
+    if (!facts_.nvls_allowed) return;
+    facts_.nvls = search_nvls(context_, hosts_, graph_);
+    if (collective_ == Collective::all_reduce && !architecture_.elder.empty())
+      stand_ins_.push_back(fmt::format(
+          "no log of NVLink SHARP has taught anything of {}, NCCL's own figures and values of {} stand for it",
+          architecture_.name, architecture_.elder));
   }
 
   /// `queue_pairs`: of every connection between hosts, as many as have data at once.
@@ -226,7 +231,7 @@ class CollectivePlanner : public Planner {
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   Gate collnet_gate_;
-  std::string architecture_;
+  Architecture architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
   mutable std::map<std::tuple<Algorithm, Buffers, std::size_t, int>, Pattern> patterns_;

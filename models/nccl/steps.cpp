@@ -97,14 +97,19 @@ void add_hops(Flow& flow, const Steps& steps) {
   add_latency(flow, skew_term(steps, inside_hops));
 }
 
-/// The thread blocks of a kernel start one after the other; those of rings may take longer than others.
+/// The thread blocks of a kernel start one after the other; those of rings take longer by protocol.
 void add_channel_start(Flow& flow, const Steps& steps) {
-  const auto names = steps.algorithm.channel_start_names();
-  if (names.empty()) return;
-  const auto& start = steps.op.context.parameters.first_of(names);
+  const auto& parameters = steps.op.context.parameters;
   const double channels = steps.algorithm.concurrent_channels();
-  add_latency(flow, {fmt::format("start of {:.0f} channels", channels), from_seconds((channels - 1) * start.value),
-                     start.name, start.source});
+  const auto add = [&](const Parameter& start, std::string_view what) {
+    add_latency(flow, {fmt::format("{} {:.0f} channels", what, channels), from_seconds((channels - 1) * start.value),
+                       start.name, start.source});
+  };
+  const auto names = steps.algorithm.channel_start_names();
+  if (!names.empty()) add(parameters.first_of(names), "start of");
+  for (const auto& name : steps.algorithm.protocol_start_names()) {
+    if (const auto* start = parameters.find(name)) return add(*start, "start of the protocol on");
+  }
 }
 
 /// What the thread block of one channel moves, by the slowest kind of connection it serves.

@@ -70,7 +70,6 @@ constexpr std::array<Row, 3> k_ll_max{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 4
 constexpr std::array<Row, 3> k_tree_ll128_per_channel{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}}};
 constexpr std::array<Row, 3> k_tree_per_channel{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}}};
 constexpr Row k_nvls_tree_per_channel{0, 57.7, 45.5};  // Hopper
-constexpr double k_nvls_efficiency = 0.85;             // Hopper
 // Blackwell from 2.30 on; before, from 2.25 on, twice Hopper's.
 constexpr Row k_tree_ll128_blackwell{55.6, 31.67, 20};
 constexpr Row k_tree_blackwell{70, 42.8, 24};
@@ -179,6 +178,7 @@ double nvls_tree_limit(const CommunicatorFacts& f) {
 /// the data that others hold. Between nodes: trees, whose inner nodes send twice; two nodes have both ways. Where the
 /// fabric reduces, nobody sends twice.
 double nvls_bandwidth(const CommunicatorFacts& f) {
+  const double efficiency = f.compute_capability >= 100 ? 0.74 : 0.85;
   const auto& graph = f.nvls;
   const bool is_between = f.num_nodes > 1;
   if (f.version < 228) {
@@ -187,7 +187,7 @@ double nvls_bandwidth(const CommunicatorFacts& f) {
     return share * graph.heads * (is_between ? std::min(graph.inside, half * graph.between) : graph.inside);
   }
   const double heads = graph.heads;
-  double speed = graph.inside * k_nvls_efficiency * 2 * (heads - 1) / heads;
+  double speed = graph.inside * efficiency * 2 * (heads - 1) / heads;
   if (is_between && f.collnet_allowed) {
     speed = std::min(speed, graph.between);
   } else if (is_between) {

@@ -74,7 +74,7 @@ bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
     : parameters_(context.parameters),
-      architecture_(nccl::architecture_of(context, gpu).name),
+      architecture_(nccl::architecture_of(context, gpu)),
       precision_(precision),
       is_eager_(is_eager),
       peak_(peak_of(context, gpu, precision)),
@@ -85,9 +85,14 @@ const Parameter& Roofline::parameter(ParameterStem stem) const {
   const auto p = to_string(precision_);
   std::vector<std::string> names;
   const auto add = [&](const std::string& base) {
-    names.push_back(fmt::format("{}.{}.{}", base, architecture_, p));
+    const auto of_gpu = [&](std::string_view last) {
+      auto found = architecture_.names_of(base);
+      found.pop_back();
+      for (const auto& name : found) names.push_back(fmt::format("{}{}", name, last));
+    };
+    of_gpu(fmt::format(".{}", p));
     names.push_back(fmt::format("{}.{}", base, p));
-    names.push_back(fmt::format("{}.{}", base, architecture_));
+    of_gpu("");
     names.push_back(base);
   };
   const std::string_view field = stem.text.substr(stem.text.find('.') + 1);

@@ -21,6 +21,7 @@
 #include "base/parameter_name.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/training.hpp"
+#include "nccl/architecture.hpp"
 #include "training/work.hpp"
 
 namespace fabricast::models::training {
@@ -65,7 +66,7 @@ class Roofline {
   [[nodiscard]] const Parameter& parameter(ParameterStem stem) const;
 
   const ParameterSet& parameters_;
-  std::string architecture_;
+  nccl::Architecture architecture_;
   Precision precision_;
   bool is_eager_;
   double peak_ = 1;

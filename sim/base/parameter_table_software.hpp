@@ -21,7 +21,7 @@ inline constexpr std::array k_software_keys{
                  T,
                  {},
                  "thread blocks of a kernel start one after the other, releases before 2.22"},
-    ParameterKey{"nccl.channel_start.ring.{protocol}.{architecture}", T, {}, "the same of rings"},
+    ParameterKey{"nccl.channel_start.ring.{architecture}", T, {}, "what rings of LL128 and Simple add to it"},
     ParameterKey{"nccl.channel_skew[.{protocol}][.{architecture}]",
                  T,
                  {},

@@ -9,6 +9,8 @@ namespace fabricast::parameter_table {
 inline constexpr std::array k_system_keys{
     ParameterKey{"architecture.{architecture}", N, count(10, 999),
                  "compute capability (10 x major + minor) from which values of this name count"},
+    ParameterKey{"architecture.{architecture}.elder", N, count(10, 999),
+                 "compute capability of the architecture whose values hold where it has none of its own"},
     ParameterKey{"gpu.time_slice", T, {}, "of a process, or of a vGPU under best effort"},
     ParameterKey{"gpu.context_switch_time", T, {}, "between two processes of a GPU"},
     ParameterKey{"gpu.launch_gap", T, {}, "from the end of a kernel to the next one launched after it"},

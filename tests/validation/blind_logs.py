@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published logs of systems that nobody fitted, cut into parts of one table each.
+"""Published logs cut into parts of one table each.
 
-A scenario of scenarios/blind describes the first table of its log; a part says by settings (as --set) what its own table
+A scenario describes one table of its log; a part says by settings (as --set) what its own table
 differs in. Tables of nccl-tests and OSU stay text that `fabricast validate` reads; several runs of one table become their median.
 Tables that are no tool's output (CSV of aiconfigurator and PICO) become points: size in bytes to seconds."""
 import dataclasses

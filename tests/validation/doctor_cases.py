@@ -141,7 +141,7 @@ def log_text(case: Sick, path: pathlib.Path) -> str:
 
 def healthy(source: pathlib.Path) -> list:
     """(name, scenario, log) of public runs marked clean that a scenario describes, read by one of the three suites."""
-    folders = [folder for folder in logs.all_folders(source) if folder.name in ("public", "public-2")]
+    folders = [folder for folder in logs.measurement_folders(source) if folder.name in ("public", "public-2")]
     found = []
     for folder in ("validation", "blind"):
         for scenario in sorted((source / "scenarios" / folder).glob("*.yaml")):

@@ -15,7 +15,8 @@ import systems
 LIMIT_S = 600  # of one fit
 
 VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
-GENERATIONS = ("volta", "ampere", "hopper")
+GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
+ELDERS = {"blackwell": "hopper"}  # architecture.NAME.elder
 # Values that a fit found are starts of a later one.
 ORDER = ("shipped-nccl-ampere", "shipped-nccl-network-ampere", "shipped-nccl-volta", "shipped-nccl-network-volta")
 
@@ -62,7 +63,8 @@ def parent_of(name: str, values: dict, taught: dict, system, is_start: bool = Fa
     stem, _, last = name.rpartition(".")
     if last not in GENERATIONS:
         return None
-    candidates = [stem, stem.rpartition(".")[0]] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
+    elder = [f"{stem}.{ELDERS[last]}"] if last in ELDERS else []
+    candidates = elder + [stem, stem.rpartition(".")[0]] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
     off, out = read_off(system), names_in(system)
     for candidate in candidates:
         if is_start and candidate in values and float(values[candidate][0].split()[0]) == 0:

@@ -18,15 +18,7 @@ def published(source: pathlib.Path) -> pathlib.Path:
 def measurement_folders(source: pathlib.Path) -> list:
     folders = sorted((source / "calibration" / "data").glob("*/nccl-tests"))
     outside = published(source)
-    if (outside / "public").is_dir():
-        folders.append(outside / "public")
-    return folders
-
-
-def all_folders(source: pathlib.Path) -> list:
-    """With the second collection of published logs, which only scenarios/blind have."""
-    folders = measurement_folders(source)
-    return folders + [folder.parent / "public-2" for folder in folders if folder.name == "public" and (folder.parent / "public-2").is_dir()]
+    return folders + [outside / name for name in ("public", "public-2") if (outside / name).is_dir()]
 
 
 def log_of(name: str, folders: list):

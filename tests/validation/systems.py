@@ -48,8 +48,8 @@ SYSTEMS = (
     ("H200, 4 adapters", r"h200-16gpu-2node-cx7x4", ()),
     # scenarios/blind: hosts or fabric that no fit has seen
     ("Alps GH200", r"gh200-alps-", ()),
-    ("aiconfigurator A100", r"aic-a100", ()),
-    ("aiconfigurator B200", r"aic-b200", ()),
+    ("aiconfigurator A100", r"aic-a100", ("shipped-nccl-ampere",)),
+    ("aiconfigurator B200", r"aic-b200", ("shipped-nccl-blackwell",)),
     ("aiconfigurator GB200", r"aic-gb200", ()),
     ("aiconfigurator H100", r"aic-h100_sxm-nccl", ()),
     ("DGX-2", r"v100-dgx2-", ()),

@@ -36,7 +36,7 @@ double ChannelAlgorithm::first_chunk(const Cut& cut) const {
 /// from a queue.
 std::vector<std::string> ChannelAlgorithm::channel_start_names() const {
   if (release_number(op_.context.software.nccl_version) >= 222) return {};
-  return {named<"nccl.channel_start.{}">(op_.group.architecture), "nccl.channel_start"_key};
+  return op_.group.architecture.names_of("nccl.channel_start"_stem.text);
 }
 
 std::string ChannelAlgorithm::bandwidth_name(bool) const { return op_.protocol; }

@@ -30,7 +30,7 @@ class Pairs : public ChannelAlgorithm {
   }
   /// Every release fetches the work of send and receive.
   [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    return {named<"nccl.channel_start.{}">(op_.group.architecture), "nccl.channel_start"_key};
+    return op_.group.architecture.names_of("nccl.channel_start"_stem.text);
   }
   [[nodiscard]] bool has_one_peer() const override { return !is_all(); }
   [[nodiscard]] std::string bandwidth_name(bool) const override {

@@ -20,11 +20,9 @@ class Ring : public ChannelAlgorithm {
                            : (is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem);
     return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
   }
-  [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    auto names = ChannelAlgorithm::channel_start_names();
-    if (!names.empty())
-      names.insert(names.begin(), named<"nccl.channel_start.ring.{}.{}">(op_.protocol, op_.group.architecture));
-    return names;
+  [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
+    if (op_.is(Protocol::ll)) return {};
+    return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
   /// plans both the same for Simple; over plugins it is they that take the time.

@@ -306,8 +306,8 @@ TEST_CASE("rings of Simple between nodes pay a plateau: 1.9, 1.5 on H100 in 2.17
 }
 
 TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later the part of the data others hold") {
-  const auto bandwidth = [](int version, int nodes, double heads, double inside, double between) {
-    auto facts = facts_of(version, nodes, 90, static_cast<int>(heads));
+  const auto bandwidth = [](int version, int nodes, double heads, double inside, double between, int capability = 90) {
+    auto facts = facts_of(version, nodes, capability, static_cast<int>(heads));
     facts.nvls = {static_cast<int>(heads), inside, between};
     return nvls_bandwidth(facts);
   };
@@ -316,6 +316,9 @@ TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later
   CHECK(bandwidth(227, 1, 8, 40, 0) == test::approx(8 * 40 * 5.0 / 6));
   // 85 % of both ways of what the other heads hold; algorithm bandwidth of 2(n - 1)/n.
   CHECK(bandwidth(228, 1, 8, 40, 0) == test::approx(8 * 40 * 0.85 * 2 * 7 / 8 * 8 / 14));
+  // Of Blackwell 74 %.
+  CHECK(bandwidth(229, 1, 8, 80, 0, 100) == test::approx(8 * 80 * 0.74 * 2 * 7 / 8 * 8 / 14));
+  CHECK(bandwidth(227, 1, 8, 80, 0, 100) == test::approx(8 * 80 * 5.0 / 6));
   CHECK(bandwidth(228, 1, 4, 60, 0) == test::approx(4 * 60 * 0.85 * 2 * 3 / 4 * 4 / 6));
   CHECK(bandwidth(218, 4, 8, 40, 48) == test::approx(8 * 40 * 5.0 / 6));
   CHECK(bandwidth(219, 2, 8, 40, 48) == test::approx(8 * 40 * 5.0 / 6));

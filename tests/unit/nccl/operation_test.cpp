@@ -19,8 +19,10 @@ ParameterSet set_of(const std::vector<std::string>& names) {
   return set;
 }
 
+const Architecture k_hopper{"hopper", {}, true};
+
 std::string read(const ParameterSet& set, const char* protocol) {
-  return parameter_for(set, "hopper", "nccl.first_chunk"_stem, protocol).name;
+  return parameter_for(set, k_hopper, "nccl.first_chunk"_stem, protocol).name;
 }
 
 }  // namespace
@@ -34,5 +36,16 @@ TEST_CASE("a protocol's own value comes before that of all protocols, a GPU gene
   }
   const auto of_ll = set_of({"nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll", "nccl.first_chunk"});
   CHECK(read(of_ll, "simple") == "nccl.first_chunk");
-  CHECK(parameter_for(of_ll, "hopper", "nccl.first_chunk"_stem).name == "nccl.first_chunk");
+  CHECK(parameter_for(of_ll, k_hopper, "nccl.first_chunk"_stem).name == "nccl.first_chunk");
+}
+
+TEST_CASE("an elder's value comes after an architecture's own and before that of all GPUs, protocol by protocol") {
+  const Architecture blackwell{"blackwell", "hopper", true};
+  auto names =
+      std::vector<std::string>{"nccl.first_chunk.ll.blackwell", "nccl.first_chunk.ll.hopper", "nccl.first_chunk.ll",
+                               "nccl.first_chunk.blackwell",    "nccl.first_chunk.hopper",    "nccl.first_chunk"};
+  for (; !names.empty(); names.erase(names.begin())) {
+    CHECK(parameter_for(set_of(names), blackwell, "nccl.first_chunk"_stem, "ll").name == names.front());
+    CHECK(parameter_for(set_of({names.front()}), blackwell, "nccl.first_chunk"_stem, "ll").name == names.front());
+  }
 }

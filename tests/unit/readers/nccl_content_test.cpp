@@ -218,6 +218,7 @@ TEST_CASE("the rows of every measured log allow the collective that its command 
     if (!logs) continue;
     for (const auto& table : *logs) {
       if (table.format != LogFormat::nccl_tests || !table.benchmark || table.rows.empty()) continue;
+      if (table.header.unit == "ms") continue;  // has no columns of nccl-tests
       CAPTURE(path.filename().string());
       const auto possible = readers::benchmarks_by_content(table);
       CHECK(holds(possible, *table.benchmark));

@@ -150,3 +150,70 @@ TEST_CASE("tuning lines inside an nccl-tests log are a table of their own") {
   CHECK((*logs)[0].rows.size() == 1);
   CHECK((*logs)[1].tuning.choices.size() == 1);
 }
+
+namespace {
+
+constexpr std::string_view k_columns =
+    "framework,version,device,op_name,kernel_source,nccl_dtype,num_gpus,message_size,latency\n";
+
+std::vector<MeasuredLog> communication(const std::string& rows, std::string_view columns = k_columns) {
+  const auto tables = read_logs_text(std::string(columns) + rows, "nccl_perf.txt");
+  REQUIRE(tables.has_value());
+  return *tables;
+}
+
+}  // namespace
+
+TEST_CASE("aiconfigurator's times of NCCL: elements and milliseconds, a table per operation, GPUs and release") {
+  const auto tables = communication(
+      "TRTLLM,2.29.2,NVIDIA B200,all_gather,NCCL,half,8,512,0.02\n"
+      "TRTLLM,2.29.2,NVIDIA B200,all_gather,NCCL,int8,8,256,0.01\n"
+      "TRTLLM,2.29.2,NVIDIA B200,all_gather,NCCL,half,4,512,0.03\n"
+      "TRTLLM,2.27.3,NVIDIA B200,all_gather,NCCL,half,8,512,0.04\n"
+      "TRTLLM,2.29.2,NVIDIA B200,all_reduce,NCCL,half,8,512,0.05\n");
+  REQUIRE(tables.size() == 4);
+  const auto& first = tables[0];
+  CHECK(first.format == LogFormat::nccl_tests);
+  CHECK(first.benchmark == Benchmark::all_gather_perf);
+  CHECK(first.header.num_ranks == 8);
+  CHECK(first.header.num_hosts == 1);
+  CHECK(first.header.nccl_version == "2.29.2");
+  CHECK(first.header.launch == LaunchMode::thread_per_gpu);
+  CHECK(first.header.device_names == std::vector<std::string>{"NVIDIA B200"});
+  REQUIRE(first.rows.size() == 2);
+  CHECK(first.rows[0].size == 256_B);
+  CHECK(first.rows[0].time == 10_us);
+  CHECK(first.rows[1].size == 1_KiB);
+  CHECK(first.rows[1].time == 20_us);
+  CHECK(first.rows[1].busbw->bytes_per_s == test::approx(1024.0 / 20e-6 * 7 / 8));
+  CHECK(tables[1].header.num_ranks == 4);
+  CHECK(tables[2].header.nccl_version == "2.27.3");
+  CHECK(tables[3].benchmark == Benchmark::all_reduce_perf);
+}
+
+TEST_CASE("aiconfigurator's columns go by their names; a damaged row is lost with its line and a reason") {
+  const auto moved = communication("0.02,8,NCCL,512,half,all_reduce,NVIDIA B200,2.29.2\n",
+                                   "latency,num_gpus,kernel_source,message_size,nccl_dtype,op_name,device,version\n");
+  REQUIRE(moved.size() == 1);
+  CHECK(moved[0].rows.at(0).time == 20_us);
+  const std::string good = "T,2.29.2,B200,all_reduce,NCCL,half,8,512,0.02\n";
+  for (const auto& [damaged, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"T,2.29.2,B200,all_reduce,NCCL,half,8,512\n", "its cells do not fit the columns"},
+           {"T,2.29.2,B200,all_reduce,TRTLLM,half,8,512,0.02\n", "its kernels are not NCCL's"},
+           {"T,2.29.2,B200,moe_dispatch,NCCL,half,8,512,0.02\n", "its operation is none of nccl-tests"},
+           {"T,2.29.2,B200,all_reduce,NCCL,fp4,8,512,0.02\n", "its type of elements is unknown"},
+           {"T,2.29.2,B200,all_reduce,NCCL,half,0,512,0.02\n", "its number of GPUs is none"},
+           {"T,2.29.2,B200,all_reduce,NCCL,half,8,-2,0.02\n", "its size is none"},
+           {"T,2.29.2,B200,all_reduce,NCCL,half,8,512,nan\n", "its latency is no time, or cut"},
+           {"T,2.29.2,B200,all_reduce,NCCL,half,8,512,0\n", "its latency is no time, or cut"},
+           {"T,2.29.2,B200,all_reduce,NCCL,half,8,512,0.0", "its latency is no time, or cut"}}) {
+    const std::string row = damaged;
+    CAPTURE(row);
+    const auto tables = communication(good + row);
+    REQUIRE(tables.size() == 1);
+    CHECK(tables[0].rows.size() == 1);
+    REQUIRE(tables[0].warnings.size() == 1);
+    CHECK(tables[0].warnings[0].location.line == 3);
+    CHECK(tables[0].warnings[0].message == "row lost: " + reason);
+  }
+}

@@ -96,11 +96,36 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
     return 7 * f.scenario.parameters.number(name) * 1e6;
   };
   const auto simple = ampere("ring", "simple");
-  CHECK(simple.us("start of 8") == test::approx(start(simple, "nccl.channel_start.ring.simple.ampere")));
+  CHECK(simple.us("start of 8") == test::approx(start(simple, "nccl.channel_start.ampere")));
+  CHECK(simple.us("start of the protocol on 8") == test::approx(start(simple, "nccl.channel_start.ring.ampere")));
   const auto ll = ampere("ring", "ll");
   CHECK(ll.us("start of 8") == test::approx(start(ll, "nccl.channel_start.ampere")));
+  CHECK(ll.us("start of the protocol") < 0);
   const auto tree = ampere("tree", "ll128");
   CHECK(tree.us("start of 8") == test::approx(start(tree, "nccl.channel_start.ampere")));
+}
+
+TEST_CASE("from 2.22 on thread blocks fetch no work, but a protocol's own start of rings stays in every release") {
+  for (const auto& release : std::vector<std::pair<const char*, bool>>{{"2.8", true},
+                                                                       {"2.12", true},
+                                                                       {"2.19", true},
+                                                                       {"2.21", true},
+                                                                       {"2.22", false},
+                                                                       {"2.27", false},
+                                                                       {"2.29", false}}) {
+    const auto& [version, fetches] = release;
+    CAPTURE(release.first);
+    for (const auto* protocol : {"ll", "ll128", "simple"}) {
+      CAPTURE(protocol);
+      const auto f = forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", "ring"},
+                                                                            {"workload.protocol", protocol},
+                                                                            {"workload.channels", "8"},
+                                                                            {"software.nccl.version", version},
+                                                                            {"workload.sizes", "[256 MiB]"}});
+      CHECK((f.us("start of 8") > 0) == fetches);
+      CHECK((f.us("start of the protocol") > 0) == (std::string(protocol) != "ll"));
+    }
+  }
 }
 
 TEST_CASE("a tree pays its way up and down once, and some threads of a middle rank send up, others down") {
