@@ -113,8 +113,9 @@ bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int ca
   for (const auto& channel : graph.channels) {
     for (const auto& in_host : channel) {
       if (in_host.hca.value < 0) continue;
-      for (const auto gpu : {in_host.order.front(), may_hand_over ? in_host.sender : in_host.order.back()})
-        if (topology.distance(gpu, in_host.hca) > Distance::pxb) return false;
+      const auto last = may_hand_over ? in_host.sender : in_host.order.back();
+      if (topology.distance(in_host.order.front(), in_host.hca) > Distance::pxb) return false;
+      if (topology.distance(last, in_host.hca_out) > Distance::pxb) return false;
     }
   }
   return true;
@@ -122,13 +123,17 @@ bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int ca
 
 namespace {
 
-/// Channel `c` of the search inside one host.
-HostChannel host_channel(const Topology& topology, const HostSearch& search, const HostGroup& host, std::size_t c) {
+/// Channels of the search inside one host: `c` for rings, `tree` for trees.
+HostChannel host_channel(const Topology& topology, const HostSearch& search, const HostGroup& host, std::size_t tree,
+                         std::size_t c) {
   HostChannel channel;
+  channel.tree_gpu = host.gpus[static_cast<std::size_t>(search.orders[tree].front())];
   for (const int g : search.orders[c]) channel.order.push_back(host.gpus[static_cast<std::size_t>(g)]);
   channel.sender = channel.order.back();
   if (search.hcas.empty()) return channel;
   channel.hca = topology.device_in_host(host.host, DeviceKind::hca, search.hcas[c]);
+  channel.tree_hca = topology.device_in_host(host.host, DeviceKind::hca, search.hcas[tree]);
+  channel.hca_out = topology.device_in_host(host.host, DeviceKind::hca, search.hcas_out[c]);
   channel.sender = host.gpus[static_cast<std::size_t>(search.senders[c])];
   return channel;
 }
@@ -142,6 +147,12 @@ std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& g
   return is_fast && 2 * graph.graph_channels < 16 ? 4 : 2;
 }
 
+/// The channel of the search that takes place `c` in host `h`: where channels swap HCAs every second host has them in
+/// each other's place, so that a ring's connections join equal HCAs (connect.cc, Postset).
+std::size_t place_in_host(const ChannelGraph& graph, std::size_t c, std::size_t h) {
+  return graph.are_swapped && h % 2 == 1 ? c ^ 1U : c;
+}
+
 }  // namespace
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
@@ -150,7 +161,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
   std::vector<const HostSearch*> by_host;
   ChannelGraph graph;
-  graph.is_nvlink = graph.has_nvswitch = true;
+  graph.is_nvlink = graph.has_nvswitch = graph.are_swapped = true;
   graph.channel_gb_per_s = graph.node_gb_per_s = 1e9;
   const auto& first = hosts[0].gpus;
   graph.is_network_only =
@@ -172,16 +183,19 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     num_channels = std::min(num_channels, it->second.orders.size());
     graph.is_nvlink = graph.is_nvlink && (it->second.is_nvlink || group.gpus.size() == 1);
     graph.has_nvswitch = graph.has_nvswitch && it->second.has_nvswitch;
+    graph.are_swapped = graph.are_swapped && it->second.are_swapped;
     graph.channel_gb_per_s = std::min(graph.channel_gb_per_s, it->second.speed);
     graph.node_gb_per_s = std::min(graph.node_gb_per_s, it->second.inside);
   }
   graph.graph_channels = static_cast<int>(num_channels);
+  graph.are_swapped = graph.are_swapped && num_channels % 2 == 0;
   const int capability = compute_capability(context, hosts[0].gpus[0]);
   const auto copies = copies_of_channels(context, graph, hosts.size(), capability);
   for (std::size_t c = 0; c < copies * num_channels; ++c) {
     std::vector<HostChannel> channel;
     for (std::size_t h = 0; h < hosts.size(); ++h)
-      channel.push_back(host_channel(topology, *by_host[h], hosts[h], c % num_channels));
+      channel.push_back(
+          host_channel(topology, *by_host[h], hosts[h], c % num_channels, place_in_host(graph, c % num_channels, h)));
     graph.channels.push_back(std::move(channel));
   }
   graph.ll128_allowed =

@@ -35,9 +35,10 @@ Gate fabric_gate(const PlanContext& context, const ChannelGraph& graph) {
   std::set<std::pair<int, int>> seen;
   for (const auto& channel : graph.channels) {
     for (std::size_t h = 1; h < channel.size(); ++h) {
-      if (!seen.insert({channel[0].hca.value, channel[h].hca.value}).second) continue;
-      if (uses_tcp(context, channel[0].hca) || uses_tcp(context, channel[h].hca)) return closed("hosts talk over TCP");
-      const auto unable = unable_switch(context, channel[0].hca, channel[h].hca);
+      if (!seen.insert({channel[0].tree_hca.value, channel[h].tree_hca.value}).second) continue;
+      if (uses_tcp(context, channel[0].tree_hca) || uses_tcp(context, channel[h].tree_hca))
+        return closed("hosts talk over TCP");
+      const auto unable = unable_switch(context, channel[0].tree_hca, channel[h].tree_hca);
       if (unable.value >= 0)
         return closed(fmt::format("{} ({}) does not reduce streams in the network", topology.device(unable).name,
                                   topology.device(unable).type));
@@ -76,7 +77,7 @@ std::vector<std::size_t> order_by_leaf(const Topology& topology, const std::vect
   std::vector<std::size_t> order(channel.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<int> leaf;
-  for (const auto& host : channel) leaf.push_back(topology.link(topology.uplinks(host.hca).front()).to.value);
+  for (const auto& host : channel) leaf.push_back(topology.link(topology.uplinks(host.tree_hca).front()).to.value);
   std::ranges::stable_sort(order, {}, [&](std::size_t h) { return leaf[h]; });
   return order;
 }

@@ -113,7 +113,7 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
     double slowest = hosts.size() > 1 ? 1e9 : 0;
     std::set<int> adapters;
     for (const auto& channel : graph.channels) {
-      const auto hca = channel[h].hca;
+      const auto hca = channel[h].tree_hca;
       if (hca.value < 0) continue;
       adapters.insert(hca.value);
       slowest = std::min(slowest, device_value(context, hca, "rate") * 1e-9);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/parameter_name.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
 #include "schedules/algorithms.hpp"
@@ -70,8 +71,8 @@ class PatternMaker::PairCounter {
       Route route;
       if (maker_.connections_.is_tcp(source.hca) || maker_.connections_.is_tcp(target.hca)) {
         route = maker_.connections_.between_hosts(source, target, flow);
-        ++uses_[gpu.value].first;
-        ++uses_[peer.value].second;
+        ++uses_[gpu.value].sends;
+        ++uses_[peer.value].receives;
       } else {
         route.kind = TransportKind::network;
         add_fabric(context, source.hca, target.hca, flow, route, source.gpu, target.gpu);
@@ -84,30 +85,30 @@ class PatternMaker::PairCounter {
 
   void finish() {
     const auto& context = maker_.context_;
+    std::map<int, int> device_sends;  // of a process
+    int most_device_sends = 0;
     for (const auto& [key, end] : in_order(sent_)) {
-      add(sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_), end.times);
+      const auto segment = sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_);
+      add(segment, end.times);
+      if (segment.kind == TransportKind::network)
+        most_device_sends = std::max(most_device_sends, device_sends[end.sender.value] += end.times);
       add_known(end);
-      uses_[end.sender.value].first += end.times;
+      uses_[end.sender.value].sends += end.times;
     }
     for (const auto& [key, end] : in_order(received_)) {
       add(receiver_segment(context, end.hca, end.gpu, maker_.buffers_), end.times);
       add_known(end);
-      uses_[end.gpu.value].second += end.times;
+      uses_[end.gpu.value].receives += end.times;
     }
     count_ways();
     for (std::size_t link = 0; link < link_counts_.size(); ++link)
       if (link_counts_[link] > 0) counter_.add(static_cast<int>(link), link_counts_[link]);
-    int duplex = 0;
-    int most = 0;
-    for (const auto& [process, count] : uses_) {
-      if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
-      most = std::max(most, count.first + count.second);
-    }
+    const double cost = context.parameters.at("nccl.socket_both_ways_cost"_key).value;
     for (auto& hops : pattern_.hops) {
       hops.count = 1;
       if (!is_network(hops.kind)) continue;
-      hops.duplex_uses = duplex;
-      hops.process_uses = most;
+      set_process_uses(uses_, cost, false, hops);
+      hops.device_sends = most_device_sends;
     }
   }
 
@@ -286,9 +287,9 @@ class PatternMaker::PairCounter {
   int parts_ = 1;               ///< HCAs that a pair takes in turn
   int units_ = 1;               ///< units of one pair: of every HCA one for each queue pair
   Ends sent_, received_;
-  std::map<int, std::pair<int, int>> uses_;  ///< of a process: units it sends and receives over the network
-  std::vector<int> physical_hosts_;          ///< [host, or virtual machine]
-  std::vector<int> link_counts_;             ///< [link] of known connections
+  std::map<int, ProcessUse> uses_;   ///< units that a process sends and receives over the network
+  std::vector<int> physical_hosts_;  ///< [host, or virtual machine]
+  std::vector<int> link_counts_;     ///< [link] of known connections
   std::vector<Ways> ways_;
   std::map<int, int> way_numbers_;     ///< by Topology::way_class
   std::vector<DeviceId> targets_;      ///< HCAs that receive

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/parameter_name.hpp"
 #include "nccl/collnet.hpp"
 #include "schedules/algorithms.hpp"
 
@@ -35,6 +36,21 @@ std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair) {
   return flow + (static_cast<std::uint64_t>(queue_pair) << 32U);
 }
 
+void set_process_uses(const std::map<int, ProcessUse>& processes, double both_ways_cost, bool is_chain, Hops& hops) {
+  double most = 0;
+  for (const auto& [process, use] : processes) {
+    if (use.sends > 0 && use.receives > 0 && !is_chain)
+      hops.duplex_uses = std::max({hops.duplex_uses, use.sends, use.receives});
+    const int all = use.sends + use.receives;
+    const int both_ways = 2 * std::min(use.sends, use.receives);
+    const double work = all + (both_ways_cost - 1) * both_ways;
+    if (work <= most) continue;
+    most = work;
+    hops.process_uses = all;
+    hops.process_both_ways = both_ways;
+  }
+}
+
 /// Inside a host one connection carries what all queue pairs of the network do.
 void PatternMaker::count_inside(const Route& route, Pattern& pattern, CrossingCounter& counter) const {
   for (const auto& crossing : route.crossings) counter.add(crossing.resource, queue_pairs_ * crossing.times);
@@ -60,8 +76,8 @@ Route PatternMaker::count_hop(std::size_t channel, const Place& from, const Plac
   const auto& here = graph_.channels[channel][from.host];
   const auto& there = graph_.channels[channel][to.host];
   if (from.host != to.host)
-    return count_between({here.order[from.position], here.hca, here.sender}, {there.order[to.position], there.hca, {}},
-                         channel, 1, pattern, counter);
+    return count_between({here.order[from.position], here.hca_out, here.sender},
+                         {there.order[to.position], there.hca, {}}, channel, 1, pattern, counter);
   auto route = connections_.in_host(here.order[from.position], there.order[to.position]);
   count_inside(route, pattern, counter);
   return route;
@@ -84,7 +100,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& end = collective_ == Collective::broadcast ? to : from;
       if (is_chain(collective_) && graph_.channels[c][end.host].order[end.position] == root_) continue;
       const auto route = count_hop(c, from, to, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca);
+      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca_out);
     }
   }
 }
@@ -98,11 +114,11 @@ void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_seco
   const auto& channel = graph_.channels[tree % graph_.channels.size()];
   const auto& here = channel[host];
   const auto& above = channel[static_cast<std::size_t>(parent)];
-  const NetworkEnd child{here.order.front(), here.hca, {}};
-  const NetworkEnd root{above.order.front(), above.hca, {}};
+  const NetworkEnd child{here.tree_gpu, here.tree_hca, {}};
+  const NetworkEnd root{above.tree_gpu, above.tree_hca, {}};
   const auto up = count_between(child, root, tree, times, pattern, counter);
   count_between(root, child, tree, times, pattern, counter);
-  if (tree == 0) merge_hop(pattern.hops, up, 0, here.hca);
+  if (tree == 0) merge_hop(pattern.hops, up, 0, here.tree_hca);
 }
 
 /// A chunk passes the height of the tree of hosts twice.
@@ -155,8 +171,8 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
       const auto& next = channel[order[(i + 1) % order.size()]];
       const auto g = static_cast<int>(hosts_[order[i]].gpus.size());
       const auto route =
-          count_between({here.order.front(), here.hca, {}}, {next.order.front(), next.hca, {}}, c, g, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, route, 0, here.hca);
+          count_between({here.tree_gpu, here.tree_hca, {}}, {next.tree_gpu, next.tree_hca, {}}, c, g, pattern, counter);
+      if (c == 0) merge_hop(pattern.hops, route, 0, here.tree_hca);
     }
   }
   for (auto& hops : pattern.hops) {
@@ -223,25 +239,18 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
 /// One process, one proxy thread: channels that enter a host by the GPU that others leave it by. In trees of hosts a
 /// GPU does both in every channel, in rings one with a host of its own.
 void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
-  int duplex = 0;
-  int most = 0;
-  for (std::size_t h = 0; h < hosts_.size(); ++h) {
-    std::map<int, std::pair<int, int>> uses;  // of a GPU: channels in, channels out
-    for (std::size_t c = 0; c < channels; ++c) {
-      const auto& order = graph_.channels[c][h].order;
-      ++uses[order.front().value].first;
-      ++uses[algorithm == Algorithm::ring ? order.back().value : order.front().value].second;
-    }
-    for (const auto& [gpu, count] : uses) {
-      if (count.first > 0 && count.second > 0) duplex = std::max({duplex, count.first, count.second});
-      most = std::max(most, count.first + count.second);
+  // Processes of all hosts have numbers of their own.
+  std::map<int, ProcessUse> processes;
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (const auto& in_host : graph_.channels[c]) {
+      const bool is_ring = algorithm == Algorithm::ring;
+      ++processes[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
+      ++processes[is_ring ? in_host.order.back().value : in_host.tree_gpu.value].sends;
     }
   }
-  for (auto& hops : pattern.hops) {
-    if (!is_network(hops.kind)) continue;
-    if (!is_chain(collective_)) hops.duplex_uses = duplex;
-    hops.process_uses = most;
-  }
+  const double cost = context_.parameters.at("nccl.socket_both_ways_cost"_key).value;
+  for (auto& hops : pattern.hops)
+    if (is_network(hops.kind)) set_process_uses(processes, cost, is_chain(collective_), hops);
 }
 
 Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_collnet) const {

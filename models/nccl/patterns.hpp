@@ -4,6 +4,7 @@
 // pairs.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "nccl/connections.hpp"
@@ -22,6 +23,14 @@ struct Hops {
   int adapter_uses = 0;           ///< times all channels together cross it one way
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
   int process_uses = 0;           ///< channels that the busiest process sends and those it receives
+  int device_sends = 0;           ///< of pairs: units that the busiest process sends out of its GPU's memory
+  int process_both_ways = 0;      ///< of them, those that one of the other direction stands beside: twice the fewer
+};
+
+/// What a process sends and receives over the network: channels, or units of what pairs exchange.
+struct ProcessUse {
+  int sends = 0;
+  int receives = 0;
 };
 
 /// What one algorithm does on the channels in use: hops of a chunk, and how often each resource is crossed.
@@ -36,6 +45,10 @@ struct Pattern {
 
 /// Counts a hop of `route` `count` times among those of its kind.
 void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {});
+
+/// Sets what the proxy thread of the busiest process serves. `both_ways_cost`: what a thread that sends and receives
+/// needs for a byte, over one that does one of both; `is_chain`: operations of several iterations overlap.
+void set_process_uses(const std::map<int, ProcessUse>& processes, double both_ways_cost, bool is_chain, Hops& hops);
 
 /// The flow, by whose number a fabric picks among equal ways, of one queue pair of a connection.
 std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair);

@@ -77,8 +77,12 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
 /// One attempt of the search: channels of one speed over paths up to one class, until no HCA or GPU has as much left.
 class Attempt {
  public:
-  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s)
-      : nics_(nics), speed_(speed), farthest_(farthest), inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
+  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, bool may_swap)
+      : nics_(nics),
+        speed_(speed),
+        farthest_(farthest),
+        may_swap_(may_swap),
+        inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
     for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
     for (std::size_t g = 0; g < nics.gpus().size(); ++g) into_.push_back(nics.slot_gb_per_s(g));
     out_of_ = into_;
@@ -92,7 +96,14 @@ class Attempt {
       // An HCA is skipped while what is left of it is less than the speed in whole GB/s.
       for (std::size_t i = 0; i < count && !found; ++i) {
         const auto hca = (out.size() + i) % count;
-        if (rates_[hca] >= speed_ && rates_[hca] >= std::floor(speed_)) found = ends(hca, out.size());
+        if (rates_[hca] < speed_ || rates_[hca] < std::floor(speed_)) continue;
+        if (!may_swap_) {
+          found = ends(hca, hca, out.size());
+        } else if (out.size() % 2 == 1) {
+          if (hca == out.back().hca_out) found = ends(hca, out.back().hca, out.size());
+        } else {
+          for (std::size_t j = 0; j < count && !found; ++j) found = ends(hca, (hca + j) % count, out.size());
+        }
       }
       if (!found) break;
       take(*found);
@@ -105,11 +116,11 @@ class Attempt {
   void take(const NetworkChannel& one) {
     rates_[one.hca] -= speed_;
     into_[one.first] -= speed_;
-    out_of_[nics_.ring_sender(one.last, one.hca)] -= speed_;
+    const auto sender = nics_.ring_sender(one.last, one.hca_out);
+    out_of_[sender] -= speed_;
     inside_ -= speed_;
-    const int hca = nics_.socket_of_hca(one.hca);
-    between_[{hca, nics_.socket_of_gpu(one.first)}] += speed_;
-    between_[{nics_.socket_of_gpu(nics_.ring_sender(one.last, one.hca)), hca}] += speed_;
+    between_[{nics_.socket_of_hca(one.hca), nics_.socket_of_gpu(one.first)}] += speed_;
+    between_[{nics_.socket_of_gpu(sender), nics_.socket_of_hca(one.hca_out)}] += speed_;
   }
 
   /// Paths across sockets share the way between them.
@@ -119,13 +130,13 @@ class Attempt {
   }
 
   /// The nearest GPUs that have the bandwidth left, taken in turn; one GPU receives, another sends where there is one.
-  std::optional<NetworkChannel> ends(std::size_t hca, std::size_t turn) const {
+  std::optional<NetworkChannel> ends(std::size_t hca, std::size_t hca_out, std::size_t turn) const {
     const auto first = nearest(hca, turn, nics_.gpus().size());
     if (!first) return std::nullopt;
     auto last = first;
-    if (nics_.gpus().size() > 1) last = nearest(hca, turn, *first);
+    if (nics_.gpus().size() > 1) last = nearest(hca_out, turn, *first);
     if (!last) return std::nullopt;
-    return NetworkChannel{hca, *first, *last};
+    return NetworkChannel{hca, *first, *last, hca_out};
   }
 
   /// The GPU that receives, or sends when `first` is one.
@@ -157,6 +168,7 @@ class Attempt {
   const HostNics& nics_;
   double speed_;
   NicPath farthest_;
+  bool may_swap_;
   double inside_;
   std::vector<double> rates_, into_, out_of_;
   std::map<std::pair<int, int>, double> between_;  ///< used, from socket to socket
@@ -164,7 +176,7 @@ class Attempt {
 
 /// Without room for any channel NCCL takes the first HCA at its least speed.
 NetworkChannels one_slow_channel(const HostNics& nics, double speed) {
-  return {{{0, 0, nics.gpus().size() - 1}}, speed};
+  return {{{0, 0, nics.gpus().size() - 1, 0}}, speed};
 }
 
 /// Fast channels are halved and doubled in number (search.cc, ncclTopoCompute).
@@ -203,23 +215,31 @@ const std::vector<double>& network_speeds(int version, int compute_capability) {
   return version < 219 ? v218_hopper : v219_hopper;
 }
 
-/// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; the next speed is
-/// tried while it is more than .49 of the best one's.
-NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s) {
+/// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; then, from 2.21 on,
+/// the same with pairs of channels that swap HCAs, each entering by the one that the other leaves by; the next speed is
+/// tried while it is more than .49 of the best one's. Before 2.21 a channel may leave by any HCA then: not modelled.
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
+                               bool is_nvlink) {
   NetworkChannels best;
   auto type_of_best = NicPath::sys;
   double total = nics.gpus().size() > 1 ? inside_gb_per_s : 0;
   for (std::size_t g = 0; g < nics.gpus().size(); ++g) total = std::max(total, nics.slot_gb_per_s(g));
   for (const double speed : speeds) {
     if (!best.channels.empty() && speed / best.speed <= .49) break;
-    for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
-      if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
-      auto channels = Attempt(nics, speed, type, inside_gb_per_s).channels();
-      const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
-      if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
-      best = {std::move(channels), speed};
-      type_of_best = type;
-      if (product(best.channels.size(), speed) >= total) return best;
+    for (const bool may_swap : {false, true}) {
+      // Without NVLink the way between the two HCAs' GPUs crosses the sockets that the HCAs' own ways need not.
+      const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
+      if (may_swap && (nics.version() < 221 || nics.hcas().size() < 2 || is_apart)) break;
+      for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
+        if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
+        auto channels = Attempt(nics, speed, type, inside_gb_per_s, may_swap).channels();
+        const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
+        if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
+        const bool are_swapped = may_swap && channels.size() % 2 == 0;
+        best = {std::move(channels), speed, are_swapped};
+        type_of_best = type;
+        if (product(best.channels.size(), speed) >= total) return best;
+      }
     }
   }
   return best.channels.empty() ? one_slow_channel(nics, speeds.back()) : best;
@@ -253,17 +273,19 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   if (nics.hcas().empty()) return search;
   const int version = release_number(context.software.nccl_version);
   const int capability = compute_capability(context, gpus[0]);
-  auto found = place_channels(nics, network_speeds(version, capability), search.inside);
+  auto found = place_channels(nics, network_speeds(version, capability), search.inside, search.is_nvlink);
   halve_speeds(found, version, capability);
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};
   search.speed = found.speed;
+  search.are_swapped = found.are_swapped;
   for (const auto& one : found.channels) {
     search.orders.push_back(
         chain_between(lanes, is_mesh, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last)));
     search.hcas.push_back(context.topology.device(nics.hcas()[one.hca]).ordinal);
+    search.hcas_out.push_back(context.topology.device(nics.hcas()[one.hca_out]).ordinal);
     const auto last = static_cast<std::size_t>(search.orders.back().back());
-    search.senders.push_back(static_cast<int>(nics.ring_sender(last, one.hca)));
+    search.senders.push_back(static_cast<int>(nics.ring_sender(last, one.hca_out)));
   }
   return search;
 }

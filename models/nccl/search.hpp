@@ -14,6 +14,8 @@ namespace fabricast::models::nccl {
 struct HostSearch {
   std::vector<std::vector<int>> orders;  ///< one per channel before all are doubled
   std::vector<int> hcas;                 ///< HCA ordinal per channel; empty with one host
+  std::vector<int> hcas_out;             ///< the same of what leaves
+  bool are_swapped = false;              ///< channels 2k and 2k + 1 enter by each other's HCA and leave by it
   std::vector<int> senders;              ///< GPU per channel that hands the last one's data to the HCA
   double speed = 0;
   double inside = 0;  ///< speed of all channels without the network
@@ -37,13 +39,16 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
 /// How often each HCA of a host is the HCA of a channel, and from which GPU to which.
 struct NetworkChannel {
   std::size_t hca = 0, first = 0, last = 0;  ///< positions in HostNics
+  std::size_t hca_out = 0;                   ///< the other one of a pair of channels that swap HCAs
 };
 struct NetworkChannels {
   std::vector<NetworkChannel> channels;
-  double speed = 0;  ///< GB/s of each
+  double speed = 0;          ///< GB/s of each
+  bool are_swapped = false;  ///< channels 2k and 2k + 1 enter by each other's HCA and leave by it
 };
 
 /// `inside_gb_per_s`: what all channels together have inside the host.
-NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s);
+NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
+                               bool is_nvlink);
 
 }  // namespace fabricast::models::nccl

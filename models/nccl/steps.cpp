@@ -84,6 +84,7 @@ void add_hops(Flow& flow, const Steps& steps) {
     add_plugin(flow, hops, steps);
     add_rails(flow, hops, steps);
     add_rendezvous(flow, hops, steps);
+    add_immediate_copies(flow, hops, steps);
     for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
       add_latency(flow, std::move(delay));
     for (auto term : hops.guest_terms) {

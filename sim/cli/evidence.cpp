@@ -111,7 +111,9 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
         "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "
         "message is announced first (`libfabric_eager_limit: {value: 0 B}`)");
   else if (has_term_of(prediction, ".socket"))
-    out.push_back("processors and interrupts: no log of NCCL over TCP between hosts has taught anything");
+    out.push_back(
+        "processors, kernels and interrupts: one system's logs taught NCCL over TCP between hosts (A100, EPYC, "
+        "Slingshot-11)");
   else if (could_be_redirected(loaded.topology, 0))
     out.push_back(
         "whether PCIe switches redirect peer requests (ACS): they are taken not to; with `acs: redirect` the forecast "

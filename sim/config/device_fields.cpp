@@ -89,6 +89,10 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"libfabric_eager_limit", k_bytes,
            "largest message that NCCL's plugin sends at once by libfabric; the receiver reads longer ones after their "
            "header; default: all at once"},
+          {"libfabric_immediate_limit", k_bytes,
+           "largest message that libfabric's provider writes into its command, and copies out of GPU memory for it; "
+           "default: none"},
+          {"libfabric_copy_time", k_time, "of such a copy out of GPU memory; default 0"},
           {"plugin_reported_latency", k_time,
            "of a message, as aws-ofi-nccl reports it to NCCL's planning from 1.7 on; default 75 us"},
           {"post_gap", k_time,

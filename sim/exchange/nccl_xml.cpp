@@ -34,7 +34,7 @@ CpuNumbers cpu_numbers(const std::string& processor) {
       {"xeon-emeraldrapids", {"GenuineIntel", 6, 207}}, {"xeon-emeraldrapids-vm", {"GenuineIntel", 6, 207}},
       {"epyc-naples", {"AuthenticAMD", 143, 1}},        {"epyc-rome", {"AuthenticAMD", 143, 49}},
       {"epyc-rome-nps4", {"AuthenticAMD", 143, 49}},    {"epyc-milan", {"AuthenticAMD", 175, 1}},
-      {"epyc-genoa", {"AuthenticAMD", 175, 17}}};
+      {"epyc-milan-nps4", {"AuthenticAMD", 175, 1}},    {"epyc-genoa", {"AuthenticAMD", 175, 17}}};
   const auto found = known.find(processor);
   return found == known.end() ? CpuNumbers{"", 0, 0} : found->second;
 }

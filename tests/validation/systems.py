@@ -32,6 +32,8 @@ SYSTEMS = (
     ("Nimbix K80", r"fdr-nimbix-|k80-nimbix-", ("mpi-nimbix-k80",)),
     ("OCI BM.GPU4.8, inside a host", r"a100-oci-bm-8gpu-1node", ("oci-bm-gpu4-8",)),
     ("Piz Daint", r"p100-pizdaint-", ("mpi-pizdaint",)),
+    ("Polaris, libfabric", r"a100-polaris-.*-setup[34]-", ("shipped-nccl-libfabric",)),
+    ("Polaris, TCP", r"a100-polaris-.*-setup1-", ("shipped-nccl-sockets",)),
     ("QDR pair", r"qdr40-cx3-", ("mpi-qdr-cx3",)),
     ("V100 mlx5 pair", r"v100-mlx5-2node-", ("mpi-dgx-1-v100",)),
     ("V100 behind a PCIe switch", r"v100-pcie-4gpu-1node", ("v100-pcie-switch-nccl2.4", "v100-pcie-switch-nccl2.8")),
@@ -59,8 +61,6 @@ SYSTEMS = (
     ("NDR200 pair, fault reported", r"ndr200-2node-", ()),
     ("NIG V100", r"v100-sxm2-4gpu-2node-ib-alltoall", ()),
     ("OCI A100, 2 hosts", r"a100-oci-bm-16gpu-|oci-a100-", ()),
-    ("Polaris, TCP", r"a100-polaris-.*-setup1-", ()),
-    ("Polaris, libfabric", r"a100-polaris-.*-setup[34]-", ()),
     ("QDR pair, MTU 4096", r"qdr-mtu4096-", ()),
     ("V100 without peer access", r"v100-sxm2-4gpu-1node-no-p2p", ()),
 )

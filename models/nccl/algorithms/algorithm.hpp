@@ -44,6 +44,10 @@ class ChannelAlgorithm {
 
   /// That one connection over the network carries.
   [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
+  /// Of them, those whose handling the hops of a chunk hold.
+  [[nodiscard]] virtual double messages_of_hops(const Hops&) const { return 1; }
+  /// Share of a process's connections whose messages meet while a chunk makes one hop.
+  [[nodiscard]] virtual double meeting_share() const { return 1; }
 
   // Terms.
   /// Before the first hop.
@@ -79,6 +83,10 @@ class ChannelAlgorithm {
   /// Last part of `nccl.network_store_and_forward`, and bytes of a slice.
   [[nodiscard]] virtual std::string slice_name() const { return op_.protocol; }
   [[nodiscard]] virtual double slice(const Hops&, const Cut& cut) const { return cut.chunk; }
+  /// Bytes of payload in one message over the network.
+  [[nodiscard]] virtual double message(const Hops& hops, const Cut& cut) const {
+    return slice(hops, cut) * op_.pattern.shares;
+  }
   /// Share of a redirected connection's rate that a channel gets; 0: it is not limited by it.
   [[nodiscard]] virtual double redirected_share() const { return 1; }
 

@@ -41,6 +41,9 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     return std::min(cut.chunk, network_chunk()) / op_.pattern.shares;
   }
+  [[nodiscard]] double message(const Hops&, const Cut& cut) const override {
+    return std::min(bytes_of_pair() / cut.pair_channels, network_chunk());
+  }
   [[nodiscard]] double messages(const Cut& cut) const override {
     return std::ceil(bytes_of_pair() / cut.pair_channels / network_chunk());
   }

@@ -34,6 +34,8 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] double messages(const Cut& cut) const override {
     return steps() * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
   }
+  /// A chunk passes a network's edge in some of its steps, the edge is passed in each.
+  [[nodiscard]] double messages_of_hops(const Hops& hops) const override { return hops.count; }
   /// Ring steps of Simple are two slices.
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     return op_.is(Protocol::simple) ? cut.chunk / 2 : cut.chunk;

@@ -23,6 +23,22 @@ class Tree : public ChannelAlgorithm {
     return {cut.per_channel, op_.is(Protocol::simple) ? -cut.chunk : 0, 1};
   }
 
+  /// NCCL halves the chunks of Simple until as many as the tree is deep are on their way (NVIDIA/nccl src/enqueue.cc):
+  /// at least its depth of 32 KiB, four times it of 64 KiB, eight times it of 128 KiB. Where it halves them, more bytes
+  /// may be fewer messages; here they never are.
+  [[nodiscard]] double messages(const Cut& cut) const override {
+    if (!op_.is(Protocol::simple) || op_.is_in_one_host()) return cut.loops;
+    const double depth =
+        op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
+    double most = cut.loops;
+    for (const auto& [chunk, times] : {std::pair{32768.0, 1.0}, {65536.0, 4.0}, {131072.0, 8.0}})
+      most = std::max(most, std::min(cut.per_channel / chunk, times * depth));
+    return most;
+  }
+
+  /// Up or down.
+  [[nodiscard]] double meeting_share() const override { return 0.5; }
+
   /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
   /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
   void add_filling(Flow& flow, const Cut& cut) const override {

@@ -39,10 +39,9 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
     if (!is_network(hops.kind) || is_hidden(hops, steps) || is_paced_by_process(flow, hops, steps)) continue;
     const auto& factor = store_and_forward(hops, steps);
     const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units;
-    add_latency(flow,
-                {"network store and forward of slices",
-                 from_seconds(factor.value * hops.count * slice / op.share / rate_alone(op.context.resources, flow)),
-                 factor.name, factor.source});
+    add_latency(flow, {"network store and forward of slices",
+                       from_seconds(factor.value * hops.count * slice / op.share / slice_rate(flow, hops, steps)),
+                       factor.name, factor.source});
   }
 }
 

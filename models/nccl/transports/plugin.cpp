@@ -34,11 +34,23 @@ void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto* limit = op.of_adapter(hops, "libfabric_eager_limit");
   if (limit == nullptr || hops.kind == TransportKind::socket) return;
-  const double message = steps.algorithm.slice(hops, steps.cut) * op.pattern.shares / op.share;
-  if (message <= limit->value) return;
+  if (steps.algorithm.message(hops, steps.cut) / op.share <= limit->value) return;
   const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
   add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
                      limit->name, limit->source});
+}
+
+/// The provider writes a short message into its command, and the processor copies it out of the GPU's memory for that,
+/// one after the other (libfabric man/fi_cxi.7, FI_CXI_DISABLE_NON_INJECT_MSG_IDC).
+void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* limit = op.of_adapter(hops, "libfabric_immediate_limit");
+  const auto* copy = op.of_adapter(hops, "libfabric_copy_time");
+  if (limit == nullptr || copy == nullptr || hops.device_sends == 0 || hops.kind == TransportKind::socket) return;
+  if (steps.algorithm.message(hops, steps.cut) / op.share > limit->value) return;
+  const double sends = hops.device_sends * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
+  add_latency(flow, {"libfabric's copies of short messages out of GPU memory", from_seconds(sends * copy->value),
+                     copy->name, copy->source});
 }
 
 /// Of several joined adapters one carries a short message, several a longer one: as slow as the part of one is.

@@ -61,16 +61,51 @@ SocketUse socket_use(const Hops& hops, const Steps& steps) {
 
 }  // namespace
 
-/// What the thread of the busiest process spends on the messages of a step beside the first one: over loopback each
-/// sends and receives one message per channel in a hop's time, so a message takes half of it.
+namespace {
+
+/// Of the thread, whatever its bytes: over loopback it sends and receives one message per channel in a hop's time, so a
+/// message takes half of it.
+double message_time(const Steps& steps) {
+  const auto& op = steps.op;
+  const double both_ways =
+      op.context.parameters.at("nccl.hop_time.ring.ll.loopback"_key).value + socket_data_time(steps);
+  return both_ways / 2 * scattered_threads_factor(op.context, op.group.gpu);
+}
+
+/// The most that the thread of one process moves of a unit of the flow: what it does one way, in both directions less,
+/// and the messages beside those that the hops have paid.
+double thread_rate(const Hops& hops, const Steps& steps, double bytes) {
+  const auto& op = steps.op;
+  const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
+  const double both_ways = op.context.parameters.at("nccl.socket_both_ways_cost"_key).value - 1;
+  const double uses = hops.process_uses + both_ways * hops.process_both_ways;
+  const double copies = uses * bytes / (thread.value * socket_thread_speed(op));
+  const double later = steps.algorithm.messages(steps.cut) - steps.algorithm.messages_of_hops(hops);
+  const double connections = steps.cut.pair_channels / op.pattern.shares;
+  return bytes / (copies + std::max(0.0, later) * hops.process_uses * connections * message_time(steps));
+}
+
+}  // namespace
+
+/// What the thread of the busiest process spends on the messages of a step beside the first one.
 double socket_queue_time(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   if (hops.kind != TransportKind::socket || op.is_in_one_host()) return 0;
-  const double both_ways =
-      op.context.parameters.at("nccl.hop_time.ring.ll.loopback"_key).value + socket_data_time(steps);
   // Short pieces to a peer go by fewer channels than it has (pairs).
-  const double messages = hops.process_uses * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
-  return std::max(0.0, messages - 1) / 2 * both_ways * scattered_threads_factor(op.context, op.group.gpu);
+  const double messages =
+      hops.process_uses * steps.algorithm.meeting_share() * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
+  return std::max(0.0, messages - 1) * message_time(steps);
+}
+
+/// Other channels' messages are in the bytes: a message that waits for its end has the thread for itself.
+double slice_rate(const Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
+  if (hops.kind != TransportKind::socket || flow.cap_parameter != thread.name)
+    return rate_alone(op.context.resources, flow);
+  Flow one = flow;
+  one.rate_cap = thread.value * socket_thread_speed(op);
+  return std::max(rate_alone(op.context.resources, flow), rate_alone(op.context.resources, one));
 }
 
 /// A connection moves no more than its streams, a process no more than its thread; thread blocks work meanwhile.
@@ -83,9 +118,9 @@ void limit_sockets(Flow& flow, const Steps& steps) {
     flow.cap_name = name;
     flow.cap_parameter = parameter_name;
   };
-  // A thread that sends and receives two channels: four streams of bytes pass it.
-  const auto& channel = op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
-  const double thread = 4 * channel.value * socket_thread_speed(op);
+  const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
+  const double helper = thread.value * socket_thread_speed(op);
+  const double sent = flow.payload / op.share;
   for (const auto& hops : op.pattern.hops) {
     if (hops.kind != TransportKind::socket) continue;
     const auto use = socket_use(hops, steps);
@@ -95,12 +130,11 @@ void limit_sockets(Flow& flow, const Steps& steps) {
     const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth"_key);
     limit_by(stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
     if (use.helpers > 0) {
-      limit_by(thread * use.helpers * connections, "helper threads of one connection", channel.name);
+      limit_by(helper * use.helpers * connections, "helper threads of one connection", thread.name);
     } else if (hops.process_uses > 0) {
-      limit_by(thread / hops.process_uses, "one process's proxy thread", channel.name);
+      limit_by(thread_rate(hops, steps, sent), "one process's proxy thread", thread.name);
     }
   }
-  const double sent = flow.payload / op.share;
   if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
 }
 

@@ -27,6 +27,8 @@ double socket_data_time(const Steps& steps);
 double socket_queue_time(const Hops& hops, const Steps& steps);
 /// What the processor leaves to host threads, at most 1.
 double socket_thread_speed(const Operation& op);
+/// At which the last slice of a flow arrives.
+double slice_rate(const Flow& flow, const Hops& hops, const Steps& steps);
 void limit_sockets(Flow& flow, const Steps& steps);
 
 // NCCL's network plugins on adapters without verbs: plugin.cpp.
@@ -35,6 +37,7 @@ bool has_plugin(const Operation& op, const Hops& hops);
 double plugin_buffer_factor(const Operation& op);
 void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
+void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps);
 void limit_plugin(Flow& flow, const Steps& steps);
 /// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.

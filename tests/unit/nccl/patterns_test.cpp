@@ -181,3 +181,17 @@ TEST_CASE("a process that sends for others and receives counts what its thread m
   for (const auto& hops : around.pattern.hops)
     if (is_network(hops.kind)) CHECK(hops.duplex_uses == 1);  // GPU 0 sends for GPU 7 and receives
 }
+
+TEST_CASE("the busiest process is the one whose thread needs longest, both directions together more than one") {
+  const auto busiest = [](const std::map<int, ProcessUse>& processes, double cost) {
+    Hops hops;
+    set_process_uses(processes, cost, false, hops);
+    return std::pair(hops.process_uses, hops.process_both_ways);
+  };
+  CHECK(busiest({{0, {2, 0}}, {1, {0, 2}}}, 1.5) == std::pair(2, 0));
+  CHECK(busiest({{0, {2, 0}}, {1, {1, 1}}}, 1.5) == std::pair(2, 2));
+  CHECK(busiest({{0, {5, 0}}, {1, {2, 2}}}, 1) == std::pair(5, 0));
+  CHECK(busiest({{0, {5, 0}}, {1, {2, 2}}}, 1.5) == std::pair(4, 4));
+  CHECK(busiest({{0, {3, 1}}}, 1.5) == std::pair(4, 2));
+  CHECK(busiest({}, 1.5) == std::pair(0, 0));
+}

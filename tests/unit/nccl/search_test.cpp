@@ -223,13 +223,16 @@ TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and
     const Setup setup(cluster_of(host, 2));
     const HostNics nics(setup.context, setup.gpus());
     const double inside = search_alone(setup.context, setup.gpus()).inside;
-    const auto placed = place_channels(nics, network_speeds(228, 90), inside);
+    const auto placed = place_channels(nics, network_speeds(228, 90), inside, true);
     REQUIRE_FALSE(placed.channels.empty());
     std::vector<double> rates(nics.hcas().size(), 0), into(nics.gpus().size(), 0), out(nics.gpus().size(), 0);
-    for (const auto& one : placed.channels) {
+    for (std::size_t c = 0; c < placed.channels.size(); ++c) {
+      const auto& one = placed.channels[c];
+      const auto& other = placed.channels[placed.are_swapped ? c ^ 1U : c];
+      CHECK(one.hca_out == other.hca);
       rates[one.hca] += placed.speed;
       into[one.first] += placed.speed;
-      out[nics.ring_sender(one.last, one.hca)] += placed.speed;
+      out[nics.ring_sender(one.last, one.hca_out)] += placed.speed;
     }
     for (std::size_t h = 0; h < rates.size(); ++h) CHECK(rates[h] <= nics.rate_gb_per_s(h) + 1e-9);
     for (std::size_t g = 0; g < into.size(); ++g) {
@@ -237,5 +240,72 @@ TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and
       CHECK(out[g] <= nics.slot_gb_per_s(g) + 1e-9);
     }
     if (nics.gpus().size() > 1) CHECK(placed.speed * static_cast<double>(placed.channels.size()) <= inside + 1e-9);
+  }
+}
+
+namespace {
+
+/// Four A100 in four NUMA domains of an EPYC, an adapter in two of them.
+test::Setup across_domains(const char* release) {
+  return test::Setup(test::scenario(fmt::format(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+      "{{name: n, count: 4, host: {{processor: epyc-milan-nps4, sockets: 4, devices: ["
+      "{{name: gpu0, type: a100-sxm4-40, below: socket3, pcie: gen4 x16}}, "
+      "{{name: gpu1, type: a100-sxm4-40, below: socket2, pcie: gen4 x16}}, "
+      "{{name: gpu2, type: a100-sxm4-40, below: socket1, pcie: gen4 x16}}, "
+      "{{name: gpu3, type: a100-sxm4-40, below: socket0, pcie: gen4 x16}}, "
+      "{{name: hca0, type: slingshot-11, below: socket0, pcie: gen4 x16}}, "
+      "{{name: hca1, type: slingshot-11, below: socket2, pcie: gen4 x16}}], nvlinks: ["
+      "{{from: gpu0, to: gpu1, links: 4}}, {{from: gpu0, to: gpu2, links: 4}}, {{from: gpu0, to: gpu3, links: 4}}, "
+      "{{from: gpu1, to: gpu2, links: 4}}, {{from: gpu1, to: gpu3, links: 4}}, {{from: gpu2, to: gpu3, links: 4}}]"
+      "}}}}\n  fabric: {{single_switch: {{switch: rosetta, cable: 5 m}}}}\nsoftware: {{transport: tcp, nccl: "
+      "{{version: \"{}\"}}}}\nworkload: {{benchmark: all_reduce_perf}}\n",
+      release)));
+}
+
+}  // namespace
+
+TEST_CASE("between NUMA domains of AMD: before 2.19 without limit, then 16 GB/s, from 2.21 on channels swap HCAs") {
+  const auto search = [](const char* release) {
+    const auto setup = across_domains(release);
+    return search_with_network(setup.context, setup.gpus());
+  };
+  const auto free = search("2.18");
+  CHECK(free.speed == 24);
+  CHECK(free.hcas == std::vector<int>{0, 1});
+  CHECK(free.hcas_out == free.hcas);
+  // Each HCA's own GPU receives, another sends.
+  CHECK(free.orders[0].front() == 3);
+  CHECK(free.orders[1].front() == 1);
+  CHECK(free.orders[0].back() != 3);
+  CHECK(free.orders[1].back() != 1);
+  const auto limited = search("2.20");
+  CHECK(limited.speed == 12);
+  CHECK(limited.hcas.size() == 4);
+  CHECK(limited.hcas_out == limited.hcas);
+  // 24 GB/s, as no way crosses domains: in by the first HCA and its GPU, out by the second one's, and back.
+  const auto swapped = search("2.21");
+  CHECK(swapped.are_swapped);
+  CHECK(swapped.speed == 24);
+  CHECK(swapped.hcas == std::vector<int>{0, 1});
+  CHECK(swapped.hcas_out == std::vector<int>{1, 0});
+  CHECK(swapped.orders[0].front() == 3);
+  CHECK(swapped.orders[0].back() == 1);
+  CHECK(swapped.orders[1].front() == 1);
+  CHECK(swapped.orders[1].back() == 3);
+}
+
+TEST_CASE("where channels swap HCAs every second host has them in each other's place: connections join equal HCAs") {
+  const auto setup = across_domains("2.21");
+  const auto& topology = setup.loaded->topology;
+  const auto hosts = group_by_host(topology, topology.devices(DeviceKind::gpu));
+  const auto graph = search_channels(setup.context, hosts);
+  REQUIRE(graph.channels.size() == 4);
+  for (const auto& channel : graph.channels) {
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      const auto& next = channel[(h + 1) % hosts.size()];
+      CHECK(topology.device(channel[h].hca_out).ordinal == topology.device(next.hca).ordinal);
+      CHECK(topology.device(channel[h].sender).ordinal == topology.device(next.order.front()).ordinal);
+    }
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/refusals.hpp"
 
@@ -216,6 +217,36 @@ TEST_CASE("over CXI a message above the provider's threshold is announced and re
   const double added = term(with_limit("0 B", "sendrecv_perf"), "rendezvous");
   CHECK(added > 2 * (0.8 + 0.35));
   CHECK(added < 2 * (0.8 + 0.35 + 0.5));
+}
+
+TEST_CASE("over CXI a message inside the command is copied out of GPU memory first, one after the other") {
+  const auto of = [](const std::string& limit, const std::string& software, int hosts) {
+    const auto topology = test::write_file(
+        "cxi-topology.yaml",
+        "schema: fabricast/topology/1\nname: t\nhosts: [{name: node, count: 8, type: hpe-4a100-slingshot}]\nfabric: "
+        "{single_switch: {switch: rosetta, cable: 5 m}}\nparameters: {slingshot-11.libfabric_immediate_limit: "
+        "{value: " +
+            limit + ", source: FI_CXI_DISABLE_NON_INJECT_MSG_IDC}}\n");
+    const int ranks = 4 * hosts;
+    return test::run(
+        test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology + "\nsoftware: {" + software +
+                       "}\nworkload: {benchmark: alltoall_perf, gpus: " + std::to_string(ranks) + ", sizes: [" +
+                       std::to_string(128 * ranks) + " B, " + std::to_string(256 * ranks) + " B]}\n"));
+  };
+  const std::string direct = "nccl: {gdr_level: phb}";
+  const double copy_us = 13.6;  // models/catalogue/hcas/slingshot-11.yaml
+  for (const int hosts : {2, 4, 8}) {
+    CAPTURE(hosts);
+    const auto with = of("192 B", direct, hosts);
+    const auto without = of("0 B", direct, hosts);
+    const auto at = [&](const Prediction& prediction, int bytes) { return us(prediction, Bytes{bytes * 4 * hosts}); };
+    // A GPU sends to the four of every other host.
+    CHECK(at(with, 128) - at(without, 128) == test::approx(4 * (hosts - 1) * copy_us).epsilon(0.02));
+    CHECK(at(with, 256) == at(without, 256));
+    // Staged messages lie in host memory already.
+    CHECK(at(of("192 B", "nccl: {gdr_level: pix}", hosts), 128) == at(of("0 B", "nccl: {gdr_level: pix}", hosts), 128));
+    CHECK(at(of("192 B", "transport: tcp", hosts), 128) == at(of("0 B", "transport: tcp", hosts), 128));
+  }
 }
 
 TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites set") {
