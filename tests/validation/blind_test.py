@@ -124,15 +124,15 @@ class LookedAt(unittest.TestCase):
         exec(compile(path.read_text(), "blind-table", "exec"), script)
         text = "workload:\n  benchmark: osu_allreduce\n"
         gather = ["workload.benchmark=osu_allgather", "workload.ranks=4"]
-        self.assertEqual("osu_allreduce", script["benchmark_of"](text, ["workload.ranks=4"]))
-        self.assertEqual("osu_allgather", script["benchmark_of"](text, gather))
-        group_of, looked_at = script["group_of"], script["LOOKED_AT"]
+        self.assertEqual("osu_allreduce", systems.benchmark_of(text, ["workload.ranks=4"]))
+        self.assertEqual("osu_allgather", systems.benchmark_of(text, gather))
+        group_of, looked_at = script["group_of"], systems.LOOKED_AT
         looked_at.add(("A", "osu_allgather"))
         self.assertEqual("looked at", group_of("A", text, gather, set()))
         self.assertEqual("new", group_of("A", text, [], set()))
         self.assertEqual("known", group_of("B", text, gather, {"B"}))
         for scenario in (SOURCE / "scenarios" / "blind").glob("*.yaml"):
-            self.assertTrue(script["benchmark_of"](scenario.read_text(), []))
+            self.assertTrue(systems.benchmark_of(scenario.read_text(), []))
 
 
 class Classes(unittest.TestCase):
