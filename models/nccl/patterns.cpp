@@ -176,7 +176,9 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
     }
   }
   for (auto& hops : pattern.hops) {
-    if (is_network(hops.kind)) hops.count = 1;
+    if (!is_network(hops.kind)) continue;
+    hops.count = 1;
+    hops.connection_units = gpus_of_host();
   }
 }
 
@@ -207,6 +209,8 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
       count_parent(c, h, c >= trees / 2, static_cast<int>(hosts_[h].gpus.size()), pattern, counter);
   }
   set_tree_hops(pattern);
+  for (auto& hops : pattern.hops)
+    if (is_network(hops.kind)) hops.connection_units = gpus_of_host();
 }
 
 /// Of resources crossed equally often only the slowest can bind a lone flow. The slowest link stays beside a slower
@@ -237,12 +241,14 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
 }
 
 /// One process, one proxy thread: channels that enter a host by the GPU that others leave it by. In trees of hosts a
-/// GPU does both in every channel, in rings one with a host of its own.
+/// GPU does both in every channel, in rings one with a host of its own. NVLSTree has two trees by every HCA.
 void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
   // Processes of all hosts have numbers of their own.
   std::map<int, ProcessUse> processes;
-  for (std::size_t c = 0; c < channels; ++c) {
-    for (const auto& in_host : graph_.channels[c]) {
+  const bool is_nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::collnet;
+  const auto used = is_nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
+  for (std::size_t c = 0; c < used; ++c) {
+    for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
       const bool is_ring = algorithm == Algorithm::ring;
       ++processes[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
       ++processes[is_ring ? in_host.order.back().value : in_host.tree_gpu.value].sends;

@@ -22,6 +22,7 @@ struct Hops {
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
   int adapter_uses = 0;           ///< times all channels together cross it one way
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
+  int connection_units = 1;       ///< units of the flow that one connection over the network carries one way
   int process_uses = 0;           ///< channels that the busiest process sends and those it receives
   int device_sends = 0;           ///< of pairs: units that the busiest process sends out of its GPU's memory
   int process_both_ways = 0;      ///< of them, those that one of the other direction stands beside: twice the fewer
@@ -80,6 +81,7 @@ class PatternMaker {
   [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels, bool uses_collnet = false) const;
 
  private:
+  [[nodiscard]] int gpus_of_host() const { return static_cast<int>(hosts_.front().gpus.size()); }
   void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;

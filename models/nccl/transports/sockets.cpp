@@ -78,7 +78,7 @@ double thread_rate(const Hops& hops, const Steps& steps, double bytes) {
   const auto& op = steps.op;
   const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
   const double both_ways = op.context.parameters.at("nccl.socket_both_ways_cost"_key).value - 1;
-  const double uses = hops.process_uses + both_ways * hops.process_both_ways;
+  const double uses = (hops.process_uses + both_ways * hops.process_both_ways) * hops.connection_units;
   const double copies = uses * bytes / (thread.value * socket_thread_speed(op));
   const double later = steps.algorithm.messages(steps.cut) - steps.algorithm.messages_of_hops(hops);
   const double connections = steps.cut.pair_channels / op.pattern.shares;
@@ -124,7 +124,7 @@ void limit_sockets(Flow& flow, const Steps& steps) {
   for (const auto& hops : op.pattern.hops) {
     if (hops.kind != TransportKind::socket) continue;
     const auto use = socket_use(hops, steps);
-    const double connections = std::max(1.0, steps.cut.pair_channels / op.pattern.shares);
+    const double connections = std::max(1.0, steps.cut.pair_channels / op.pattern.shares) / hops.connection_units;
     const auto* own = op.of_adapter(hops, "connection_sustained_bandwidth");
     if (own == nullptr) own = op.of_adapter(hops, "connection_bandwidth");
     const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth"_key);

@@ -266,3 +266,28 @@ TEST_CASE("a short all-to-all over TCP pays a message to and from each peer, one
   // 2 and 8 messages over the network: six more.
   CHECK(time(4) - time(1) > 6 * both_ways / 2 * 1e6);
 }
+
+TEST_CASE("whatever the algorithm, a host sends over TCP no more than the proxy threads of its GPUs copy") {
+  for (const int hosts : {2, 3, 4, 8}) {
+    for (const auto* algorithm : {"auto", "ring", "tree", "nvls_tree"}) {
+      CAPTURE(hosts);
+      CAPTURE(algorithm);
+      const auto file =
+          test::write_file("threads-topology.yaml",
+                           "schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: hgx-h100-8, "
+                           "count: " +
+                               std::to_string(hosts) + "}]\nfabric: {single_switch: {switch: qm9700, cable: 5 m}}\n");
+      const auto loaded = test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + file +
+                                         "\nsoftware: {transport: tcp}\nworkload: {benchmark: all_reduce_perf, launch: "
+                                         "process_per_gpu, sizes: [64 MiB, 1 GiB], algorithm: " +
+                                         std::string(algorithm) + "}\n");
+      const double thread = loaded.parameters.number("nccl.socket_thread_bandwidth");
+      for (const auto& row : test::run(loaded).workloads[0].rows) {
+        CAPTURE(row.size.value);
+        // Every host gives what it has reduced once and gets the result once.
+        const double bytes = 2.0 * static_cast<double>(row.size.value) * (hosts - 1) / hosts;
+        CHECK(bytes / row.time.seconds() <= 8 * thread);
+      }
+    }
+  }
+}
