@@ -14,11 +14,21 @@
 namespace fabricast::readers {
 namespace {
 
-enum Column { k_version, k_device, k_operation, k_kernels, k_datatype, k_gpus, k_size, k_latency, k_num_columns };
-constexpr std::array<std::string_view, k_num_columns> k_names{"version",    "device",   "op_name",      "kernel_source",
-                                                              "nccl_dtype", "num_gpus", "message_size", "latency"};
+enum CommunicationColumn {
+  k_version,
+  k_device,
+  k_operation,
+  k_kernels,
+  k_datatype,
+  k_gpus,
+  k_size,
+  k_latency,
+  k_num_columns
+};
+constexpr std::array<std::string_view, k_num_columns> k_column_names{
+    "version", "device", "op_name", "kernel_source", "nccl_dtype", "num_gpus", "message_size", "latency"};
 
-std::vector<std::string_view> cells_of(std::string_view line) {
+std::vector<std::string_view> csv_cells(std::string_view line) {
   std::vector<std::string_view> out;
   for (std::size_t begin = 0; begin <= line.size();) {
     const auto end = std::min(line.find(',', begin), line.size());
@@ -29,17 +39,17 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 }
 
 /// Where each column stands in a head line; nothing when one is missing.
-struct Head {
+struct CommunicationHead {
   std::array<std::size_t, k_num_columns> at{};
   std::size_t num_cells = 0;
 };
 
-std::optional<Head> head_of(std::string_view line) {
-  const auto cells = cells_of(line);
-  Head head;
+std::optional<CommunicationHead> communication_head(std::string_view line) {
+  const auto cells = csv_cells(line);
+  CommunicationHead head;
   head.num_cells = cells.size();
-  for (std::size_t i = 0; i < k_names.size(); ++i) {
-    const auto found = std::find(cells.begin(), cells.end(), k_names[i]);
+  for (std::size_t i = 0; i < k_column_names.size(); ++i) {
+    const auto found = std::find(cells.begin(), cells.end(), k_column_names[i]);
     if (found == cells.end()) return std::nullopt;
     head.at[i] = static_cast<std::size_t>(found - cells.begin());
   }
@@ -56,12 +66,12 @@ std::optional<int> element_bytes(std::string_view datatype) {
 }
 
 /// "reduce_scatter" -> reduce_scatter_perf.
-std::optional<Benchmark> benchmark_of(std::string_view operation) {
+std::optional<Benchmark> benchmark_of_operation(std::string_view operation) {
   return benchmark_in(std::string(operation) + "_perf");
 }
 
 /// A line as a row and the table it belongs to.
-struct Measurement {
+struct CommunicationRow {
   Benchmark benchmark = Benchmark::all_reduce_perf;
   int num_gpus = 0;
   std::string_view version, device;
@@ -69,12 +79,12 @@ struct Measurement {
 };
 
 /// The measurement of a line; else what is wrong with it.
-tl::expected<Measurement, std::string> measurement_of(const Head& head, const Line& line) {
-  const auto cells = cells_of(line.text);
+tl::expected<CommunicationRow, std::string> communication_row(const CommunicationHead& head, const Line& line) {
+  const auto cells = csv_cells(line.text);
   if (cells.size() != head.num_cells) return tl::make_unexpected("its cells do not fit the columns");
-  const auto cell = [&](Column column) { return cells[head.at[column]]; };
+  const auto cell = [&](CommunicationColumn column) { return cells[head.at[column]]; };
   if (cell(k_kernels) != "NCCL") return tl::make_unexpected("its kernels are not NCCL's");
-  const auto benchmark = benchmark_of(cell(k_operation));
+  const auto benchmark = benchmark_of_operation(cell(k_operation));
   if (!benchmark || !is_of_format(*benchmark, LogFormat::nccl_tests))
     return tl::make_unexpected("its operation is none of nccl-tests");
   const auto bytes = element_bytes(cell(k_datatype));
@@ -88,7 +98,7 @@ tl::expected<Measurement, std::string> measurement_of(const Head& head, const Li
   const auto latency =
       line.is_terminated || head.at[k_latency] + 1 < head.num_cells ? parse_printed(cell(k_latency)) : std::nullopt;
   if (!latency || latency->value <= 0) return tl::make_unexpected("its latency is no time, or cut");
-  Measurement out;
+  CommunicationRow out;
   out.benchmark = *benchmark;
   out.num_gpus = static_cast<int>(*gpus);
   out.version = cell(k_version);
@@ -99,7 +109,7 @@ tl::expected<Measurement, std::string> measurement_of(const Head& head, const Li
   return out;
 }
 
-MeasuredLog& table_of(const LogText& log, const Measurement& one, std::vector<MeasuredLog>& tables) {
+MeasuredLog& communication_table(const LogText& log, const CommunicationRow& one, std::vector<MeasuredLog>& tables) {
   const auto found = std::find_if(tables.begin(), tables.end(), [&](const MeasuredLog& table) {
     return table.benchmark == one.benchmark && table.header.num_ranks == one.num_gpus &&
            table.header.nccl_version == one.version;
@@ -122,21 +132,21 @@ MeasuredLog& table_of(const LogText& log, const Measurement& one, std::vector<Me
 
 }  // namespace
 
-bool starts_communication_csv(std::string_view line) { return head_of(line).has_value(); }
+bool starts_communication_csv(std::string_view line) { return communication_head(line).has_value(); }
 
 std::vector<MeasuredLog> read_communication_csv(const LogText& log, Lines section) {
   std::vector<MeasuredLog> tables;
   std::vector<Diagnostic> lost;
-  std::optional<Head> head;
+  std::optional<CommunicationHead> head;
   for (const auto& line : section) {
     if (trim(line.text).empty() || line.text.starts_with('#')) continue;
-    if (auto found = head_of(line.text)) {
+    if (auto found = communication_head(line.text)) {
       head = found;
       continue;
     }
     if (!head) continue;
-    if (auto one = measurement_of(*head, line))
-      table_of(log, *one, tables).rows.push_back(std::move(one->row));
+    if (auto one = communication_row(*head, line))
+      communication_table(log, *one, tables).rows.push_back(std::move(one->row));
     else
       lost.push_back(line_warning(log, line, "row lost: " + one.error()));
   }

@@ -42,11 +42,11 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   return cells.size() > 1 ? cells : std::vector<std::string_view>{};
 }
 
-using Column = std::pair<std::string, std::string>;  ///< algorithm, protocol
+using TuningColumn = std::pair<std::string, std::string>;  ///< algorithm, protocol
 
 /// Columns of a header: `Algorithm | Tree | Ring |` (three protocols each) or `... | Tree/ LL | Tree/ LL128 |`.
-std::vector<Column> header_columns(const std::vector<std::string_view>& cells) {
-  std::vector<Column> columns;
+std::vector<TuningColumn> header_columns(const std::vector<std::string_view>& cells) {
+  std::vector<TuningColumn> columns;
   for (std::size_t i = 1; i < cells.size(); ++i) {
     const auto slash = cells[i].find('/');
     const auto algorithm = known_name(trim(cells[i].substr(0, slash)), k_algorithms);
@@ -66,8 +66,8 @@ std::string last_word(std::string_view cell) {
 }
 
 /// A row `AllReduce | 15.2/ 43.6 | ...`: latency in us, bandwidth in GB/s.
-void read_table_row(const Line& line, const std::vector<std::string_view>& cells, const std::vector<Column>& columns,
-                    NcclTuning& tuning) {
+void read_table_row(const Line& line, const std::vector<std::string_view>& cells,
+                    const std::vector<TuningColumn>& columns, NcclTuning& tuning) {
   if (cells.size() != columns.size() + 1) return;
   for (std::size_t i = 1; i < cells.size(); ++i) {
     const auto slash = cells[i].find('/');
@@ -125,7 +125,7 @@ using TableKey = std::tuple<std::string, std::string, std::string>;
 std::optional<MeasuredLog> read_nccl_tuning(const LogText& log) {
   auto table = begin_table(log, LogFormat::nccl_tuning, 0);
   auto& tuning = table.tuning;
-  std::vector<Column> columns;
+  std::vector<TuningColumn> columns;
   for (const auto& line : log.lines) {
     if (const auto choice = parse_choice(line)) {
       const bool is_known = !tuning.choices.empty() && is_same(tuning.choices.back(), *choice);

@@ -12,7 +12,6 @@ namespace {
 constexpr std::string_view k_raw_marker = "---- raw output below ----";
 constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f' || c == '\v'; }
 
 std::size_t digits_from(std::string_view text, std::size_t at) {

@@ -38,6 +38,9 @@ struct Word {
 };
 std::vector<Word> split_words(std::string_view line);
 
+/// 0 to 9, whatever the locale.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 bool contains(std::string_view text, std::string_view part);
 std::string_view trim(std::string_view text);
 

@@ -14,7 +14,6 @@ namespace {
 constexpr int k_gpus_per_host = 8;
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 /// Lower case letters, digits and what parts units; no blanks, underscores or hyphens.
 std::string plain(std::string_view text) {
