@@ -23,6 +23,7 @@ struct Worse {
   std::string better;  ///< the settings that undo it, as --set takes them
   std::string cluster = "h200-cx7x4-pair.yaml";
   int ranks = 16;
+  std::string software = "{}";
 };
 
 const std::string k_kvm = "mode: passthrough, hypervisor: kvm, ats: on";
@@ -37,23 +38,29 @@ const std::vector<Worse> k_worse{
     {k_kvm + ", guest_topology: shown, translation: cached, huge_pages: off",
      {"huge-pages-off"},
      "virtualization.huge_pages=on"},
-    {"mode: tcp, hypervisor: kvm, mtu: 1500", {"mtu-small"}, "virtualization.mtu=9000"},
+    // Helper threads: with NCCL's proxies alone these limit, whatever the MTU.
+    {"mode: tcp, hypervisor: kvm, mtu: 1500",
+     {"mtu-small"},
+     "virtualization.mtu=9000",
+     "h200-cx7x4-pair.yaml",
+     16,
+     "{nccl: {socket_nthreads: 8, nsocks_perthread: 8}}"},
 };
 
 Result<Diagnosis> seen(const Worse& one, const std::vector<std::string>& logs) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-costs-{}.yaml", getpid());
   std::ofstream(path) << fmt::format(
-      "schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nvirtualization: {{{}}}\nworkload: {{benchmark: "
-      "all_reduce_perf}}\n",
-      test::topology_file(one.cluster), one.virtualization);
+      "schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nvirtualization: {{{}}}\nsoftware: {}\nworkload: "
+      "{{benchmark: all_reduce_perf}}\n",
+      test::topology_file(one.cluster), one.virtualization, one.software);
   return diagnose(path.string(), logs);
 }
 
 std::string text_of(const Worse& one, Bytes size) {
   return fmt::format(
-      "schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nvirtualization: {{{}}}\nworkload: {{benchmark: "
-      "all_reduce_perf, gpus: {}, launch: thread_per_gpu, sizes: [{} B]}}\n",
-      test::topology_file(one.cluster), one.virtualization, one.ranks, size.value);
+      "schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nvirtualization: {{{}}}\nsoftware: {}\nworkload: "
+      "{{benchmark: all_reduce_perf, gpus: {}, launch: thread_per_gpu, sizes: [{} B]}}\n",
+      test::topology_file(one.cluster), one.virtualization, one.software, one.ranks, size.value);
 }
 
 double seconds(const std::string& text, const std::vector<Setting>& settings) {
