@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "readers/nccl_content.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast::readers {
@@ -56,15 +57,6 @@ std::optional<CommunicationHead> communication_head(std::string_view line) {
   return head;
 }
 
-/// Bytes of an element; nothing for a type that is not known.
-std::optional<int> element_bytes(std::string_view datatype) {
-  if (datatype == "int8" || datatype == "uint8") return 1;
-  if (datatype == "half" || datatype == "bfloat16") return 2;
-  if (datatype == "float" || datatype == "int32") return 4;
-  if (datatype == "double" || datatype == "int64") return 8;
-  return std::nullopt;
-}
-
 /// "reduce_scatter" -> reduce_scatter_perf.
 std::optional<Benchmark> benchmark_of_operation(std::string_view operation) {
   return benchmark_in(std::string(operation) + "_perf");
@@ -87,8 +79,8 @@ tl::expected<CommunicationRow, std::string> communication_row(const Communicatio
   const auto benchmark = benchmark_of_operation(cell(k_operation));
   if (!benchmark || !is_of_format(*benchmark, LogFormat::nccl_tests))
     return tl::make_unexpected("its operation is none of nccl-tests");
-  const auto bytes = element_bytes(cell(k_datatype));
-  if (!bytes) return tl::make_unexpected("its type of elements is unknown");
+  const int bytes = datatype_bytes(std::string(cell(k_datatype)));
+  if (bytes == 0) return tl::make_unexpected("its type of elements is unknown");
   const auto gpus = parse_count(cell(k_gpus));
   constexpr std::int64_t k_most_gpus = 1'000'000;
   if (!gpus || *gpus < 1 || *gpus > k_most_gpus) return tl::make_unexpected("its number of GPUs is none");
@@ -103,7 +95,7 @@ tl::expected<CommunicationRow, std::string> communication_row(const Communicatio
   out.num_gpus = static_cast<int>(*gpus);
   out.version = cell(k_version);
   out.device = cell(k_device);
-  out.row.size = Bytes{*count * *bytes};
+  out.row.size = Bytes{*count * bytes};
   out.row.time = from_us(latency->value * 1e3);  // the type stays out, as where an author cut nccl-tests' columns
   out.row.line = line.number;
   return out;

@@ -86,18 +86,9 @@ Set by_in_place(const MeasuredRow& row) {
   return all;
 }
 
-int bytes_of(const std::string& datatype) {
-  static const std::map<std::string, int> all{{"int8", 1},    {"char", 1},   {"uint8", 1},    {"half", 2},
-                                              {"float16", 2}, {"bf16", 2},   {"bfloat16", 2}, {"int32", 4},
-                                              {"int", 4},     {"uint32", 4}, {"float", 4},    {"float32", 4},
-                                              {"int64", 8},   {"uint64", 8}, {"double", 8},   {"float64", 8}};
-  const auto it = all.find(datatype);
-  return it == all.end() ? 0 : it->second;
-}
-
 /// Whether the count is the whole size, or a rank's share of it.
 Set by_count(const MeasuredRow& row) {
-  const auto share = row.count.value_or(0) * bytes_of(row.datatype);
+  const auto share = row.count.value_or(0) * datatype_bytes(row.datatype);
   if (share <= 0 || row.size.value < share) return collectives();
   if (row.size.value == share) return {B::all_reduce_perf, B::broadcast_perf, B::reduce_perf, B::sendrecv_perf};
   return {B::all_gather_perf, B::reduce_scatter_perf, B::alltoall_perf};
@@ -139,6 +130,15 @@ Set by_ratio(const MeasuredLog& table) {
 }
 
 }  // namespace
+
+int datatype_bytes(const std::string& datatype) {
+  static const std::map<std::string, int> all{{"int8", 1},    {"char", 1},   {"uint8", 1},    {"half", 2},
+                                              {"float16", 2}, {"bf16", 2},   {"bfloat16", 2}, {"int32", 4},
+                                              {"int", 4},     {"uint32", 4}, {"float", 4},    {"float32", 4},
+                                              {"int64", 8},   {"uint64", 8}, {"double", 8},   {"float64", 8}};
+  const auto it = all.find(datatype);
+  return it == all.end() ? 0 : it->second;
+}
 
 void read_scaled_rows(const LogText& log, const std::vector<RowLine>& lines, MeasuredLog& table) {
   const auto num_scaled =

@@ -33,6 +33,10 @@ struct RowLine {
 /// so in a warning instead of those of the lost rows.
 void read_scaled_rows(const LogText& log, const std::vector<RowLine>& lines, MeasuredLog& table);
 
+/// Bytes of an element of a type as NCCL, nccl-tests or PyTorch name it ("half", "bf16", "int8"); 0 for an unknown
+/// name.
+int datatype_bytes(const std::string& datatype);
+
 /// Collectives that print such rows; all of them when the rows say nothing.
 std::vector<Benchmark> benchmarks_by_content(const MeasuredLog& table);
 

@@ -245,8 +245,7 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
 void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
   // Processes of all hosts have numbers of their own.
   std::map<int, ProcessUse> processes;
-  const bool is_nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::collnet;
-  const auto used = is_nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
+  const auto used = algorithm == Algorithm::nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
   for (std::size_t c = 0; c < used; ++c) {
     for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
       const bool is_ring = algorithm == Algorithm::ring;
