@@ -202,10 +202,12 @@ void add_transport_line(const PlanContext& context, const Workload& workload, st
     out.insert("workload.transport changes no time of the fluid engine: `--fidelity packet` reads it");
 }
 
-/// Operations are queued for what waits alone: for time slices of GPUs and for virtual CPUs.
+/// Queued operations share a wait for time slices of GPUs or for virtual CPUs; broadcasts and reduces follow each other
+/// along the chain.
 void add_iterations_line(const Workload& workload, const Planner& planner, std::set<std::string>& out) {
   const bool is_given = workload.iterations != Workload{}.iterations;
-  if (is_given && planner.waits(from_seconds(1)).empty())
+  const bool is_chain = workload.benchmark == Benchmark::broadcast_perf || workload.benchmark == Benchmark::reduce_perf;
+  if (is_given && planner.waits(from_seconds(1)).empty() && !(is_chain && planner.num_ranks() > 2))
     out.insert("workload.iterations changes no time: no operation waits for time slices or virtual CPUs");
 }
 

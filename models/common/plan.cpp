@@ -153,6 +153,10 @@ double rate_alone(const Resources& resources, const Flow& flow) {
   return rate;
 }
 
+Duration time_alone(const Resources& resources, const Flow& flow) {
+  return flow.latency + (flow.bytes > 0 ? from_seconds(flow.bytes / rate_alone(resources, flow)) : Duration{});
+}
+
 Duration sum(const std::vector<Term>& terms) {
   Duration total;
   for (const auto& term : terms) total += term.time;

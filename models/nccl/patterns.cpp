@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
@@ -92,7 +93,9 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
   const auto edges = schedules::ring(n, 0, 0).front().steps;
   const double passes = collective_ == Collective::all_reduce ? 2 : 1;
   const double laps = is_chain(collective_) ? 1 : schedules::ring_rounds(n, passes) / n;
+  std::set<DeviceId> entries;
   for (std::size_t c = 0; c < channels; ++c) {
+    entries.insert(graph_.channels[c].front().order.front());
     for (const auto& edge : edges) {
       const auto& from = places[static_cast<std::size_t>(edge.from)];
       const auto& to = places[static_cast<std::size_t>(edge.to)];
@@ -103,6 +106,7 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
       if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca_out);
     }
   }
+  pattern.entries = static_cast<int>(entries.size());
 }
 
 /// The edge from a host to its parent, used `times` times up (reduce) and down (broadcast).

@@ -42,6 +42,7 @@ struct Pattern {
   int pair_channels = 32;           ///< send and receive: the most that a pair of ranks has
   int units = 1;                    ///< units of the flow that one channel carries: one for each queue pair's way
   int shares = 1;                   ///< send and receive: units of the flow that one pair of ranks exchanges
+  int entries = 1;                  ///< rings: GPUs of the first host at which channels come in
 };
 
 /// Counts a hop of `route` `count` times among those of its kind.

@@ -283,7 +283,8 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            plugin_.buffer_size,
                            plugin_.p2p_chunk,
                            plugin_.nvls_tree_chunk,
-                           plugin_.one_rail_bytes};
+                           plugin_.one_rail_bytes,
+                           workload_.iterations};
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
   const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);
@@ -334,10 +335,10 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   std::set<std::string> out{"ranks are placed on GPUs in host order",
                             "no other traffic on the cluster beside the listed workloads"};
   out.insert(stand_ins_.begin(), stand_ins_.end());
-  if (sharing_of(context_, workload_, ranks_[0])) {
-    out.insert("time slices of all GPUs begin together");
+  const bool is_shared = sharing_of(context_, workload_, ranks_[0]).has_value();
+  if (is_shared) out.insert("time slices of all GPUs begin together");
+  if (is_shared || is_chain(collective_))
     out.insert(fmt::format("{} operations are queued before the host waits", workload_.iterations));
-  }
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));

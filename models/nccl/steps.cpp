@@ -70,31 +70,60 @@ bool is_beside_slower(const Hops& hops, const Steps& steps) {
   });
 }
 
+/// What hops of one kind cost, each in so many loops; they are not empty.
+double add_hops_of_kind(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto hop = hop_term(hops, steps);
+  add_latency(flow, hop);
+  const double count = hops.count * paid_loops(hops, steps);
+  add_plugin(flow, hops, steps);
+  add_rails(flow, hops, steps);
+  add_rendezvous(flow, hops, steps);
+  add_immediate_copies(flow, hops, steps);
+  for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
+    add_latency(flow, std::move(delay));
+  for (auto term : hops.guest_terms) {
+    term.time = from_seconds(term.time.seconds() * count);
+    add_latency(flow, std::move(term));
+  }
+  return count;
+}
+
 /// Trees pay their way up and down once, a ring goes round in every loop.
 void add_hops(Flow& flow, const Steps& steps) {
-  const auto& op = steps.op;
   double inside_hops = 0;
-  for (auto hops : op.pattern.hops) {
-    if (is_hidden(hops, steps) || is_beside_slower(hops, steps)) continue;
-    if (steps.algorithm.are_iterations_apart()) hops.count = std::min(hops.count, 1.0);
-    const auto hop = hop_term(hops, steps);
-    add_latency(flow, hop);
-    const double count = hops.count * paid_loops(hops, steps);
+  for (auto hops : steps.op.pattern.hops) {
+    if (is_beside_slower(hops, steps)) continue;
+    hops.count = steps.algorithm.paid_hops(hops);
+    if (hops.count <= 0) continue;
+    const double count = add_hops_of_kind(flow, hops, steps);
     if (!is_network(hops.kind)) inside_hops += count;
-    add_plugin(flow, hops, steps);
-    add_rails(flow, hops, steps);
-    add_rendezvous(flow, hops, steps);
-    add_immediate_copies(flow, hops, steps);
-    for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
-      add_latency(flow, std::move(delay));
-    for (auto term : hops.guest_terms) {
-      term.time = from_seconds(term.time.seconds() * count);
-      add_latency(flow, std::move(term));
-    }
   }
   if (!steps.algorithm.polls_flags()) return;
   add_latency(flow, ramp_term(steps, inside_hops));
   add_latency(flow, skew_term(steps, inside_hops));
+}
+
+/// A connection over the network carries one message of an iteration at a time: ranks behind it wait where its way
+/// takes longer than their kernels.
+void add_wait_for_messages(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  const double share = steps.algorithm.share_behind_messages();
+  if (share <= 0) return;
+  Flow way;
+  for (auto hops : op.pattern.hops) {
+    if (!is_network(hops.kind)) continue;
+    hops.count = 1;
+    add_hops_of_kind(way, hops, steps);
+    add_latency(way, store_and_forward_term(flow, hops, steps, 1));
+  }
+  const auto& base = parameter_by_algorithm(op.context.parameters, op.group.architecture, op.collective,
+                                            "nccl.base_time"_stem, op.choice.algorithm, op.protocol);
+  const double wait = way.latency.seconds() - base.value - time_alone(op.context.resources, flow).seconds();
+  if (wait <= 0) return;
+  const auto& longest = *std::ranges::max_element(way.latency_terms, {}, &Term::time);
+  add_latency(flow, {fmt::format("waiting for the message before, {:.0f} % of the ranks", 100 * share),
+                     from_seconds(share * wait), longest.parameter, longest.source});
 }
 
 /// The thread blocks of a kernel start one after the other; those of rings take longer by protocol.
@@ -158,6 +187,7 @@ Node steps_node(const Operation& operation) {
   limit_network_channels(flow, steps);
   algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
+  add_wait_for_messages(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;
 }

@@ -17,10 +17,6 @@ namespace {
 /// Reads and writes of GPU memory per byte of the result: a ring's all-reduce receives, adds, sends and stores.
 double memory_passes(Benchmark operation) { return operation == Benchmark::all_reduce_perf ? 4 : 2; }
 
-Duration flow_time(const Resources& resources, const Flow& flow) {
-  return flow.latency + (flow.bytes > 0 ? from_seconds(flow.bytes / rate_alone(resources, flow)) : Duration{});
-}
-
 }  // namespace
 
 Communicator::Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus)
@@ -28,6 +24,7 @@ Communicator::Communicator(const PlanContext& context, const Workload& workload,
       workload_(workload),
       size_(static_cast<int>(gpus.size())) {
   workload_.training = nullptr;
+  workload_.iterations = 1;
   workload_.algorithm = workload_.protocol = "auto";
   workload_.gpus = std::nullopt;
   workload_.devices.clear();
@@ -67,7 +64,7 @@ Duration Communicator::time_alone(Benchmark operation, Bytes size) const {
   auto time = sum(operation_plan.before);
   for (const auto& node : operation_plan.program.nodes) {
     Duration slowest;
-    for (const auto& flow : node.flows) slowest = std::max(slowest, flow_time(context_->resources, flow));
+    for (const auto& flow : node.flows) slowest = std::max(slowest, models::time_alone(context_->resources, flow));
     time += node.repeat * (sum(node.fixed) + slowest);
   }
   return time;

@@ -65,8 +65,13 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual bool polls_flags() const { return true; }
   /// The algorithm whose hop this one pays.
   [[nodiscard]] virtual Algorithm hop_algorithm(const Hops&) const { return op_.choice.algorithm; }
-  /// Ranks work on different iterations, of which nccl-tests queues many: each pays one hop, and the network is hidden.
+  /// Ranks work on different iterations of those that are queued: each pays one hop, and the network is hidden.
   [[nodiscard]] virtual bool are_iterations_apart() const { return false; }
+  /// Of these hops, what one of the queued operations pays.
+  [[nodiscard]] virtual double paid_hops(const Hops& hops) const { return hops.count; }
+  /// Share of the ranks that wait for the one message that a connection over the network carries at a time, where the
+  /// hops of the network are hidden otherwise.
+  [[nodiscard]] virtual double share_behind_messages() const { return 0; }
   /// A rank has one peer: of the kinds of hops it waits for the slowest only.
   [[nodiscard]] virtual bool has_one_peer() const { return false; }
 

@@ -28,10 +28,25 @@ class Chain : public ChannelAlgorithm {
                        one.source});
   }
   /// With LL and LL128 the root is already in the next iteration. Simple writes into the receiver's own buffer, so
-  /// every rank waits until the next one has begun. Over several hosts the channels pass them in different orders: a
-  /// rank that is late in one channel holds up all others.
+  /// every rank waits until the next one has begun. Over several hosts the channels pass their GPUs in different
+  /// orders: a rank that is late in one channel holds up all others.
   [[nodiscard]] bool are_iterations_apart() const override {
-    return !op_.is(Protocol::simple) && (op_.is_in_one_host() || op_.channels < 2);
+    return op_.group.queued > 1 && !op_.is(Protocol::simple) && (op_.is_in_one_host() || op_.channels < 2);
+  }
+  /// Hosts work on iterations of their own, so that each costs what two neighbouring hosts cost, where all channels
+  /// pass the ranks in one order. Where channels come into a host at E GPUs, a rank early in one is late in another:
+  /// the rest of the way is paid but for 1 / E. What is not is passed once in all iterations: nccl-tests tells the mean
+  /// of all ranks, half of it, until 2.10 the time of rank 0, nothing of it.
+  [[nodiscard]] double paid_hops(const Hops& hops) const override {
+    const double each = hops_of_each_iteration(hops);
+    const double share_of_rest = reports_mean_of_ranks() ? 0.5 : 0;
+    return each + (hops.count - each) * (op_.group.queued > 1 ? share_of_rest / op_.group.queued : 1);
+  }
+  /// A proxy serves the operations of a connection one after the other: the next message leaves when the GPU at the
+  /// other end has taken this one. Ranks in the root's host do not feel it, as their buffers hold several iterations.
+  [[nodiscard]] double share_behind_messages() const override {
+    const double hosts = op_.group.num_hosts;
+    return are_iterations_apart() && reports_mean_of_ranks() ? (hosts - 1) / hosts : 0;
   }
   [[nodiscard]] std::string bandwidth_name(bool through_host_memory) const override {
     return op_.is(Protocol::ll) && !through_host_memory ? "chain.ll" : op_.protocol;
@@ -40,6 +55,17 @@ class Chain : public ChannelAlgorithm {
 
  protected:
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.pipelined"_stem); }
+
+ private:
+  /// nccl-tests of the same time as the library.
+  [[nodiscard]] bool reports_mean_of_ranks() const { return release_number(op_.context.software.nccl_version) >= 211; }
+  [[nodiscard]] double hops_of_each_iteration(const Hops& hops) const {
+    if (are_iterations_apart()) return is_network(hops.kind) ? 0 : std::min(hops.count, 1.0);
+    const double hosts = op_.group.num_hosts;
+    if (hosts <= 1) return hops.count;
+    const double neighbours = is_network(hops.kind) ? std::min(hops.count, 1.0) : hops.count * 2 / hosts;
+    return neighbours + (hops.count - neighbours) * (1 - 1.0 / op_.pattern.entries);
+  }
 };
 
 }  // namespace

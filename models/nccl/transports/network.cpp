@@ -8,11 +8,6 @@
 
 namespace fabricast::models::nccl {
 
-/// In a chain whose ranks work on different iterations a rank is done once its data lie in the proxy's buffers.
-bool is_hidden(const Hops& hops, const Steps& steps) {
-  return steps.algorithm.are_iterations_apart() && is_network(hops.kind);
-}
-
 /// A network plugin is the slowest part of its ring, and two chunks of a channel may be on their way: the hops of later
 /// loops hide behind the bytes that wait for it.
 double paid_loops(const Hops& hops, const Steps& steps) {
@@ -31,17 +26,19 @@ const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
 
 }  // namespace
 
-/// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
-/// arrived.
+Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& steps, double count) {
+  const auto& factor = store_and_forward(hops, steps);
+  const double slice = steps.algorithm.slice(hops, steps.cut) / steps.op.pattern.units;
+  return {"network store and forward of slices",
+          from_seconds(factor.value * count * slice / steps.op.share / slice_rate(flow, hops, steps)), factor.name,
+          factor.source};
+}
+
 void add_store_and_forward(Flow& flow, const Steps& steps) {
-  const auto& op = steps.op;
-  for (const auto& hops : op.pattern.hops) {
-    if (!is_network(hops.kind) || is_hidden(hops, steps) || is_paced_by_process(flow, hops, steps)) continue;
-    const auto& factor = store_and_forward(hops, steps);
-    const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units;
-    add_latency(flow, {"network store and forward of slices",
-                       from_seconds(factor.value * hops.count * slice / op.share / slice_rate(flow, hops, steps)),
-                       factor.name, factor.source});
+  for (const auto& hops : steps.op.pattern.hops) {
+    const double count = steps.algorithm.paid_hops(hops);
+    if (!is_network(hops.kind) || count <= 0 || is_paced_by_process(flow, hops, steps)) continue;
+    add_latency(flow, store_and_forward_term(flow, hops, steps, count));
   }
 }
 

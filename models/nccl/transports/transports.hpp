@@ -44,10 +44,11 @@ void limit_plugin(Flow& flow, const Steps& steps);
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps);
 
 // Between hosts: network.cpp.
-/// The way over the network overlaps with the next iteration.
-bool is_hidden(const Hops& hops, const Steps& steps);
 /// Loops of a step that pay hops of this kind.
 double paid_loops(const Hops& hops, const Steps& steps);
+/// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has
+/// arrived: what `count` hops of the kind add.
+Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& steps, double count);
 void add_store_and_forward(Flow& flow, const Steps& steps);
 void limit_network_channels(Flow& flow, const Steps& steps);
 

@@ -130,6 +130,9 @@ class CrossingCounter {
 /// (CrossingCounter); infinite when nothing holds it.
 double rate_alone(const Resources& resources, const Flow& flow);
 
+/// The same for the time of a whole flow, its latency included.
+Duration time_alone(const Resources& resources, const Flow& flow);
+
 /// Sum of the times of terms.
 Duration sum(const std::vector<Term>& terms);
 
