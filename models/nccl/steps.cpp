@@ -149,6 +149,30 @@ const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool
                       steps.algorithm.bandwidth_name(through_host_memory));
 }
 
+/// nccl-tests cut a buffer of float32 into equal blocks as they came, for all-gather and reduce-scatter until
+/// NCCL 2.16, for all-to-all until 2.24; since then into multiples of 16 bytes.
+bool has_unaligned_blocks(const Operation& op) {
+  constexpr std::int64_t element = 4, aligned = 16;
+  const bool is_pairs = op.collective == Collective::all_to_all;
+  const bool is_cut =
+      is_pairs || op.collective == Collective::all_gather || op.collective == Collective::reduce_scatter;
+  const int release = release_number(op.context.software.nccl_version);
+  if (!is_cut || op.group.queued == 1 || op.is(Protocol::ll) || release >= (is_pairs ? 225 : 217)) return false;
+  const auto block = static_cast<std::int64_t>(op.size) / element / op.group.num_ranks * element;
+  return block % aligned != 0;
+}
+
+/// Where blocks are not 16-byte aligned, thread blocks move single elements. Before 2.8 each thread has one on its way;
+/// GPUs that write into each other's buffers then find the same alignment at both ends and stay with 16 bytes.
+const Parameter* unaligned_share(const Operation& op) {
+  if (!has_unaligned_blocks(op)) return nullptr;
+  if (release_number(op.context.software.nccl_version) >= 208)
+    return &op.context.parameters.at("nccl.unaligned_share"_key);
+  const bool is_direct = op.is_in_one_host() && !op.has_hop(TransportKind::host_memory);
+  if (is_direct && op.collective != Collective::reduce_scatter) return nullptr;
+  return &op.context.parameters.at("nccl.unaligned_share.plain"_key);
+}
+
 /// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
 void add_bytes(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
@@ -163,6 +187,11 @@ void add_bytes(Flow& flow, const Steps& steps) {
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
   if (steps.algorithm.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;
+  if (const auto* share = unaligned_share(op)) {
+    flow.rate_cap *= share->value;
+    flow.cap_name += ", blocks not 16-byte aligned";
+    flow.cap_parameter = share->name;
+  }
   if (is_in_loopback) flow.rate_cap *= socket_thread_speed(op);
   if (through_host_memory) flow.rate_cap /= contention_at(op.context, op.group.gpu, 1).copy_slowdown;
 }

@@ -41,6 +41,8 @@ inline constexpr std::array k_software_keys{
         "nccl.channel_bandwidth.{protocol}[.{architecture}]", R, {}, "payload that one channel (thread block) moves"},
     ParameterKey{"nccl.channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},
     ParameterKey{"nccl.channel_bandwidth.chain.{protocol}[.{architecture}]", R, {}, "the same of broadcast and reduce"},
+    ParameterKey{"nccl.unaligned_share[.plain]", N, k_share,
+                 "share of a channel's bandwidth that is left where blocks are not 16-byte aligned; plain: before 2.8"},
     ParameterKey{"nccl.shm_channel_bandwidth.{protocol}[.{architecture}]",
                  R,
                  {},

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of NCCL inside a host, term by term against the equations of docs/MODELS.md computed by hand from the
 // parameters of each forecast.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
@@ -185,4 +188,51 @@ TEST_CASE("stores reach a share of an NVLink, trees less of it than rings, NVLin
   // Up and down every edge of a chain: S both ways over the links of a middle rank, in and out.
   CHECK(tree.us("transfer") ==
         test::approx(2 * 8589934592.0 / (reached * tree.value("nccl.nvlink_tree_share")) * 1e6).epsilon(5e-3));
+}
+
+TEST_CASE(
+    "blocks of ranks that nccl-tests does not cut at 16 bytes move slower, in the releases and collectives it is so "
+    "for") {
+  const auto seconds = [](const std::string& benchmark, const std::string& release, int gpus, int bytes,
+                          const char* more = "") {
+    const auto prediction = test::run(test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+        "[{{name: "
+        "node, count: 1, type: dgx-2}}]\nsoftware: {{nccl: {{version: \"{}\"}}}}\nworkload: {{benchmark: {}, gpus: {}, "
+        "protocol: simple, channels: 2, sizes: [{} B]{}}}\n",
+        release, benchmark, gpus, bytes, more)));
+    return prediction.workloads.at(0).rows.at(0).time.seconds();
+  };
+  std::mt19937 random(3);
+  for (int drawn = 0; drawn < 60; ++drawn) {
+    const int gpus = std::uniform_int_distribution(2, 16)(random);
+    const int elements = std::uniform_int_distribution(200'000, 4'000'000)(random) * gpus;
+    const bool is_aligned = elements / gpus % 4 == 0;
+    CAPTURE(gpus);
+    CAPTURE(elements);
+    struct Case {
+      const char* benchmark;
+      const char* release;
+      double most;
+      double least;
+    };
+    // Beside the next multiple of 16 bytes, which takes at least as long by its bytes.
+    const int whole = (elements / gpus + 3) / 4 * 4 * gpus;
+    for (const auto& one : std::vector<Case>{{"all_gather_perf", "2.8", 1.9, 1.2},
+                                             {"reduce_scatter_perf", "2.8", 1.9, 1.2},
+                                             {"reduce_scatter_perf", "2.7", 12, 4},
+                                             {"all_gather_perf", "2.7", 1, 1},
+                                             {"alltoall_perf", "2.23", 1.9, 1},
+                                             {"all_gather_perf", "2.17", 1, 1},
+                                             {"alltoall_perf", "2.25", 1, 1},
+                                             {"all_reduce_perf", "2.8", 1, 1},
+                                             {"broadcast_perf", "2.8", 1, 1}}) {
+      CAPTURE(one.benchmark);
+      CAPTURE(one.release);
+      const double ratio = seconds(one.benchmark, one.release, gpus, 4 * elements) /
+                           seconds(one.benchmark, one.release, gpus, 4 * whole);
+      CHECK(ratio < (is_aligned ? 1 : one.most) + 0.001);
+      CHECK(ratio > (is_aligned ? 1 : one.least) - 0.001);
+    }
+  }
 }
