@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 
@@ -19,8 +20,6 @@ namespace {
 constexpr std::array k_inside{60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0};
 constexpr std::array k_inside_blackwell{90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 18.0};
 constexpr std::array k_inside_2_17{66.0, 33.0, 24.0, 20.0, 15.0, 12.0, 6.0, 3.0};
-constexpr std::array k_between{48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5,
-                               15.0, 12.0, 6.0,  3.0,  2.4,  1.2,  0.24, 0.12};
 
 /// Release of NVLS inside a host, and of NVLSTree.
 constexpr int k_nvls = 217;
@@ -99,8 +98,9 @@ NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, 
                                              : largest_speed(k_inside, of_port);
     return graph;
   }
-  graph.inside = largest_speed(k_between, std::min(of_port, network_gb_per_s));
-  graph.between = largest_speed(k_between, std::min(2 * graph.inside, network_gb_per_s));
+  const auto& speeds = network_speeds(version, capability);
+  graph.inside = largest_speed(speeds, std::min(of_port, network_gb_per_s));
+  graph.between = largest_speed(speeds, std::min(2 * graph.inside, network_gb_per_s));
   return graph;
 }
 

@@ -124,6 +124,7 @@ class CollectivePlanner : public Planner {
     facts_.compute_capability = models::compute_capability(context_, ranks_[0]);
     facts_.is_nvlink = graph_.is_nvlink;
     facts_.is_amd = is_amd(context_.topology, ranks_[0]);
+    facts_.is_x86 = is_x86(context_.topology, ranks_[0]);
     facts_.ll128_allowed = graph_.ll128_allowed;
     facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
     facts_.is_network_only = graph_.is_network_only;

@@ -209,7 +209,12 @@ const std::vector<double>& network_speeds(int version, int compute_capability) {
   static const std::vector<double> v227_blackwell{96,   48, 45.1, 42, 40, 30,  24,  22,  20,
                                                   17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
   const bool is_hopper = compute_capability >= 90;
-  if (compute_capability >= 100 && version >= 227) return v227_blackwell;
+  static const std::vector<double> v229_blackwell{96,   80, 48, 45.1, 42, 40,  30,  24,  22, 20,
+                                                  17.5, 15, 12, 6,    3,  2.4, 1.2, .24, .12};
+  static const std::vector<double> v230_blackwell{96, 86,   80, 48, 45.1, 42, 40,  30,  24,  22,
+                                                  20, 17.5, 15, 12, 6,    3,  2.4, 1.2, .24, .12};
+  if (compute_capability >= 100 && version >= 227)
+    return version < 229 ? v227_blackwell : (version < 230 ? v229_blackwell : v230_blackwell);
   if (version < 218) return is_hopper ? v216_hopper : v216;
   if (!is_hopper) return v218;
   return version < 219 ? v218_hopper : v219_hopper;

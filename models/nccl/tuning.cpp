@@ -159,6 +159,7 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
     bandwidth = bus_bandwidth(f, collective, algorithm, protocol) * bus_ratio(f, collective, algorithm);
   double latency = latency_us(f, collective, algorithm, protocol);
   if (algorithm == Algorithm::tree) bandwidth *= tree_correction(protocol, size);
+  if (algorithm == Algorithm::nvls) bandwidth *= nvls_tree_correction(f, size);
   if (algorithm == Algorithm::ring && protocol == Protocol::simple && collective == Collective::all_reduce &&
       f.num_nodes > 1)
     latency *= ring_plateau(f, size);

@@ -44,8 +44,9 @@ struct CommunicatorFacts {
   int num_ranks = 2;
   int num_nodes = 1;
   int compute_capability = 70;
-  bool is_nvlink = true;      ///< GPUs of a node talk over NVLink
-  bool is_amd = false;        ///< processor vendor, for the network overhead
+  bool is_nvlink = true;  ///< GPUs of a node talk over NVLink
+  bool is_amd = false;    ///< processor vendor, for the network overhead
+  bool is_x86 = true;
   bool ll128_allowed = true;  ///< path types allow LL128
   bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
   bool nvls_allowed = false;

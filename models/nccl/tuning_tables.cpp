@@ -70,11 +70,12 @@ constexpr std::array<Row, 3> k_ll_max{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 4
 constexpr std::array<Row, 3> k_tree_ll128_per_channel{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}}};
 constexpr std::array<Row, 3> k_tree_per_channel{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}}};
 constexpr Row k_nvls_tree_per_channel{0, 57.7, 45.5};  // Hopper
-// Blackwell from 2.30 on; before, from 2.25 on, twice Hopper's.
+// Blackwell from 2.28 on, which came with the tables that a tuner may overwrite; before, from 2.25 on, twice Hopper's.
 constexpr Row k_tree_ll128_blackwell{55.6, 31.67, 20};
 constexpr Row k_tree_blackwell{70, 42.8, 24};
 constexpr Row k_nvls_tree_blackwell{0, 96, 80};
-constexpr int k_own_blackwell_tables = 230;
+constexpr double k_nvls_tree_blackwell_2_28 = 43.8;  // above two nodes until 2.29
+constexpr int k_own_blackwell_tables = 228;
 
 constexpr double k_unlimited = std::numeric_limits<double>::infinity();
 
@@ -87,7 +88,7 @@ std::size_t column_of(const CommunicatorFacts& f) { return f.num_nodes == 1 ? 0 
 
 bool is_hopper_limit(const CommunicatorFacts& f) { return f.version >= 217 && f.compute_capability >= 90; }
 
-/// Limits of Blackwell came with 2.25: at first twice those of Hopper but for LL128 of rings and NVLSTree.
+/// Limits of Blackwell came with 2.25: at first twice those of Hopper.
 bool is_blackwell_limit(const CommunicatorFacts& f) { return f.version >= 225 && f.compute_capability >= 100; }
 double of_blackwell(const CommunicatorFacts& f) { return is_blackwell_limit(f) ? 2 : 1; }
 bool has_blackwell_tables(const CommunicatorFacts& f) {
@@ -169,9 +170,8 @@ double tree_ll128_share(const CommunicatorFacts& f) {
 }
 
 double nvls_tree_limit(const CommunicatorFacts& f) {
-  if (has_blackwell_tables(f)) return k_nvls_tree_blackwell[column_of(f)];
-  if (f.num_nodes > 2 && is_blackwell_limit(f)) return 43.8;
-  return k_nvls_tree_per_channel[column_of(f)];
+  if (!has_blackwell_tables(f)) return k_nvls_tree_per_channel[column_of(f)];
+  return f.version < 230 && f.num_nodes > 2 ? k_nvls_tree_blackwell_2_28 : k_nvls_tree_blackwell[column_of(f)];
 }
 
 /// 2.17 to 2.27 take a fixed part of what the search found; later releases an efficiency and the (heads - 1) / heads of
@@ -201,6 +201,14 @@ double tree_correction(Protocol protocol, Bytes size) {
   const double slot = size.value < 64 ? 0 : std::floor(std::log2(static_cast<double>(size.value) / 64));
   const auto& factors = k_tree_correction[index_of(protocol)];
   return slot < static_cast<double>(factors.size()) ? factors[static_cast<std::size_t>(slot)] : 1;
+}
+
+double nvls_tree_correction(const CommunicatorFacts& f, Bytes size) {
+  const bool is_corrected = f.num_nodes > 1 && !f.collnet_allowed && f.is_x86 && has_blackwell_tables(f);
+  // One power of two more than trees.
+  const bool is_last = size.value >= (std::int64_t{64} << 23) && size.value < (std::int64_t{64} << 24);
+  if (!is_corrected) return 1;
+  return is_last ? k_tree_correction[index_of(Protocol::simple)].back() : tree_correction(Protocol::simple, size);
 }
 
 double ring_plateau(const CommunicatorFacts& f, Bytes size) {

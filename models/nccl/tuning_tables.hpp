@@ -44,6 +44,8 @@ double nvls_bandwidth(const CommunicatorFacts& facts);
 
 /// Factor on a tree's bandwidth at a size.
 double tree_correction(Protocol protocol, Bytes size);
+/// The same on NVLSTree's: only with Blackwell on x86 processors, as on a tree of Simple.
+double nvls_tree_correction(const CommunicatorFacts& facts, Bytes size);
 /// Factor on the latency of a ring of Simple between nodes, from some size on.
 double ring_plateau(const CommunicatorFacts& facts, Bytes size);
 

@@ -41,6 +41,10 @@ bool is_amd(const Topology& topology, DeviceId device) {
   return topology.attribute(processor_of(topology, device), "vendor") == "amd";
 }
 
+bool is_x86(const Topology& topology, DeviceId device) {
+  return topology.attribute(processor_of(topology, device), "vendor") != "nvidia";
+}
+
 const Parameter& of_processor(const PlanContext& context, DeviceId device, std::string_view field,
                               const std::string& usual) {
   return context.parameters.first_of({fmt::format("{}.{}", processor_of(context.topology, device), field), usual});

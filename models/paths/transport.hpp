@@ -95,6 +95,8 @@ bool uses_tcp(const PlanContext& context, DeviceId hca);
 const std::string& processor_of(const Topology& topology, DeviceId device);
 /// The processor's `vendor` in the catalogue is "amd".
 bool is_amd(const Topology& topology, DeviceId device);
+/// Intel's and AMD's; NVIDIA's are not.
+bool is_x86(const Topology& topology, DeviceId device);
 
 /// `<processor of the device's host>.<field>` where it is known, else the parameter `usual`.
 const Parameter& of_processor(const PlanContext& context, DeviceId device, std::string_view field,

@@ -330,7 +330,7 @@ TEST_CASE("NVLink SHARP is planned by release: a fixed part of the search, later
   CHECK(bandwidth(228, 2, 8, 20, 22) == test::approx(8 * 20 * 0.85 * 2 * 7 / 8 * 16 / 30));
 }
 
-TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, of rings of LL128 its own") {
+TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, from 2.28 on its own") {
   const auto with = [](int version, int nodes, int capability) { return facts_of(version, nodes, capability); };
   CHECK(tree_limit(with(224, 2, 100), Protocol::simple) == tree_limit(with(224, 2, 90), Protocol::simple));
   CHECK(tree_limit(with(225, 2, 100), Protocol::simple) == 2 * tree_limit(with(225, 2, 90), Protocol::simple));
@@ -349,7 +349,38 @@ TEST_CASE("limits of Blackwell came with 2.25: at first twice Hopper's, of rings
         protocol == Protocol::ll128 ? tree_ll128_limit(facts, Collective::all_reduce) : tree_limit(facts, protocol);
     return limit / facts.graph_channels;
   };
-  CHECK(tree(229, 4, Protocol::simple) == test::approx(2 * 36));
-  CHECK(tree(230, 4, Protocol::simple) == test::approx(24));
-  CHECK(tree(230, 2, Protocol::ll128) == test::approx(31.67));
+  CHECK(tree(227, 4, Protocol::simple) == test::approx(2 * 36));
+  CHECK(tree(227, 2, Protocol::ll128) == test::approx(2 * 36.7));
+  for (const int version : {228, 229, 230}) {
+    CAPTURE(version);
+    CHECK(tree(version, 1, Protocol::simple) == test::approx(70));
+    CHECK(tree(version, 4, Protocol::simple) == test::approx(24));
+    CHECK(tree(version, 2, Protocol::ll128) == test::approx(31.67));
+  }
+  // NVLSTree: heads of 96 GB/s and more let the limit show.
+  const auto nvls_tree = [&](int version, int nodes) {
+    auto facts = with(version, nodes, 100);
+    facts.nvls = {8, 200, 200};
+    return nvls_bandwidth(facts) / 8 * 2 * (facts.num_ranks - 1) / facts.num_ranks;
+  };
+  CHECK(nvls_tree(228, 2) == test::approx(96));
+  CHECK(nvls_tree(228, 4) == test::approx(43.8));
+  CHECK(nvls_tree(229, 4) == test::approx(43.8));
+  CHECK(nvls_tree(230, 4) == test::approx(80));
+}
+
+TEST_CASE("NVLSTree is corrected as trees of Simple are, on Blackwell with x86 processors only, to 1 GiB") {
+  const auto factor = [](int version, int capability, bool is_x86, Bytes size) {
+    auto facts = facts_of(version, 2, capability);
+    facts.is_x86 = is_x86;
+    return nvls_tree_correction(facts, size);
+  };
+  for (const Bytes size : {64_KiB, 1_MiB, 48_MiB, 256_MiB})
+    CHECK(factor(228, 100, true, size) == tree_correction(Protocol::simple, size));
+  CHECK(tree_correction(Protocol::simple, 512_MiB) == 1);
+  CHECK(factor(228, 100, true, 512_MiB) == test::approx(0.9));
+  CHECK(factor(228, 100, true, 1_GiB) == 1);
+  CHECK(factor(227, 100, true, 1_MiB) == 1);
+  CHECK(factor(228, 90, true, 1_MiB) == 1);
+  CHECK(factor(228, 100, false, 1_MiB) == 1);
 }
