@@ -87,8 +87,12 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_eager_limit = device_limit.value_or(own.get<"mpi.{}.device_eager_limit">());
   profile.blocking_eager_limit =
       software.eager_limit.value_or(own.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">());
-  profile.blocking_device_eager_limit =
-      device_limit.value_or(own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">());
+  // From UCX 1.16 on only host memory waits longer for a rendezvous (ucp_proto_rndv_thresh).
+  const bool is_late_for_devices = software.ucx_version.empty() || is_older(software.ucx_version, 1, 16);
+  profile.blocking_device_eager_limit = profile.device_eager_limit;
+  if (!device_limit && is_late_for_devices)
+    profile.blocking_device_eager_limit =
+        own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
   profile.inside_eager_limit = std::max(profile.eager_limit, p["mpi.shared_memory.eager_limit"_key]);
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
   if (profile.name == "open-mpi-ucx") {

@@ -7,6 +7,7 @@
 // host memory. docs/MODELS.md, "Point to point".
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,8 @@ class Transfers {
   [[nodiscard]] double num_segments(Bytes size) const;
   void add_device_handling(Message& message, const EndPoint& end, bool is_eager) const;
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
-  void add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender, double copy_rate) const;
+  std::optional<Duration> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
+                                          double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;

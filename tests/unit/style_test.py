@@ -71,6 +71,8 @@ class Sources:
         if path.is_relative_to(self.root / "models"):
             found += [f"{name} is no checked name of a parameter: \"...\"_key, _stem or named<...> (base/parameter_name.hpp)"
                       for name in UNCHECKED.findall(text) if name not in NO_PARAMETERS]
+        for call in re.findall(r"for \([^;()]* : ((?:\w+::)*(?:run|share_gpu|network|simulate|scenario)\(.*\)\.\w+.*)\)", text):
+            found.append(f"the object is gone before the loop begins: {call}")
         if "doctest::Approx" in text and path.name != "approx.hpp":
             found.append("doctest::Approx holds for any two small numbers: test::approx (tests/support/approx.hpp)")
         wanted = {HEADER[name] for name in USED.findall(COMMENT.sub("", text)) if name in HEADER}

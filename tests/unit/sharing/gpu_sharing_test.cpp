@@ -47,8 +47,8 @@ TEST_CASE("fixed share gives every vGPU 1/max of the GPU, alone or not") {
     for (int n = 1; n <= max; ++n) {
       CAPTURE(max);
       CAPTURE(n);
-      for (const auto& one : share_gpu(scheduler(SharePolicy::fixed_share, max), busy(n)).clients)
-        CHECK(one.slot_share == test::approx(1.0 / max).epsilon(0.001));
+      const auto shared = share_gpu(scheduler(SharePolicy::fixed_share, max), busy(n));
+      for (const auto& one : shared.clients) CHECK(one.slot_share == test::approx(1.0 / max).epsilon(0.001));
     }
   }
 }
@@ -125,8 +125,8 @@ TEST_CASE("short kernels of n synchronous clients have a period of n kernels and
     CAPTURE(n);
     auto clients = busy(n, 200_us);
     for (auto& client : clients) client.pause = 9_us;
-    for (const auto& one : share_gpu(scheduler(SharePolicy::best_effort), clients).clients)
-      CHECK(one.period == n * (200_us + 100_us));
+    const auto shared = share_gpu(scheduler(SharePolicy::best_effort), clients);
+    for (const auto& one : shared.clients) CHECK(one.period == n * (200_us + 100_us));
   }
 }
 
@@ -134,7 +134,8 @@ TEST_CASE("a kernel longer than a slice pays one switch per slice") {
   auto clients = busy(2, 19_ms);
   for (auto& client : clients) client.pause = 9_us;
   // A slice of 2 ms holds 1.9 ms of kernel: ten slices each.
-  for (const auto& one : share_gpu(scheduler(SharePolicy::best_effort), clients).clients) {
+  const auto shared = share_gpu(scheduler(SharePolicy::best_effort), clients);
+  for (const auto& one : shared.clients) {
     CHECK(one.period == 2 * (19_ms + 10 * 100_us));
     CHECK(one.switches_per_operation == test::approx(10).epsilon(0.01));
   }

@@ -268,8 +268,8 @@ TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites
 TEST_CASE("on P5 LL and NVLink SHARP come with 1.7.3 and NCCL 2.18.5, on P5en with the first release that knows it") {
   const auto algorithms = [](const std::string& release, const std::string& nccl, const std::string& more = "") {
     std::string out;
-    for (const auto& row : test::run(on("aws-p5", 32, ofi(release, nccl) + more)).workloads[0].rows)
-      out += row.algorithm + " ";
+    const auto prediction = test::run(on("aws-p5", 32, ofi(release, nccl) + more));
+    for (const auto& row : prediction.workloads[0].rows) out += row.algorithm + " ";
     return out;
   };
   CHECK(is_all_simple(test::run(on("aws-p5", 32, ofi("1.7.2", "2.18.5")))));

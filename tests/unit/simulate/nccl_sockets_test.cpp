@@ -282,7 +282,8 @@ TEST_CASE("whatever the algorithm, a host sends over TCP no more than the proxy 
                                          "process_per_gpu, sizes: [64 MiB, 1 GiB], algorithm: " +
                                          std::string(algorithm) + "}\n");
       const double thread = loaded.parameters.number("nccl.socket_thread_bandwidth");
-      for (const auto& row : test::run(loaded).workloads[0].rows) {
+      const auto prediction = test::run(loaded);
+      for (const auto& row : prediction.workloads[0].rows) {
         CAPTURE(row.size.value);
         // Every host gives what it has reduced once and gets the result once.
         const double bytes = 2.0 * static_cast<double>(row.size.value) * (hosts - 1) / hosts;

@@ -215,7 +215,8 @@ TEST_CASE("two clients of one remote GPU share it and the network") {
     std::vector<double> out;
     const auto yaml = scenario_of("", "X");
     const auto scenario = yaml.substr(0, yaml.find("workload: {X}")) + "workloads:\n" + workloads;
-    for (const auto& one : test::run(test::scenario(scenario)).workloads) out.push_back(one.rows[0].time.seconds());
+    const auto prediction = test::run(test::scenario(scenario));
+    for (const auto& one : prediction.workloads) out.push_back(one.rows[0].time.seconds());
     return out;
   };
   const std::string client = "  - {benchmark: remote_gpu, sizes: [1 GiB], remote: {compute: 50 ms, calls: 0";

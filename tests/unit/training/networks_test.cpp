@@ -115,7 +115,8 @@ TEST_CASE("every network has the tensors of its measured profile") {
     std::vector<std::int64_t> measured;
     for (const auto& tensor : profile.tensors) measured.push_back(tensor.bytes.value);
     std::vector<std::int64_t> described;
-    for (const auto& layer : network(pair->second).layers) {
+    const auto same = network(pair->second);
+    for (const auto& layer : same.layers) {
       for (const auto elements : layer.tensors) described.push_back(4 * elements);
     }
     std::ranges::sort(measured);
