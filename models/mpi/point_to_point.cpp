@@ -196,16 +196,22 @@ std::vector<std::string> PointToPointPlanner::assumptions() const {
   return {out.begin(), out.end()};
 }
 
-/// perftest needs an RDMA device in the guest.
+/// perftest needs an adapter with RDMA, in a VM one that reaches the guest.
 Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, const Pair& pair) {
   if (family_of(workload.benchmark) != BenchmarkFamily::perftest) return {};
   for (const auto& end : {pair.first, pair.second}) {
-    if (end.hcas.empty() || !is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
-    return {make_error_at(
-        workload.location,
-        fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark),
-                    context.topology.device(end.hcas.front()).name, to_string(nic_mode_of(context, end.hcas.front()))),
-        "hand the adapter over by passthrough, sr-iov or pvrdma")};
+    if (end.hcas.empty()) continue;
+    const auto& adapter = context.topology.device(end.hcas.front());
+    if (device_value_or(context, end.hcas.front(), "rdma", 1) == 0)
+      return {make_error_at(workload.location,
+                            fmt::format("{} needs RDMA, {} ({}) carries TCP only", to_string(workload.benchmark),
+                                        adapter.name, adapter.type),
+                            "iperf3 and osu_bw measure TCP")};
+    if (!is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
+    return {make_error_at(workload.location,
+                          fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark), adapter.name,
+                                      to_string(nic_mode_of(context, end.hcas.front()))),
+                          "hand the adapter over by passthrough, sr-iov or pvrdma")};
   }
   return {};
 }

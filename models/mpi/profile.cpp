@@ -20,9 +20,12 @@ const std::vector<std::string>& profile_names() {
 
 namespace {
 
-/// Some adapter of the host carries TCP only; of a VM that was described by itself: all do.
+/// Some adapter of the host carries TCP only; of a VM that was described by itself: all do. So do all of a host whose
+/// adapters have no RDMA.
 bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
   const auto hcas = context.topology.devices(DeviceKind::hca, host);
+  const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
+  if (context.software.transport == "auto" && !hcas.empty() && std::ranges::all_of(hcas, is_plain)) return true;
   const auto is_tcp = [&](DeviceId hca) {
     const auto nic = nic_mode_of(context, hca);
     // PVRDMA falls back to TCP on an adapter without RDMA.

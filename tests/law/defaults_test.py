@@ -15,6 +15,7 @@ Where a library's own rule makes a step the law holds on both sides of it:
 - NCCL doubles the channels of a pair of ranks inside a host at 32 MiB, which its table of channels does not show;
 - NCCL's first channels and UCX's rails take the adapters in the host's order, so that losing every second one may spread them over more PCIe switches:
   it is compared where all channels are in use, as many with and without; losing the later half is compared always;
+- queued broadcasts and reduces hold each other up less the fewer GPUs channels come in at: over several hosts one is compared, none is queued;
 - MPI stripes staged messages over two adapters and GPUDirect RDMA over the nearest only: what becomes staged is compared below the rendezvous;
 - no library avoids a processor whose root complexes pass on peer requests more slowly than those to memory: what they limit (PEER_LIMIT) is not compared;
 - between GPUs of a host UCX copies short messages by gdrcopy and longer ones by CUDA IPC or through host memory: a collective's rows are compared with
@@ -37,7 +38,7 @@ MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_a
 SLACK = 1.005  # of a faster device: rounding of rates; a law is about structure
 LARGEST = 256 << 20
 LARGEST_PART = 16 << 20  # of a pair of ranks, before its channels double
-SHARED = re.compile(r"start of \d+ channels|slowest of \d+ channels")
+SHARED = re.compile(r"start of (the protocol on )?\d+ channels|slowest of \d+ channels")
 PEER_LIMIT = re.compile(r"\.(translated_peer|p2p_\w+)_bandwidth$")
 WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory", "copies through bounce buffers")
 PLUGIN_SWITCHES = {"efa-100g": "aws-srd", "efa-100g-gdr": "aws-srd", "aries": "aries-router", "gvnic-200g": "google-vpc", "ena-25g": "aws-vpc", "slingshot-11": "rosetta"}
@@ -106,6 +107,8 @@ class Draw:
         if self.count > 1:
             topology["fabric"] = {"single_switch": {"switch": self.catalogue.switch(self.hcas[0][1], self.count * len(self.hcas))}}
         workload = {"benchmark": self.benchmark, "sizes": [f"{size} B" for size in sizes]}
+        if self.count > 1 and self.benchmark in ("broadcast_perf", "reduce_perf"):
+            workload["iterations"] = 1
         if not self.is_nccl:
             workload["buffers"] = [self.buffers, self.buffers]
         scenario = {"schema": "fabricast/scenario/1", "name": "law", "topology": topology, "workload": workload}

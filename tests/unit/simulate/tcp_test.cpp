@@ -49,3 +49,29 @@ TEST_CASE("device messages over TCP are pipelined from the rendezvous on, at the
   const auto prediction = osu_bw("DD", "64 KiB");
   CHECK(us(prediction, 64_KiB) == test::approx(gap_us + 65536 / staging * 1e6).epsilon(0.05));
 }
+
+TEST_CASE("MPI over adapters without RDMA runs over TCP though nobody says so, and perftest is refused") {
+  const auto on = [](const std::string& hca, const std::string& more) {
+    return test::scenario(
+        "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+        "[{name: n, count: 2, host: {processor: xeon-skylake, devices: [{name: hca0, type: " +
+        hca + ", below: socket0}]}}]\n  fabric: {single_switch: {switch: sn2700}}\n" + more);
+  };
+  for (const auto* hca : {"ethernet-32g", "ethernet-25g", "ethernet-10g"}) {
+    CAPTURE(hca);
+    for (const auto* benchmark : {"osu_latency", "osu_bw", "osu_allreduce", "osu_bcast"}) {
+      CAPTURE(benchmark);
+      const auto workload = std::string("workload: {benchmark: ") + benchmark + ", sizes: [8 B, 64 KiB, 4 MiB]}\n";
+      const auto unnamed = test::run(on(hca, workload)),
+                 named = test::run(on(hca, "software: {transport: tcp}\n" + workload));
+      for (const auto size : {8_B, 64_KiB, 4_MiB}) CHECK(us(unnamed, size) == us(named, size));
+    }
+    const auto perftest = on(hca, "workload: {benchmark: ib_write_bw}\n");
+    const auto refused = simulate(perftest.topology, perftest.scenario, perftest.parameters);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(test::shown(refused.error()).find("carries TCP only") != std::string::npos);
+  }
+  // With RDMA nothing changes.
+  const std::string latency = "workload: {benchmark: osu_latency, sizes: [8 B]}\n";
+  CHECK(us(test::run(on("connectx-5-100g", latency)), 8_B) < 0.5 * us(test::run(on("ethernet-25g", latency)), 8_B));
+}
