@@ -68,7 +68,24 @@ struct OfLibrary {
   }
 };
 
+/// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
+/// come with Cray MPICH; a version is one of Open MPI.
+std::string usual_library(const PlanContext& context) {
+  const auto& topology = context.topology;
+  const auto hcas = topology.devices(DeviceKind::hca);
+  if (hcas.empty()) return "open-mpi-ucx";
+  const auto& type = topology.device(hcas.front()).type;
+  const auto provider = topology.attribute(type, "libfabric");
+  const bool is_of_cray = provider == "cxi" || topology.attribute(type, "protocol") == "aries";
+  if (is_of_cray && context.software.mpi_version.empty()) return "cray-mpich";
+  return is_of_cray || provider == "efa" ? "open-mpi-ofi" : "open-mpi-ucx";
+}
+
 }  // namespace
+
+std::string library_of(const PlanContext& context) {
+  return context.software.mpi.empty() ? usual_library(context) : context.software.mpi;
+}
 
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   // perftest posts verbs itself: settings of MPI libraries are not its own.
@@ -77,8 +94,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
                  : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"
-                 : software.mpi.empty()                                     ? "open-mpi-ucx"
-                                                                            : software.mpi;
+                                                                            : library_of(context);
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();

@@ -52,7 +52,11 @@ struct Profile {
 /// Every profile name, for messages and `fabricast list profiles`.
 const std::vector<std::string>& profile_names();
 
-/// The profile named by the software section, or the benchmark's default (open-mpi-ucx; verbs for perftest).
+/// The MPI library that is named, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi over EFA,
+/// cray-mpich over Slingshot-11 and Aries.
+std::string library_of(const PlanContext& context);
+
+/// The profile of that library; verbs for perftest, tcp where adapters or settings leave nothing else.
 Profile make_profile(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models::mpi

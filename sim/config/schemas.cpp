@@ -247,7 +247,7 @@ SchemaPtr software() {
   return mapping(
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
-        "MPI profile; default open-mpi-ucx"},
+        "MPI profile; default open-mpi-ucx, over EFA open-mpi-ofi, over Slingshot-11 and Aries cray-mpich"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},

@@ -75,3 +75,23 @@ TEST_CASE("MPI over adapters without RDMA runs over TCP though nobody says so, a
   const std::string latency = "workload: {benchmark: osu_latency, sizes: [8 B]}\n";
   CHECK(us(test::run(on("connectx-5-100g", latency)), 8_B) < 0.5 * us(test::run(on("ethernet-25g", latency)), 8_B));
 }
+
+TEST_CASE("who names no MPI library gets the one of the adapters, a version is one of Open MPI") {
+  const auto library = [](const std::string& host, const std::string& network, const std::string& software) {
+    const auto prediction =
+        test::run(test::scenario("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  "
+                                 "name: t\n  hosts: [{name: n, "
+                                 "count: 2, type: " +
+                                 host + "}]\n  fabric: {single_switch: {switch: " + network + "}}\n" + software +
+                                 "workload: {benchmark: osu_allreduce, sizes: [8 B]}\n"));
+    for (const auto& one : prediction.workloads[0].settings)
+      if (one.setting == "profile") return one.used;
+    return std::string();
+  };
+  CHECK(library("dgx-a100", "qm8700", "") == "open-mpi-ucx");
+  CHECK(library("aws-p4d", "aws-srd", "") == "open-mpi-ofi");
+  CHECK(library("hpe-4a100-slingshot", "rosetta", "") == "cray-mpich");
+  CHECK(library("pizdaint-xc50", "aries-router", "") == "cray-mpich");
+  CHECK(library("hpe-4a100-slingshot", "rosetta", "software: {mpi_version: \"4.1\"}\n") == "open-mpi-ofi");
+  CHECK(library("aws-p4d", "aws-srd", "software: {mpi: open-mpi-ucx}\n") == "open-mpi-ucx");
+}
