@@ -13,6 +13,8 @@
 #include "nccl/channels.hpp"
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
+#include "nccl/search.hpp"
+#include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models {
@@ -90,6 +92,18 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
   return {};
 }
 
+/// The same of `cross_nic`: what rings of the first host's GPUs would do.
+std::string why_crossing_unread(const Use& use) {
+  if (use.workload.benchmark == Benchmark::alltoall_perf || use.workload.benchmark == Benchmark::sendrecv_perf)
+    return of_benchmark(use);
+  if (nccl::release_number(use.context.software.nccl_version) < 221) return ": channels swap HCAs from 2.21 on";
+  auto free = use.context.software;
+  free.nccl_cross_nic = std::nullopt;
+  const PlanContext context{use.context.topology, free, use.context.parameters, use.context.resources};
+  const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
+  return nccl::search_with_network(context, gpus).are_swapped ? "" : ": no channels would swap their HCAs";
+}
+
 /// What follows "changes no time" where NCCL does not read one of its keys; empty where it does.
 std::string why_nccl_unread(const Use& use, std::string_view key) {
   const auto of = of_benchmark(use);
@@ -126,6 +140,7 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
   if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
   if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
     return nccl::why_queue_pairs_unread(use.context, key);
+  if (key == "cross_nic") return why_crossing_unread(use);
   const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
                         use.workload.benchmark == Benchmark::sendrecv_perf ||
                         use.workload.benchmark == Benchmark::training;

@@ -76,6 +76,7 @@ int nvml_index(const Topology& topology, DeviceId gpu) {
 
 HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
     : version_(release_number(context.software.nccl_version)),
+      may_cross_(version_ >= 221 && context.software.nccl_cross_nic.value_or(2) != 0),
       level_(p2p_pxn_level(context.software)),
       gpus_(std::move(gpus)) {
   for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));

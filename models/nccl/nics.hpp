@@ -40,6 +40,8 @@ class HostNics {
   [[nodiscard]] const std::vector<DeviceId>& hcas() const { return hcas_; }
   [[nodiscard]] const std::vector<DeviceId>& gpus() const { return gpus_; }
   [[nodiscard]] int version() const { return version_; }
+  /// A ring's channel may leave by another HCA than it came in by.
+  [[nodiscard]] bool may_cross() const { return may_cross_; }
   [[nodiscard]] double slot_gb_per_s(std::size_t gpu) const { return slots_[gpu]; }
   [[nodiscard]] double rate_gb_per_s(std::size_t hca) const { return rates_[hca]; }
   [[nodiscard]] Distance distance(std::size_t gpu, std::size_t hca) const { return distances_[gpu][hca]; }
@@ -80,6 +82,7 @@ class HostNics {
   [[nodiscard]] int gpu_of_hca(std::size_t hca) const;
 
   int version_;
+  bool may_cross_ = true;
   int level_;
   std::vector<DeviceId> gpus_, hcas_;
   double between_sockets_ = 0;

@@ -234,7 +234,7 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
     for (const bool may_swap : {false, true}) {
       // Without NVLink the way between the two HCAs' GPUs crosses the sockets that the HCAs' own ways need not.
       const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
-      if (may_swap && (nics.version() < 221 || nics.hcas().size() < 2 || is_apart)) break;
+      if (may_swap && (!nics.may_cross() || nics.hcas().size() < 2 || is_apart)) break;
       for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
         auto channels = Attempt(nics, speed, type, inside_gb_per_s, may_swap).channels();

@@ -79,6 +79,7 @@ class ScenarioReader {
       for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);
+      read_cross_nic(*nccl, software);
       read_plugin(*nccl, software);
       read_queue_pairs(*nccl, software);
       if (const auto* threads = nccl->find("socket_nthreads"))
@@ -105,6 +106,15 @@ class ScenarioReader {
           fmt::format("'p2p_pxn_level: {}' needs PXN, {}", *software.nccl_p2p_pxn_level,
                       has_none ? fmt::format("NCCL {} has none", software.nccl_version) : "which is off"),
           has_none ? "leave it out, or set a version from 2.12 on" : "leave it out, or leave out 'pxn: off'"));
+  }
+
+  void read_cross_nic(const Node& node, Software& software) {
+    const auto* cross = node.find("cross_nic");
+    if (cross == nullptr) return;
+    software.nccl_cross_nic = static_cast<int>(as_integer(*cross));
+    if (*software.nccl_cross_nic == 1)
+      faults_.push_back(cross->error("'cross_nic: 1', channels that leave by any HCA, is not modelled",
+                                     "2, the default, swaps HCAs where that is faster; 0 never does"));
   }
 
   void read_queue_pairs(const Node& node, Software& software) {

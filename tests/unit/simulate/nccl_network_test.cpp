@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps between hosts, term by term against figures computed by hand: slices that are stored and forwarded, hops that
 // pay for larger chunks, channels that redirected peers hold.
+#include <fmt/format.h>
+
 #include "tests/support/clusters.hpp"
 
 #include "tests/support/approx.hpp"
@@ -145,4 +147,23 @@ TEST_CASE("over a network plugin slices of every protocol wait as long as the pl
       is_paid = is_paid || (term.parameter == std::string("efa-100g.") + field && term.time.us() > 0);
     CHECK(is_paid);
   }
+}
+
+TEST_CASE(
+    "NCCL_CROSS_NIC=0 keeps a channel on the adapter it came in by; before 2.21 and on one adapter it changes "
+    "nothing") {
+  const auto time = [](const char* topology, const char* release, const char* more) {
+    const auto loaded = test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: t\ntopology: {}/topologies/{}.yaml\nsoftware: {{nccl: {{version: "
+        "\"{}\"{}}}}}\n"
+        "workload: {{benchmark: all_reduce_perf, gpus: 8, sizes: [256 MiB], launch: process_per_gpu, algorithm: ring, "
+        "protocol: simple}}\n",
+        FABRICAST_SOURCE_DIR, topology, release, more));
+    return test::us(test::run(loaded), 256_MiB);
+  };
+  // Two adapters over TCP: the GPUs beside them send and receive everything once channels swap.
+  CHECK(time("polaris-tcp", "2.21", "") > 1.3 * time("polaris-tcp", "2.21", ", cross_nic: 0"));
+  CHECK(time("polaris-tcp", "2.21", "") == time("polaris-tcp", "2.21", ", cross_nic: 2"));
+  CHECK(time("polaris-tcp", "2.21", ", cross_nic: 0") == time("polaris-tcp", "2.20", ""));
+  CHECK(time("polaris-tcp", "2.18", "") == time("polaris-tcp", "2.18", ", cross_nic: 0"));
 }
