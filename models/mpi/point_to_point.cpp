@@ -202,11 +202,17 @@ Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, c
   for (const auto& end : {pair.first, pair.second}) {
     if (end.hcas.empty()) continue;
     const auto& adapter = context.topology.device(end.hcas.front());
-    if (device_value_or(context, end.hcas.front(), "rdma", 1) == 0)
+    const auto access = access_of(context, end.hcas.front());
+    if (access == Access::tcp)
       return {make_error_at(workload.location,
                             fmt::format("{} needs RDMA, {} ({}) carries TCP only", to_string(workload.benchmark),
                                         adapter.name, adapter.type),
                             "iperf3 and osu_bw measure TCP")};
+    if (access == Access::libfabric)
+      return {make_error_at(workload.location,
+                            fmt::format("{} needs verbs, {} ({}) has libfabric only", to_string(workload.benchmark),
+                                        adapter.name, adapter.type),
+                            "osu_latency and osu_bw measure it")};
     if (!is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
     return {make_error_at(workload.location,
                           fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark), adapter.name,

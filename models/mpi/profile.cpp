@@ -24,7 +24,7 @@ namespace {
 /// adapters have no RDMA.
 bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
   const auto hcas = context.topology.devices(DeviceKind::hca, host);
-  const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
+  const auto is_plain = [&](DeviceId hca) { return access_of(context, hca) == Access::tcp; };
   if (context.software.transport == "auto" && !hcas.empty() && std::ranges::all_of(hcas, is_plain)) return true;
   const auto is_tcp = [&](DeviceId hca) {
     const auto nic = nic_mode_of(context, hca);
@@ -74,11 +74,10 @@ std::string usual_library(const PlanContext& context) {
   const auto& topology = context.topology;
   const auto hcas = topology.devices(DeviceKind::hca);
   if (hcas.empty()) return "open-mpi-ucx";
-  const auto& type = topology.device(hcas.front()).type;
-  const auto provider = topology.attribute(type, "libfabric");
-  const bool is_of_cray = provider == "cxi" || topology.attribute(type, "protocol") == "aries";
+  const bool is_of_cray = access_of(context, hcas.front()) == Access::libfabric;
+  const bool is_efa = topology.attribute(topology.device(hcas.front()).type, "libfabric") == "efa";
   if (is_of_cray && context.software.mpi_version.empty()) return "cray-mpich";
-  return is_of_cray || provider == "efa" ? "open-mpi-ofi" : "open-mpi-ucx";
+  return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
 }  // namespace

@@ -63,6 +63,16 @@ int compute_capability(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
+Access access_of(const PlanContext& context, DeviceId hca) {
+  const auto& topology = context.topology;
+  const auto& type = topology.device(hca).type;
+  if (device_value_or(context, hca, "rdma", 1) == 0 || topology.attribute(type, "nccl_plugin") == "tcpxo")
+    return Access::tcp;
+  const bool is_cray =
+      topology.attribute(type, "libfabric") == "cxi" || topology.attribute(type, "protocol") == "aries";
+  return is_cray ? Access::libfabric : Access::verbs;
+}
+
 bool uses_tcp(const PlanContext& context, DeviceId hca) {
   if (context.software.transport == "tcp" || is_tcp_only(nic_mode_of(context, hca))) return true;
   return context.software.transport == "auto" && device_value_or(context, hca, "rdma", 1) == 0;

@@ -88,6 +88,11 @@ std::optional<OldSoftware> old_for_gpudirect(const PlanContext& context, DeviceI
 /// Widest distance at which the library uses GPUDirect RDMA: NCCL pxb, MPI phb/node (docs/MODELS.md, "GPUDirect RDMA").
 GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance farthest);
 
+/// How programs reach an adapter: by verbs, by a provider of libfabric alone (Slingshot-11, Aries), or by the kernel's
+/// TCP only. What a plugin of NCCL adds (TCPXO) is none of these. EFA has verbs of its own (SRD) beside libfabric.
+enum class Access { verbs, libfabric, tcp };
+Access access_of(const PlanContext& context, DeviceId hca);
+
 /// True when connections of this HCA run over TCP sockets: asked for, or the adapter has no RDMA (`rdma: 0`).
 bool uses_tcp(const PlanContext& context, DeviceId hca);
 

@@ -95,3 +95,25 @@ TEST_CASE("who names no MPI library gets the one of the adapters, a version is o
   CHECK(library("hpe-4a100-slingshot", "rosetta", "software: {mpi_version: \"4.1\"}\n") == "open-mpi-ofi");
   CHECK(library("aws-p4d", "aws-srd", "software: {mpi: open-mpi-ucx}\n") == "open-mpi-ucx");
 }
+
+TEST_CASE("MPI over Google's gVNIC is TCP whatever NCCL's plugin does there; perftest wants verbs") {
+  const auto shipped = [](const char* topology, const char* benchmark, const char* software) {
+    return test::scenario(std::string("schema: fabricast/scenario/1\nname: t\ntopology: ") + FABRICAST_SOURCE_DIR +
+                          "/topologies/" + topology + ".yaml\n" + software + "workload: {benchmark: " + benchmark +
+                          ", sizes: [8 B]}\n");
+  };
+  const auto unnamed = test::run(shipped("google-a3-mega", "osu_latency", ""));
+  CHECK(us(unnamed, 8_B) ==
+        us(test::run(shipped("google-a3-mega", "osu_latency", "software: {transport: tcp}\n")), 8_B));
+  for (const auto& [topology, said] : {std::pair{"google-a3-mega", "carries TCP only"},
+                                       {"polaris", "has libfabric only"},
+                                       {"pizdaint", "has libfabric only"}}) {
+    const std::string name = topology;
+    CAPTURE(name);
+    const auto asked = shipped(topology, "ib_write_lat", "");
+    const auto refused = simulate(asked.topology, asked.scenario, asked.parameters);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(test::shown(refused.error()).find(said) != std::string::npos);
+  }
+  CHECK(us(test::run(shipped("aws-p4d", "ib_send_lat", "")), 8_B) > 1);
+}

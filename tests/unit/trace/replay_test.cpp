@@ -59,6 +59,7 @@ double collective_us(const LoadedTopology& on, Benchmark benchmark, std::int64_t
   const models::PlanContext context{on.topology, software, on.parameters, resources, 1, false, false};
   Workload workload;
   workload.benchmark = benchmark;
+  workload.iterations = 1;
   auto planner = models::make_planner(context, workload);
   REQUIRE(planner);
   const auto plan = (*planner)->plan(Bytes{size});
