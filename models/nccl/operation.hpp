@@ -39,7 +39,7 @@ struct Communicator {
   double p2p_chunk = 0;
   double nvls_tree_chunk = 0;
   double one_rail_bytes = 0;
-  int queued = 1;  ///< operations that the host queues before it waits for them
+  int queued = 0;  ///< operations that nccl-tests queues before it waits for them; 0: part of a step or trace
 };
 
 struct Operation {

@@ -157,7 +157,7 @@ bool has_unaligned_blocks(const Operation& op) {
   const bool is_cut =
       is_pairs || op.collective == Collective::all_gather || op.collective == Collective::reduce_scatter;
   const int release = release_number(op.context.software.nccl_version);
-  if (!is_cut || op.group.queued == 1 || op.is(Protocol::ll) || release >= (is_pairs ? 225 : 217)) return false;
+  if (!is_cut || op.group.queued == 0 || op.is(Protocol::ll) || release >= (is_pairs ? 225 : 217)) return false;
   const auto block = static_cast<std::int64_t>(op.size) / element / op.group.num_ranks * element;
   return block % aligned != 0;
 }

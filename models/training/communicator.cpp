@@ -24,7 +24,7 @@ Communicator::Communicator(const PlanContext& context, const Workload& workload,
       workload_(workload),
       size_(static_cast<int>(gpus.size())) {
   workload_.training = nullptr;
-  workload_.iterations = 1;
+  workload_.iterations = 0;  // part of a step or trace
   workload_.algorithm = workload_.protocol = "auto";
   workload_.gpus = std::nullopt;
   workload_.devices.clear();

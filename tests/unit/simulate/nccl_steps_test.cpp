@@ -235,4 +235,8 @@ TEST_CASE(
       CHECK(ratio > (is_aligned ? 1 : one.least) - 0.001);
     }
   }
+  // How many operations are queued does not cut the blocks.
+  const int elements = 12 * 65'537;
+  CHECK(seconds("all_gather_perf", "2.8", 12, 4 * elements, ", iterations: 1") ==
+        seconds("all_gather_perf", "2.8", 12, 4 * elements));
 }
