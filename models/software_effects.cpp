@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "fabricast/training.hpp"
-#include "mpi/profile.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
@@ -160,9 +159,9 @@ bool is_gated_by_mpi_version(const Use& use) {
 
 /// The same where MPI all-reduces host memory beside NCCL.
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
-  const auto library = mpi::library_of(use.context);
+  const auto& mpi = use.context.software.mpi;
   if (key == "mpi") return use.is_tcp ? ": over TCP all libraries are one profile" : "";
-  if (key == "mpi_version" && library.starts_with("open-mpi")) return {};
+  if (key == "mpi_version" && (mpi.empty() || mpi.starts_with("open-mpi"))) return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
 }
@@ -170,13 +169,13 @@ std::string why_host_mpi_unread(const Use& use, std::string_view key) {
 /// The same of MPI's own keys.
 std::string why_mpi_unread(const Use& use, std::string_view key) {
   const auto of = of_benchmark(use);
-  const auto library = mpi::library_of(use.context);
+  const auto& mpi = use.context.software.mpi;
   if (use.is_mpi_on_host) return why_host_mpi_unread(use, key);
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
   if (key == "mpi") return use.is_tcp && use.crosses_hosts ? ": over TCP all libraries are one profile" : "";
   if (key == "eager_limit") return {};
   if (key == "mpi_version") {
-    const bool is_read = is_collective(use.workload.benchmark) && library.starts_with("open-mpi");
+    const bool is_read = is_collective(use.workload.benchmark) && (mpi.empty() || mpi.starts_with("open-mpi"));
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   return use.has_device ? "" : ": no buffer is in GPU memory";

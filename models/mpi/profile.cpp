@@ -29,7 +29,7 @@ bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
   const auto is_tcp = [&](DeviceId hca) {
     const auto nic = nic_mode_of(context, hca);
     // PVRDMA falls back to TCP on an adapter without RDMA.
-    return is_tcp_only(nic) || (nic == NicMode::pvrdma && device_value_or(context, hca, "rdma", 1) == 0);
+    return is_tcp_only(nic) || (nic == NicMode::pvrdma && is_plain(hca));
   };
   if (is_vm) return !hcas.empty() && std::ranges::all_of(hcas, is_tcp);
   return std::ranges::any_of(hcas, is_tcp);
@@ -82,10 +82,6 @@ std::string usual_library(const PlanContext& context) {
 
 }  // namespace
 
-std::string library_of(const PlanContext& context) {
-  return context.software.mpi.empty() ? usual_library(context) : context.software.mpi;
-}
-
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   // perftest posts verbs itself: settings of MPI libraries are not its own.
   const Software none;
@@ -93,7 +89,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   Profile profile;
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
                  : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"
-                                                                            : library_of(context);
+                 : software.mpi.empty()                                     ? usual_library(context)
+                                                                            : software.mpi;
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();

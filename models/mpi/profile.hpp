@@ -52,11 +52,9 @@ struct Profile {
 /// Every profile name, for messages and `fabricast list profiles`.
 const std::vector<std::string>& profile_names();
 
-/// The MPI library that is named, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi over EFA,
-/// cray-mpich over Slingshot-11 and Aries.
-std::string library_of(const PlanContext& context);
-
-/// The profile of that library; verbs for perftest, tcp where adapters or settings leave nothing else.
+/// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
+/// over EFA, cray-mpich over Slingshot-11 and Aries; tcp where adapters or settings leave nothing else; verbs for
+/// perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models::mpi

@@ -16,8 +16,6 @@ namespace {
 constexpr int k_collnet = 206;          ///< release
 constexpr std::size_t k_most_gpus = 8;  ///< of one host
 
-Gate closed(std::string reason) { return {false, std::move(reason)}; }
-
 /// The first switch on the way between the adapters of two hosts that cannot reduce; value -1: all can.
 DeviceId unable_switch(const PlanContext& context, DeviceId from, DeviceId to) {
   const auto path = context.topology.path_between_hcas(from, to);
@@ -31,17 +29,17 @@ DeviceId unable_switch(const PlanContext& context, DeviceId from, DeviceId to) {
 
 Gate fabric_gate(const PlanContext& context, const ChannelGraph& graph) {
   const auto& topology = context.topology;
-  if (!topology.is_infiniband()) return closed("the fabric is not InfiniBand");
+  if (!topology.is_infiniband()) return {false, "the fabric is not InfiniBand"};
   std::set<std::pair<int, int>> seen;
   for (const auto& channel : graph.channels) {
     for (std::size_t h = 1; h < channel.size(); ++h) {
       if (!seen.insert({channel[0].tree_hca.value, channel[h].tree_hca.value}).second) continue;
       if (uses_tcp(context, channel[0].tree_hca) || uses_tcp(context, channel[h].tree_hca))
-        return closed("hosts talk over TCP");
+        return {false, "hosts talk over TCP"};
       const auto unable = unable_switch(context, channel[0].tree_hca, channel[h].tree_hca);
       if (unable.value >= 0)
-        return closed(fmt::format("{} ({}) does not reduce streams in the network", topology.device(unable).name,
-                                  topology.device(unable).type));
+        return {false, fmt::format("{} ({}) does not reduce streams in the network", topology.device(unable).name,
+                                   topology.device(unable).type)};
     }
   }
   return {};
@@ -51,24 +49,23 @@ Gate fabric_gate(const PlanContext& context, const ChannelGraph& graph) {
 
 Gate collnet_gate(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
   const auto& topology = context.topology;
-  if (hosts.size() < 2) return closed("all GPUs are in one host");
+  if (hosts.size() < 2) return {false, "all GPUs are in one host"};
   if (release_number(context.software.nccl_version) < k_collnet)
-    return closed(fmt::format("NCCL {} has none, it came with 2.6", context.software.nccl_version));
+    return {false, fmt::format("NCCL {} has none, it came with 2.6", context.software.nccl_version)};
   if (!context.software.nccl_plugin.empty() && context.software.nccl_plugin != "nccl-rdma-sharp")
-    return closed(fmt::format("'plugin: {}' has none, nccl-rdma-sharp has", context.software.nccl_plugin));
+    return {false, fmt::format("'plugin: {}' has none, nccl-rdma-sharp has", context.software.nccl_plugin)};
   for (const auto& group : hosts) {
     const auto name = topology.host_name(group.host);
     if (group.gpus.size() > k_most_gpus)
-      return closed(
-          fmt::format("{} GPUs of {} take part, NCCL uses it with at most {}", group.gpus.size(), name, k_most_gpus));
+      return {false, fmt::format("{} GPUs of {} take part, NCCL uses it with at most {}", group.gpus.size(), name,
+                                 k_most_gpus)};
     const auto path = group.gpus.size() < 2 ? std::nullopt : topology.path_in_host(group.gpus[0], group.gpus[1]);
     const bool is_switched = path && path->uses_nvlink && path->links.size() > 1 &&
                              topology.kind(topology.link(path->links.front()).to) == DeviceKind::nvswitch;
     if (group.gpus.size() > 1 && !(is_switched && context.software.nccl_p2p))
-      return closed(
-          fmt::format("the GPUs of {} do not reach each other through NVSwitches; NCCL's chains for other "
-                      "hosts (CollNetChain) are not modelled",
-                      name));
+      return {false, fmt::format("the GPUs of {} do not reach each other through NVSwitches; NCCL's chains for other "
+                                 "hosts (CollNetChain) are not modelled",
+                                 name)};
   }
   return fabric_gate(context, graph);
 }

@@ -49,23 +49,21 @@ std::optional<Link> port_of(const Topology& topology, const HostGroup& group) {
   return topology.kind(first.to) == DeviceKind::nvswitch ? std::optional(first) : std::nullopt;
 }
 
-Gate no_nvls(std::string reason) { return {false, std::move(reason)}; }
-
 Gate host_gate(const PlanContext& context, const HostGroup& group) {
   const auto& topology = context.topology;
   const auto name = topology.host_name(group.host);
-  if (group.gpus.size() < 2) return no_nvls(fmt::format("one GPU of {} takes part, it joins two or more", name));
+  if (group.gpus.size() < 2) return {false, fmt::format("one GPU of {} takes part, it joins two or more", name)};
   for (const auto gpu : group.gpus) {
     const double capability = device_value(context, gpu, "compute_capability");
     if (capability < k_least_capability)
-      return no_nvls(fmt::format("{} has compute capability {:.1f}, it needs 9.0 or later", topology.device(gpu).type,
-                                 capability / 10));
+      return {false, fmt::format("{} has compute capability {:.1f}, it needs 9.0 or later", topology.device(gpu).type,
+                                 capability / 10)};
   }
   const auto port = port_of(topology, group);
-  if (!port) return no_nvls(fmt::format("the GPUs of {} are not joined by an NVSwitch", name));
+  if (!port) return {false, fmt::format("the GPUs of {} are not joined by an NVSwitch", name)};
   if (device_value_or(context, port->to, "multicast", 0) < 1)
-    return no_nvls(
-        fmt::format("the NVSwitches of {} ({}) cannot reduce and multicast", name, topology.device(port->to).type));
+    return {false,
+            fmt::format("the NVSwitches of {} ({}) cannot reduce and multicast", name, topology.device(port->to).type)};
   for (const auto gpu : group.gpus) {
     if (auto gate = nvlink_gate_of(context, gpu); !gate.is_open) return gate;
     if (auto gate = multicast_gate_of(context, gpu); !gate.is_open) return gate;
@@ -79,9 +77,9 @@ Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) 
   const int version = release_number(context.software.nccl_version);
   const auto needed = hosts.size() > 1 ? k_nvls_tree : k_nvls;
   if (version < needed)
-    return no_nvls(fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
-                               hosts.size() > 1 ? "between" : "inside", needed - 200));
-  if (!context.software.nccl_p2p) return no_nvls("GPU peer access is off (software.nccl.p2p: off)");
+    return {false, fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
+                               hosts.size() > 1 ? "between" : "inside", needed - 200)};
+  if (!context.software.nccl_p2p) return {false, "GPU peer access is off (software.nccl.p2p: off)"};
   for (const auto& group : hosts) {
     if (auto gate = host_gate(context, group); !gate.is_open) return gate;
   }

@@ -54,11 +54,16 @@ const Latencies& latencies(int version) {
 std::size_t index_of(Algorithm algorithm) { return algorithm == Algorithm::ring ? 1 : 0; }
 std::size_t index_of(Protocol protocol) { return static_cast<std::size_t>(protocol); }
 
-/// By log2(bytes / 64); trees of 512 MiB and more are not corrected.
-constexpr std::array<std::array<double, 23>, 3> k_tree_correction{
-    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
-     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+/// By log2(bytes / 64). Trees of 512 MiB and more are not corrected, NVLSTree from 1 GiB on.
+constexpr std::array<std::array<double, 24>, 3> k_tree_correction{
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
+
+double correction(Protocol protocol, Bytes size, std::size_t sizes) {
+  const auto slot = size.value < 64 ? 0.0 : std::floor(std::log2(static_cast<double>(size.value) / 64));
+  return slot < static_cast<double>(sizes) ? k_tree_correction[index_of(protocol)][static_cast<std::size_t>(slot)] : 1;
+}
 
 // LL128 of 2.5 and 2.6 over all channels, of 2.7 to 2.9 over each: all-reduce, all-gather, reduce-scatter, broadcast,
 // reduce.
@@ -197,18 +202,11 @@ double nvls_bandwidth(const CommunicatorFacts& f) {
   return heads * speed * f.num_ranks / (2.0 * (f.num_ranks - 1));
 }
 
-double tree_correction(Protocol protocol, Bytes size) {
-  const double slot = size.value < 64 ? 0 : std::floor(std::log2(static_cast<double>(size.value) / 64));
-  const auto& factors = k_tree_correction[index_of(protocol)];
-  return slot < static_cast<double>(factors.size()) ? factors[static_cast<std::size_t>(slot)] : 1;
-}
+double tree_correction(Protocol protocol, Bytes size) { return correction(protocol, size, 23); }
 
 double nvls_tree_correction(const CommunicatorFacts& f, Bytes size) {
   const bool is_corrected = f.num_nodes > 1 && !f.collnet_allowed && f.is_x86 && has_blackwell_tables(f);
-  // One power of two more than trees.
-  const bool is_last = size.value >= (std::int64_t{64} << 23) && size.value < (std::int64_t{64} << 24);
-  if (!is_corrected) return 1;
-  return is_last ? k_tree_correction[index_of(Protocol::simple)].back() : tree_correction(Protocol::simple, size);
+  return is_corrected ? correction(Protocol::simple, size, 24) : 1;
 }
 
 double ring_plateau(const CommunicatorFacts& f, Bytes size) {

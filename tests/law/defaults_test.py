@@ -15,7 +15,7 @@ Where a library's own rule makes a step the law holds on both sides of it:
 - NCCL doubles the channels of a pair of ranks inside a host at 32 MiB, which its table of channels does not show;
 - NCCL's first channels and UCX's rails take the adapters in the host's order, so that losing every second one may spread them over more PCIe switches:
   it is compared where all channels are in use, as many with and without; losing the later half is compared always;
-- queued broadcasts and reduces hold each other up less the fewer GPUs channels come in at: over several hosts one is compared, none is queued;
+- queued broadcasts and reduces hold each other up less the fewer GPUs channels come in at: over several hosts losses are compared with one at a time;
 - MPI stripes staged messages over two adapters and GPUDirect RDMA over the nearest only: what becomes staged is compared below the rendezvous;
 - no library avoids a processor whose root complexes pass on peer requests more slowly than those to memory: what they limit (PEER_LIMIT) is not compared;
 - between GPUs of a host UCX copies short messages by gdrcopy and longer ones by CUDA IPC or through host memory: a collective's rows are compared with
@@ -95,6 +95,7 @@ class Draw:
         one_host = MPI[:3] if self.buffers == "device" else []
         choices = NCCL if self.is_nccl else (MPI if self.count > 1 else one_host)
         self.benchmark = dice.choice(choices) if choices else ""
+        self.iterations = 0  # the default
 
     def __str__(self) -> str:
         return f"draw {self.number}: {self.count} x {self.host}, {self.benchmark}{'' if self.is_nccl else f', {self.buffers} buffers'}"
@@ -107,8 +108,8 @@ class Draw:
         if self.count > 1:
             topology["fabric"] = {"single_switch": {"switch": self.catalogue.switch(self.hcas[0][1], self.count * len(self.hcas))}}
         workload = {"benchmark": self.benchmark, "sizes": [f"{size} B" for size in sizes]}
-        if self.count > 1 and self.benchmark in ("broadcast_perf", "reduce_perf"):
-            workload["iterations"] = 1
+        if self.iterations:
+            workload["iterations"] = self.iterations
         if not self.is_nccl:
             workload["buffers"] = [self.buffers, self.buffers]
         scenario = {"schema": "fabricast/scenario/1", "name": "law", "topology": topology, "workload": workload}
@@ -221,6 +222,9 @@ def faults_of(program: str, draw: Draw) -> list:
     if not rows:
         return ["refused on defaults"]
     faults = order_faults(rows) + monotony_faults(around_thresholds(program, draw, rows))
+    if draw.count > 1 and draw.benchmark in ("broadcast_perf", "reduce_perf"):
+        draw.iterations = 1
+        rows = run(program, draw.scenario(sizes))
     if draw.is_nccl and draw.gpus:
         without_pxn = run(program, draw.scenario(sizes, "pxn")) if draw.benchmark in ("alltoall_perf", "sendrecv_perf") else rows
         faults += loss_faults("without peer access", without_pxn, run(program, draw.scenario(sizes, "p2p")))

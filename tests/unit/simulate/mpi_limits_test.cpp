@@ -19,6 +19,13 @@ struct Case {
   double other;       ///< bytes, such that the forecast moves
 };
 
+std::vector<double> times(const LoadedScenario& loaded) {
+  std::vector<double> out;
+  const auto prediction = test::run(loaded);
+  for (const auto& row : prediction.workloads[0].rows) out.push_back(row.time.us());
+  return out;
+}
+
 std::vector<double> times(const Case& one, const std::string& changed) {
   auto scenario = test::shipped(std::string("validation/") + one.scenario + ".yaml", {{"workload.sizes", one.sizes}});
   if (!changed.empty()) {
@@ -28,10 +35,7 @@ std::vector<double> times(const Case& one, const std::string& changed) {
     parameter.low = parameter.high = one.other;
     scenario.parameters.set(parameter);
   }
-  std::vector<double> out;
-  const auto prediction = test::run(scenario);
-  for (const auto& row : prediction.workloads[0].rows) out.push_back(row.time.us());
-  return out;
+  return times(scenario);
 }
 
 }  // namespace
@@ -59,10 +63,7 @@ std::vector<double> device_times(const std::string& software, const std::string&
       "software: {{mpi: open-mpi-ucx, {}}}\nworkload: {{benchmark: {}, gpus: {}, ranks_per_host: {}, "
       "buffers: [device, device], sizes: {}}}\n",
       software, benchmark, ranks, per_host, sizes));
-  std::vector<double> out;
-  const auto prediction = test::run(loaded);
-  for (const auto& row : prediction.workloads[0].rows) out.push_back(row.time.us());
-  return out;
+  return times(loaded);
 }
 
 }  // namespace
