@@ -11,7 +11,7 @@
 
 namespace fabricast::models::nccl {
 
-void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, int channels,
+void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
                 OperationPlan& plan) {
   const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
                                             "nccl.base_time"_stem, choice.algorithm, to_string(choice.protocol));
@@ -29,9 +29,12 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
   const double calls = launch.collective == Collective::all_to_all     ? 2.0 * launch.num_ranks
                        : launch.collective == Collective::send_receive ? 2
                                                                        : 0;
+  const bool is_older = release_number(context.software.nccl_version) < 214;
+  const auto& per_call =
+      context.parameters.at(is_older ? "nccl.launch_time_per_peer.nccl2.13"_key : "nccl.launch_time_per_peer"_key);
   const double more =
       parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel"_stem).value * channels +
-      context.parameters.at("nccl.launch_time_per_peer"_key).value * calls;
+      per_call.value * calls;
   plan.floor = from_seconds((interval.value + more) * per_thread);
   plan.floor_jitter = context.parameters["cuda.launch_jitter"_key];
   plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),

@@ -20,7 +20,7 @@ struct Launch {
 
 /// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
 /// channels a kernel has, the longer it prepares each.
-void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, int channels,
+void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
                 OperationPlan& plan);
 
 }  // namespace fabricast::models::nccl

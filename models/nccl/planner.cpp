@@ -267,7 +267,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                                          : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  add_launch(context_, launch(), choice, is_peer_to_peer(collective_) ? 1 : use.channels, plan);
+  const int launched = use.channels;
   if (choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet && !is_peer_to_peer(collective_))
     use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
@@ -289,7 +289,9 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
   const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);
-  plan.program.then(steps_node({context_, group, way, collective_, choice, use, size}));
+  const Operation operation{context_, group, way, collective_, choice, use, size};
+  add_launch(context_, launch(), choice, is_peer_to_peer(collective_) ? blocks_of_pairs(operation) : launched, plan);
+  plan.program.then(steps_node(operation));
   return plan;
 }
 

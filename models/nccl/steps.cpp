@@ -149,28 +149,53 @@ const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool
                       steps.algorithm.bandwidth_name(through_host_memory));
 }
 
+/// What of an operation moves single elements, and what is left of a thread block's rate there.
+struct Unaligned {
+  double part = 0;  ///< of all bytes, 0 to 1
+  const Parameter* share = nullptr;
+};
+
 /// nccl-tests cut a buffer of float32 into equal blocks as they came, for all-gather and reduce-scatter until
-/// NCCL 2.16, for all-to-all until 2.24; since then into multiples of 16 bytes.
-bool has_unaligned_blocks(const Operation& op) {
+/// NCCL 2.16, for all-to-all until 2.24; since then into multiples of 16 bytes. 0: all are aligned.
+double unaligned_blocks(const Operation& op) {
   constexpr std::int64_t element = 4, aligned = 16;
   const bool is_pairs = op.collective == Collective::all_to_all;
   const bool is_cut =
       is_pairs || op.collective == Collective::all_gather || op.collective == Collective::reduce_scatter;
   const int release = release_number(op.context.software.nccl_version);
-  if (!is_cut || op.group.queued == 0 || op.is(Protocol::ll) || release >= (is_pairs ? 225 : 217)) return false;
-  const auto block = static_cast<std::int64_t>(op.size) / element / op.group.num_ranks * element;
-  return block % aligned != 0;
+  if (!is_cut || op.group.queued == 0 || op.is(Protocol::ll) || release >= (is_pairs ? 225 : 217)) return 0;
+  const std::int64_t ranks = op.group.num_ranks;
+  const std::int64_t block = static_cast<std::int64_t>(op.size) / element / ranks * element;
+  std::int64_t count = 0;
+  for (std::int64_t rank = 0; rank < std::min(ranks, aligned); ++rank) count += rank * block % aligned != 0 ? 1 : 0;
+  return static_cast<double>(count) / static_cast<double>(std::min(ranks, aligned));
 }
 
-/// Where blocks are not 16-byte aligned, thread blocks move single elements. Before 2.8 each thread has one on its way;
-/// GPUs that write into each other's buffers then find the same alignment at both ends and stay with 16 bytes.
-const Parameter* unaligned_share(const Operation& op) {
-  if (!has_unaligned_blocks(op)) return nullptr;
-  if (release_number(op.context.software.nccl_version) >= 208)
-    return &op.context.parameters.at("nccl.unaligned_share"_key);
+/// Simple moves blocks that are not 16-byte aligned element by element, LL128 in halves of its lines. Before 2.8 each
+/// thread has one element on its way; GPUs that write into each other's buffers then find the same alignment at both
+/// ends and stay with 16 bytes, but for a rank's own block, which is copied to another place.
+Unaligned unaligned(const Operation& op) {
+  const double blocks = unaligned_blocks(op);
+  if (blocks == 0) return {};
+  const auto& parameters = op.context.parameters;
+  if (op.is(Protocol::ll128) || release_number(op.context.software.nccl_version) >= 208)
+    return {blocks, &parameters.at("nccl.unaligned_share"_key)};
   const bool is_direct = op.is_in_one_host() && !op.has_hop(TransportKind::host_memory);
-  if (is_direct && op.collective != Collective::reduce_scatter) return nullptr;
-  return &op.context.parameters.at("nccl.unaligned_share.plain"_key);
+  const double own = 1.0 / (op.group.num_ranks - 1);
+  return {is_direct && op.collective == Collective::all_gather ? own : blocks,
+          &parameters.at("nccl.unaligned_share.plain"_key)};
+}
+
+/// Thread blocks move one part of the bytes slower than what else limits them, the other as before.
+void slow_unaligned_blocks(Flow& flow, const Steps& steps, double rate_of_block) {
+  const auto [part, share] = unaligned(steps.op);
+  if (part == 0) return;
+  const double fast = rate_alone(steps.op.context.resources, flow);
+  const double slow = rate_of_block * share->value;
+  if (slow >= fast) return;
+  flow.rate_cap = 1 / ((1 - part) / fast + part / slow);
+  flow.cap_name = fmt::format("one channel's thread block ({}), blocks not 16-byte aligned", steps.op.protocol);
+  flow.cap_parameter = share->name;
 }
 
 /// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
@@ -187,11 +212,6 @@ void add_bytes(Flow& flow, const Steps& steps) {
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
   if (steps.algorithm.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;
-  if (const auto* share = unaligned_share(op)) {
-    flow.rate_cap *= share->value;
-    flow.cap_name += ", blocks not 16-byte aligned";
-    flow.cap_parameter = share->name;
-  }
   if (is_in_loopback) flow.rate_cap *= socket_thread_speed(op);
   if (through_host_memory) flow.rate_cap /= contention_at(op.context, op.group.gpu, 1).copy_slowdown;
 }
@@ -210,15 +230,19 @@ Node steps_node(const Operation& operation) {
   algorithm->add_preparation(flow);
   add_hops(flow, steps);
   add_bytes(flow, steps);
+  const double rate_of_block = flow.rate_cap;
   hide_local_work(flow, steps);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
   limit_network_channels(flow, steps);
+  slow_unaligned_blocks(flow, steps, rate_of_block);
   algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
   add_wait_for_messages(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;
 }
+
+double blocks_of_pairs(const Operation& operation) { return make_algorithm(operation)->concurrent_channels(); }
 
 }  // namespace fabricast::models::nccl

@@ -11,4 +11,7 @@ namespace fabricast::models::nccl {
 /// The pipelined part of an operation: one coupled flow of its channels with its latency terms.
 Node steps_node(const Operation& operation);
 
+/// Thread blocks of a kernel of sends and receives: the channels on which a rank exchanges with all its peers.
+double blocks_of_pairs(const Operation& operation);
+
 }  // namespace fabricast::models::nccl

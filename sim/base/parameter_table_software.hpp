@@ -85,7 +85,8 @@ inline constexpr std::array k_software_keys{
                  T,
                  {},
                  "work that the launching thread prepares for each channel"},
-    ParameterKey{"nccl.launch_time_per_peer", T, {}, "the same for each send and receive"},
+    ParameterKey{
+        "nccl.launch_time_per_peer[.nccl2.13]", T, {}, "the same for each send and receive; nccl2.13: before 2.14"},
     ParameterKey{"nccl.buffer_size[.{architecture}]", B, k_part_size, "buffer of a connection (NCCL_BUFFSIZE)"},
     ParameterKey{"nccl.p2p_bytes_per_channel[.{architecture}]", B, k_part_size,
                  "send and receive: traffic that is worth one more channel"},

@@ -52,23 +52,37 @@ class Pairs : public ChannelAlgorithm {
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
-  /// Channels that one pair of ranks uses: NCCL doubles its least number while a part is larger than 32 buffer steps;
-  /// over the network all pairs have few (nccl/pairs.cpp), inside a host the least number shrinks until all ranks
-  /// together fit the channels there are (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount). A broken number of them so
-  /// that more bytes never take less time.
+  /// Channels that one pair of ranks uses: NCCL doubles its least number while a part is larger than 32 buffer steps
+  /// (4 before 2.13; 2.7 takes all there are); over the network all pairs have few (nccl/pairs.cpp), inside a host the
+  /// least number shrinks until all ranks together fit the channels there are (NVIDIA/nccl src/enqueue.cc,
+  /// calcP2pChannelCount; before 2.14 src/group.cc, getP2pChunkSize). A broken number of them so that more bytes never
+  /// take less time.
   [[nodiscard]] double pair_channels() const override {
     const double bytes = bytes_of_pair();
     double all = 1;
     while (all < static_cast<double>(op_.group.channels) && all < 32) all *= 2;
     if (!op_.is_in_one_host()) all = std::min<double>(all, op_.pattern.pair_channels);
+    const auto [least_part, largest_part] = parts();
     double least = all;
-    while (op_.is_in_one_host() && least > 2 && least * op_.group.num_ranks > all) least /= 2;
-    const double largest_part = op_.context.parameters.at("nccl.p2p_largest_part"_key).value;
+    while (op_.is_in_one_host() && release() >= 208 && least > 2 && least * op_.group.num_ranks > all) least /= 2;
     while (2 * least <= all && bytes / least > largest_part) least *= 2;
-    return std::max(1.0, std::min(least, bytes / op_.parameter("nccl.p2p_bytes_per_channel"_stem).value));
+    return std::max(1.0, std::min(least, bytes / least_part));
   }
 
  private:
+  struct Parts {
+    double least = 0, largest = 0;  ///< bytes
+  };
+
+  [[nodiscard]] int release() const { return release_number(op_.context.software.nccl_version); }
+  /// Of what a pair exchanges, one for each channel: before 2.13 whole buffer steps of 512 KiB, in 2.7 four of them.
+  [[nodiscard]] Parts parts() const {
+    constexpr double step = 512.0 * 1024;
+    if (release() < 208) return {4 * step, 4 * step};
+    if (release() < 213) return {step, 4 * step};
+    return {op_.parameter("nccl.p2p_bytes_per_channel"_stem).value,
+            op_.context.parameters.at("nccl.p2p_largest_part"_key).value};
+  }
   [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
