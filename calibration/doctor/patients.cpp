@@ -13,6 +13,7 @@
 #include "doctor/patients.hpp"
 #include "doctor/virtual_costs.hpp"
 #include "fabricast/inputs.hpp"
+#include "fabricast/setting_hints.hpp"
 #include "fabricast/virtualization.hpp"
 #include "fit/suggest_log.hpp"
 
@@ -50,13 +51,17 @@ std::vector<std::string> words_of(const MeasuredLog& log) {
   return out;
 }
 
-/// Keys of an entry that say how a healthy run was set up; the others are what may be wrong.
-fit::Keys healthy(const fit::Keys& keys) {
+/// A key that says how a healthy run was set up; the others are what may be wrong.
+bool is_healthy(const std::string& key) {
   static const std::set<std::string> wrong{"algorithm", "protocol", "channels",  "p2p",       "shm",
                                            "nvls",      "pxn",      "gdr_level", "transport", "gpudirect_rdma"};
+  return !wrong.contains(key);
+}
+
+fit::Keys healthy(const fit::Keys& keys) {
   fit::Keys out;
   for (const auto& key : keys) {
-    if (!wrong.contains(key.first)) out.push_back(key);
+    if (is_healthy(key.first)) out.push_back(key);
   }
   return out;
 }
@@ -137,7 +142,14 @@ class Collector {
 
   void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out) {
     auto table = table_for(tables, scenario_->scenario);
-    if (table && !table->rows.empty()) add(case_of(*scenario_), std::move(*table), out);
+    if (!table || table->rows.empty()) return;
+    auto settings = options_.settings;
+    for (auto& one : settings_of_logs(*scenario_, {&*table, 1}))
+      if (is_healthy(one.path.substr(one.path.rfind('.') + 1))) settings.push_back(std::move(one));
+    auto as_logged = settings.size() == options_.settings.size()
+                         ? Result<LoadedScenario>(*scenario_)
+                         : load_scenario(cluster_, options_.parameter_files, settings);
+    if (as_logged) add(case_of(std::move(*as_logged)), std::move(*table), out);
   }
 
   void add_to_topology(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out, Diagnostics& warnings) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "fit/stated_settings.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast::fit {
@@ -16,13 +17,6 @@ namespace fabricast::fit {
 namespace {
 
 using readers::contains;
-
-std::string setting(const MeasuredLog& log, const char* name) {
-  const auto it = log.header.environment.find(name);
-  return it == log.header.environment.end() ? std::string() : it->second;
-}
-
-bool is_on(const std::string& value) { return !value.empty() && value != "0"; }
 
 /// Words of the file's name: "h200-4gpu-all_reduce-ring-ll.txt" -> h200, 4gpu, all, reduce, ring, ll.
 std::set<std::string> name_words(const std::string& file) {
@@ -36,68 +30,6 @@ std::set<std::string> name_words(const std::string& file) {
     }
   }
   return words;
-}
-
-/// "2.8.4" behind `name` in a text ("CUDA 11, NCCL 2.8.4-1").
-std::string version_after(std::string_view text, std::string_view name) {
-  const auto at = text.find(name);
-  if (at == std::string_view::npos) return {};
-  auto rest = readers::trim(text.substr(at + name.size()));
-  const auto end = rest.find_first_not_of("0123456789.");
-  std::string version(rest.substr(0, end));
-  while (!version.empty() && version.back() == '.') version.pop_back();
-  return contains(version, ".") ? version : std::string();
-}
-
-std::string provenance(const MeasuredLog& log, const char* key) {
-  const auto it = log.provenance.find(key);
-  return it == log.provenance.end() ? std::string() : it->second;
-}
-
-/// Forced settings that the environment names.
-void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
-  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree", "collnetdirect"};
-  static const std::set<std::string> protocols{"ll", "ll128", "simple"};
-  auto algorithm = lower(setting(log, "NCCL_ALGO"));
-  if (setting(log, "NCCL_TREE_THRESHOLD") == "0") algorithm = "ring";
-  if (algorithms.contains(algorithm))
-    set_key(out.workload, "algorithm",
-            algorithm == "nvlstree" ? "nvls_tree" : (algorithm == "collnetdirect" ? "collnet_direct" : algorithm));
-  const auto protocol = lower(setting(log, "NCCL_PROTO"));
-  if (protocols.contains(protocol)) set_key(out.workload, "protocol", protocol);
-  for (const auto* unit : {"NCHANNELS", "CTAS"}) {
-    const auto least = setting(log, fmt::format("NCCL_MIN_{}", unit).c_str());
-    const auto most = setting(log, fmt::format("NCCL_MAX_{}", unit).c_str());
-    if (!most.empty() && (most == least || most == "1") && readers::parse_count(most))
-      set_key(out.workload, "channels", most);
-  }
-  if (is_on(setting(log, "NCCL_P2P_DISABLE")) || setting(log, "NCCL_P2P_LEVEL") == "LOC")
-    set_key(out.nccl, "p2p", "off");
-  if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
-  if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
-  if (setting(log, "NCCL_CROSS_NIC") == "0") set_key(out.nccl, "cross_nic", "0");
-  if (is_on(setting(log, "NCCL_COLLNET_ENABLE"))) set_key(out.nccl, "collnet", "on");
-  struct Count {
-    const char* variable;
-    const char* key;
-    int least, most;
-  };
-  for (const auto& one : {Count{"NCCL_SOCKET_NTHREADS", "socket_nthreads", 0, 16},
-                          Count{"NCCL_NSOCKS_PERTHREAD", "nsocks_perthread", 1, 64},
-                          Count{"NCCL_IB_QPS_PER_CONNECTION", "ib_qps_per_connection", 1, 128}}) {
-    const auto count = readers::parse_count(setting(log, one.variable));
-    if (count && *count >= one.least && *count <= one.most) set_key(out.nccl, one.key, std::to_string(*count));
-  }
-  if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
-  if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
-    set_key(out.software, "transport", "tcp");
-  // By name, or by the number that older releases took.
-  static const std::map<std::string, std::string> levels{{"1", "pix"},   {"pix", "pix"}, {"2", "pxb"},
-                                                         {"pxb", "pxb"}, {"3", "phb"},   {"phb", "phb"},
-                                                         {"4", "sys"},   {"5", "sys"},   {"sys", "sys"}};
-  const auto level = lower(setting(log, "NCCL_NET_GDR_LEVEL"));
-  if (level == "0" || level == "loc") set_key(out.software, "gpudirect_rdma", "off");
-  if (const auto known = levels.find(level); known != levels.end()) set_key(out.nccl, "gdr_level", known->second);
 }
 
 /// What NCCL's own lines say that it did; only where no setting of the log says so.
@@ -192,12 +124,14 @@ SuggestedLog nccl_entry(const MeasuredLog& log, const Topology& topology) {
   } else {
     out.comments.push_back("the log does not say how operations were started: set launch (process_per_gpu assumed)");
   }
-  auto version = log.header.nccl_version;
-  if (version.empty()) version = version_after(provenance(log, "software"), "NCCL");
+  auto version = stated_nccl_version(log);
   if (version.empty()) version = version_after(std::filesystem::path(log.file).stem().string(), "nccl");
+  const bool is_by_columns = version.empty() && log.header.has_old_columns;
+  if (is_by_columns) version = k_release_of_old_columns;
   if (!version.empty()) set_key(out.nccl, "version", "\"" + version + "\"");
   if (version.empty())
     out.comments.push_back("the log does not say NCCL's version: set software.nccl.version (2.28 assumed)");
+  if (is_by_columns) out.comments.push_back("the table's columns are of the time before NCCL 2.13: 2.8, check");
   add_nccl_environment(log, out);
   add_nccl_seen(log, out);
   add_nccl_name(log, out);
@@ -252,14 +186,9 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
     out.comments.push_back("the log does not say on how many hosts: ranks_per_host, if the ranks shared hosts");
   if (is_collective(*log.benchmark) && !header.num_ranks)
     out.comments.push_back("the log does not say how many ranks took part: set ranks (one per GPU assumed)");
-  if (header.send_buffer && header.receive_buffer) {
-    const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
-    set_key(out.workload, "buffers",
-            fmt::format("[{}, {}]", place(*header.send_buffer), place(*header.receive_buffer)));
-    if (header.send_buffer == BufferPlace::device)
-      out.comments.push_back("device buffers: software.gpudirect_rdma and gdrcopy are taken as on");
-  }
-  if (header.window) set_key(out.workload, "window", std::to_string(*header.window));
+  add_osu_settings(log, out);
+  if (header.send_buffer == BufferPlace::device && header.receive_buffer)
+    out.comments.push_back("device buffers: software.gpudirect_rdma and gdrcopy are taken as on");
   const auto profile = mpi_profile(log);
   if (!profile.empty()) set_key(out.software, "mpi", profile);
   if (profile.empty())
@@ -276,11 +205,7 @@ SuggestedLog perftest_entry(const MeasuredLog& log) {
   out.file = log.file;
   const auto& header = log.header;
   set_key(out.workload, "benchmark", std::string(to_string(*log.benchmark)));
-  if (header.tx_depth) set_key(out.workload, "window", std::to_string(*header.tx_depth));
-  if (header.queue_pairs && *header.queue_pairs > 1)
-    set_key(out.workload, "queue_pairs", std::to_string(*header.queue_pairs));
-  if (header.is_bidirectional) set_key(out.workload, "bidirectional", "on");
-  if (header.send_buffer == BufferPlace::device) set_key(out.workload, "buffers", "device");
+  add_perftest_settings(log, out);
   if (header.link_type.empty() && header.device.empty())
     out.comments.push_back("the log does not name the adapter: the topology's first one is forecast");
   if (!header.connection_type.empty() && header.connection_type != "RC")

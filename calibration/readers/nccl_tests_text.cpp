@@ -124,6 +124,8 @@ class SectionReader {
       table_ = std::move(repeated);
     }
     table(line).header.unit = "us";
+    table(line).header.has_old_columns =
+        std::any_of(columns.begin(), columns.end(), [](const auto& column) { return column == "error"; });
     columns_ = std::move(columns);
   }
 

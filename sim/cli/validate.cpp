@@ -40,10 +40,8 @@ std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& s
   return table;
 }
 
-std::optional<Scenario> load_first(const ValidateOptions& options, int& exit_code) {
-  auto loaded =
-      usable(load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings)), exit_code);
-  return loaded ? std::optional(std::move(loaded->scenario)) : std::nullopt;
+std::optional<LoadedScenario> load_first(const ValidateOptions& options, int& exit_code) {
+  return usable(load_scenario(options.scenario, options.parameter_files, parse_settings(options.settings)), exit_code);
 }
 
 const std::vector<std::string> k_validate_formats = {"text", "json", "csv", "svg", "html"};
@@ -80,12 +78,12 @@ int validate_command(ValidateOptions options) {
   refuse_overwriting(options.written, options.logs);
   const auto max_median = parse_limit("--max-median-error", options.max_median);
   const auto max_p90 = parse_limit("--max-p90-error", options.max_p90);
-  const auto scenario = load_first(options, exit_code);
-  if (!scenario) return exit_code;
+  const auto loaded = load_first(options, exit_code);
+  if (!loaded) return exit_code;
   std::vector<MeasuredLog> logs;
   std::set<Bytes> sizes;
   for (const auto& path : options.logs) {
-    auto log = read_table(path, *scenario, options.rows, exit_code);
+    auto log = read_table(path, loaded->scenario, options.rows, exit_code);
     if (!log) return exit_code;
     for (const auto size : sizes_of(*log)) sizes.insert(size);
     for (const auto& choice : log->tuning.choices) {
@@ -93,6 +91,8 @@ int validate_command(ValidateOptions options) {
     }
     logs.push_back(std::move(*log));
   }
+  const auto said = settings_of_logs(*loaded, logs);
+  for (const auto& one : said) options.settings.push_back(one.path + "=" + one.value);
   auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
   if (was_interrupted()) return exit_interrupted;
@@ -101,6 +101,10 @@ int validate_command(ValidateOptions options) {
   std::erase_if(workload.rows, [](const Row& row) { return row.fabric && !row.fabric->is_finished(); });
   std::vector<Validation> validations;
   for (const auto& log : logs) validations.push_back(validate(workload, log));
+  for (auto& one : validations) {
+    for (const auto& text : {text_of_settings_of_logs(said), text_of_contradictions(*loaded, logs)})
+      if (!text.empty()) one.warnings.push_back({Severity::warning, {one.file, 0, 0}, text, {}, {}});
+  }
   report::Validated validated{validations,
                               summarize(std::span<const Validation>(validations)),
                               run->prediction.scenario,

@@ -164,6 +164,7 @@ class ScenarioReader {
   Workload read_workload(const Node& node) {
     Workload workload;
     workload.location = node.location();
+    for (const auto& entry : node.entries) workload.given.insert(entry.key.scalar);
     workload.benchmark = *benchmark_from_name(node.find("benchmark")->scalar);
     if (const auto* name = node.find("name")) workload.name = name->scalar;
     for (auto& warning : warn_of_unread_keys(node, workload.benchmark)) faults_.push_back(std::move(warning));

@@ -97,6 +97,7 @@ struct NcclSeen {
 struct MeasuredHeader {
   std::string tool_version;      ///< "2.19.6", "7.2"
   std::string nccl_version;      ///< "2.28.9"
+  bool has_old_columns = false;  ///< nccl-tests: `error` instead of `#wrong`, as printed until NCCL 2.12
   std::optional<int> num_ranks;  ///< ranks in one operation
   std::optional<int> num_hosts;
   std::optional<int> ranks_per_host;  ///< the largest count on one host

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,6 +165,7 @@ struct Workload {
   TransportSpec transport;
   std::shared_ptr<const TrainingSpec> training;  ///< of the `training` benchmark
   SourceLocation location;
+  std::set<std::string> given;  ///< keys that the file or a setting gives
 };
 
 /// NVLink SHARP: where GPUs, NVSwitches, release and VM allow it, or as the user says.

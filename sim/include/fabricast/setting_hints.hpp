@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,18 @@
 #include "fabricast/validation.hpp"
 
 namespace fabricast {
+
+/// What all of `logs` say of how they were taken and the scenario leaves open, other than it takes it to be: how
+/// operations were started, how many GPUs or ranks took part, buffers, window, pairs, queue pairs, NCCL's release and
+/// settings of its environment. A table whose columns are of the time before NCCL 2.13 stands for 2.8. Empty for
+/// scenarios of several workloads.
+std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<const MeasuredLog> logs);
+
+/// "the scenario leaves open, the log says: ..."; empty without settings.
+std::string text_of_settings_of_logs(const std::vector<Setting>& settings);
+
+/// "the scenario gives workload.launch=graph, the log says one_thread"; empty where they agree. The scenario stands.
+std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs);
 
 /// One way in which a scenario may differ from what was measured.
 struct SettingChange {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What logs print of how they were taken, for scenarios that leave it open: a forecast is compared with what was
+// measured, not with a default.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fabricast/setting_hints.hpp"
+#include "fit/stated_settings.hpp"
+
+namespace fabricast {
+
+namespace {
+
+/// Values by path, as `--set` takes them.
+using Values = std::map<std::string, std::string>;
+
+/// How many GPUs or ranks took part, where nothing of the scenario says so and the topology has them.
+void add_ranks(const LoadedScenario& loaded, const MeasuredHeader& header, Values& out) {
+  const auto& workload = loaded.scenario.workloads.front();
+  const auto& given = workload.given;
+  const auto family = family_of(workload.benchmark);
+  const bool is_collective_test = family == BenchmarkFamily::osu && is_collective(workload.benchmark);
+  if (family != BenchmarkFamily::nccl_tests && !is_collective_test) return;
+  if (!header.num_ranks || given.contains("gpus") || given.contains("ranks") || given.contains("devices")) return;
+  const auto gpus = static_cast<int>(loaded.topology.devices(DeviceKind::gpu).size());
+  if (*header.num_ranks >= gpus || *header.num_ranks < 1) return;
+  out[is_collective_test ? "workload.ranks" : "workload.gpus"] = std::to_string(*header.num_ranks);
+  const int hosts = header.num_hosts.value_or(1);
+  const int per_host = header.ranks_per_host.value_or(0);
+  if (hosts > 1 && hosts <= loaded.topology.num_hosts() && per_host * hosts == *header.num_ranks)
+    out["workload.ranks_per_host"] = std::to_string(per_host);
+}
+
+Values values_of(const LoadedScenario& loaded, const MeasuredLog& log) {
+  const auto stated = fit::stated_settings(log);
+  Values out;
+  for (const auto& [key, value] : stated.workload) out["workload." + key] = value;
+  for (const auto& [key, value] : stated.nccl) out["software.nccl." + key] = value;
+  for (const auto& [key, value] : stated.software) out["software." + key] = value;
+  add_ranks(loaded, log.header, out);
+  return out;
+}
+
+bool is_given(const Scenario& scenario, const std::string& path) {
+  const auto key = path.substr(path.find('.') + 1);
+  return path.starts_with("workload.") ? scenario.workloads.front().given.contains(key)
+                                       : scenario.software.locations.contains(key);
+}
+
+/// What the scenario takes it to be, where that is no secret of the models.
+Values taken_by(const Scenario& scenario) {
+  const auto& workload = scenario.workloads.front();
+  const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
+  return {{"workload.launch", std::string(to_string(workload.launch))},
+          {"workload.buffers", fmt::format("[{}, {}]", place(workload.send_buffer), place(workload.receive_buffer))},
+          {"workload.window", std::to_string(workload.window)},
+          {"workload.pairs", std::to_string(workload.pairs)},
+          {"software.nccl.gdr_level", scenario.software.nccl_gdr_level},
+          {"software.nccl.ib_qps_per_connection", std::to_string(scenario.software.nccl_ib_qps)},
+          {"software.transport", scenario.software.transport},
+          {"workload.algorithm", workload.algorithm},
+          {"workload.protocol", workload.protocol},
+          {"workload.queue_pairs", std::to_string(workload.queue_pairs)},
+          {"software.nccl.version", "\"" + scenario.software.nccl_version + "\""}};
+}
+
+/// What all logs say alike.
+Values agreed_values(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
+  if (loaded.scenario.workloads.size() != 1 || logs.empty()) return {};
+  auto said = values_of(loaded, logs.front());
+  for (const auto& log : logs.subspan(1)) {
+    const auto others = values_of(loaded, log);
+    std::erase_if(said, [&](const auto& one) {
+      const auto same = others.find(one.first);
+      return same == others.end() || same->second != one.second;
+    });
+  }
+  return said;
+}
+
+/// "2.8" and "2.8.4" are the same release as far as both go.
+bool is_same(std::string_view taken, std::string_view said) {
+  const auto plain = [](std::string_view text) { return text.substr(0, text.find_last_not_of('"') + 1); };
+  const auto one = plain(taken), other = plain(said);
+  const auto& shorter = one.size() < other.size() ? one : other;
+  const auto& longer = one.size() < other.size() ? other : one;
+  return longer == shorter ||
+         (shorter.starts_with('"') && longer.starts_with(shorter) && longer[shorter.size()] == '.');
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
+  const auto taken = taken_by(loaded.scenario);
+  auto said = agreed_values(loaded, logs);
+  // Columns tell a time, where nothing tells a release.
+  if (!said.empty() && std::ranges::all_of(logs, [](const auto& log) { return log.header.has_old_columns; }))
+    said.emplace("software.nccl.version", fmt::format("\"{}\"", fit::k_release_of_old_columns));
+  std::vector<Setting> out;
+  for (const auto& [path, value] : said) {
+    const auto same = taken.find(path);
+    if (is_given(loaded.scenario, path) || (same != taken.end() && is_same(same->second, value))) continue;
+    out.push_back({path, value});
+  }
+  return out;
+}
+
+std::string text_of_settings_of_logs(const std::vector<Setting>& settings) {
+  if (settings.empty()) return {};
+  std::string out = "the scenario leaves open, the log says:";
+  for (const auto& one : settings) out += fmt::format(" {}={}", one.path, one.value);
+  return out;
+}
+
+std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
+  const auto taken = taken_by(loaded.scenario);
+  std::string out;
+  for (const auto& [path, value] : agreed_values(loaded, logs)) {
+    const auto same = taken.find(path);
+    if (same == taken.end() || !is_given(loaded.scenario, path) || is_same(same->second, value)) continue;
+    out +=
+        fmt::format("{}{}={}, the log says {}", out.empty() ? "the scenario gives " : "; ", path, same->second, value);
+  }
+  return out;
+}
+
+}  // namespace fabricast

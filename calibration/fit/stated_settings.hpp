@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log itself says of how it was taken: its header, settings of its environment and its collector's lines.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fit/suggest_log.hpp"
+
+namespace fabricast::fit {
+
+/// NCCL in the middle of the years whose nccl-tests print a column `error`, 2019 to 2022 (2.4 to 2.12).
+inline constexpr const char* k_release_of_old_columns = "2.8";
+
+/// A setting of the environment, empty when the log does not name it.
+std::string setting(const MeasuredLog& log, const char* name);
+/// A line of the log's collector, empty when there is none.
+std::string provenance(const MeasuredLog& log, const char* key);
+/// "2.8.4" behind `name` in a text ("CUDA 11, NCCL 2.8.4-1"); empty for ranges ("2.4-2.8").
+std::string version_after(std::string_view text, std::string_view name);
+
+/// The release that the log or its collector names.
+std::string stated_nccl_version(const MeasuredLog& log);
+/// Forced settings that the environment names.
+void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out);
+void add_osu_settings(const MeasuredLog& log, SuggestedLog& out);
+void add_perftest_settings(const MeasuredLog& log, SuggestedLog& out);
+
+/// All of these of one table, and how its operations were started: not its file name, not its ranks.
+SuggestedLog stated_settings(const MeasuredLog& table);
+
+}  // namespace fabricast::fit
