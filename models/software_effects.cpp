@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "fabricast/training.hpp"
+#include "mpi/profile.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
@@ -178,6 +179,8 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
     const bool is_read = is_collective(use.workload.benchmark) && (mpi.empty() || mpi.starts_with("open-mpi"));
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
+  const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);
+  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).name == "open-mpi-ucx") return {};
   return use.has_device ? "" : ": no buffer is in GPU memory";
 }
 

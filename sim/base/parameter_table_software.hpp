@@ -147,6 +147,7 @@ inline constexpr std::array k_software_keys{
                  "what messages of a window reach; 0: no limit of its own"},
     ParameterKey{"mpi.{library}.cuda_ipc_overhead", T, {}, "one message between GPUs with peer access"},
     ParameterKey{"mpi.shared_memory.overhead", T, {}, "one message between ranks of a host"},
+    ParameterKey{"mpi.shared_memory.overhead.ucx1.7", T, {}, "the same of UCX before 1.8"},
     ParameterKey{"mpi.shared_memory.short_saving", T, {}, "what a short message saves of it"},
     ParameterKey{"mpi.shared_memory.short_limit", B, {}, "longest short message"},
     ParameterKey{"mpi.shared_memory.eager_limit", B, {}, "largest eager message between ranks of a host"},
@@ -155,6 +156,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"mpi.shared_memory.rendezvous", T, {}, "further time of a longer one (cross-memory attach)"},
     ParameterKey{"mpi.shared_memory.copy_bandwidth", R, k_rate_or_no_limit,
                  "copies of one core in and out of shared memory"},
+    ParameterKey{"mpi.shared_memory.copy_bandwidth.ucx1.7", R, k_rate_or_no_limit, "the same of UCX before 1.8"},
     ParameterKey{
         "mpi.shared_memory.device_eager_limit", B, {}, "largest eager message between device buffers of a host"},
     ParameterKey{"mpi.shared_memory.gdrcopy_read_bandwidth", R, {}, "loads from GPUs into shared memory, at most"},

@@ -254,7 +254,9 @@ SchemaPtr software() {
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
-       {"ucx", text(), "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy"},
+       {"ucx", text(),
+        "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy, and copies through shared "
+        "memory are slower"},
        {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
        {"gpudirect_rdma", flag(), "default on"},
        {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},

@@ -93,6 +93,7 @@ READ_OFF = {
     "Azure ND A100 v4": ("cuda.launch_interval",),
     "Azure NDv2": ("virtualization.sr-iov.message_time",),
     "A100 PCIe pair, HDR across sockets": ("epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth", "epyc-rome-nps4.memory_bandwidth"),
+    "Azure ND A100 v4": ("nccl.launch_time_per_peer.nccl2.13",),
     "A100 4-GPU host": ("cuda.launch_interval",),
     "A100 80 GB host": ("cuda.launch_interval",),
     "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
@@ -138,7 +139,10 @@ def own_calibrations(system: str) -> tuple:
     return next(own for name, _, own in SYSTEMS if name == system)
 
 # (system, benchmark) whose errors were read after all, and rules of the software looked up for them: no judge any more.
-LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast")} | {
+LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast"), ("Azure ND A100 v4", "alltoall_perf"), ("gdrtest pair", "osu_latency"), ("Azure NDv2", "osu_allreduce"),
+             ("Azure NDv2", "osu_bw"), ("Azure NDv2", "osu_latency"), ("Google N1", "osu_allreduce")} | {
+    ("DGX-2", benchmark) for benchmark in ("all_gather_perf", "all_reduce_perf", "broadcast_perf", "reduce_scatter_perf")
+} | {
     ("Leonardo Booster", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_bcast", "osu_reduce_scatter")
 }
 

@@ -218,10 +218,12 @@ TEST_CASE(
     };
     // Beside the next multiple of 16 bytes, which takes at least as long by its bytes.
     const int whole = (elements / gpus + 3) / 4 * 4 * gpus;
-    for (const auto& one : std::vector<Case>{{"all_gather_perf", "2.8", 1.9, 1.2},
-                                             {"reduce_scatter_perf", "2.8", 1.9, 1.2},
-                                             {"reduce_scatter_perf", "2.7", 12, 4},
-                                             {"all_gather_perf", "2.7", 1, 1},
+    for (const auto& one : std::vector<Case>{{"all_gather_perf", "2.8", 1.9, 1.08},
+                                             {"reduce_scatter_perf", "2.8", 1.9, 1.08},
+                                             // Half or three quarters of the blocks.
+                                             {"reduce_scatter_perf", "2.7", 9, 3.5},
+                                             // A rank's own block, one of n - 1 steps.
+                                             {"all_gather_perf", "2.7", 1 + 11.0 / (gpus - 1), 1 + 5.0 / (gpus - 1)},
                                              {"alltoall_perf", "2.23", 1.9, 1},
                                              {"all_gather_perf", "2.17", 1, 1},
                                              {"alltoall_perf", "2.25", 1, 1},
