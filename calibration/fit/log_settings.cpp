@@ -33,12 +33,17 @@ void add_ranks(const LoadedScenario& loaded, const MeasuredHeader& header, Value
     out["workload.ranks_per_host"] = std::to_string(per_host);
 }
 
-Values values_of(const LoadedScenario& loaded, const MeasuredLog& log) {
+/// What the log states; `by_columns`: of its release at least a time.
+Values values_of(const LoadedScenario& loaded, const MeasuredLog& log, bool by_columns) {
+  const auto benchmark = loaded.scenario.workloads.front().benchmark;
+  if (!log.benchmark || family_of(*log.benchmark) != family_of(benchmark)) return {};
   const auto stated = fit::stated_settings(log);
   Values out;
   for (const auto& [key, value] : stated.workload) out["workload." + key] = value;
   for (const auto& [key, value] : stated.nccl) out["software.nccl." + key] = value;
   for (const auto& [key, value] : stated.software) out["software." + key] = value;
+  if (by_columns && log.header.has_old_columns)
+    out.emplace("software.nccl.version", fmt::format("\"{}\"", fit::k_release_of_old_columns));
   add_ranks(loaded, log.header, out);
   return out;
 }
@@ -67,11 +72,11 @@ Values taken_by(const Scenario& scenario) {
 }
 
 /// What all logs say alike.
-Values agreed_values(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
+Values agreed_values(const LoadedScenario& loaded, std::span<const MeasuredLog> logs, bool by_columns) {
   if (loaded.scenario.workloads.size() != 1 || logs.empty()) return {};
-  auto said = values_of(loaded, logs.front());
+  auto said = values_of(loaded, logs.front(), by_columns);
   for (const auto& log : logs.subspan(1)) {
-    const auto others = values_of(loaded, log);
+    const auto others = values_of(loaded, log, by_columns);
     std::erase_if(said, [&](const auto& one) {
       const auto same = others.find(one.first);
       return same == others.end() || same->second != one.second;
@@ -94,12 +99,8 @@ bool is_same(std::string_view taken, std::string_view said) {
 
 std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
   const auto taken = taken_by(loaded.scenario);
-  auto said = agreed_values(loaded, logs);
-  // Columns tell a time, where nothing tells a release.
-  if (!said.empty() && std::ranges::all_of(logs, [](const auto& log) { return log.header.has_old_columns; }))
-    said.emplace("software.nccl.version", fmt::format("\"{}\"", fit::k_release_of_old_columns));
   std::vector<Setting> out;
-  for (const auto& [path, value] : said) {
+  for (const auto& [path, value] : agreed_values(loaded, logs, true)) {
     const auto same = taken.find(path);
     if (is_given(loaded.scenario, path) || (same != taken.end() && is_same(same->second, value))) continue;
     out.push_back({path, value});
@@ -117,7 +118,7 @@ std::string text_of_settings_of_logs(const std::vector<Setting>& settings) {
 std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
   const auto taken = taken_by(loaded.scenario);
   std::string out;
-  for (const auto& [path, value] : agreed_values(loaded, logs)) {
+  for (const auto& [path, value] : agreed_values(loaded, logs, false)) {
     const auto same = taken.find(path);
     if (same == taken.end() || !is_given(loaded.scenario, path) || is_same(same->second, value)) continue;
     out +=

@@ -105,6 +105,11 @@ TEST_CASE("logs that disagree settle nothing, nor do logs of more GPUs than the 
   other.replace(other.find("nThread 1 nGpus 4"), 17, "nThread 4 nGpus 1");
   CHECK(said(open, {new_table(), other}) == "workload.gpus=4");
   CHECK(said(open, {new_table(), new_table()}) == "workload.gpus=4 workload.launch=one_thread");
+  const auto named = k_from + std::string("# software: NCCL 2.4.2\n") + k_below + k_old_table;
+  const auto later = k_from + std::string("# software: NCCL 2.11.4\n") + k_below + k_old_table;
+  CHECK(said(open, {named, later}) == "workload.gpus=4 workload.launch=one_thread");
+  // A log of another kind of benchmark says nothing.
+  CHECK(said(loaded("workload: {benchmark: osu_allreduce}"), {k_old_table}).empty());
   const auto pair = loaded("workload: {benchmark: all_reduce_perf}", "h200-2gpu-vm");
   CHECK(said(pair, {new_table()}) == "workload.launch=one_thread");
 }
