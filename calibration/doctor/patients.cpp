@@ -143,13 +143,14 @@ class Collector {
   void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out) {
     auto table = table_for(tables, scenario_->scenario);
     if (!table || table->rows.empty()) return;
-    auto settings = options_.settings;
-    for (auto& one : settings_of_logs(*scenario_, {&*table, 1}))
-      if (is_healthy(one.path.substr(one.path.rfind('.') + 1))) settings.push_back(std::move(one));
-    auto as_logged = settings.size() == options_.settings.size()
-                         ? Result<LoadedScenario>(*scenario_)
-                         : load_scenario(cluster_, options_.parameter_files, settings);
-    if (as_logged) add(case_of(std::move(*as_logged)), std::move(*table), out);
+    const auto load = [&](const std::vector<Setting>& more) {
+      auto settings = options_.settings;
+      settings.insert(settings.end(), more.begin(), more.end());
+      return load_scenario(cluster_, options_.parameter_files, settings);
+    };
+    auto logged = as_logged(*scenario_, {&*table, 1}, load,
+                            [](const Setting& one) { return is_healthy(one.path.substr(one.path.rfind('.') + 1)); });
+    add(case_of(logged.scenario ? std::move(*logged.scenario) : *scenario_), std::move(*table), out);
   }
 
   void add_to_topology(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out, Diagnostics& warnings) {

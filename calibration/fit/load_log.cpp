@@ -95,14 +95,14 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   const auto table = fitting_table(log, *tables, loaded->scenario, faults);
   if (!table) return;
   report_lost_rows(*table);
-  if (const auto said = settings_of_logs(*loaded, {&*table, 1}); !said.empty()) {
+  auto logged = as_logged(*loaded, {&*table, 1}, [&](const std::vector<Setting>& more) {
     auto as_said = log;
-    as_said.settings.insert(as_said.settings.end(), said.begin(), said.end());
-    loaded = load_scenario_of(calibration, as_said);
-    if (!loaded) return add_faults(log, loaded.error(), false, faults);
-    warnings_.push_back(
-        make_warning_at(log.location, fmt::format("'{}': {}", log.file, text_of_settings_of_logs(said))));
-  }
+    as_said.settings.insert(as_said.settings.end(), more.begin(), more.end());
+    return load_scenario_of(calibration, as_said);
+  });
+  if (!logged.note.empty())
+    warnings_.push_back(make_warning_at(log.location, fmt::format("'{}': {}", log.file, logged.note)));
+  if (logged.scenario) loaded = std::move(*logged.scenario);
   Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
   experiment.name = std::filesystem::path(log.file).stem().string();
   const auto uses_of_file = std::count_if(calibration.logs.begin(), calibration.logs.end(),

@@ -108,10 +108,21 @@ std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<co
   return out;
 }
 
-std::string text_of_settings_of_logs(const std::vector<Setting>& settings) {
-  if (settings.empty()) return {};
-  std::string out = "the scenario leaves open, the log says:";
-  for (const auto& one : settings) out += fmt::format(" {}={}", one.path, one.value);
+AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> logs,
+                   const std::function<Result<LoadedScenario>(const std::vector<Setting>&)>& load,
+                   const std::function<bool(const Setting&)>& is_wanted) {
+  AsLogged out;
+  out.settings = settings_of_logs(loaded, logs);
+  if (is_wanted) std::erase_if(out.settings, [&](const Setting& one) { return !is_wanted(one); });
+  if (out.settings.empty()) return out;
+  out.note = "the scenario leaves open, the log says:";
+  for (const auto& one : out.settings) out.note += fmt::format(" {}={}", one.path, one.value);
+  if (auto scenario = load(out.settings)) {
+    out.scenario = std::move(*scenario);
+  } else {
+    out.settings.clear();
+    out.note += fmt::format("; not taken: {}", scenario.error().front().message);
+  }
   return out;
 }
 

@@ -91,8 +91,12 @@ int validate_command(ValidateOptions options) {
     }
     logs.push_back(std::move(*log));
   }
-  const auto said = settings_of_logs(*loaded, logs);
-  for (const auto& one : said) options.settings.push_back(one.path + "=" + one.value);
+  const auto logged = as_logged(*loaded, logs, [&](const std::vector<Setting>& more) {
+    auto settings = parse_settings(options.settings);
+    settings.insert(settings.end(), more.begin(), more.end());
+    return load_scenario(options.scenario, options.parameter_files, settings);
+  });
+  for (const auto& one : logged.settings) options.settings.push_back(one.path + "=" + one.value);
   auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
   if (was_interrupted()) return exit_interrupted;
@@ -102,7 +106,7 @@ int validate_command(ValidateOptions options) {
   std::vector<Validation> validations;
   for (const auto& log : logs) validations.push_back(validate(workload, log));
   for (auto& one : validations) {
-    for (const auto& text : {text_of_settings_of_logs(said), text_of_contradictions(*loaded, logs)})
+    for (const auto& text : {logged.note, text_of_contradictions(*loaded, logs)})
       if (!text.empty()) one.warnings.push_back({Severity::warning, {one.file, 0, 0}, text, {}, {}});
   }
   report::Validated validated{validations,

@@ -4,6 +4,7 @@
 // number of HCAs, MTU ...), and those that bring the forecast clearly nearer are named, nearest first.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,8 +23,17 @@ namespace fabricast {
 /// scenarios of several workloads.
 std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<const MeasuredLog> logs);
 
-/// "the scenario leaves open, the log says: ..."; empty without settings.
-std::string text_of_settings_of_logs(const std::vector<Setting>& settings);
+/// A scenario as its logs say that it was measured.
+struct AsLogged {
+  std::vector<Setting> settings;           ///< what was taken; none where the scenario does not load with it
+  std::optional<LoadedScenario> scenario;  ///< with them; absent when nothing was taken
+  std::string note;                        ///< what was taken, or why it was not; empty when nothing is open
+};
+
+/// `load` reads the scenario with settings added to its own; `is_wanted` (by default all) chooses among them.
+AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> logs,
+                   const std::function<Result<LoadedScenario>(const std::vector<Setting>&)>& load,
+                   const std::function<bool(const Setting&)>& is_wanted = {});
 
 /// "the scenario gives workload.launch=graph, the log says one_thread"; empty where they agree. The scenario stands.
 std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs);

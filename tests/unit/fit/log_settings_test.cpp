@@ -37,9 +37,13 @@ std::string new_table() {
   return text;
 }
 
+std::string scenario_text(const std::string& rest, const char* topology) {
+  return fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}/topologies/{}.yaml\n{}\n",
+                     FABRICAST_SOURCE_DIR, topology, rest);
+}
+
 LoadedScenario loaded(const std::string& rest, const char* topology = "hgx-a100", std::vector<Setting> settings = {}) {
-  const auto text = fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}/topologies/{}.yaml\n{}\n",
-                                FABRICAST_SOURCE_DIR, topology, rest);
+  const auto text = scenario_text(rest, topology);
   auto scenario = load_scenario_text("s.yaml", text, {}, settings);
   if (!scenario) MESSAGE(render(scenario.error()));
   REQUIRE(scenario.has_value());
@@ -77,9 +81,20 @@ TEST_CASE("what a log of NCCL says of itself fills what the scenario leaves open
         "workload.gpus=4 workload.launch=one_thread");
   CHECK(said(open, {"+ export NCCL_ALGO=Ring NCCL_P2P_DISABLE=1\n" + new_table()}) ==
         "software.nccl.p2p=off workload.algorithm=ring workload.gpus=4 workload.launch=one_thread");
-  CHECK(text_of_settings_of_logs(settings_of_logs(open, logs_of({new_table()}))) ==
-        "the scenario leaves open, the log says: workload.gpus=4 workload.launch=one_thread");
-  CHECK(text_of_settings_of_logs({}).empty());
+  // What the scenario cannot take is said and left: PXN came with 2.12.
+  const auto note = [](const std::string& rest, const std::string& log) {
+    const auto out = as_logged(loaded(rest), logs_of({log}), [&](const std::vector<Setting>& more) {
+      return load_scenario_text("s.yaml", scenario_text(rest, "hgx-a100"), {}, more);
+    });
+    CHECK(out.scenario.has_value() == !out.settings.empty());
+    return out.note;
+  };
+  const std::string all = "workload: {benchmark: all_reduce_perf}";
+  CHECK(note(all, new_table()) == "the scenario leaves open, the log says: workload.gpus=4 workload.launch=one_thread");
+  CHECK(note("software: {nccl: {pxn: on}}\n" + all, k_old_table) ==
+        "the scenario leaves open, the log says: software.nccl.version=\"2.8\" workload.gpus=4 "
+        "workload.launch=one_thread; not taken: 'pxn: on' with NCCL 2.8, PXN came with 2.12");
+  CHECK(note("workload: {benchmark: all_reduce_perf, gpus: 4, launch: one_thread}", new_table()).empty());
 }
 
 TEST_CASE("what the scenario gives stands, and a contradiction is said") {
