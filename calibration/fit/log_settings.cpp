@@ -112,17 +112,22 @@ AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> lo
                    const std::function<Result<LoadedScenario>(const std::vector<Setting>&)>& load,
                    const std::function<bool(const Setting&)>& is_wanted) {
   AsLogged out;
-  out.settings = settings_of_logs(loaded, logs);
-  if (is_wanted) std::erase_if(out.settings, [&](const Setting& one) { return !is_wanted(one); });
-  if (out.settings.empty()) return out;
-  out.note = "the scenario leaves open, the log says:";
-  for (const auto& one : out.settings) out.note += fmt::format(" {}={}", one.path, one.value);
-  if (auto scenario = load(out.settings)) {
+  std::string taken, refused;
+  for (const auto& one : settings_of_logs(loaded, logs)) {
+    if (is_wanted && !is_wanted(one)) continue;
+    auto with = out.settings;
+    with.push_back(one);
+    auto scenario = load(with);
+    if (!scenario) {
+      refused += fmt::format("; not {}={}: {}", one.path, one.value, scenario.error().front().message);
+      continue;
+    }
+    taken += fmt::format(" {}={}", one.path, one.value);
+    out.settings = std::move(with);
     out.scenario = std::move(*scenario);
-  } else {
-    out.settings.clear();
-    out.note += fmt::format("; not taken: {}", scenario.error().front().message);
   }
+  if (!taken.empty() || !refused.empty())
+    out.note = fmt::format("the scenario leaves open, the log says:{}{}", taken, refused);
   return out;
 }
 

@@ -25,9 +25,9 @@ std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<co
 
 /// A scenario as its logs say that it was measured.
 struct AsLogged {
-  std::vector<Setting> settings;           ///< what was taken; none where the scenario does not load with it
+  std::vector<Setting> settings;           ///< what was taken: that with which the scenario loads
   std::optional<LoadedScenario> scenario;  ///< with them; absent when nothing was taken
-  std::string note;                        ///< what was taken, or why it was not; empty when nothing is open
+  std::string note;                        ///< what was taken, and why what was not; empty when nothing is open
 };
 
 /// `load` reads the scenario with settings added to its own; `is_wanted` (by default all) chooses among them.

@@ -92,8 +92,8 @@ TEST_CASE("what a log of NCCL says of itself fills what the scenario leaves open
   const std::string all = "workload: {benchmark: all_reduce_perf}";
   CHECK(note(all, new_table()) == "the scenario leaves open, the log says: workload.gpus=4 workload.launch=one_thread");
   CHECK(note("software: {nccl: {pxn: on}}\n" + all, k_old_table) ==
-        "the scenario leaves open, the log says: software.nccl.version=\"2.8\" workload.gpus=4 "
-        "workload.launch=one_thread; not taken: 'pxn: on' with NCCL 2.8, PXN came with 2.12");
+        "the scenario leaves open, the log says: workload.gpus=4 workload.launch=one_thread; not "
+        "software.nccl.version=\"2.8\": 'pxn: on' with NCCL 2.8, PXN came with 2.12");
   CHECK(note("workload: {benchmark: all_reduce_perf, gpus: 4, launch: one_thread}", new_table()).empty());
 }
 
