@@ -57,9 +57,8 @@ bool is_given(const Scenario& scenario, const std::string& path) {
 /// What the scenario takes it to be, where that is no secret of the models.
 Values taken_by(const Scenario& scenario) {
   const auto& workload = scenario.workloads.front();
-  const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
   return {{"workload.launch", std::string(to_string(workload.launch))},
-          {"workload.buffers", fmt::format("[{}, {}]", place(workload.send_buffer), place(workload.receive_buffer))},
+          {"workload.buffers", fit::buffers_text(workload.send_buffer, workload.receive_buffer)},
           {"workload.window", std::to_string(workload.window)},
           {"workload.pairs", std::to_string(workload.pairs)},
           {"software.nccl.gdr_level", scenario.software.nccl_gdr_level},
@@ -111,23 +110,29 @@ std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<co
 AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> logs,
                    const std::function<Result<LoadedScenario>(const std::vector<Setting>&)>& load,
                    const std::function<bool(const Setting&)>& is_wanted) {
+  auto wanted = settings_of_logs(loaded, logs);
+  if (is_wanted) std::erase_if(wanted, [&](const Setting& one) { return !is_wanted(one); });
   AsLogged out;
-  std::string taken, refused;
-  for (const auto& one : settings_of_logs(loaded, logs)) {
-    if (is_wanted && !is_wanted(one)) continue;
-    auto with = out.settings;
-    with.push_back(one);
-    auto scenario = load(with);
-    if (!scenario) {
-      refused += fmt::format("; not {}={}: {}", one.path, one.value, scenario.error().front().message);
-      continue;
-    }
-    taken += fmt::format(" {}={}", one.path, one.value);
-    out.settings = std::move(with);
+  if (wanted.empty()) return out;
+  std::string refused;
+  if (auto scenario = load(wanted)) {
+    out.settings = std::move(wanted);
     out.scenario = std::move(*scenario);
+  } else {  // those with which it loads, one by one
+    for (const auto& one : wanted) {
+      auto with = out.settings;
+      with.push_back(one);
+      if (auto next = load(with)) {
+        out.settings = std::move(with);
+        out.scenario = std::move(*next);
+      } else {
+        refused += fmt::format("; not {}={}: {}", one.path, one.value, next.error().front().message);
+      }
+    }
   }
-  if (!taken.empty() || !refused.empty())
-    out.note = fmt::format("the scenario leaves open, the log says:{}{}", taken, refused);
+  out.note = "the scenario leaves open, the log says:";
+  for (const auto& one : out.settings) out.note += fmt::format(" {}={}", one.path, one.value);
+  out.note += refused;
   return out;
 }
 

@@ -92,13 +92,15 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
   if (const auto known = levels.find(level); known != levels.end()) set_key(out.nccl, "gdr_level", known->second);
 }
 
+std::string buffers_text(BufferPlace send, BufferPlace receive) {
+  const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
+  return fmt::format("[{}, {}]", place(send), place(receive));
+}
+
 void add_osu_settings(const MeasuredLog& log, SuggestedLog& out) {
   const auto& header = log.header;
-  if (header.send_buffer && header.receive_buffer) {
-    const auto place = [](BufferPlace where) { return where == BufferPlace::device ? "device" : "host"; };
-    set_key(out.workload, "buffers",
-            fmt::format("[{}, {}]", place(*header.send_buffer), place(*header.receive_buffer)));
-  }
+  if (header.send_buffer && header.receive_buffer)
+    set_key(out.workload, "buffers", buffers_text(*header.send_buffer, *header.receive_buffer));
   if (header.window) set_key(out.workload, "window", std::to_string(*header.window));
 }
 

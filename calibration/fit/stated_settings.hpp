@@ -19,6 +19,8 @@ std::string provenance(const MeasuredLog& log, const char* key);
 /// "2.8.4" behind `name` in a text ("CUDA 11, NCCL 2.8.4-1"); empty for ranges ("2.4-2.8").
 std::string version_after(std::string_view text, std::string_view name);
 
+/// "[device, host]": `workload.buffers`.
+std::string buffers_text(BufferPlace send, BufferPlace receive);
 /// The release that the log or its collector names.
 std::string stated_nccl_version(const MeasuredLog& log);
 /// Forced settings that the environment names.

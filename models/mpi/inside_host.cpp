@@ -6,21 +6,11 @@
 #include <cmath>
 
 #include "base/parameter_name.hpp"
-#include "base/version.hpp"
 #include "mpi/flow_rates.hpp"
 #include "mpi/transfer.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
-
-namespace {
-
-/// UCX's copies through shared memory were slower: two sites, one with 1.7 and one with 1.9.
-bool is_before_ucx_1_8(const PlanContext& context, const Profile& profile) {
-  return profile.name == "open-mpi-ucx" && is_older(context.software.ucx_version, 1, 8);
-}
-
-}  // namespace
 
 /// Data follow a header in shared memory, so loads from the GPU are not aligned: at most the rate seen of those.
 const Parameter& Transfers::gdrcopy_read_inside(const EndPoint& end) const {
@@ -48,9 +38,9 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from, const E
 /// between the cores, then it lies beside the queue.
 Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const {
   const auto& parameters = context_.parameters;
-  const auto& full = of_processor(context_, from.memory, "shared_memory_overhead",
-                                  is_before_ucx_1_8(context_, profile_) ? "mpi.shared_memory.overhead.ucx1.7"_key
-                                                                        : "mpi.shared_memory.overhead"_key);
+  const auto& full =
+      of_processor(context_, from.memory, "shared_memory_overhead",
+                   profile_.has_old_ucx ? "mpi.shared_memory.overhead.ucx1.7"_key : "mpi.shared_memory.overhead"_key);
   const double saving = std::min(full.value, parameters.at("mpi.shared_memory.short_saving"_key).value);
   const double element = parameters.at("mpi.shared_memory.short_limit"_key).value;
   const double filled = is_of_host ? std::min(1.0, static_cast<double>(size.value) / element) : 1;
@@ -134,10 +124,9 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   } else {
     out.is_rendezvous = size > profile_.inside_eager_limit;
     if (out.is_rendezvous) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
-    const auto& copy =
-        of_processor(context_, from.memory, "shared_memory_copy_bandwidth",
-                     is_before_ucx_1_8(context_, profile_) ? "mpi.shared_memory.copy_bandwidth.ucx1.7"_key
-                                                           : "mpi.shared_memory.copy_bandwidth"_key);
+    const auto& copy = of_processor(
+        context_, from.memory, "shared_memory_copy_bandwidth",
+        profile_.has_old_ucx ? "mpi.shared_memory.copy_bandwidth.ucx1.7"_key : "mpi.shared_memory.copy_bandwidth"_key);
     out.flow.rate_cap = copy.value;
     out.flow.cap_name = "memory copy of one core";
     out.flow.cap_parameter = copy.name;

@@ -110,9 +110,10 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
         own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
   profile.inside_eager_limit = std::max(profile.eager_limit, p["mpi.shared_memory.eager_limit"_key]);
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
+  profile.has_old_ucx = profile.name == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
   if (profile.name == "open-mpi-ucx") {
-    const auto posted = is_older(software.ucx_version, 1, 8) ? "mpi.shared_memory.posted_eager_limit.ucx1.7"_key
-                                                             : "mpi.shared_memory.posted_eager_limit"_key;
+    const auto posted = profile.has_old_ucx ? "mpi.shared_memory.posted_eager_limit.ucx1.7"_key
+                                            : "mpi.shared_memory.posted_eager_limit"_key;
     profile.posted_inside_eager_limit = software.eager_limit.value_or(p[posted]);
   }
   profile.eager_segment = own.get<"mpi.{}.eager_segment">();
