@@ -59,9 +59,10 @@ Use use_of(const PlanContext& context, const Workload& workload, const Planner& 
 bool same_routes_in_host(const PlanContext& context, const Software& other) {
   const PlanContext changed{context.topology, other, context.parameters, context.resources};
   const auto gpus = context.topology.devices(DeviceKind::gpu, 0);
+  const int count = static_cast<int>(gpus.size());
   for (const auto from : gpus)
     for (const auto to : gpus)
-      if (from != to && nccl::route_in_host(context, from, to).kind != nccl::route_in_host(changed, from, to).kind)
+      if (from != to && nccl::kind_in_host(context, from, to, count) != nccl::kind_in_host(changed, from, to, count))
         return false;
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
+#include "nccl/nics.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/contention.hpp"
@@ -15,10 +16,20 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu) {
+constexpr PathOptions k_over_nvlink{.may_use_nvlink = true, .may_forward_through_gpu = true};
+
+/// How far apart two GPUs may be that read and write each other's memory (paths.cc, ncclTopoCheckP2p): a common switch,
+/// on AMD any path (from 2.23 on for two GPUs only), on Skylake and later of Intel any path in 2.6, one inside the
+/// socket in 2.7 and 2.8.
+Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu, int gpus) {
   const auto& topology = context.topology;
-  const int gpus = topology.count(DeviceKind::gpu, topology.host_of(gpu));
-  return is_amd(topology, gpu) && gpus <= 2 ? Distance::sys : Distance::pxb;
+  const int version = release_number(context.software.nccl_version);
+  if (is_amd(topology, gpu)) return version < 223 || gpus <= 2 ? Distance::sys : Distance::pxb;
+  const auto& processor = processor_of(topology, gpu);
+  const auto cores = topology.attribute(processor, "microarchitecture");
+  const bool is_skylake = topology.attribute(processor, "vendor") == "intel" && !is_before_skylake(cores);
+  if (is_skylake && version == 206) return Distance::sys;
+  return is_skylake && (version == 207 || version == 208) ? Distance::node : Distance::pxb;
 }
 
 /// The loopback interface belongs to a kernel, one per VM: among several of a host, the first GPU of the VM that shares
@@ -55,7 +66,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
     add_gpudirect(context, hca, *path, is_sender, route);
     return true;
   }
-  const auto memory = topology.local_memory(hca);
+  const auto memory = staging_memory(context, hca);
   if (is_sender) {
     add_host_copy(context, gpu, memory, true, route);
     add_host_copy(context, hca, memory, false, route);
@@ -72,9 +83,8 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
                    std::uint64_t flow) {
   Route route;
   route.kind = TransportKind::socket;
-  const auto& topology = context.topology;
-  const auto from_memory = topology.local_memory(from);
-  const auto to_memory = topology.local_memory(to);
+  const auto from_memory = staging_memory(context, from);
+  const auto to_memory = staging_memory(context, to);
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
     add_inside_host(context, from_hca, to_hca, route, from, to);
@@ -165,7 +175,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   graph.channel_gb_per_s = graph.node_gb_per_s = 1e9;
   const auto& first = hosts[0].gpus;
   graph.is_network_only =
-      hosts.size() == 1 && first.size() > 1 && route_in_host(context, first[0], first[1]).kind == TransportKind::socket;
+      hosts.size() == 1 && first.size() > 1 &&
+      kind_in_host(context, first[0], first[1], static_cast<int>(first.size())) == TransportKind::socket;
   std::size_t num_channels = 32;
   for (const auto& group : hosts) {
     std::vector<int> ordinals;
@@ -203,32 +214,34 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   return graph;
 }
 
-Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to) {
+TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus) {
   const auto& topology = context.topology;
-  Route route;
   if (context.software.nccl_p2p) {
-    const auto nvlink = topology.path_in_host(from, to, {.may_use_nvlink = true, .may_forward_through_gpu = true});
-    if (nvlink && nvlink->uses_nvlink && nvlink_gate_of(context, from).is_open) {
-      route.kind = TransportKind::nvlink;
-      add_dma(context, *nvlink, false, route);
-      return route;
-    }
-    if (topology.distance(from, to) <= nccl_p2p_level(context, from) && pcie_gate_of(context, from).is_open) {
-      const auto path = topology.path_in_host(from, to, {.may_use_nvlink = false});
-      if (path) {
-        route.kind = TransportKind::pcie;
-        add_dma(context, *path, false, route);
-        return route;
-      }
-    }
+    const auto nvlink = topology.path_in_host(from, to, k_over_nvlink);
+    if (nvlink && nvlink->uses_nvlink && nvlink_gate_of(context, from).is_open) return TransportKind::nvlink;
+    if (topology.distance(from, to) <= nccl_p2p_level(context, from, gpus) && pcie_gate_of(context, from).is_open &&
+        topology.path_in_host(from, to, {.may_use_nvlink = false}))
+      return TransportKind::pcie;
   }
   // TCP between hosts leaves the shared memory inside them; on one host it means loopback.
   const bool is_loopback_meant = context.software.transport == "tcp" && topology.num_hosts() == 1;
-  if (!context.software.nccl_shm || is_loopback_meant) return socket_route(context, from, to, {}, {}, 0);
-  route.kind = TransportKind::host_memory;
-  const auto memory = topology.local_memory(from);
-  add_host_copy(context, from, memory, true, route);
-  add_host_copy(context, to, memory, false, route);
+  return context.software.nccl_shm && !is_loopback_meant ? TransportKind::host_memory : TransportKind::socket;
+}
+
+Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus) {
+  const auto& topology = context.topology;
+  Route route;
+  route.kind = kind_in_host(context, from, to, gpus);
+  if (route.kind == TransportKind::socket) return socket_route(context, from, to, {}, {}, 0);
+  if (route.kind == TransportKind::nvlink) {
+    add_dma(context, *topology.path_in_host(from, to, k_over_nvlink), false, route);
+  } else if (route.kind == TransportKind::pcie) {
+    add_dma(context, *topology.path_in_host(from, to, {.may_use_nvlink = false}), false, route);
+  } else {
+    const auto memory = staging_memory(context, from);
+    add_host_copy(context, from, memory, true, route);
+    add_host_copy(context, to, memory, false, route);
+  }
   return route;
 }
 

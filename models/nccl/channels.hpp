@@ -43,8 +43,10 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts);
 
+/// By what two GPUs of one host exchange, when NCCL sees `gpus` of them there.
+TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus);
 /// The connection between two ranks of one host.
-Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to);
+Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus);
 
 /// Where NCCL keeps the buffers of a connection between hosts when GPUDirect RDMA is allowed: the proxy reads the flags
 /// of LL line by line, so LL stays in host memory (NVIDIA/nccl src/transport/net.cc).

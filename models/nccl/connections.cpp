@@ -15,7 +15,7 @@ std::uint64_t pair_key(DeviceId a, DeviceId b) {
 
 const Route& Connections::in_host(DeviceId from, DeviceId to) {
   const auto [it, is_new] = in_host_.try_emplace(pair_key(from, to));
-  if (is_new) it->second = route_in_host(context_, from, to);
+  if (is_new) it->second = route_in_host(context_, from, to, gpus_);
   return it->second;
 }
 

@@ -19,7 +19,9 @@ struct NetworkEnd {
 
 class Connections {
  public:
-  Connections(const PlanContext& context, Buffers buffers) : context_(context), buffers_(buffers) {}
+  /// `gpus`: those of one host that take part.
+  Connections(const PlanContext& context, Buffers buffers, int gpus)
+      : context_(context), buffers_(buffers), gpus_(gpus) {}
 
   /// Between two ranks of one host.
   const Route& in_host(DeviceId from, DeviceId to);
@@ -43,6 +45,7 @@ class Connections {
 
   const PlanContext& context_;
   Buffers buffers_;
+  int gpus_;
   std::unordered_map<std::uint64_t, Route> in_host_;
   std::unordered_map<std::int32_t, bool> is_tcp_;
   std::unordered_map<std::uint64_t, std::list<End>> ends_;  ///< of a GPU and an adapter

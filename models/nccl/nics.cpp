@@ -2,6 +2,7 @@
 #include "nccl/nics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -17,17 +18,6 @@ namespace {
 /// generation 3 (topo.cc). That the kernel had the newer names is inferred from tables of A100 hosts: they change
 /// protocol where NCCL's model does with generation 3.
 int known_generation(int version, int generation) { return version < 209 ? std::min(3, generation) : generation; }
-
-/// NCCL's planning speed of the way between two sockets, GB/s (topo.h): Broadwell and older 6, Skylake 10 (9 before
-/// 2.18), Sapphire Rapids 22 and Emerald Rapids 40 from 2.26 on, AMD 16 from 2.19 on and without a limit before.
-double between_sockets(const Topology& topology, DeviceId gpu, int version) {
-  if (is_amd(topology, gpu)) return version >= 219 ? 16 : 5000;
-  const auto cores = topology.attribute(processor_of(topology, gpu), "microarchitecture");
-  if (cores == "emeraldrapids" && version >= 226) return 40;
-  if (cores == "sapphirerapids" && version >= 226) return 22;
-  if (cores == "broadwell" || cores == "haswell" || cores == "ivybridge" || cores == "sandybridge") return 6;
-  return version >= 218 ? 10 : 9;
-}
 
 /// Bits of `value` below `count`, a power of two, in reverse order.
 int mirrored(int value, int count) {
@@ -63,6 +53,24 @@ double nvlink_gb_per_s(int compute_capability) {
 
 double pcie_gb_per_s(double generation, double width) {
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
+}
+
+bool is_before_skylake(std::string_view microarchitecture) {
+  constexpr std::array k_older{"broadwell", "haswell", "ivybridge", "sandybridge"};
+  return std::ranges::find(k_older, microarchitecture) != k_older.end();
+}
+
+double link_gb_per_s(const Link& link, int version) {
+  return pcie_gb_per_s(known_generation(version, link.generation), link.lanes);
+}
+
+double between_sockets_gb_per_s(const Topology& topology, DeviceId gpu, int version) {
+  if (is_amd(topology, gpu)) return version >= 219 ? 16 : 5000;
+  const auto cores = topology.attribute(processor_of(topology, gpu), "microarchitecture");
+  if (cores == "emeraldrapids" && version >= 226) return 40;
+  if (cores == "sapphirerapids" && version >= 226) return 22;
+  if (is_before_skylake(cores)) return 6;
+  return version >= 218 ? 10 : 9;
 }
 
 int nvml_index(const Topology& topology, DeviceId gpu) {
@@ -101,7 +109,7 @@ void HostNics::find_hcas(const PlanContext& context) {
 
 void HostNics::measure_paths(const PlanContext& context) {
   const auto& topology = context.topology;
-  between_sockets_ = between_sockets(topology, gpus_[0], version_);
+  between_sockets_ = nccl::between_sockets_gb_per_s(topology, gpus_[0], version_);
   for (const auto gpu : gpus_) gpu_sockets_.push_back(topology.device(gpu).socket);
   for (const auto hca : hcas_) hca_sockets_.push_back(topology.device(hca).socket);
   PathOptions options;
@@ -111,8 +119,7 @@ void HostNics::measure_paths(const PlanContext& context) {
     double least = std::numeric_limits<double>::infinity();
     for (const auto id : links) {
       const auto link = topology.link(id);
-      if (link.kind == LinkKind::pcie)
-        least = std::min(least, pcie_gb_per_s(known_generation(version_, link.generation), link.lanes));
+      if (link.kind == LinkKind::pcie) least = std::min(least, link_gb_per_s(link, version_));
     }
     return least;
   };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
@@ -28,6 +29,13 @@ bool has_pxn(const Software& software);
 double nvlink_gb_per_s(int compute_capability);
 /// PCIe planning speed of a slot: 12 GB/s for generation 3 x16 and in proportion.
 double pcie_gb_per_s(double generation, double width);
+/// Intel's processors that NCCL takes for Broadwell.
+bool is_before_skylake(std::string_view microarchitecture);
+/// What NCCL plans with for one PCIe link, GB/s; releases before 2.9 take generation 4 for 3.
+double link_gb_per_s(const Link& link, int version);
+/// NCCL's planning speed of the way between two sockets, GB/s (topo.h): Broadwell and older 6, Skylake 10 (9 before
+/// 2.18), Sapphire Rapids 22 and Emerald Rapids 40 from 2.26 on, AMD 16 from 2.19 on and without a limit before.
+double between_sockets_gb_per_s(const Topology& topology, DeviceId gpu, int version);
 /// NVML's number of a GPU: its place among those of its host or virtual machine, in use or not.
 int nvml_index(const Topology& topology, DeviceId gpu);
 

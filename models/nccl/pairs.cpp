@@ -29,6 +29,28 @@ int network_channels(const HostNics& nics, std::size_t gpu) {
   return channels;
 }
 
+/// Channels that each pair of GPUs of one host has at least (the same function): two for every NVLink of a direct or
+/// switched connection, two without.
+int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  constexpr int most = 64;
+  int least = most;
+  for (const auto from : gpus) {
+    for (const auto to : gpus) {
+      if (from == to) continue;
+      const auto path = context.topology.path_in_host(from, to);
+      const bool is_nvlink =
+          kind_in_host(context, from, to, static_cast<int>(gpus.size())) == TransportKind::nvlink && path;
+      int links = is_nvlink && path->uses_nvlink ? most : 1;
+      if (links == most)
+        for (const auto id : path->links) links = std::min(links, std::max(1, context.topology.link(id).lanes));
+      least = std::min(least, 2 * links);
+    }
+  }
+  int channels = 2;
+  while (channels < least) channels *= 2;
+  return channels;
+}
+
 }  // namespace
 
 /// Counts the connections between hosts, by their two ends.
@@ -37,6 +59,8 @@ class PatternMaker::PairCounter {
   PairCounter(const PatternMaker& maker, Pattern& pattern, CrossingCounter& counter)
       : maker_(maker), pattern_(pattern), counter_(counter) {
     find_places();
+    for (const auto& host : maker.hosts_)
+      pattern_.pair_channels = std::min(pattern_.pair_channels, local_channels(maker.context_, host.gpus));
     for (const auto& host : maker.hosts_)
       if (maker.hosts_.size() > 1) nics_.emplace_back(maker.context_, host.gpus);
     for (std::size_t h = 0; h < nics_.size(); ++h) {

@@ -75,7 +75,7 @@ class PatternMaker {
         root_(root),
         buffers_(buffers),
         queue_pairs_(queue_pairs),
-        connections_(context, buffers) {}
+        connections_(context, buffers, static_cast<int>(hosts.front().gpus.size())) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
   /// `uses_collnet`: the fabric's switches reduce what NVLink SHARP sends between hosts.

@@ -84,7 +84,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] int gpus_of_memory() const {
     std::map<int, int> count;
     int most = 0;
-    for (const auto gpu : hosts_[0].gpus) most = std::max(most, ++count[context_.topology.local_memory(gpu).value]);
+    for (const auto gpu : hosts_[0].gpus) most = std::max(most, ++count[staging_memory(context_, gpu).value]);
     return most;
   }
   void fit_channels(std::size_t wanted) {

@@ -8,6 +8,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/mesh.hpp"
+#include "nccl/pcie_search.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -34,6 +35,13 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
   return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
 }
 
+/// Channels of this speed are halved and doubled in number (search.cc, ncclTopoDupChannels).
+bool may_halve(double speed, std::size_t count, int version, int capability) {
+  const double least = capability >= 90 && version >= 216 && version < 218 ? 50 : 25;
+  const bool is_enough = version >= 218 && capability > 80 && speed < 50 && count > 4;
+  return version >= 207 && speed >= least && !is_enough;
+}
+
 HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const auto& topology = context.topology;
   HostSearch search;
@@ -54,10 +62,16 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     search.speed = nvlink_gb_per_s(capability);
     return search;
   }
-  search.orders.push_back(in_rank_order(gpus.size()));
-  search.speed =
-      pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"), device_value(context, gpus[0], "pcie_width")) *
-      (context.software.nccl_p2p ? 1.0 : 0.5);
+  const int version = release_number(context.software.nccl_version);
+  const auto rings = pcie_rings(context, gpus);
+  search.pcie_ring = rings.most;
+  auto found = place_rings(rings, speeds_in_host(version, capability), static_cast<int>(most_channels(version)));
+  if (may_halve(found.speed, static_cast<std::size_t>(found.count), version, capability)) {
+    found.count *= 2;
+    found.speed /= 2;
+  }
+  search.speed = found.speed;
+  search.orders.assign(static_cast<std::size_t>(found.count), in_rank_order(gpus.size()));
   return search;
 }
 
@@ -179,12 +193,10 @@ NetworkChannels one_slow_channel(const HostNics& nics, double speed) {
   return {{{0, 0, nics.gpus().size() - 1, 0}}, speed};
 }
 
-/// Fast channels are halved and doubled in number (search.cc, ncclTopoCompute).
+/// Fast channels are halved and doubled in number.
 void halve_speeds(NetworkChannels& found, int version, int capability) {
   const auto count = found.channels.size();
-  const double least = capability >= 90 && version >= 216 && version < 218 ? 50 : 25;
-  const bool is_enough = version >= 218 && capability > 80 && found.speed < 50 && count > 4;
-  if (version < 207 || found.speed < least || is_enough) return;
+  if (!may_halve(found.speed, count, version, capability)) return;
   const auto doubled = std::min(2 * count, most_channels(version));
   found.speed /= std::ceil(static_cast<double>(doubled) / static_cast<double>(count));
   for (std::size_t c = count; c < doubled; ++c) found.channels.push_back(found.channels[c - count]);
@@ -273,6 +285,7 @@ HostSearch search_by_interface(const PlanContext& context, const std::vector<Dev
 
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   HostSearch search = search_alone(context, gpus);
+  if (search.pcie_ring > 0) search.inside = search.pcie_ring;
   const HostNics nics(context, gpus);
   search.orders.clear();
   if (nics.hcas().empty()) return search;

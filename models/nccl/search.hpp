@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's search for the channels of one host (ncclTopoCompute, NVIDIA/nccl src/graph/search.cc): inside, NVSwitch hosts
-// take any order of their GPUs, NVLink meshes link-disjoint Hamiltonian cycles or paths, other hosts one chain. Towards
-// the network, speed by speed from the highest, each channel takes the next HCA with as much of its rate left.
+// take any order of their GPUs, NVLink meshes link-disjoint Hamiltonian cycles or paths, other hosts rings over PCIe
+// (pcie_search.hpp). Towards the network, speed by speed from the highest, each channel takes the next HCA with as much
+// of its rate left.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,8 @@ struct HostSearch {
   bool are_swapped = false;              ///< channels 2k and 2k + 1 enter by each other's HCA and leave by it
   std::vector<int> senders;              ///< GPU per channel that hands the last one's data to the HCA
   double speed = 0;
-  double inside = 0;  ///< speed of all channels without the network
+  double inside = 0;     ///< speed of all channels without the network
+  double pcie_ring = 0;  ///< what PCIe links leave one ring, GB/s; 0 where NVLink joins the GPUs
   bool is_nvlink = false;
   bool has_nvswitch = false;
 };

@@ -19,10 +19,7 @@ namespace fabricast::models::nccl {
 namespace {
 
 /// One proxy thread serves the sockets of all channels in turn.
-double crowd_factor(const Operation& op, TransportKind kind) {
-  if (is_loopback(op, kind)) return op.channels;
-  return kind == TransportKind::host_memory ? polling_factor(op) : 1;
-}
+double crowd_factor(const Operation& op, TransportKind kind) { return is_loopback(op, kind) ? op.channels : 1; }
 
 Term hop_term(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
@@ -232,6 +229,7 @@ Node steps_node(const Operation& operation) {
   add_bytes(flow, steps);
   const double rate_of_block = flow.rate_cap;
   hide_local_work(flow, steps);
+  queue_reads(flow, steps);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
   limit_network_channels(flow, steps);

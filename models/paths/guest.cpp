@@ -57,6 +57,15 @@ double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
   return memories.size() > 1 ? context.parameters["host.scattered_threads"_key] : 1;
 }
 
+DeviceId staging_memory(const PlanContext& context, DeviceId device) {
+  const auto& topology = context.topology;
+  const auto& guest = guest_settings(context, device);
+  if (!guest.is_virtual() || guest.guest_topology != GuestTopology::hidden) return topology.local_memory(device);
+  for (const auto gpu : topology.devices(DeviceKind::gpu, topology.host_of(device)))
+    if (is_same_system(context, device, gpu)) return topology.local_memory(gpu);
+  return topology.local_memory(device);
+}
+
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);

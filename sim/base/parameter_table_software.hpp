@@ -35,8 +35,6 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.local_work.{collective}[.{protocol}][.{architecture}]", N, k_factor,
                  "share of a step spent on the last local copies"},
     ParameterKey{"nccl.shm_local_work[.{protocol}][.{architecture}]", N, k_factor, "the same through host memory"},
-    ParameterKey{"nccl.shm_polling", N, k_factor,
-                 "growth of a hop through host memory per GPU beyond two that share the memory"},
     ParameterKey{
         "nccl.channel_bandwidth.{protocol}[.{architecture}]", R, {}, "payload that one channel (thread block) moves"},
     ParameterKey{"nccl.channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},

@@ -59,12 +59,12 @@ class Pairs : public ChannelAlgorithm {
   /// take less time.
   [[nodiscard]] double pair_channels() const override {
     const double bytes = bytes_of_pair();
-    double all = 1;
-    while (all < static_cast<double>(op_.group.channels) && all < 32) all *= 2;
-    if (!op_.is_in_one_host()) all = std::min<double>(all, op_.pattern.pair_channels);
+    double there = 1;
+    while (there < static_cast<double>(op_.group.channels) && there < 32) there *= 2;
+    const double all = std::min<double>(there, op_.pattern.pair_channels);
     const auto [least_part, largest_part] = parts();
     double least = all;
-    while (op_.is_in_one_host() && release() >= 208 && least > 2 && least * op_.group.num_ranks > all) least /= 2;
+    while (op_.is_in_one_host() && release() >= 208 && least > 2 && least * op_.group.num_ranks > there) least /= 2;
     while (2 * least <= all && bytes / least > largest_part) least *= 2;
     return std::max(1.0, std::min(least, bytes / least_part));
   }

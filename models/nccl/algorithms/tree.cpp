@@ -53,6 +53,8 @@ class Tree : public ChannelAlgorithm {
     for (const auto& one : op_.pattern.hops) hops += one.count;
     const auto& filling = op_.parameter("nccl.fill_bandwidth"_stem, op_.protocol);
     double rate = filling.value;
+    if (op_.has_hop(TransportKind::host_memory))
+      rate = std::min(rate, op_.parameter("nccl.shm_channel_bandwidth"_stem, op_.protocol).value);
     const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share / op_.channels;
     for (const auto& crossing : flow.crossings)
       if (is_nvlink(op_, crossing)) rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource));

@@ -13,10 +13,10 @@ bool is_nvlink(const Operation& op, const Crossing& crossing);
 void limit_nvlink_stores(Flow& flow, const Steps& steps);
 
 // Host memory: host_memory.cpp.
-/// How much longer a hop takes among GPUs that poll flags in the same memory.
-double polling_factor(const Operation& op);
 /// Takes the thread blocks' own copies out of the flow as far as others use that time.
 void hide_local_work(Flow& flow, const Steps& steps);
+/// Thread blocks wait for what they read over PCIe, the longer the nearer all of them are to what the link carries.
+void queue_reads(Flow& flow, const Steps& steps);
 /// When the GPUs of both sockets work through host memory, each memory gives less than alone.
 void limit_host_memories(Flow& flow, const Steps& steps);
 

@@ -177,7 +177,8 @@ TEST_CASE("a fitted value of any size is written in units that give it back, wit
   };
   for (const double scale : {1e-12, 3.3e-10, 9.99e-7, 1e-6, 2.5e-6, 1.0, 4.2})
     for (const auto& [name, dimension, value] :
-         {Case{"nccl.shm_polling", Dimension::number, scale}, Case{"cuda.launch_interval", Dimension::time, scale},
+         {Case{"host.scattered_threads", Dimension::number, scale},
+          Case{"cuda.launch_interval", Dimension::time, scale},
           Case{"nccl.loopback_channel_bandwidth", Dimension::bandwidth, std::max(scale * 1e12, 2e3)}}) {
       CalibrationReport report;
       report.name = "x";
