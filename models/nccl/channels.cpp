@@ -238,7 +238,8 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int 
   } else if (route.kind == TransportKind::pcie) {
     add_dma(context, *topology.path_in_host(from, to, {.may_use_nvlink = false}), false, route);
   } else {
-    const auto memory = staging_memory(context, from);
+    // The buffers are the receiver's (NCCL_SHM_LOCALITY 2).
+    const auto memory = staging_memory(context, to);
     add_host_copy(context, from, memory, true, route);
     add_host_copy(context, to, memory, false, route);
   }
@@ -257,10 +258,10 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, 
   return route;
 }
 
-Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers) {
+Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
   Route route;
-  route.kind =
-      add_end(context, gpu, hca, false, buffers, route) ? TransportKind::network : TransportKind::network_staged;
+  route.kind = add_end(context, gpu, hca, false, Buffers::device, route) ? TransportKind::network
+                                                                         : TransportKind::network_staged;
   return route;
 }
 

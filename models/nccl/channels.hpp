@@ -48,8 +48,9 @@ TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId t
 /// The connection between two ranks of one host.
 Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus);
 
-/// Where NCCL keeps the buffers of a connection between hosts when GPUDirect RDMA is allowed: the proxy reads the flags
-/// of LL line by line, so LL stays in host memory (NVIDIA/nccl src/transport/net.cc).
+/// Where NCCL keeps the sender's buffers of a connection between hosts when GPUDirect RDMA is allowed: its proxy reads
+/// the flags of LL line by line, so LL leaves from host memory. The receiver's are on the GPU with every protocol
+/// (NVIDIA/nccl src/transport/net.cc, sendProxyConnect and recvProxyConnect).
 enum class Buffers { device, host };
 
 /// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or
@@ -57,7 +58,7 @@ enum class Buffers { device, host };
 /// `sender`, which gets the data over NVLink.
 Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca,
                      Buffers buffers = Buffers::device);
-Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu, Buffers buffers = Buffers::device);
+Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu);
 
 /// A connection over TCP; inside a host without adapters.
 Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, DeviceId from_hca, DeviceId to_hca,

@@ -48,7 +48,7 @@ void Connections::meet(const NetworkEnd& from, const NetworkEnd& to, End& out, E
   if (!out.is_known) add_virtual_port(context_, from.hca, true, from.gpu, out.port);
   if (!in.is_known) {
     add_virtual_port(context_, to.hca, false, to.gpu, in.port);
-    in.segment = receiver_segment(context_, to.hca, to.gpu, buffers_);
+    in.segment = receiver_segment(context_, to.hca, to.gpu);
   }
   out.is_known = in.is_known = true;
 }
@@ -58,7 +58,7 @@ Route Connections::between_hosts(const NetworkEnd& from, const NetworkEnd& to, s
   if (can_stay_inside_host(context_, from.hca, to.hca)) {
     auto route = sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers_);
     add_fabric(context_, from.hca, to.hca, flow, route, from.gpu, to.gpu);
-    append(route, receiver_segment(context_, to.hca, to.gpu, buffers_));
+    append(route, receiver_segment(context_, to.hca, to.gpu));
     return route;
   }
   auto& out = end_of(from, true);

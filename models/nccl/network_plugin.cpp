@@ -136,6 +136,7 @@ void add_efa_rules(const PlanContext& context, DeviceId hca, NetworkPlugin& out)
   out.nvls_tree_chunk = nvls_tree_chunk(context, hca, release);
   if (plugin_value(context, hca, "rails") > 1) out.one_rail_bytes = one_rail_bytes(release);
   if (release < k_sets_buffers) return;
+  out.tuner = attribute_of(context, hca, "tuner");
   out.buffer_size = plugin_value(context, hca, "plugin_buffer_size");
   out.p2p_chunk = plugin_value(context, hca, "plugin_p2p_chunk");
 }
@@ -275,7 +276,6 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
         fmt::format("GPUDirect RDMA is used up to {}; sites with Slingshot set NCCL_NET_GDR_LEVEL=PHB (gdr_level: phb)",
                     context.software.nccl_gdr_level));
   if (plugin.provider != "efa") return out;
-  const int release = ruling_release(context, hca, plugin.release);
   if (is_taught(context, hca) && plugin.release > 0)
     out.push_back(
         fmt::format("a message costs by aws-ofi-nccl {} what logs of 2019 to 2021 taught: of its releases the settings "
@@ -289,10 +289,11 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
         fmt::format("aws-ofi-nccl {} leaves the protocol to the user: its guide says NCCL_PROTO=simple (protocol: "
                     "simple)",
                     release_text(plugin.release)));
-  if (release >= k_sets_buffers && num_hosts > 2 && plugin.nvls_tree_chunk > 0)
+  if (!plugin.tuner.empty() && num_hosts > 2)
     out.emplace_back(
-        "the tuner of aws-ofi-nccl chooses between three and more hosts from 1.16 on: its regions are not modelled, "
-        "NCCL's own tables choose with the latency that the plugin reports");
+        "the tuner of aws-ofi-nccl chooses algorithm and protocol by its regions of sizes and ranks, which are those "
+        "of "
+        "1.17 to 1.21; where it has none NCCL's own tables choose");
   return out;
 }
 

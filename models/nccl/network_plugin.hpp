@@ -29,6 +29,7 @@ struct NetworkPlugin {
   double buffer_size = 0;         ///< NCCL_BUFFSIZE, bytes; 0: NCCL's own
   double p2p_chunk = 0;           ///< NCCL_P2P_NET_CHUNKSIZE, bytes; 0: NCCL's own
   double one_rail_bytes = 0;      ///< of a message that one of several joined adapters carries, at most
+  std::string tuner;              ///< regions by which it chooses (tuner_regions.hpp); empty: NCCL's own tables
   double nvls_tree_chunk = 0;     ///< NCCL_NVLSTREE_MAX_CHUNKSIZE, bytes; 0: NCCL's own
 };
 

@@ -120,7 +120,7 @@ class PatternMaker::PairCounter {
       uses_[end.sender.value].sends += end.times;
     }
     for (const auto& [key, end] : in_order(received_)) {
-      add(receiver_segment(context, end.hca, end.gpu, maker_.buffers_), end.times);
+      add(receiver_segment(context, end.hca, end.gpu), end.times);
       add_known(end);
       uses_[end.gpu.value].receives += end.times;
     }
@@ -298,7 +298,7 @@ class PatternMaker::PairCounter {
   void merge_whole(Route route, const NetworkEnd& source, const NetworkEnd& target) {
     if (route.kind != TransportKind::socket) {
       append(route, sender_segment(maker_.context_, source.gpu, source.sender, source.hca, maker_.buffers_));
-      append(route, receiver_segment(maker_.context_, target.hca, target.gpu, maker_.buffers_));
+      append(route, receiver_segment(maker_.context_, target.hca, target.gpu));
     }
     merge_hop(pattern_.hops, route, 0, source.hca);
   }

@@ -23,6 +23,7 @@
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/steps.hpp"
+#include "nccl/tuner_regions.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
 #include "paths/contention.hpp"
@@ -257,7 +258,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
     choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};
     if (protocol) choice.protocol = *protocol;
   } else {
-    choice = choose(facts_, collective_, size, algorithm, protocol);
+    choice = choose_with_tuner(plugin_.tuner, facts_, collective_, size, algorithm, protocol);
   }
   auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
   plan.algorithm = is_peer_to_peer(collective_)
@@ -313,8 +314,9 @@ GivenUsed CollectivePlanner::collnet_setting() const {
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
   auto settings = virtual_settings(context_, ranks_);
-  const auto by_tables = comes_with_plugin("plugin_tuner")
-                             ? std::string("the adapters' tuner plugin")
+  const auto by_tables = comes_with_plugin("plugin_tuner") ? std::string("the adapters' tuner plugin")
+                         : !plugin_.tuner.empty() && num_hosts() > 2
+                             ? std::string("regions of the plugin's tuner, else NCCL's own model")
                              : fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,

@@ -85,7 +85,7 @@ TEST_CASE("generation 5: on Intel one ring at 40 GB/s becomes two at 20, on AMD 
   Host amd = k_hopper;
   amd.processor = "epyc-genoa";
   check(found(amd), 4, 24);
-  check(found(k_hopper, "{version: \"2.17\"}"), 2, 33);  // no 40 GB/s, and fast means 50 then
+  check(found(k_hopper, "{version: \"2.17\"}"), 4, 20);  // 33 once is less than 20 twice
 }
 
 TEST_CASE("peer access switched off takes nothing from the links, but neighbours below a switch share its way up") {
@@ -170,4 +170,27 @@ TEST_CASE("rings take no more than the links have, and as much at one of NCCL's 
       if (speed > .49 * placed.speed && speed <= rings.most)
         CHECK(std::min(16.0, std::floor(rings.most / speed + 1e-9)) * speed <= placed.count * placed.speed + 1e-9);
   }
+}
+
+TEST_CASE("buffers in host memory are the receiver's; between hosts LL leaves by host memory and arrives on the GPU") {
+  const auto setup = setup_of({.gpus = 2, .sockets = 2});
+  const auto& topology = setup.loaded->topology;
+  const auto route = route_in_host(setup.context, setup.gpus()[0], setup.gpus()[1], 2);
+  REQUIRE(route.kind == TransportKind::host_memory);
+  const auto touches = [&](DeviceId memory) {
+    return std::ranges::any_of(route.crossings, [&](const Crossing& crossing) {
+      if (!setup.context.resources.is_link(crossing.resource))
+        return setup.context.resources.device(crossing.resource) == memory;
+      const auto link = topology.link(LinkId{crossing.resource});
+      return link.from == memory || link.to == memory;
+    });
+  };
+  CHECK(touches(topology.local_memory(setup.gpus()[1])));
+  CHECK_FALSE(touches(topology.local_memory(setup.gpus()[0])));
+  const Setup pair(test::cluster_of({.hcas = test::beside_gpus("connectx-7-ndr", 8)}, 2));
+  const auto gpu = pair.gpus().front();
+  const auto hca = pair.loaded->topology.devices(DeviceKind::hca, 0).front();
+  CHECK(sender_segment(pair.context, gpu, gpu, hca, Buffers::host).kind == TransportKind::network_staged);
+  CHECK(sender_segment(pair.context, gpu, gpu, hca).kind == TransportKind::network);
+  CHECK(receiver_segment(pair.context, hca, gpu).kind == TransportKind::network);
 }

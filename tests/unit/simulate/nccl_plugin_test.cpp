@@ -291,9 +291,20 @@ TEST_CASE("P5 has no logs: the rules of the newest release hold and the stand-in
     REQUIRE(prediction.workloads[0].stand_ins.size() == 1);
     CHECK(says(prediction.workloads[0].stand_ins[0], "libfabric (efa)"));
     CHECK(says(used(prediction), host == std::string("aws-p5") ? "reports 75 us" : "reports 35 us"));
-    CHECK(assumes(prediction, "its regions are not modelled"));
+    CHECK(assumes(prediction, "by its regions of sizes and ranks"));
   }
   CHECK(says(used(test::run(on("aws-p5en", 32, ofi("1.14")))), "reports 75 us"));
+}
+
+TEST_CASE("the tuner of 1.16 and later takes LL128 on P5 where NCCL itself takes LL; what is forced stays forced") {
+  const auto protocol = [](const std::string& software, int gpus, const std::string& more = "") {
+    return test::run(on("aws-p5", gpus, software, "sizes: [1 KiB]" + more)).workloads[0].rows[0].protocol;
+  };
+  CHECK(protocol(ofi("1.21", "2.28"), 32) == "ll128");
+  CHECK(protocol("", 32) == "ll128");
+  CHECK(protocol(ofi("1.15", "2.28"), 32) == "ll");
+  CHECK(protocol(ofi("1.21", "2.28"), 16) == "ll");  // two hosts
+  CHECK(protocol(ofi("1.21", "2.28"), 32, ", protocol: simple") == "simple");
 }
 
 TEST_CASE("a short message takes one of the joined adapters, by the release up to another size") {
