@@ -15,7 +15,7 @@ namespace {
 
 constexpr double k_least_cost = 0.02;  ///< shares that nobody asks about
 constexpr double k_least_back = 0.2;   ///< of the cost, for a setting to be named
-constexpr double k_much_left = 0.25;
+constexpr double k_half = 0.5;
 constexpr std::size_t k_most_named = 4;
 
 /// A setting that hypervisors, hosts or users choose; `cause` is what the doctor calls the opposite as a fault.
@@ -81,7 +81,7 @@ bool apply(const Setting& setting, Case& one) {
 
 double cost(Duration with, Duration without) { return without.ps > 0 ? with.seconds() / without.seconds() - 1 : 0; }
 
-/// Single settings; where each leaves more than a quarter of the cost, also pairs that get more back than either.
+/// Single settings; where none gets half of the cost back, also pairs that get more back than either.
 std::vector<VirtualSetting> what_helps(const Case& base, const VirtualCost& now, Duration without_vms) {
   const auto left_of = [&](const Case& other) -> std::optional<double> {
     const auto times = forecast(other, {now.size});
@@ -107,7 +107,7 @@ std::vector<VirtualSetting> what_helps(const Case& base, const VirtualCost& now,
       out.push_back({{setting.cause}, setting.setting, setting.title, *left});
     singles.push_back(std::move(tried));
   }
-  for (std::size_t a = 0; a < singles.size() && least > k_much_left * now.share; ++a) {
+  for (std::size_t a = 0; a < singles.size() && least > k_half * now.share; ++a) {
     for (std::size_t b = a + 1; b < singles.size(); ++b) {
       auto both = singles[a].one;
       const auto &one = *singles[a].setting, &other = *singles[b].setting;

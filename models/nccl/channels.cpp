@@ -66,7 +66,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
     add_gpudirect(context, hca, *path, is_sender, route);
     return true;
   }
-  const auto memory = staging_memory(context, hca);
+  const auto memory = topology.local_memory(hca);
   if (is_sender) {
     add_host_copy(context, gpu, memory, true, route);
     add_host_copy(context, hca, memory, false, route);
@@ -83,8 +83,9 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
                    std::uint64_t flow) {
   Route route;
   route.kind = TransportKind::socket;
-  const auto from_memory = staging_memory(context, from);
-  const auto to_memory = staging_memory(context, to);
+  const auto& topology = context.topology;
+  const auto from_memory = topology.local_memory(from);
+  const auto to_memory = topology.local_memory(to);
   add_host_copy(context, from, from_memory, true, route);
   if (from_hca.value >= 0 && to_hca.value >= 0 && can_stay_inside_host(context, from_hca, to_hca)) {
     add_inside_host(context, from_hca, to_hca, route, from, to);

@@ -291,9 +291,9 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
                     release_text(plugin.release)));
   if (!plugin.tuner.empty() && num_hosts > 2)
     out.emplace_back(
-        "the tuner of aws-ofi-nccl chooses algorithm and protocol by its regions of sizes and ranks, which are those "
-        "of "
-        "1.17 to 1.21; where it has none NCCL's own tables choose");
+        "the tuner of aws-ofi-nccl chooses algorithm and protocol by its regions of sizes and ranks, those of its "
+        "newest "
+        "releases; where it has none NCCL's own tables choose");
   return out;
 }
 

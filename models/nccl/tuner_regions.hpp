@@ -2,8 +2,8 @@
 // The tuner of aws-ofi-nccl, on by default from 1.16 on: for three and more hosts it gives algorithm and protocol by
 // regions over bytes and ranks, found by measurement on P5, P5e and P5en; elsewhere NCCL's own tables choose.
 //
-// Source: aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp at 1.17 to 1.21. Not taken: P6, and collectives of one GPU per
-// host that it gives to PAT.
+// Source: aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp, its newest form; earlier ones since 1.16 may draw them
+// otherwise. Not taken: P6, and collectives of one GPU per host that it gives to PAT.
 #pragma once
 
 #include <functional>

@@ -29,9 +29,9 @@ bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b);
 /// threads and buffers over all. 1 elsewhere.
 double scattered_threads_factor(const PlanContext& context, DeviceId gpu);
 
-/// The memory through which a program stages what a device sends or receives: the nearest one; in a guest that shows
-/// one NUMA node, which cannot choose, that of the guest's first GPU for all. The guest's kernel fills one node in
-/// order: eight H200 of two sockets share what four of one have (own logs).
+/// The memory in which shared-memory buffers of a GPU lie: the nearest one; in a guest that shows one NUMA node, which
+/// cannot choose, that of the guest's first GPU for all. The guest's kernel fills one node in order: eight H200 of two
+/// sockets share what four of one have (own logs). Pinned buffers of the driver spread over both there (own copies).
 DeviceId staging_memory(const PlanContext& context, DeviceId device);
 
 /// The vGPU or MIG profile takes the whole GPU (always true without a profile).

@@ -11,7 +11,7 @@ import sys
 THIRD_PARTY = {
     "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp"],
     "smpi/": ["sim/programs/collectives.cpp"],
-    "boost/": ["sim/topology"],
+    "boost/": ["sim/topology", "models/nccl/tuner_regions.cpp"],
     "yaml-cpp/": ["sim/config/tree.cpp", "sim/import/fabric.cpp"],
     "pugixml": ["sim/import"],
     "CLI/": ["sim/cli"],

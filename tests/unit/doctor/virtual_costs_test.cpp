@@ -106,7 +106,7 @@ TEST_CASE("of VMs with one setting worse that setting is named, and leaves what 
   }
 }
 
-TEST_CASE("where every single setting leaves much two are named together") {
+TEST_CASE("where no single setting helps two are named together") {
   const Worse worse{k_kvm, {"translation-shared", "hidden-topology"}, ""};
   std::mt19937_64 random(1);
   const std::vector<Bytes> sizes{{std::int64_t{8} << 30}};
