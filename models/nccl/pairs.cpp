@@ -4,6 +4,7 @@
 // GPU is the same for all its peers, so it is counted first and added once.
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/parameter_name.hpp"
@@ -59,8 +60,7 @@ class PatternMaker::PairCounter {
   PairCounter(const PatternMaker& maker, Pattern& pattern, CrossingCounter& counter)
       : maker_(maker), pattern_(pattern), counter_(counter) {
     find_places();
-    for (const auto& host : maker.hosts_)
-      pattern_.pair_channels = std::min(pattern_.pair_channels, local_channels(maker.context_, host.gpus));
+    limit_local_channels();
     for (const auto& host : maker.hosts_)
       if (maker.hosts_.size() > 1) nics_.emplace_back(maker.context_, host.gpus);
     for (std::size_t h = 0; h < nics_.size(); ++h) {
@@ -265,6 +265,18 @@ class PatternMaker::PairCounter {
 
   /// Rank 0 meets every kind of connection in all-to-all; in send-receive it has one peer and others cross other kinds.
   bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ == Collective::send_receive; }
+
+  /// Equal hosts with the same GPUs in use count once.
+  void limit_local_channels() {
+    const auto& topology = maker_.context_.topology;
+    std::set<std::pair<int, std::vector<int>>> seen;
+    for (const auto& host : maker_.hosts_) {
+      std::vector<int> ordinals;
+      for (const auto gpu : host.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+      if (seen.emplace(topology.host_shape(host.host), std::move(ordinals)).second)
+        pattern_.pair_channels = std::min(pattern_.pair_channels, local_channels(maker_.context_, host.gpus));
+    }
+  }
 
   void find_places() {
     std::map<DeviceId, Place> by_gpu;

@@ -63,7 +63,7 @@ bool is_beside_slower(const Hops& hops, const Steps& steps) {
   const auto time = hop_term(hops, steps).time;
   return std::ranges::any_of(steps.op.pattern.hops, [&](const Hops& other) {
     const auto its_time = hop_term(other, steps).time;
-    return its_time > time || (its_time == time && &other < &hops && other.kind != hops.kind);
+    return its_time > time || (its_time == time && other.kind < hops.kind);
   });
 }
 

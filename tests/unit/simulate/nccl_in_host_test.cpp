@@ -109,6 +109,22 @@ TEST_CASE("channels that read host memory add up to less than the link the more 
   }
 }
 
+TEST_CASE("of two kinds of hops that take as long one counts: pairs below a switch beside pairs through host memory") {
+  // Eight A40 below two switches: six pairs by peer access, two across sockets, 5.7 us a hop both.
+  const auto row = [](const char* size) {
+    return test::run(test::scenario(std::string("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: "
+                                                "fabricast/topology/1\n  name: t\n  hosts: [{name: n, count: 1, type: "
+                                                "server-2s-icelake-8a40}]\nworkload: {benchmark: sendrecv_perf, gpus: "
+                                                "8, sizes: ") +
+                                    size + "}\n"))
+        .workloads[0]
+        .rows[0];
+  };
+  const auto simple = row("[32 KiB]");
+  CHECK(has_term(simple, "1 hops over"));
+  CHECK(simple.time >= row("[16 KiB]").time);
+}
+
 TEST_CASE("a pair of GPUs without NVLink has two channels however many the rings have") {
   for (const char* size : {"[1 MiB]", "[64 MiB]", "[512 MiB]"}) {
     const auto row = row_of("h200vm-2gpu-sendrecv-p2poff.yaml", {{"workload.sizes", size}});
