@@ -357,13 +357,15 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
     out.insert(fmt::format("{} forbids '{}' on this adapter: it may corrupt data", plugin_.name, workload_.protocol));
   if (comes_with_plugin("plugin_tuner"))
     out.insert("the adapters' tuner plugin chooses as NCCL 2.23 does: inferred, its tables are not published");
-  if (hosts_.size() > 1) {
+  if (hosts_.size() > 1)
     for (auto& line : hca_assumptions(context_, graph_, hosts_[0], is_peer_to_peer(collective_))) out.insert(line);
-    for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
-      if (hops.kind == TransportKind::network_staged)
-        out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
-      if (hops.kind == TransportKind::socket) out.insert("hosts talk over TCP sockets");
-    }
+  if (num_ranks() == 1) return {out.begin(), out.end()};
+  for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
+    if (hops.kind == TransportKind::network_staged)
+      out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
+    if (hops.kind == TransportKind::socket && hosts_.size() > 1) out.insert("hosts talk over TCP sockets");
+    if (hops.kind == TransportKind::host_memory && has_far_buffers(context_, hosts_[0].gpus))
+      out.insert("the guest shows one NUMA node: shared-memory buffers of all its GPUs lie in one memory");
   }
   return {out.begin(), out.end()};
 }

@@ -66,6 +66,11 @@ DeviceId staging_memory(const PlanContext& context, DeviceId device) {
   return topology.local_memory(device);
 }
 
+bool has_far_buffers(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  return std::ranges::any_of(
+      gpus, [&](DeviceId gpu) { return staging_memory(context, gpu) != context.topology.local_memory(gpu); });
+}
+
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);

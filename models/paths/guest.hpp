@@ -34,6 +34,9 @@ double scattered_threads_factor(const PlanContext& context, DeviceId gpu);
 /// sockets share what four of one have (own logs). Pinned buffers of the driver spread over both there (own copies).
 DeviceId staging_memory(const PlanContext& context, DeviceId device);
 
+/// Some of the GPUs have theirs in another memory than the nearest one.
+bool has_far_buffers(const PlanContext& context, const std::vector<DeviceId>& gpus);
+
 /// The vGPU or MIG profile takes the whole GPU (always true without a profile).
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
 

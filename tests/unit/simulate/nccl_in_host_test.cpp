@@ -3,6 +3,8 @@
 // the parameters of each forecast.
 #include "tests/support/clusters.hpp"
 
+#include <algorithm>
+
 #include "tests/support/approx.hpp"
 
 using namespace fabricast;
@@ -89,6 +91,16 @@ TEST_CASE("without peer-to-peer eight GPUs of a VM that shows one NUMA node shar
   const auto written = [&](int gpus) { return gpus * row(gpus, "[1 GiB]").busbw.bytes_per_s * 1e-9; };
   CHECK(written(4) == test::approx(125).epsilon(0.05));  // measured
   CHECK(written(8) == test::approx(written(4)).epsilon(0.05));
+  const auto says_so = [](int gpus) {
+    const auto lines = test::run(test::shipped("validation/h200vm-4gpu-all_reduce-p2poff.yaml",
+                                               {{"workload.gpus", std::to_string(gpus)}, {"workload.sizes", "[8 B]"}}))
+                           .workloads[0]
+                           .assumptions;
+    return std::ranges::any_of(lines,
+                               [](const std::string& line) { return line.find("one memory") != std::string::npos; });
+  };
+  CHECK(says_so(8));
+  CHECK_FALSE(says_so(4));
   // A hop takes as long among eight GPUs as among two.
   const auto hop = [&](int gpus) { return term_us(row(gpus, "[8 B]"), "hops over shm") / (2 * (gpus - 1)); };
   CHECK(hop(8) == test::approx(hop(2)));
