@@ -39,12 +39,9 @@ int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus
     for (const auto to : gpus) {
       if (from == to) continue;
       const auto path = context.topology.path_in_host(from, to);
-      const bool is_nvlink =
-          kind_in_host(context, from, to, static_cast<int>(gpus.size())) == TransportKind::nvlink && path;
-      int links = is_nvlink && path->uses_nvlink ? most : 1;
-      if (links == most)
-        for (const auto id : path->links) links = std::min(links, std::max(1, context.topology.link(id).lanes));
-      least = std::min(least, 2 * links);
+      const auto kind = kind_in_host(context, from, to, static_cast<int>(gpus.size()));
+      if (kind != TransportKind::nvlink || !path || !path->uses_nvlink) return 2;
+      for (const auto id : path->links) least = std::min(least, 2 * context.topology.link(id).lanes);
     }
   }
   int channels = 2;

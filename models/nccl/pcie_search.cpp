@@ -28,15 +28,13 @@ class RingLoad {
 
   [[nodiscard]] double most() const {
     double most = std::numeric_limits<double>::infinity();
-    for (const auto& [link, load] : loads_) most = std::min(most, pcie_gb_per_s(context_, link) / load);
+    for (const auto& [link, load] : loads_) most = std::min(most, gb_per_s(link) / load);
     for (const auto& [sockets, load] : between_)
       most = std::min(most, between_sockets_gb_per_s(context_.topology, gpus_[0], version_) / load);
     return most;
   }
 
-  [[nodiscard]] double pcie_gb_per_s(const PlanContext& context, LinkId id) const {
-    return link_gb_per_s(context.topology.link(id), version_);
-  }
+  [[nodiscard]] double gb_per_s(LinkId id) const { return link_gb_per_s(context_.topology.link(id), version_); }
 
   /// The links between a device and the processor that NCCL sees: a guest that is not shown the tree sees the GPU's
   /// own.
@@ -50,10 +48,7 @@ class RingLoad {
   }
 
  private:
-  [[nodiscard]] bool is_flat() const {
-    const auto& guest = guest_settings(context_, gpus_[0]);
-    return guest.is_virtual() && guest.guest_topology == GuestTopology::hidden;
-  }
+  [[nodiscard]] bool is_flat() const { return is_tree_hidden(context_, gpus_[0]); }
 
   /// NCCL takes a processor of Intel's to forward less than its links carry: 5/6, until 2.8 3/4.
   [[nodiscard]] double overhead(Distance distance) const {
@@ -116,9 +111,9 @@ PcieRings pcie_rings(const PlanContext& context, const std::vector<DeviceId>& gp
   const RingLoad load(context, gpus);
   PcieRings rings;
   const auto up = load.to_processor(gpus[0], context.topology.local_memory(gpus[0]), true);
-  rings.slot = up.empty() ? nccl::pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"),
-                                                device_value(context, gpus[0], "pcie_width"))
-                          : load.pcie_gb_per_s(context, up.front());
+  rings.slot = up.empty() ? pcie_gb_per_s(device_value(context, gpus[0], "pcie_generation"),
+                                          device_value(context, gpus[0], "pcie_width"))
+                          : load.gb_per_s(up.front());
   rings.most = std::min(rings.slot, load.most());
   return rings;
 }

@@ -47,10 +47,14 @@ bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b) {
   return context.topology.guest_of(a) == context.topology.guest_of(b);
 }
 
+bool is_tree_hidden(const PlanContext& context, DeviceId device) {
+  const auto& guest = guest_settings(context, device);
+  return guest.is_virtual() && guest.guest_topology == GuestTopology::hidden;
+}
+
 double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
   const auto& topology = context.topology;
-  const auto& guest = guest_settings(context, gpu);
-  if (!guest.is_virtual() || guest.guest_topology != GuestTopology::hidden) return 1;
+  if (!is_tree_hidden(context, gpu)) return 1;
   std::set<int> memories;
   for (const auto other : topology.devices(DeviceKind::gpu, topology.host_of(gpu)))
     if (is_same_system(context, gpu, other)) memories.insert(topology.local_memory(other).value);
@@ -59,8 +63,7 @@ double scattered_threads_factor(const PlanContext& context, DeviceId gpu) {
 
 DeviceId staging_memory(const PlanContext& context, DeviceId device) {
   const auto& topology = context.topology;
-  const auto& guest = guest_settings(context, device);
-  if (!guest.is_virtual() || guest.guest_topology != GuestTopology::hidden) return topology.local_memory(device);
+  if (!is_tree_hidden(context, device)) return topology.local_memory(device);
   for (const auto gpu : topology.devices(DeviceKind::gpu, topology.host_of(device)))
     if (is_same_system(context, device, gpu)) return topology.local_memory(gpu);
   return topology.local_memory(device);

@@ -25,6 +25,9 @@ NicMode nic_mode_of(const PlanContext& context, DeviceId hca);
 /// Two devices or memories belong to one system: the same VM, or the same host on bare metal.
 bool is_same_system(const PlanContext& context, DeviceId a, DeviceId b);
 
+/// The device is in a VM that shows neither PCIe tree nor NUMA nodes.
+bool is_tree_hidden(const PlanContext& context, DeviceId device);
+
 /// How much longer host threads of a VM take that spans several sockets and does not see them: its kernel spreads
 /// threads and buffers over all. 1 elsewhere.
 double scattered_threads_factor(const PlanContext& context, DeviceId gpu);
