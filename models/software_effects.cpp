@@ -97,12 +97,12 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
 std::string why_crossing_unread(const Use& use) {
   if (use.workload.benchmark == Benchmark::alltoall_perf || use.workload.benchmark == Benchmark::sendrecv_perf)
     return of_benchmark(use);
-  if (nccl::release_number(use.context.software.nccl_version) < 221) return ": channels swap HCAs from 2.21 on";
   auto free = use.context.software;
   free.nccl_cross_nic = std::nullopt;
-  const PlanContext context{use.context.topology, free, use.context.parameters, use.context.resources};
+  const PlanContext by_default{use.context.topology, free, use.context.parameters, use.context.resources};
   const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
-  return nccl::search_with_network(context, gpus).are_swapped ? "" : ": no channels would swap their HCAs";
+  const auto do_cross = [&](const PlanContext& context) { return nccl::search_with_network(context, gpus).do_cross; };
+  return do_cross(by_default) || do_cross(use.context) ? "" : ": no channel would leave by another HCA";
 }
 
 /// What follows "changes no time" where NCCL does not read one of its keys; empty where it does.

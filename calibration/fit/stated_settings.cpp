@@ -67,7 +67,8 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
     set_key(out.nccl, "p2p", "off");
   if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
   if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
-  if (setting(log, "NCCL_CROSS_NIC") == "0") set_key(out.nccl, "cross_nic", "0");
+  for (const auto* cross : {"0", "1"})
+    if (setting(log, "NCCL_CROSS_NIC") == cross) set_key(out.nccl, "cross_nic", cross);
   if (is_on(setting(log, "NCCL_COLLNET_ENABLE"))) set_key(out.nccl, "collnet", "on");
   struct Count {
     const char* variable;

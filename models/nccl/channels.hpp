@@ -20,7 +20,7 @@ struct HostGroup {
 struct HostChannel {
   std::vector<DeviceId> order;  ///< first receives from the previous host, last sends to the next
   DeviceId hca;                 ///< used to receive; value -1 with one host
-  DeviceId hca_out;             ///< used to send: the same unless two channels swap theirs
+  DeviceId hca_out;             ///< used to send: the same unless channels cross (NCCL_CROSS_NIC)
   DeviceId tree_gpu;            ///< sends and receives in trees and CollNet: the first one
   DeviceId tree_hca;            ///< by this HCA; both are of the channel's twin where the two swap places
   DeviceId sender;              ///< hands the last one's data to the HCA: itself, or with PXN a GPU beside the HCA
@@ -34,7 +34,7 @@ struct ChannelGraph {
   bool is_nvlink = false;                          ///< all hosts connect their GPUs by NVLink
   bool has_nvswitch = false;
   bool ll128_allowed = true;
-  bool are_swapped = false;      ///< channels 2k and 2k + 1 swap HCAs, and places in every second host
+  bool are_swapped = false;      ///< channels cross; 2k and 2k + 1 swap places in every second host
   bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
 };
 

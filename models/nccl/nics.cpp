@@ -82,9 +82,19 @@ int nvml_index(const Topology& topology, DeviceId gpu) {
   return ordinal - first;
 }
 
+namespace {
+
+HcaCrossing crossing_of(const Software& software) {
+  const int setting = software.nccl_cross_nic.value_or(2);
+  if (setting < 2) return setting == 0 ? HcaCrossing::never : HcaCrossing::always;
+  return release_number(software.nccl_version) < 221 ? HcaCrossing::last : HcaCrossing::last_in_pairs;
+}
+
+}  // namespace
+
 HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
     : version_(release_number(context.software.nccl_version)),
-      may_cross_(version_ >= 221 && context.software.nccl_cross_nic.value_or(2) != 0),
+      crossing_(crossing_of(context.software)),
       level_(p2p_pxn_level(context.software)),
       gpus_(std::move(gpus)) {
   for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));

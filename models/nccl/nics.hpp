@@ -19,6 +19,11 @@ enum class NicPath { pix, pxb, pxn, phb, sys };
 
 NicPath nic_path(Distance distance);
 
+/// When a ring's channel may leave by another HCA than it came in by: where no nearer path has as much
+/// (NCCL_CROSS_NIC=2, the default), before 2.21 by any, then in pairs of channels that swap theirs; from the start by
+/// any (1); never (0).
+enum class HcaCrossing { never, last, last_in_pairs, always };
+
 /// 0: data leave by the GPU's own HCA. 1: by the peer's HCA if it is near or reached over NVLink. 2: the same, and the
 /// GPU beside the HCA hands over. What the release has where nothing is set: 2 from 2.12 on, 0 before.
 int p2p_pxn_level(const Software& software);
@@ -48,8 +53,7 @@ class HostNics {
   [[nodiscard]] const std::vector<DeviceId>& hcas() const { return hcas_; }
   [[nodiscard]] const std::vector<DeviceId>& gpus() const { return gpus_; }
   [[nodiscard]] int version() const { return version_; }
-  /// A ring's channel may leave by another HCA than it came in by.
-  [[nodiscard]] bool may_cross() const { return may_cross_; }
+  [[nodiscard]] HcaCrossing crossing() const { return crossing_; }
   [[nodiscard]] double slot_gb_per_s(std::size_t gpu) const { return slots_[gpu]; }
   [[nodiscard]] double rate_gb_per_s(std::size_t hca) const { return rates_[hca]; }
   [[nodiscard]] Distance distance(std::size_t gpu, std::size_t hca) const { return distances_[gpu][hca]; }
@@ -90,7 +94,7 @@ class HostNics {
   [[nodiscard]] int gpu_of_hca(std::size_t hca) const;
 
   int version_;
-  bool may_cross_ = true;
+  HcaCrossing crossing_ = HcaCrossing::last;
   int level_;
   std::vector<DeviceId> gpus_, hcas_;
   double between_sockets_ = 0;

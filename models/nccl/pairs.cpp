@@ -3,6 +3,7 @@
 // GPUs; between hosts each channel of a pair has an HCA of its own at both ends (nics.hpp). What leaves and enters a
 // GPU is the same for all its peers, so it is counted first and added once.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -16,18 +17,27 @@ namespace fabricast::models::nccl {
 
 namespace {
 
+int power_of_two_up(double number) {
+  int power = 1;
+  while (power < number) power *= 2;
+  return power;
+}
+
 /// Channels that a pair of ranks has over the network (paths.cc, ncclTopoComputeP2pChannels): 1 before 2.12, 2 before
-/// 2.20, then a power of two that gives every HCA beside the GPU one, as far as they fill its slot.
-int network_channels(const HostNics& nics, std::size_t gpu) {
+/// 2.20. Then one for each HCA beside the GPU as far as they fill its slot, until 2.28 two as long as all ranks take
+/// the channels there are less than four times, from 2.29 on one for 14 GB/s, as long as every eighth rank fits.
+int network_channels(const HostNics& nics, std::size_t gpu, int ranks, int there) {
   if (nics.version() < 212) return 1;
   if (nics.version() < 220) return 2;
   int filling = 0;
   double sum = 0;
   while (filling < nics.spread(gpu) && sum < nics.slot_gb_per_s(gpu))
     sum += nics.rate_gb_per_s(nics.local_hca(gpu, filling++));
-  int channels = 2;
-  while (channels < filling) channels *= 2;
-  return channels;
+  if (nics.version() < 229) return power_of_two_up(std::max(filling, 2 * ranks > 4 * there ? 1 : 2));
+  constexpr double gb_per_s_of_channel = 14;
+  int channels = std::max(filling, static_cast<int>(std::ceil(sum / gb_per_s_of_channel)));
+  while (channels > 1 && channels * ((ranks + 7) / 8) > there) channels /= 2;
+  return power_of_two_up(channels);
 }
 
 /// Channels that each pair of GPUs of one host has at least (the same function): two for every NVLink of a direct or
@@ -44,9 +54,7 @@ int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus
       for (const auto id : path->links) least = std::min(least, 2 * context.topology.link(id).lanes);
     }
   }
-  int channels = 2;
-  while (channels < least) channels *= 2;
-  return channels;
+  return power_of_two_up(least);
 }
 
 }  // namespace
@@ -60,10 +68,11 @@ class PatternMaker::PairCounter {
     limit_local_channels();
     for (const auto& host : maker.hosts_)
       if (maker.hosts_.size() > 1) nics_.emplace_back(maker.context_, host.gpus);
+    const int there = power_of_two_up(static_cast<double>(maker.graph_.channels.size()));
     for (std::size_t h = 0; h < nics_.size(); ++h) {
       if (nics_[h].hcas().empty()) throw NoRoute("a host has no HCA with a cable");
       for (std::size_t g = 0; g < nics_[h].gpus().size(); ++g) {
-        const int channels = network_channels(nics_[h], g);
+        const int channels = network_channels(nics_[h], g, static_cast<int>(maker.ranks_.size()), there);
         pattern_.pair_channels = std::min(pattern_.pair_channels, channels);
         const int parts = std::min(channels, nics_[h].spread(g));
         parts_ = std::lcm(parts_, parts);

@@ -88,18 +88,22 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
   return order;
 }
 
+/// By which HCA a channel leaves: the one that it came in by; in pairs by each other's; any.
+enum class Leaving { same, paired, any };
+
 /// One attempt of the search: channels of one speed over paths up to one class, until no HCA or GPU has as much left.
 class Attempt {
  public:
-  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, bool may_swap)
+  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, Leaving leaving)
       : nics_(nics),
         speed_(speed),
         farthest_(farthest),
-        may_swap_(may_swap),
+        leaving_(leaving),
         inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
     for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
     for (std::size_t g = 0; g < nics.gpus().size(); ++g) into_.push_back(nics.slot_gb_per_s(g));
     out_of_ = into_;
+    rates_out_ = rates_;
   }
 
   std::vector<NetworkChannel> channels() {
@@ -107,17 +111,10 @@ class Attempt {
     const auto count = nics_.hcas().size();
     while (out.size() < most_channels(nics_.version()) && inside_ >= speed_) {
       std::optional<NetworkChannel> found;
-      // An HCA is skipped while what is left of it is less than the speed in whole GB/s.
       for (std::size_t i = 0; i < count && !found; ++i) {
         const auto hca = (out.size() + i) % count;
-        if (rates_[hca] < speed_ || rates_[hca] < std::floor(speed_)) continue;
-        if (!may_swap_) {
-          found = ends(hca, hca, out.size());
-        } else if (out.size() % 2 == 1) {
-          if (hca == out.back().hca_out) found = ends(hca, out.back().hca, out.size());
-        } else {
-          for (std::size_t j = 0; j < count && !found; ++j) found = ends(hca, (hca + j) % count, out.size());
-        }
+        if (!has_left(rates_[hca])) continue;
+        found = from(hca, out);
       }
       if (!found) break;
       take(*found);
@@ -127,8 +124,25 @@ class Attempt {
   }
 
  private:
+  /// An HCA is skipped while what is left of it is less than the speed in whole GB/s.
+  [[nodiscard]] bool has_left(double rate) const { return rate >= speed_ && rate >= std::floor(speed_); }
+
+  /// The next channel after `out` that comes in by `hca`.
+  std::optional<NetworkChannel> from(std::size_t hca, const std::vector<NetworkChannel>& out) const {
+    const auto count = nics_.hcas().size();
+    if (leaving_ == Leaving::same) return ends(hca, hca, out.size());
+    if (leaving_ == Leaving::paired && out.size() % 2 == 1)
+      return hca == out.back().hca_out ? ends(hca, out.back().hca, out.size()) : std::nullopt;
+    std::optional<NetworkChannel> found;
+    // The last GPU of a ring in order is the one before the first, and leaves by the HCA beside it.
+    for (std::size_t j = 0; j < count && !found; ++j)
+      found = ends(hca, (hca + (leaving_ == Leaving::any ? 2 * count - 1 - j : j)) % count, out.size());
+    return found;
+  }
+
   void take(const NetworkChannel& one) {
     rates_[one.hca] -= speed_;
+    rates_out_[one.hca_out] -= speed_;
     into_[one.first] -= speed_;
     const auto sender = nics_.ring_sender(one.last, one.hca_out);
     out_of_[sender] -= speed_;
@@ -146,7 +160,7 @@ class Attempt {
   /// The nearest GPUs that have the bandwidth left, taken in turn; one GPU receives, another sends where there is one.
   std::optional<NetworkChannel> ends(std::size_t hca, std::size_t hca_out, std::size_t turn) const {
     const auto first = nearest(hca, turn, nics_.gpus().size());
-    if (!first) return std::nullopt;
+    if (!first || !has_left(rates_out_[hca_out])) return std::nullopt;
     auto last = first;
     if (nics_.gpus().size() > 1) last = nearest(hca_out, turn, *first);
     if (!last) return std::nullopt;
@@ -182,9 +196,10 @@ class Attempt {
   const HostNics& nics_;
   double speed_;
   NicPath farthest_;
-  bool may_swap_;
+  Leaving leaving_;
   double inside_;
-  std::vector<double> rates_, into_, out_of_;
+  std::vector<double> rates_, rates_out_;          ///< left of HCAs
+  std::vector<double> into_, out_of_;              ///< of GPUs' slots
   std::map<std::pair<int, int>, double> between_;  ///< used, from socket to socket
 };
 
@@ -232,9 +247,31 @@ const std::vector<double>& network_speeds(int version, int compute_capability) {
   return version < 219 ? v218_hopper : v219_hopper;
 }
 
-/// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; then, from 2.21 on,
-/// the same with pairs of channels that swap HCAs, each entering by the one that the other leaves by; the next speed is
-/// tried while it is more than .49 of the best one's. Before 2.21 a channel may leave by any HCA then: not modelled.
+namespace {
+
+/// How channels may leave, in the order in which NCCL tries it at every speed. Without NVLink the way between two HCAs'
+/// GPUs crosses the sockets that the HCAs' own ways need not.
+std::vector<Leaving> ways_to_leave(const HostNics& nics, double speed, bool is_nvlink) {
+  const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
+  if (nics.hcas().size() < 2 || is_apart) return {Leaving::same};
+  switch (nics.crossing()) {
+    case HcaCrossing::never:
+      return {Leaving::same};
+    case HcaCrossing::always:
+      return {Leaving::any};
+    case HcaCrossing::last:
+      return {Leaving::same, Leaving::any};
+    case HcaCrossing::last_in_pairs:
+      break;
+  }
+  return {Leaving::same, Leaving::paired};
+}
+
+}  // namespace
+
+/// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; then the same with
+/// channels that leave by other HCAs than they came in by; the next speed is tried while it is more than .49 of the
+/// best one's.
 NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
                                bool is_nvlink) {
   NetworkChannels best;
@@ -243,17 +280,13 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
   for (std::size_t g = 0; g < nics.gpus().size(); ++g) total = std::max(total, nics.slot_gb_per_s(g));
   for (const double speed : speeds) {
     if (!best.channels.empty() && speed / best.speed <= .49) break;
-    for (const bool may_swap : {false, true}) {
-      // Without NVLink the way between the two HCAs' GPUs crosses the sockets that the HCAs' own ways need not.
-      const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
-      if (may_swap && (!nics.may_cross() || nics.hcas().size() < 2 || is_apart)) break;
+    for (const auto leaving : ways_to_leave(nics, speed, is_nvlink)) {
       for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
-        auto channels = Attempt(nics, speed, type, inside_gb_per_s, may_swap).channels();
+        auto channels = Attempt(nics, speed, type, inside_gb_per_s, leaving).channels();
         const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
         if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
-        const bool are_swapped = may_swap && channels.size() % 2 == 0;
-        best = {std::move(channels), speed, are_swapped};
+        best = {std::move(channels), speed, leaving != Leaving::same};
         type_of_best = type;
         if (product(best.channels.size(), speed) >= total) return best;
       }
@@ -296,7 +329,8 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};
   search.speed = found.speed;
-  search.are_swapped = found.are_swapped;
+  search.do_cross = std::ranges::any_of(found.channels, [](const auto& one) { return one.hca != one.hca_out; });
+  search.are_swapped = found.do_cross && version >= 220 && found.channels.size() % 2 == 0;
   for (const auto& one : found.channels) {
     search.orders.push_back(
         chain_between(lanes, is_mesh, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last)));

@@ -16,7 +16,8 @@ struct HostSearch {
   std::vector<std::vector<int>> orders;  ///< one per channel before all are doubled
   std::vector<int> hcas;                 ///< HCA ordinal per channel; empty with one host
   std::vector<int> hcas_out;             ///< the same of what leaves
-  bool are_swapped = false;              ///< channels 2k and 2k + 1 enter by each other's HCA and leave by it
+  bool do_cross = false;                 ///< some channel leaves by another HCA than it enters by
+  bool are_swapped = false;              ///< every second host has channels 2k and 2k + 1 in each other's place
   std::vector<int> senders;              ///< GPU per channel that hands the last one's data to the HCA
   double speed = 0;
   double inside = 0;     ///< speed of all channels without the network
@@ -41,12 +42,12 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
 /// How often each HCA of a host is the HCA of a channel, and from which GPU to which.
 struct NetworkChannel {
   std::size_t hca = 0, first = 0, last = 0;  ///< positions in HostNics
-  std::size_t hca_out = 0;                   ///< the other one of a pair of channels that swap HCAs
+  std::size_t hca_out = 0;                   ///< another one where channels cross
 };
 struct NetworkChannels {
   std::vector<NetworkChannel> channels;
-  double speed = 0;          ///< GB/s of each
-  bool are_swapped = false;  ///< channels 2k and 2k + 1 enter by each other's HCA and leave by it
+  double speed = 0;       ///< GB/s of each
+  bool do_cross = false;  ///< channels may leave by another HCA than they enter by
 };
 
 /// `inside_gb_per_s`: what all channels together have inside the host.

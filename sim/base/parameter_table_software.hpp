@@ -78,7 +78,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.network_store_and_forward.{protocol}[.{architecture}]", N, k_factor,
                  "share of a slice's time on the wire that a hop waits for the whole slice"},
     ParameterKey{"nccl.network_store_and_forward.{algorithm}[.{architecture}]", N, k_factor,
-                 "the same of chains and NVLink SHARP"},
+                 "the same of chains, trees of Simple and NVLink SHARP"},
     ParameterKey{"nccl.launch_time_per_channel[.{architecture}]",
                  T,
                  {},

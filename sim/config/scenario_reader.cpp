@@ -112,9 +112,6 @@ class ScenarioReader {
     const auto* cross = node.find("cross_nic");
     if (cross == nullptr) return;
     software.nccl_cross_nic = static_cast<int>(as_integer(*cross));
-    if (*software.nccl_cross_nic == 1)
-      faults_.push_back(cross->error("'cross_nic: 1', channels that leave by any HCA, is not modelled",
-                                     "2, the default, swaps HCAs where that is faster; 0 never does"));
   }
 
   void read_queue_pairs(const Node& node, Software& software) {

@@ -225,8 +225,9 @@ SchemaPtr software() {
         "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
        {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
        {"cross_nic", integer(0, 2),
-        "0: a ring's channel leaves a host by the HCA it came in by; 2, the default: from 2.21 on pairs of channels "
-        "swap HCAs where that is faster (NCCL_CROSS_NIC)"},
+        "0: a ring's channel leaves a host by the HCA it came in by; 1: by the one beside its last GPU; 2, the "
+        "default: "
+        "by another where that is faster, from 2.21 on in pairs of channels that swap theirs (NCCL_CROSS_NIC)"},
        {"p2p_pxn_level", integer(0, 2),
         "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
         "it (NCCL_P2P_PXN_LEVEL); default 2"},

@@ -51,7 +51,7 @@ TEST_CASE("a congestion control that there is not is refused with those there ar
   CHECK(faults[0].notes[0].text == "one of: none, dcqcn");
 }
 
-TEST_CASE("without congestion control marks do nothing; with DCQCN they slow their senders down") {
+TEST_CASE("without congestion control marks do nothing, with DCQCN they slow their senders down") {
   for (const bool has_dcqcn : {false, true}) {
     auto cluster = star(3, "hpcc-ns3-like", "hpcc-ns3-like");
     cluster.transport().congestion_control = has_dcqcn ? "dcqcn" : "none";

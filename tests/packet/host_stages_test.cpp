@@ -134,7 +134,7 @@ TEST_CASE("what a held flow leaves of a stage, another port of the host uses") {
   CHECK(out.results.ports[index(cluster.hosts[1])][3].pauses_received == 0);
 }
 
-TEST_CASE("a slow receiver pauses a lossless class and takes its rate; of a lossy class it drops") {
+TEST_CASE("a slow receiver pauses a lossless class and takes its rate, of a lossy class it drops") {
   auto cluster = quiet_star(2);
   const std::vector<QueuePair> pair{{cluster.hosts[0], cluster.hosts[1]}};
   const auto lossless = run(cluster, {{2e9}}, {{{}, {{StageId{0}}}}}, pair, {message(0, 4000, 1)});

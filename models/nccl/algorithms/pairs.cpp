@@ -37,36 +37,40 @@ class Pairs : public ChannelAlgorithm {
     return op_.is(Protocol::simple) ? "direct" : op_.protocol;
   }
   [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
-  /// They go over the network in chunks of their own.
-  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
-    return std::min(cut.chunk, network_chunk()) / op_.pattern.shares;
+  /// They go over the network in chunks of their own, from 2.12 on in quarters of them where a part is less than one
+  /// and in halves where it is less than eight (NVIDIA/nccl src/proxy.cc). More bytes may be fewer messages there; here
+  /// they never are.
+  [[nodiscard]] double slice(const Hops& hops, const Cut& cut) const override {
+    return message(hops, cut) * cut.pair_channels / op_.pattern.shares;
   }
   [[nodiscard]] double message(const Hops&, const Cut& cut) const override {
-    return std::min(bytes_of_pair() / cut.pair_channels, network_chunk());
+    return std::min(part(cut), cut_chunk(cut));
   }
   [[nodiscard]] double messages(const Cut& cut) const override {
-    return std::ceil(bytes_of_pair() / cut.pair_channels / network_chunk());
+    const double whole = part(cut) / network_chunk();
+    const double below = release() < 212 || whole < 1 ? 0 : whole < 8 ? 4 : 16;
+    return std::max(std::ceil(part(cut) / cut_chunk(cut)), below);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
-  /// Channels that one pair of ranks uses: NCCL doubles its least number while a part is larger than 32 buffer steps
-  /// (4 before 2.13; 2.7 takes all there are); over the network all pairs have few (nccl/pairs.cpp), inside a host the
-  /// least number shrinks until all ranks together fit the channels there are (NVIDIA/nccl src/enqueue.cc,
-  /// calcP2pChannelCount; before 2.14 src/group.cc, getP2pChunkSize). A broken number of them so that more bytes never
-  /// take less time.
+  /// Channels that one pair of ranks uses (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount; before 2.14 src/group.cc,
+  /// getP2pChunkSize). From 2.8 on the least number shrinks until all ranks together fit the channels there are, until
+  /// 2.19 the largest until they take them four times (later that is the connection's, nccl/pairs.cpp); NCCL doubles
+  /// the least while a part is too large. Broken numbers of channels, so that more bytes never take less time.
   [[nodiscard]] double pair_channels() const override {
     const double bytes = bytes_of_pair();
     double there = 1;
     while (there < static_cast<double>(op_.group.channels) && there < 32) there *= 2;
-    const double all = std::min<double>(there, op_.pattern.pair_channels);
+    const double ranks = op_.group.num_ranks;
+    double most = std::min<double>(there, op_.pattern.pair_channels);
+    while (release() >= 208 && release() < 220 && most > 1 && most * ranks > 4 * there) most /= 2;
+    double least = most;
+    while (release() >= 208 && least > 1 && least * ranks > there) least /= 2;
     const auto [least_part, largest_part] = parts();
-    double least = all;
-    while (op_.is_in_one_host() && release() >= 208 && least > 2 && least * op_.group.num_ranks > there) least /= 2;
-    while (2 * least <= all && bytes / least > largest_part) least *= 2;
-    return std::max(1.0, std::min(least, bytes / least_part));
+    return std::max({1.0, std::min(least, bytes / least_part), std::min(most, bytes / largest_part)});
   }
 
  private:
@@ -76,16 +80,27 @@ class Pairs : public ChannelAlgorithm {
 
   [[nodiscard]] int release() const { return release_number(op_.context.software.nccl_version); }
   /// Of what a pair exchanges, one for each channel: before 2.13 whole buffer steps of 512 KiB, in 2.7 four of them.
+  /// Between hosts a step is a chunk of the network, and no part is larger; so it is inside hosts without NVLink.
   [[nodiscard]] Parts parts() const {
     constexpr double step = 512.0 * 1024;
     if (release() < 208) return {4 * step, 4 * step};
     if (release() < 213) return {step, 4 * step};
-    return {op_.parameter("nccl.p2p_bytes_per_channel"_stem).value,
-            op_.context.parameters.at("nccl.p2p_largest_part"_key).value};
+    if (!op_.is_in_one_host()) return {network_chunk() / (release() >= 220 ? 2 : 8), network_chunk()};
+    const double least = op_.parameter("nccl.p2p_bytes_per_channel"_stem).value;
+    const double largest = op_.context.parameters.at("nccl.p2p_largest_part"_key).value;
+    const double share = release() >= 216 && !op_.has_hop(TransportKind::nvlink) ? network_chunk() / step : 1;
+    return {share * least, share * largest};
   }
   [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
+  }
+  /// What one channel of a pair carries.
+  [[nodiscard]] double part(const Cut& cut) const { return bytes_of_pair() / cut.pair_channels; }
+  [[nodiscard]] double cut_chunk(const Cut& cut) const {
+    const double whole = part(cut) / network_chunk();
+    if (release() < 212 || whole >= 8) return network_chunk();
+    return network_chunk() / (whole < 1 ? 4 : 2);
   }
   [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
   [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }

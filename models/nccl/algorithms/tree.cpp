@@ -3,15 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
+#include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
+
+/// Chunks that NCCL halves to, and as many of them as the tree is deep, times this, keep it from halving further.
+struct HalvedChunk {
+  double bytes;
+  double times;
+};
+constexpr std::array k_halved_chunks{HalvedChunk{131072, 8}, HalvedChunk{65536, 4}, HalvedChunk{32768, 1}};
 
 class Tree : public ChannelAlgorithm {
  public:
@@ -23,18 +32,28 @@ class Tree : public ChannelAlgorithm {
     return {cut.per_channel, op_.is(Protocol::simple) ? -cut.chunk : 0, 1};
   }
 
-  /// NCCL halves the chunks of Simple until as many as the tree is deep are on their way (NVIDIA/nccl src/enqueue.cc):
-  /// at least its depth of 32 KiB, four times it of 64 KiB, eight times it of 128 KiB. Where it halves them, more bytes
-  /// may be fewer messages; here they never are.
+  /// Where NCCL halves the chunks of Simple (simple_chunk), more bytes may be fewer messages; here they never are.
   [[nodiscard]] double messages(const Cut& cut) const override {
     if (!op_.is(Protocol::simple) || op_.is_in_one_host()) return cut.loops;
-    const double depth =
-        op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
     double most = cut.loops;
-    for (const auto& [chunk, times] : {std::pair{32768.0, 1.0}, {65536.0, 4.0}, {131072.0, 8.0}})
-      most = std::max(most, std::min(cut.per_channel / chunk, times * depth));
+    if (!halves_chunks()) return most;
+    for (const auto& one : k_halved_chunks)
+      most = std::max(most, std::min(cut.per_channel / one.bytes, one.times * depth()));
     return most;
   }
+
+  /// The bytes of a tree pass once, its first chunk waits at every hop: nothing hides it as the steps of a ring do.
+  [[nodiscard]] std::string slice_name() const override { return op_.is(Protocol::simple) ? "tree" : op_.protocol; }
+  /// An adapter carries two channels, up and down. A chunk that is alone meets nothing of it; once as many as the tree
+  /// is deep are on their way it meets all, and then the whole slice waits at the rate that a channel has.
+  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
+    if (!op_.is(Protocol::simple)) return cut.chunk;
+    constexpr double others = 3;
+    const double under_way = std::min(1.0, std::max(0.0, cut.per_channel / cut.chunk - 1) / depth());
+    return cut.chunk * (1 + others * under_way) / (1 + others);
+  }
+  /// A message is the whole chunk.
+  [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
 
   /// Up or down.
   [[nodiscard]] double meeting_share() const override { return 0.5; }
@@ -72,10 +91,29 @@ class Tree : public ChannelAlgorithm {
 
  protected:
   [[nodiscard]] double largest_chunk(double per_channel) const override {
-    return op_.is(Protocol::ll128) ? ll128_chunk(per_channel) : buffer_chunk("nccl.chunk.pipelined"_stem);
+    if (op_.is(Protocol::ll128)) return ll128_chunk(per_channel);
+    return op_.is(Protocol::simple) ? simple_chunk(per_channel) : buffer_chunk("nccl.chunk.pipelined"_stem);
   }
 
  private:
+  /// Of the chain in a host and the binary tree over hosts.
+  [[nodiscard]] double depth() const {
+    return op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
+  }
+
+  [[nodiscard]] bool halves_chunks() const { return release_number(op_.context.software.nccl_version) < 220; }
+
+  /// Until 2.19 NCCL halves the chunks of a Simple tree until as many as the tree is deep are on their way: at least
+  /// its depth of 32 KiB, four times it of 64 KiB, eight times it of 128 KiB (NVIDIA/nccl src/enqueue.cc,
+  /// lastChunkSize).
+  [[nodiscard]] double simple_chunk(double per_channel) const {
+    double chunk = buffer_chunk("nccl.chunk.pipelined"_stem);
+    if (!halves_chunks()) return chunk;
+    for (const auto& least : k_halved_chunks)
+      while (std::floor(per_channel / chunk) < least.times * depth() && chunk > least.bytes) chunk /= 2;
+    return chunk;
+  }
+
   /// NCCL halves the chunks of an LL128 tree until enough of them fill its pipeline (NVIDIA/nccl src/enqueue.cc,
   /// calcCollChunking).
   [[nodiscard]] double ll128_chunk(double per_channel) const {

@@ -58,7 +58,7 @@ void add_rails(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto* rails = op.of_adapter(hops, "rails");
   if (rails == nullptr || op.group.one_rail_bytes <= 0 || hops.kind == TransportKind::socket) return;
-  const double message = steps.algorithm.slice(hops, steps.cut) * op.pattern.shares / op.share;
+  const double message = steps.algorithm.message(hops, steps.cut) / op.share;
   const double rate = device_value(op.context, hops.adapter, "rate");
   const double longer = std::min(message, op.group.one_rail_bytes) * rails->value / rate - message / rate;
   if (longer <= 0) return;

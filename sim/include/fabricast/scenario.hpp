@@ -190,7 +190,7 @@ struct Software {
   bool nccl_collnet = false;                       ///< the fabric's switches reduce, SHARP (NCCL_COLLNET_ENABLE)
   std::string nccl_gdr_level = "pxb";              ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
   std::optional<bool> nccl_pxn;                    ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
-  std::optional<int> nccl_cross_nic;               ///< NCCL_CROSS_NIC, 0 or 2; default 2
+  std::optional<int> nccl_cross_nic;               ///< NCCL_CROSS_NIC, 0, 1 or 2; default 2
   std::optional<int> nccl_p2p_pxn_level;           ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
   std::string nccl_plugin;                         ///< network plugin by name; empty: what reaches the adapters
   std::string nccl_plugin_version;                 ///< its release, major.minor[.patch]; empty: not stated

@@ -95,7 +95,7 @@ TEST_CASE("64-bit MMIO space is the next power of two strictly above the sum of 
              "{mode: passthrough, mmio: {size: 64 GiB}}", {"p100-pcie-16", 2, 1});
 }
 
-TEST_CASE("large BARs need 64-bit MMIO, EFI and above-4G decoding; a T4 with a small window needs none of them") {
+TEST_CASE("large BARs need 64-bit MMIO, EFI and above-4G decoding, a T4 with a small window needs none of them") {
   check_rule("{mode: passthrough, mmio: {use_64bit: off}}", "pciPassthru.use64bitMMIO", "passthrough");
   check_rule("{mode: passthrough, efi: off}", "cannot map the BARs", "{mode: passthrough, efi: on}");
   check_rule("{mode: passthrough, above_4g_decoding: off}", "above-4G decoding", "passthrough");
@@ -261,7 +261,7 @@ TEST_CASE("PVRDMA needs ESXi 6.5 or QEMU, and one distributed switch for all VMs
   CHECK(two_groups("dvs1").empty());
 }
 
-TEST_CASE("PVRDMA before native endpoints reaches PVRDMA only; hosts without RDMA are no peers") {
+TEST_CASE("PVRDMA before native endpoints reaches PVRDMA only, hosts without RDMA are no peers") {
   const auto beside = [](const std::string& adapter, const std::string& version) {
     const std::string processor = "host: {processor: xeon-skylake, devices: [{name: hca0, type: ";
     const auto loaded =

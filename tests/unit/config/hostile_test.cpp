@@ -35,7 +35,7 @@ TEST_CASE("bytes that are no UTF-8 are refused where they are") {
   }
 }
 
-TEST_CASE("control characters are refused in keys and values, written out or escaped; values may have lines") {
+TEST_CASE("control characters are refused in keys and values, written out or escaped, values may have lines") {
   CHECK(has(faults_of(std::string(k_head) + "\"a\\e[31m\": 1\n"),
             "s.yaml:3:1: error: the key 'a\\x1b[31m' has a control"));
   CHECK(has(faults_of(std::string(k_head) + "description: \"a\\x07\"\n"),

@@ -28,7 +28,7 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 
 }  // namespace
 
-TEST_CASE("one word sets the devices' modes; no word is bare metal") {
+TEST_CASE("one word sets the devices' modes, no word is bare metal") {
   CHECK_FALSE(read("bare-metal").is_virtual());
   const auto sr_iov = read("sr-iov");
   CHECK(sr_iov.gpu == GpuMode::passthrough);

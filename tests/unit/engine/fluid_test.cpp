@@ -112,7 +112,7 @@ TEST_CASE("leaving out dominated resources, and simulating equal rounds once, ch
   CHECK(std::abs(time_of(bench, plan).ps - time_of(bench, plan, true).ps) <= 14);  // 2 ps per repeat
 }
 
-TEST_CASE("jobs on disjoint links do not notice each other; on a shared link each gets its share") {
+TEST_CASE("jobs on disjoint links do not notice each other, on a shared link each gets its share") {
   Bench bench;
   const int a = bench.resource(0, 1);
   const int b = bench.resource(1, 1);

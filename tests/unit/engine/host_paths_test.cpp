@@ -114,7 +114,7 @@ TEST_CASE("of resources with the same users the slowest is kept") {
   CHECK(apart.capacities.size() == 3);
 }
 
-TEST_CASE("the cap of a flow is a stage of what it sends; caps that its ports cannot reach are none") {
+TEST_CASE("the cap of a flow is a stage of what it sends, caps that its ports cannot reach are none") {
   Bench bench;
   auto capped = flow({}, {{bench.hca(0), bench.hca(1), 0, 1, false}});
   capped.rate_cap = 3e9;
@@ -127,7 +127,7 @@ TEST_CASE("the cap of a flow is a stage of what it sends; caps that its ports ca
 }
 
 TEST_CASE(
-    "a coupled flow's limits are charged to the legs that leave a host, in shares; where none does, to those that "
+    "a coupled flow's limits are charged to the legs that leave a host, in shares, where none does, to those that "
     "enter") {
   Bench bench;
   // Host 0 sends two legs, one of them doubly; host 1 sends one on; host 2 only receives.

@@ -59,7 +59,7 @@ TEST_CASE("without an interval the confidence gives the width: 3, 5, 10, 30 and 
   }
 }
 
-TEST_CASE("an interval of its own counts on both sides; of a rate and of a port's share the other way round") {
+TEST_CASE("an interval of its own counts on both sides, of a rate and of a port's share the other way round") {
   auto one = parameter("p", 10, Confidence::medium);
   one.low = 9;
   one.high = 14;
@@ -106,7 +106,7 @@ TEST_CASE("systems nobody calibrated differ by a factor either way, on top of th
   CHECK(interval(row, ParameterSet{}, {}, 4).high.us() == test::approx(500));
 }
 
-TEST_CASE("the scatter belongs to the kind of forecast; a calibration of that kind takes it away") {
+TEST_CASE("the scatter belongs to the kind of forecast, a calibration of that kind takes it away") {
   ParameterSet parameters;
   const auto number = [&](const char* name, double value) {
     parameters.set(parameter(name, value, Confidence::medium, Dimension::number));

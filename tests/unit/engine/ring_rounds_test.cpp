@@ -141,7 +141,7 @@ TEST_CASE("a flow of a ring begins again when the one before it has ended, block
   CHECK(blocking.end(1, {}) == std::vector<std::size_t>{1, 2});
 }
 
-TEST_CASE("every flow of a ring runs all repeats and no more; a steady ring stops early and says what it left out") {
+TEST_CASE("every flow of a ring runs all repeats and no more, a steady ring stops early and says what it left out") {
   for (const auto order : {RepeatOrder::neighbour, RepeatOrder::blocking}) {
     RingProgress all(4, 5, order);
     std::vector<std::size_t> ready{0, 1, 2, 3};

@@ -136,7 +136,7 @@ TEST_CASE("how far GPUDirect RDMA may reach is named by word or by the number of
   CHECK(has(level("0"), "gpudirect_rdma: off"));
 }
 
-TEST_CASE("a log without an environment asks for what may have been forced; its name is a hint to check") {
+TEST_CASE("a log without an environment asks for what may have been forced, its name is a hint to check") {
   const Folder folder("suggest-name");
   const auto plain = folder.write("run.txt", nccl_log("", k_two_gpus));
   const auto named = folder.write("run-ring-ll128.txt", nccl_log("", k_two_gpus));
@@ -235,7 +235,7 @@ TEST_CASE("copy timings become entries by direction, number of GPUs and peer acc
   CHECK(single->summary.median_abs_error < 0.05);
 }
 
-TEST_CASE("a log that the topology cannot run is left out with the reason; none left is a fault") {
+TEST_CASE("a log that the topology cannot run is left out with the reason, none left is a fault") {
   const Folder folder("suggest-left-out");
   std::string devices;
   for (int rank = 0; rank < 4; ++rank)

@@ -80,7 +80,7 @@ TEST_CASE("DCQCN: the HCA's shipped values, the preset's, the topology's") {
   CHECK(dcqcn_settings(own.topology, own.parameters, "connectx-4-100g").increase_interval == 300_us);
 }
 
-TEST_CASE("InfiniBand switches use credits and are lossless without a word; Ethernet must say so") {
+TEST_CASE("InfiniBand switches use credits and are lossless without a word, Ethernet must say so") {
   CHECK(settings("{virtual_lanes: 2}", "sb7800").flow_control == FlowControl::credits);
   CHECK(settings("{virtual_lanes: 2}", "sb7800").virtual_lanes == 2);
   const auto plain = [](const char* type) {

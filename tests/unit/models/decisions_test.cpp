@@ -141,7 +141,7 @@ TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one,
         algorithm(Library::open_mpi_4_1, Benchmark::osu_allreduce, 4, 4096));
 }
 
-TEST_CASE("a release names its library's rules; without one they are Open MPI 4.1's") {
+TEST_CASE("a release names its library's rules, without one they are Open MPI 4.1's") {
   CHECK(library_of("open-mpi-ucx", "") == Library::open_mpi_4_1);
   CHECK(library_of("open-mpi-ucx", "4.0") == Library::open_mpi_4_0);
   CHECK(library_of("open-mpi-openib", "3.1") == Library::open_mpi_4_0);

@@ -34,7 +34,7 @@ TEST_CASE("at the sizes at which NCCL opens a channel there are as many as it op
   }
 }
 
-TEST_CASE("in between the next channel opens early and fills; below the first size there is one, at the end all") {
+TEST_CASE("in between the next channel opens early and fills, below the first size there is one, at the end all") {
   CHECK(filled_channels(eight_ranks(), k_ll, 48_KiB, 24) == test::approx(1.5));
   CHECK(filled_use(eight_ranks(), k_ll, 48_KiB, 24).channels == 2);
   CHECK(filled_use(eight_ranks(), k_ll, 48_KiB, 24).filled == test::approx(1.5));

@@ -63,7 +63,7 @@ TEST_CASE("rings of four fully joined GPUs with two links each: every lane in on
   CHECK(rings.size() == 6);  // 12 edges of two lanes each way, four in a ring: 24 / 4
 }
 
-TEST_CASE("over random meshes rings pass all GPUs once and no lane twice; one more does not fit") {
+TEST_CASE("over random meshes rings pass all GPUs once and no lane twice, one more does not fit") {
   test::Random random(3);
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);

@@ -81,7 +81,7 @@ TEST_CASE("below one switch a ring has the slot's speed, on Intel's root ports 5
   check(found(ports, "{version: \"2.21\"}"), 2, 12);
 }
 
-TEST_CASE("generation 5: on Intel one ring at 40 GB/s becomes two at 20, on AMD two fit at 24; all are doubled") {
+TEST_CASE("generation 5: on Intel one ring at 40 GB/s becomes two at 20, on AMD two fit at 24, all are doubled") {
   check(found(k_hopper), 4, 20);
   Host amd = k_hopper;
   amd.processor = "epyc-genoa";
@@ -120,7 +120,7 @@ TEST_CASE("a guest that is not shown the tree plans with the GPUs' own slots") {
   check(found(host, "{p2p: off}"), 2, 20);
 }
 
-TEST_CASE("GPUs on AMD's root ports have peer access, more than two until 2.22; on Intel's not but in 2.6 to 2.8") {
+TEST_CASE("GPUs on AMD's root ports have peer access, more than two until 2.22, on Intel's not but in 2.6 to 2.8") {
   const auto kind = [](const char* processor, const char* version, int gpus) {
     const auto setup =
         setup_of({.processor = processor, .gpus = 4, .sockets = 2}, fmt::format("{{version: \"{}\"}}", version));
@@ -173,7 +173,7 @@ TEST_CASE("rings take no more than the links have, and as much at one of NCCL's 
   }
 }
 
-TEST_CASE("buffers in host memory are the receiver's; between hosts LL leaves by host memory and arrives on the GPU") {
+TEST_CASE("buffers in host memory are the receiver's, between hosts LL leaves by host memory and arrives on the GPU") {
   const auto setup = setup_of({.gpus = 2, .sockets = 2});
   const auto& topology = setup.loaded->topology;
   const auto route = route_in_host(setup.context, setup.gpus()[0], setup.gpus()[1], 2);

@@ -50,7 +50,7 @@ TEST_CASE("so many ranks per host, and no more hosts than needed") {
         std::string::npos);
 }
 
-TEST_CASE("GPUs by name keep their order; other names are faults, all of them") {
+TEST_CASE("GPUs by name keep their order, other names are faults, all of them") {
   const auto setup = three_hosts();
   Workload workload;
   workload.devices = {"n1.gpu2", "n0.gpu0"};

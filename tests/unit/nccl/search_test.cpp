@@ -62,7 +62,7 @@ TEST_CASE("eight H100 with eight NDR ports: eight channels at 45 GB/s, 16 after 
   CHECK(doubled(host) == 16);
 }
 
-TEST_CASE("eight B200 with eight NDR ports: eight channels at 48 GB/s, 16 after doubling; alone 16 at 45, 32 after") {
+TEST_CASE("eight B200 with eight NDR ports: eight channels at 48 GB/s, 16 after doubling, alone 16 at 45, 32 after") {
   const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8), .gpu = "b200-sxm"};
   const auto search = found(host);
   CHECK(search.hcas.size() == 8);
@@ -211,30 +211,60 @@ TEST_CASE("speeds between nodes by release") {
   }
 }
 
+TEST_CASE("with NCCL_CROSS_NIC=1 a ring leaves by the adapter of its last GPU, without it by the one it came in by") {
+  const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8)};
+  for (const auto* release : {"2.18", "2.28"}) {
+    CAPTURE(release);
+    const auto version = fmt::format("version: \"{}\"", release);
+    const auto any = found(host, "{" + version + ", cross_nic: 1}");
+    const auto own = found(host, "{" + version + "}");
+    REQUIRE(any.hcas.size() == 8);
+    CHECK(any.do_cross);
+    CHECK_FALSE(own.do_cross);
+    for (std::size_t c = 0; c < any.hcas.size(); ++c) {
+      CHECK(any.hcas_out[c] == (any.hcas[c] + 7) % 8);
+      CHECK(own.hcas_out[c] == own.hcas[c]);
+      // Each GPU has the adapter of its own number.
+      CHECK(any.orders[c].front() == any.hcas[c]);
+      CHECK(any.orders[c].back() == any.hcas_out[c]);
+    }
+    CHECK(any.are_swapped == (std::string(release) == "2.28"));
+  }
+}
+
 TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and no HCA more than its rate") {
   test::Random random(7);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 120; ++round) {
     CAPTURE(round);
     PairedHost host{.gpus = static_cast<int>(1 + random.next(8))};
     const auto count = 1 + random.next(8);
     for (std::uint64_t h = 0; h < count; ++h)
       host.hcas.push_back({random.pick<std::string>({"connectx-5-edr", "connectx-6-hdr", "connectx-7-ndr"}),
                            random.pick<std::string>({"sw0", "sw1", "sw2", "sw3", "socket0", "socket1"})});
-    const Setup setup(cluster_of(host, 2));
+    const int setting = round % 3;
+    const bool is_old = round % 2 == 1;
+    const Setup setup(
+        cluster_of(host, 2, fmt::format("{{version: \"{}\", cross_nic: {}}}", is_old ? "2.18" : "2.28", setting)));
     const HostNics nics(setup.context, setup.gpus());
     const double inside = search_alone(setup.context, setup.gpus()).inside;
-    const auto placed = place_channels(nics, network_speeds(228, 90), inside, true);
+    const auto placed = place_channels(nics, network_speeds(is_old ? 218 : 228, 90), inside, true);
     REQUIRE_FALSE(placed.channels.empty());
+    const bool is_paired = placed.do_cross && !is_old && setting == 2 && placed.channels.size() % 2 == 0;
     std::vector<double> rates(nics.hcas().size(), 0), into(nics.gpus().size(), 0), out(nics.gpus().size(), 0);
+    auto rates_out = rates;
     for (std::size_t c = 0; c < placed.channels.size(); ++c) {
       const auto& one = placed.channels[c];
-      const auto& other = placed.channels[placed.are_swapped ? c ^ 1U : c];
-      CHECK(one.hca_out == other.hca);
+      if (is_paired) CHECK(one.hca_out == placed.channels[c ^ 1U].hca);
+      if (setting == 0) CHECK(one.hca_out == one.hca);
       rates[one.hca] += placed.speed;
+      rates_out[one.hca_out] += placed.speed;
       into[one.first] += placed.speed;
       out[nics.ring_sender(one.last, one.hca_out)] += placed.speed;
     }
-    for (std::size_t h = 0; h < rates.size(); ++h) CHECK(rates[h] <= nics.rate_gb_per_s(h) + 1e-9);
+    for (std::size_t h = 0; h < rates.size(); ++h) {
+      CHECK(rates[h] <= nics.rate_gb_per_s(h) + 1e-9);
+      CHECK(rates_out[h] <= nics.rate_gb_per_s(h) + 1e-9);
+    }
     for (std::size_t g = 0; g < into.size(); ++g) {
       CHECK(into[g] <= nics.slot_gb_per_s(g) + 1e-9);
       CHECK(out[g] <= nics.slot_gb_per_s(g) + 1e-9);
@@ -246,7 +276,7 @@ TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and
 namespace {
 
 /// Four A100 in four NUMA domains of an EPYC, an adapter in two of them.
-test::Setup across_domains(const char* release) {
+test::Setup across_domains(const char* release, const char* more = "") {
   return test::Setup(test::scenario(fmt::format(
       "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
       "{{name: n, count: 4, host: {{processor: epyc-milan-nps4, sockets: 4, devices: ["
@@ -259,15 +289,15 @@ test::Setup across_domains(const char* release) {
       "{{from: gpu0, to: gpu1, links: 4}}, {{from: gpu0, to: gpu2, links: 4}}, {{from: gpu0, to: gpu3, links: 4}}, "
       "{{from: gpu1, to: gpu2, links: 4}}, {{from: gpu1, to: gpu3, links: 4}}, {{from: gpu2, to: gpu3, links: 4}}]"
       "}}}}\n  fabric: {{single_switch: {{switch: rosetta, cable: 5 m}}}}\nsoftware: {{transport: tcp, nccl: "
-      "{{version: \"{}\"}}}}\nworkload: {{benchmark: all_reduce_perf}}\n",
-      release)));
+      "{{version: \"{}\"{}}}}}\nworkload: {{benchmark: all_reduce_perf}}\n",
+      release, more)));
 }
 
 }  // namespace
 
 TEST_CASE("between NUMA domains of AMD: before 2.19 without limit, then 16 GB/s, from 2.21 on channels swap HCAs") {
-  const auto search = [](const char* release) {
-    const auto setup = across_domains(release);
+  const auto search = [](const char* release, const char* more = "") {
+    const auto setup = across_domains(release, more);
     return search_with_network(setup.context, setup.gpus());
   };
   const auto free = search("2.18");
@@ -279,10 +309,16 @@ TEST_CASE("between NUMA domains of AMD: before 2.19 without limit, then 16 GB/s,
   CHECK(free.orders[1].front() == 1);
   CHECK(free.orders[0].back() != 3);
   CHECK(free.orders[1].back() != 1);
-  const auto limited = search("2.20");
+  const auto limited = search("2.20", ", cross_nic: 0");
   CHECK(limited.speed == 12);
   CHECK(limited.hcas.size() == 4);
   CHECK(limited.hcas_out == limited.hcas);
+  // By any HCA: its own domain's GPUs receive and send.
+  const auto any = search("2.20");
+  CHECK(any.do_cross);
+  CHECK(any.speed == 24);
+  CHECK(any.hcas == std::vector<int>{0, 1});
+  CHECK(any.hcas_out == std::vector<int>{1, 0});
   // 24 GB/s, as no way crosses domains: in by the first HCA and its GPU, out by the second one's, and back.
   const auto swapped = search("2.21");
   CHECK(swapped.are_swapped);

@@ -44,7 +44,7 @@ TEST_CASE(
   CHECK(at("p5", Collective::all_reduce, k_mib, 16, 4) == "none");
 }
 
-TEST_CASE("P5en: LL up to 192 KiB, then LL128, NVLSTree and rings of Simple; gathers by rings") {
+TEST_CASE("P5en: LL up to 192 KiB, then LL128, NVLSTree and rings of Simple, gathers by rings") {
   CHECK(at("p5en", Collective::all_reduce, 128 * 1024, 4) == "tree ll");
   CHECK(at("p5en", Collective::all_reduce, 8 * k_mib, 4) == "tree ll128");
   CHECK(at("p5en", Collective::all_reduce, 64 * k_mib, 4) == "ring ll128");

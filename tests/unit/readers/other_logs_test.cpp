@@ -191,7 +191,7 @@ TEST_CASE("aiconfigurator's times of NCCL: elements and milliseconds, a table pe
   CHECK(tables[3].benchmark == Benchmark::all_reduce_perf);
 }
 
-TEST_CASE("aiconfigurator's columns go by their names; a damaged row is lost with its line and a reason") {
+TEST_CASE("aiconfigurator's columns go by their names, a damaged row is lost with its line and a reason") {
   const auto moved = communication("0.02,8,NCCL,512,half,all_reduce,NVIDIA B200,2.29.2\n",
                                    "latency,num_gpus,kernel_source,message_size,nccl_dtype,op_name,device,version\n");
   REQUIRE(moved.size() == 1);

@@ -47,7 +47,7 @@ std::vector<MeasuredLog> tables_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("one GPU's pinned copies become rows by size; pageable ones and other GPUs stay out") {
+TEST_CASE("one GPU's pinned copies become rows by size, pageable ones and other GPUs stay out") {
   const auto table = table_for(tables_of(k_copies), copies(1, CopyDirection::to_host));
   REQUIRE(table.has_value());
   REQUIRE(table->rows.size() == 2);
@@ -82,7 +82,7 @@ TEST_CASE("peer copies follow the pair and peer access") {
   CHECK(off->rows[0].time == 15_us);
 }
 
-TEST_CASE("an entry of p2pBandwidthLatencyTest is a copy of 160 MB; both ways at once it counts each direction") {
+TEST_CASE("an entry of p2pBandwidthLatencyTest is a copy of 160 MB, both ways at once it counts each direction") {
   const auto tables = tables_of(k_matrix);
   const auto on = table_for(tables, copies(2, CopyDirection::to_peer));
   REQUIRE(on.has_value());
@@ -99,7 +99,7 @@ TEST_CASE("an entry of p2pBandwidthLatencyTest is a copy of 160 MB; both ways at
   CHECK(each_way->rows[0].time.us() == test::approx(3200));  // 50 GB/s each way
 }
 
-TEST_CASE("settings are read from command lines, exports and NCCL's lines; other names are not") {
+TEST_CASE("settings are read from command lines, exports and NCCL's lines, other names are not") {
   const auto tables = tables_of(
       "export NCCL_P2P_DISABLE=1\nSECRET_TOKEN=hunter2 mpirun -x NCCL_ALGO=Ring -x UCX_TLS=rc,cuda ./osu_latency\n"
       "NCCL INFO NCCL_PROTO set by environment to LL128.\n# OSU MPI Latency Test v5.8\n# Size Latency (us)\n8 1.5\n"

@@ -167,7 +167,7 @@ TEST_CASE("times and errors of a validation are labelled left of their frames") 
   CHECK(std::count_if(pictures[0].begin(), pictures[0].end(), is_left) == 6);  // 10 us, 100 us, 1 ms; 3 errors
 }
 
-TEST_CASE("a chart of one value that is a power of ten has a decade of room; colours begin again after the last") {
+TEST_CASE("a chart of one value that is a power of ten has a decade of room, colours begin again after the last") {
   report::Chart chart("t", "n", [](double value) { return fmt::format("{:g}", value); });
   chart.include(Bytes{8}, 10);
   chart.add_curve({{Bytes{8}, 10, ""}}, report::colour(0));
@@ -340,7 +340,7 @@ TEST_CASE("a row that did not finish has no time in any form") {
   CHECK(report::compared_tables(all)[0].sizes == std::vector<Bytes>{Bytes{8}});
 }
 
-TEST_CASE("nccl-tests' closing lines hold the mean over all rows; an interrupted table has none") {
+TEST_CASE("nccl-tests' closing lines hold the mean over all rows, an interrupted table has none") {
   auto one = prediction({row(1000, 1), row(3000, 1)});  // 1 and 3 GB/s
   const auto scenario = asked();
   const auto table = report::workload_table(one.workloads[0], scenario.workloads[0]);

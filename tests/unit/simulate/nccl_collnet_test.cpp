@@ -42,7 +42,7 @@ std::string refusal(const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("NCCL's CollNet is off by default; A100 take CollNetDirect, Hopper keeps NVLS over it") {
+TEST_CASE("NCCL's CollNet is off by default, A100 take CollNetDirect, Hopper keeps NVLS over it") {
   CHECK(row_at(run({.nccl = ""}), 1_GiB).algorithm == "ring");
   CHECK(row_at(run({}), 1_GiB).algorithm == "collnet_direct");
   const std::string ndr = "leaf_spine: {switch: qm9700}";

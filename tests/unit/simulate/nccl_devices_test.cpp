@@ -98,7 +98,7 @@ TEST_CASE("a GPU of the user's goes by the name of its architecture, without one
   CHECK(count("", 60) == 1);
 }
 
-TEST_CASE("what is reached by libfabric without any log of it says that verbs stand for it; TCP over it needs none") {
+TEST_CASE("what is reached by libfabric without any log of it says that verbs stand for it, TCP over it needs none") {
   const auto over = [](const std::string& software) {
     return test::run(on_host("hpe-4a100-slingshot", 8, "all_reduce_perf, sizes: [1 KiB, 64 MiB]", 2, software));
   };
@@ -155,7 +155,7 @@ TEST_CASE("an architecture takes its elder's value where it has none of its own,
   CHECK(time({volta, {"nccl.hop_ramp_time.ll.volta", 900e-6}}) > 1.1 * time({volta}));
 }
 
-TEST_CASE("RCCL, training and buffers of MI300X are refused; host buffers and the fabric are forecast") {
+TEST_CASE("RCCL, training and buffers of MI300X are refused, host buffers and the fabric are forecast") {
   for (const auto* workload :
        {"all_reduce_perf, sizes: [1 MiB]", "sendrecv_perf, sizes: [1 MiB]",
         "osu_bw, buffers: [device, device], sizes: [1 MiB]", "osu_latency, buffers: [host, device], sizes: [8 B]"}) {

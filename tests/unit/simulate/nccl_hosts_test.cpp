@@ -44,7 +44,7 @@ TEST_CASE("what a network plugin adds to a message is paid on each of a tree's h
 }
 
 TEST_CASE(
-    "over EFA one process that sends and receives paces its ring; rings that enter and leave by different ones pass "
+    "over EFA one process that sends and receives paces its ring, rings that enter and leave by different ones pass "
     "more") {
   const auto bus_gb_per_s = [](const std::string& name, double bus_factor) {
     const auto prediction = all_reduce(name, {{"workload.sizes", "[512 MiB, 1 GiB]"}});

@@ -296,9 +296,9 @@ TEST_CASE("P5 has no logs: the rules of the newest release hold and the stand-in
   CHECK(says(used(test::run(on("aws-p5en", 32, ofi("1.14")))), "reports 75 us"));
 }
 
-TEST_CASE("the tuner of 1.16 and later takes LL128 on P5 where NCCL itself takes LL; what is forced stays forced") {
-  const auto protocol = [](const std::string& software, int gpus, const std::string& more = "") {
-    return test::run(on("aws-p5", gpus, software, "sizes: [1 KiB]" + more)).workloads[0].rows[0].protocol;
+TEST_CASE("the tuner of 1.16 and later takes LL128 on P5 where NCCL itself takes LL, what is forced stays forced") {
+  const auto protocol = [](const std::string& nccl, int gpus, const std::string& more = "") {
+    return test::run(on("aws-p5", gpus, nccl, "", "all_reduce_perf" + more)).workloads[0].rows[0].protocol;
   };
   CHECK(protocol(ofi("1.21", "2.28"), 32) == "ll128");
   CHECK(protocol("", 32) == "ll128");

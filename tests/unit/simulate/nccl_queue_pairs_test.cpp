@@ -97,14 +97,15 @@ TEST_CASE("where flows are hashed over spines more queue pairs collide less, up 
 
 TEST_CASE("the packet engine gives every queue pair its own route") {
   const auto at = [](int count) {
-    return mean_us(on(k_clos, pairs(count), "benchmark: alltoall_perf, sizes: [8 MiB]"), 8_MiB, Fidelity::packet);
+    return mean_us(on(k_clos, pairs(count), "benchmark: alltoall_perf, sizes: [32 MiB]"), 32_MiB, Fidelity::packet);
   };
   const double one = at(1);
   CHECK(at(4) < 0.99 * one);
-  CHECK(at(16) < 1.001 * at(4));
+  // Every queue pair ends with a packet that is not full.
+  CHECK(at(16) < 1.02 * at(4));
 }
 
-TEST_CASE("message by message fewer messages than queue pairs leave some idle; split, every message takes all") {
+TEST_CASE("message by message fewer messages than queue pairs leave some idle, split, every message takes all") {
   const auto at = [](const std::string& split, int count, const std::string& size) {
     return mean_us(on(k_clos, pairs(count, split), "benchmark: alltoall_perf, sizes: [" + size + "]"),
                    size == "64 KiB" ? 64_KiB : 256_MiB);

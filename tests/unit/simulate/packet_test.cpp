@@ -182,7 +182,7 @@ TEST_CASE("headroom below the round trip loses packets of a lossless class, deri
   for (const auto& port : enough.fabric->ports) CHECK(port.headroom_used <= port.headroom);
 }
 
-TEST_CASE("a circle of switches deadlocks and says who waits for whom; up-down routing finishes") {
+TEST_CASE("a circle of switches deadlocks and says who waits for whom, up-down routing finishes") {
   const auto stuck = only_row(packets("traffic-deadlock.yaml"));
   CHECK(stuck.fabric->stop == "deadlock");
   CHECK(stuck.fabric->wait_cycle.size() == 5);

@@ -230,7 +230,7 @@ TEST_CASE("a remote GPU must be in another host and hold the memory asked for") 
   CHECK(render(alone.error()).find("another host with a GPU") != std::string::npos);
 }
 
-TEST_CASE("a migration's rows are framebuffers; those above the limit are marked") {
+TEST_CASE("a migration's rows are framebuffers, those above the limit are marked") {
   const auto rows = test::run(test::shipped("vgpu-migration.yaml")).workloads[0].rows;
   check_terms(rows);
   for (const auto& row : rows) {

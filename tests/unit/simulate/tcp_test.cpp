@@ -96,7 +96,7 @@ TEST_CASE("who names no MPI library gets the one of the adapters, a version is o
   CHECK(library("aws-p4d", "aws-srd", "software: {mpi: open-mpi-ucx}\n") == "open-mpi-ucx");
 }
 
-TEST_CASE("MPI over Google's gVNIC is TCP whatever NCCL's plugin does there; perftest wants verbs") {
+TEST_CASE("MPI over Google's gVNIC is TCP whatever NCCL's plugin does there, perftest wants verbs") {
   const auto shipped = [](const char* topology, const char* benchmark, const char* software) {
     return test::scenario(std::string("schema: fabricast/scenario/1\nname: t\ntopology: ") + FABRICAST_SOURCE_DIR +
                           "/topologies/" + topology + ".yaml\n" + software + "workload: {benchmark: " + benchmark +

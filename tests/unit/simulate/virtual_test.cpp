@@ -286,7 +286,7 @@ TEST_CASE("a remote GPU pays a call over the network before every operation") {
   CHECK(remote.rows.front().time.us() > forecast("passthrough", all_reduce).rows.front().time.us() + 59);
 }
 
-TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says; MIG instances own their part") {
+TEST_CASE("vGPUs that share a GPU wait for each other as the scheduler says, MIG instances own their part") {
   const std::string step = "{benchmark: gpu_step, gpus: 1, compute: 100 ms}";
   const auto beside = [&](const std::string& settings) { return time_of("{mode: vgpu, " + settings + "}", step); };
   const double alone = time_of("vgpu", step);

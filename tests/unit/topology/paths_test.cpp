@@ -156,7 +156,7 @@ TEST_CASE("a fat tree of three tiers has (k/2)^2 routes between pods") {
   CHECK(t.path_between_hcas(hca(t, 0), hca(t, 3))->network_switch_hops == 3);
 }
 
-TEST_CASE("shifts over an InfiniBand fat tree do not collide; Ethernet spreads flows by hash") {
+TEST_CASE("shifts over an InfiniBand fat tree do not collide, Ethernet spreads flows by hash") {
   const auto t = test::topology(equal_hosts(16, "fat_tree: {switch: sb7800, leaf_ports: 8}")).topology;
   std::map<int, int> load;
   for (int h = 0; h < 16; ++h) {

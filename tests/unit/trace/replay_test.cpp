@@ -155,7 +155,7 @@ TEST_CASE("a data-parallel step written as a Chakra trace takes what the trainin
   CHECK(report.ranks[5].exposed < report.ranks[5].exchange / 2);
 }
 
-TEST_CASE("protobuf and JSON of the same trace are one trace; streams overlap, a stream does not") {
+TEST_CASE("protobuf and JSON of the same trace are one trace, streams overlap, a stream does not") {
   const auto on = shipped_topology(k_gpu_pair);
   const std::vector<ChakraNode> nodes{compute(5, 100, {}, "7"), compute(6, 50, {}, "7"), compute(7, 120, {}, "20"),
                                       all_reduce(9, 1 << 20, {6, 7}), compute(11, 10, {9}, "7")};

@@ -137,7 +137,7 @@ TEST_CASE("experts of one host exchange over NVLink, those of two over the netwo
   CHECK(seconds(two, "exchange between experts") > 2 * seconds(one, "exchange between experts"));
 }
 
-TEST_CASE("experts that are not split gather no tokens; split ones gather what was dispatched") {
+TEST_CASE("experts that are not split gather no tokens, split ones gather what was dispatched") {
   const std::string tensor = "{data: zero1, tensor: 4, sequence: on, expert: 4";
   const auto split = row_of(k_experts, tensor + "}");
   const auto whole = row_of(k_experts, tensor + ", expert_tensor: 1}");

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send and receive: channels of a pair and chunks over the network, by release and number of ranks, against NCCL's
+// rules worked out by hand.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/approx.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+/// Send and receive between neighbours on equal hosts of a catalogue type.
+struct Pairs {
+  const char* type;
+  int hosts, per_host;
+  const char* version;
+  const char* size;
+
+  [[nodiscard]] Row row() const {
+    return test::run(
+               test::scenario(fmt::format(
+                   "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                   "  hosts: [{{name: node, count: {}, type: {}}}]\n  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
+                   "software: {{nccl: {{version: \"{}\"}}}}\n"
+                   "workload: {{benchmark: sendrecv_perf, gpus: {}, ranks_per_host: {}, sizes: [{}]}}\n",
+                   hosts, type, version, hosts * per_host, per_host, size)))
+        .workloads[0]
+        .rows.at(0);
+  }
+};
+
+/// Channels of a pair, which its slowest one is named after.
+int channels(const Pairs& pairs) {
+  const auto row = pairs.row();
+  for (const auto& term : row.terms) {
+    int found = 0;
+    if (std::sscanf(term.name.c_str(), "slowest of %d channels", &found) == 1) return found;
+  }
+  return 0;
+}
+
+double forwarded_us(const Pairs& pairs) {
+  const auto row = pairs.row();
+  for (const auto& term : row.terms)
+    if (term.name.find("store and forward") != std::string::npos) return term.time.us();
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a pair of ranks has as many channels over the network as its release gives it, fewer with many ranks") {
+  struct Expected {
+    Pairs pairs;
+    int channels;
+  };
+  for (const auto& [pairs, expected] : {
+           // Two ranks, four channels: all fit. Parts of 16 KiB until 2.19, of 64 KiB then.
+           Expected{{"hgx-h100-8", 2, 1, "2.19", "16 KiB"}, 1},
+           Expected{{"hgx-h100-8", 2, 1, "2.19", "32 KiB"}, 2},
+           Expected{{"hgx-h100-8", 2, 1, "2.20", "64 KiB"}, 1},
+           Expected{{"hgx-h100-8", 2, 1, "2.20", "128 KiB"}, 2},
+           // Eight adapters of 25 GB/s, 16 channels. One for a pair until 2.11, then two; from 2.29 on 25 / 14.
+           Expected{{"dgx-a100", 2, 8, "2.11", "64 MiB"}, 1},
+           Expected{{"dgx-a100", 2, 8, "2.18", "64 MiB"}, 2},
+           Expected{{"dgx-a100", 2, 8, "2.28", "64 MiB"}, 2},
+           Expected{{"dgx-a100", 2, 8, "2.29", "64 MiB"}, 2},
+           // 50 GB/s / 14.
+           Expected{{"hgx-h100-8", 2, 8, "2.28", "64 MiB"}, 2},
+           Expected{{"hgx-h100-8", 2, 8, "2.29", "64 MiB"}, 4},
+           // 16 ranks with two each are more than 16: one until a part is more than a chunk of 128 KiB.
+           Expected{{"dgx-a100", 2, 8, "2.19", "128 KiB"}, 1},
+           Expected{{"dgx-a100", 2, 8, "2.19", "256 KiB"}, 2},
+           Expected{{"dgx-a100", 2, 8, "2.20", "128 KiB"}, 1},
+           Expected{{"dgx-a100", 2, 8, "2.20", "256 KiB"}, 2},
+           // 32 ranks with two are four times 16, 40 are more.
+           Expected{{"dgx-a100", 4, 8, "2.19", "64 MiB"}, 2},
+           Expected{{"dgx-a100", 5, 8, "2.19", "64 MiB"}, 1},
+           Expected{{"dgx-a100", 4, 8, "2.28", "64 MiB"}, 2},
+           Expected{{"dgx-a100", 5, 8, "2.28", "64 MiB"}, 1},
+           // Every eighth of 32 ranks with four channels: 16; of 40: 20.
+           Expected{{"hgx-h100-8", 4, 8, "2.29", "64 MiB"}, 4},
+           Expected{{"hgx-h100-8", 5, 8, "2.29", "64 MiB"}, 2},
+       }) {
+    CAPTURE(pairs.type);
+    CAPTURE(pairs.version);
+    CAPTURE(pairs.hosts);
+    CAPTURE(pairs.size);
+    CHECK(channels(pairs) == expected);
+  }
+}
+
+TEST_CASE("from 2.12 on short parts of pairs go over the network in quarters and halves of a chunk") {
+  const auto ratio = [](const char* size, const char* version) {
+    // One channel at any size: 40 ranks.
+    return forwarded_us({"dgx-a100", 5, 8, version, size}) / forwarded_us({"dgx-a100", 5, 8, version, "64 MiB"});
+  };
+  for (const auto* version : {"2.12", "2.18", "2.28"}) {
+    CAPTURE(version);
+    CHECK(ratio("16 KiB", version) == test::approx(16.0 / 128).epsilon(1e-3));
+    CHECK(ratio("64 KiB", version) == test::approx(32.0 / 128).epsilon(1e-3));
+    CHECK(ratio("256 KiB", version) == test::approx(64.0 / 128).epsilon(1e-3));
+    CHECK(ratio("1 MiB", version) == test::approx(1).epsilon(1e-3));
+  }
+  CHECK(ratio("64 KiB", "2.11") == test::approx(0.5).epsilon(1e-3));
+  CHECK(ratio("256 KiB", "2.11") == test::approx(1).epsilon(1e-3));
+}
