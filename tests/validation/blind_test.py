@@ -131,6 +131,9 @@ class LookedAt(unittest.TestCase):
         self.assertEqual("looked at", group_of("A", text, gather, set()))
         self.assertEqual("new", group_of("A", text, [], set()))
         self.assertEqual("known", group_of("B", text, gather, {"B"}))
+        polaris = "name: a100-polaris-32gpu-8node-ss11-setup3-allgather-nccl2.{}\n" + text
+        self.assertEqual("looked at", group_of("B", polaris.format(18), [], {"B"}))
+        self.assertEqual("known", group_of("B", polaris.format(21), [], {"B"}))
         for scenario in (SOURCE / "scenarios" / "blind").glob("*.yaml"):
             self.assertTrue(systems.benchmark_of(scenario.read_text(), []))
 

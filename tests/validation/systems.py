@@ -146,6 +146,16 @@ LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast"), ("Azure ND 
     ("Leonardo Booster", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_bcast", "osu_reduce_scatter")
 }
 
+# Of a system whose other logs stay closed: names of the logs that were opened.
+LOOKED_AT_LOGS = re.compile(r"a100-polaris-(8gpu-2node|32gpu-8node)-ss11-setup[34]-(allgather|allreduce|alltoall)-nccl2\.18$")
+
+
+def is_looked_at(system: str, scenario: str, part_settings: list) -> bool:
+    """`scenario`: its text."""
+    name = re.search(r"^name: (\S+)", scenario, re.MULTILINE)
+    is_opened = name is not None and LOOKED_AT_LOGS.match(name[1]) is not None
+    return is_opened or (system, benchmark_of(scenario, part_settings)) in LOOKED_AT
+
 
 def benchmark_of(scenario: str, part_settings: list) -> str:
     """What a part says by its settings, else its scenario."""
