@@ -50,6 +50,7 @@ void set_process_uses(const std::map<int, ProcessUse>& processes, double both_wa
     hops.process_uses = all;
     hops.process_both_ways = both_ways;
   }
+  hops.process_meeting = hops.process_uses;
 }
 
 /// Inside a host one connection carries what all queue pairs of the network do.
@@ -244,22 +245,57 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
   }
 }
 
-/// One process, one proxy thread: channels that enter a host by the GPU that others leave it by. In trees of hosts a
-/// GPU does both in every channel, in rings one with a host of its own. NVLSTree has two trees by every HCA.
-void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
-  // Processes of all hosts have numbers of their own.
-  std::map<int, ProcessUse> processes;
-  const auto used = algorithm == Algorithm::nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
-  for (std::size_t c = 0; c < used; ++c) {
+/// One process, one proxy thread. In rings it serves the channels that enter or leave a host by its GPU, one way each.
+PatternMaker::Processes PatternMaker::processes_of_rings(Algorithm algorithm, std::size_t channels) const {
+  Processes out;
+  const bool is_ring = algorithm == Algorithm::ring;
+  for (std::size_t c = 0; c < channels; ++c) {
     for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
-      const bool is_ring = algorithm == Algorithm::ring;
-      ++processes[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
-      ++processes[is_ring ? in_host.order.back().value : in_host.tree_gpu.value].sends;
+      ++out.uses[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
+      ++out.uses[is_ring ? in_host.order.back().value : in_host.tree_gpu.value].sends;
     }
   }
+  return out;
+}
+
+/// In trees of hosts a GPU exchanges both ways with the host above its own and with those below: half of the hosts have
+/// two below them in one tree and none in the other. In one hop meet the messages of those below in all channels.
+PatternMaker::Processes PatternMaker::processes_of_trees(std::size_t trees) const {
+  Processes out;
+  std::vector<int> below(hosts_.size());
+  std::map<int, int> channels;
+  for (std::size_t c = 0; c < trees; ++c) {
+    const auto& channel = graph_.channels[c % graph_.channels.size()];
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      const int most = ++channels[channel[h].tree_gpu.value];
+      out.meeting = std::max(out.meeting, most);
+      const auto parent = schedules::double_tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()),
+                                                        c >= trees / 2 && trees > 1);
+      if (parent < 0) continue;
+      if (c == 0) ++below[static_cast<std::size_t>(parent)];
+      for (const auto end : {h, static_cast<std::size_t>(parent)}) {
+        auto& use = out.uses[channel[end].tree_gpu.value];
+        ++use.sends;
+        ++use.receives;
+      }
+    }
+  }
+  out.meeting *= *std::ranges::max_element(below);
+  return out;
+}
+
+/// NVLSTree has two trees by every HCA.
+void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
+  const auto trees = algorithm == Algorithm::nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
+  const bool is_of_trees = algorithm == Algorithm::tree || algorithm == Algorithm::nvls;
+  // Processes of all hosts have numbers of their own.
+  const auto processes = is_of_trees ? processes_of_trees(trees) : processes_of_rings(algorithm, channels);
   const double cost = context_.parameters.at("nccl.socket_both_ways_cost"_key).value;
-  for (auto& hops : pattern.hops)
-    if (is_network(hops.kind)) set_process_uses(processes, cost, is_chain(collective_), hops);
+  for (auto& hops : pattern.hops) {
+    if (!is_network(hops.kind)) continue;
+    set_process_uses(processes.uses, cost, is_chain(collective_), hops);
+    if (is_of_trees) hops.process_meeting = processes.meeting;
+  }
 }
 
 Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_collnet) const {

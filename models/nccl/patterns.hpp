@@ -25,6 +25,7 @@ struct Hops {
   int connection_units = 1;       ///< units of the flow that one connection over the network carries one way
   int process_uses = 0;           ///< channels that the busiest process sends and those it receives
   int process_both_ways = 0;      ///< of them, those that one of the other direction stands beside: twice the fewer
+  int process_meeting = 0;        ///< of them, those whose messages meet while a chunk makes one hop
   int device_sends = 0;           ///< of pairs: units that the busiest process sends out of its GPU's memory
 };
 
@@ -104,6 +105,12 @@ class PatternMaker {
                       CrossingCounter& counter) const;
   void count_inside(const Route& route, Pattern& pattern, CrossingCounter& counter) const;
   void count_adapter_uses(Pattern& pattern) const;
+  struct Processes {
+    std::map<int, ProcessUse> uses;
+    int meeting = 0;  ///< of trees: Hops::process_meeting
+  };
+  [[nodiscard]] Processes processes_of_rings(Algorithm algorithm, std::size_t channels) const;
+  [[nodiscard]] Processes processes_of_trees(std::size_t trees) const;
   void count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
   void keep_binding_only(std::vector<Crossing>& crossings) const;
 

@@ -34,7 +34,9 @@ Term hop_term(const Hops& hops, const Steps& steps) {
   exchange *= crowd_factor(op, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
   if (is_network(hops.kind))
-    one = exchange + socket_queue_time(hops, steps) + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+    one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  // Meanwhile the proxy serves what else it has on its way.
+  if (is_network(hops.kind) && !is_inside) one = std::max(one, proxy_time(hops, steps));
   const double loops = steps.cut.loops;
   return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind),
                       loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),

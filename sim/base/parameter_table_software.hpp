@@ -94,6 +94,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.interface_speed", R, {}, "of an interface that states none"},
     ParameterKey{"nccl.socket_inline", B, {}, "data that travel in the header of a message over sockets"},
     ParameterKey{"nccl.socket_data_time", T, {}, "a longer message: one more pass of the kernel on both sides"},
+    ParameterKey{"nccl.socket_message_time", T, {}, "between hosts: of a proxy thread for each message"},
     ParameterKey{"nccl.socket_thread_bandwidth",
                  R,
                  {},

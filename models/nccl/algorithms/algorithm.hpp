@@ -46,8 +46,6 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
   /// Of them, those whose handling the hops of a chunk hold.
   [[nodiscard]] virtual double messages_of_hops(const Hops&) const { return 1; }
-  /// Share of a process's connections whose messages meet while a chunk makes one hop.
-  [[nodiscard]] virtual double meeting_share() const { return 1; }
 
   // Terms.
   /// Before the first hop.

@@ -55,9 +55,6 @@ class Tree : public ChannelAlgorithm {
   /// A message is the whole chunk.
   [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
 
-  /// Up or down.
-  [[nodiscard]] double meeting_share() const override { return 0.5; }
-
   /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
   /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
   void add_filling(Flow& flow, const Cut& cut) const override {

@@ -3,6 +3,8 @@
 // docs/models/nccl.md, between hosts.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 
@@ -12,6 +14,16 @@ namespace fabricast::models::nccl {
 /// loops hide behind the bytes that wait for it.
 double paid_loops(const Hops& hops, const Steps& steps) {
   return has_plugin(steps.op, hops) ? 1 : steps.cut.paid_loops;
+}
+
+double proxy_time(const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* by_libfabric = hops.kind == TransportKind::socket ? nullptr : op.of_adapter(hops, "libfabric_message_time");
+  const double message = hops.kind == TransportKind::socket ? socket_message_time(steps)
+                         : by_libfabric != nullptr          ? by_libfabric->value
+                                                            : 0;
+  // Short pieces to a peer go by fewer channels than it has (pairs).
+  return hops.process_meeting * std::min(1.0, steps.cut.pair_channels / op.pattern.shares) * message;
 }
 
 namespace {

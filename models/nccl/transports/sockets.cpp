@@ -61,16 +61,14 @@ SocketUse socket_use(const Hops& hops, const Steps& steps) {
 
 }  // namespace
 
-namespace {
-
-/// Of the thread, whatever its bytes: over loopback it sends and receives one message per channel in a hop's time, so a
-/// message takes half of it.
-double message_time(const Steps& steps) {
+/// Of the thread, whatever its bytes.
+double socket_message_time(const Steps& steps) {
   const auto& op = steps.op;
-  const double both_ways =
-      op.context.parameters.at("nccl.hop_time.ring.ll.loopback"_key).value + socket_data_time(steps);
-  return both_ways / 2 * scattered_threads_factor(op.context, op.group.gpu);
+  const auto& time = op.context.parameters.at("nccl.socket_message_time"_key);
+  return (time.value + socket_data_time(steps) / 2) * scattered_threads_factor(op.context, op.group.gpu);
 }
+
+namespace {
 
 /// The most that the thread of one process moves of a unit of the flow: what it does one way, in both directions less,
 /// and the messages beside those that the hops have paid.
@@ -82,29 +80,22 @@ double thread_rate(const Hops& hops, const Steps& steps, double bytes) {
   const double copies = uses * bytes / (thread.value * socket_thread_speed(op));
   const double later = steps.algorithm.messages(steps.cut) - steps.algorithm.messages_of_hops(hops);
   const double connections = steps.cut.pair_channels / op.pattern.shares;
-  return bytes / (copies + std::max(0.0, later) * hops.process_uses * connections * message_time(steps));
+  return bytes / (copies + std::max(0.0, later) * hops.process_uses * connections * socket_message_time(steps));
 }
 
 }  // namespace
 
-/// What the thread of the busiest process spends on the messages of a step beside the first one.
-double socket_queue_time(const Hops& hops, const Steps& steps) {
-  const auto& op = steps.op;
-  if (hops.kind != TransportKind::socket || op.is_in_one_host()) return 0;
-  // Short pieces to a peer go by fewer channels than it has (pairs).
-  const double messages =
-      hops.process_uses * steps.algorithm.meeting_share() * std::min(1.0, steps.cut.pair_channels / op.pattern.shares);
-  return std::max(0.0, messages - 1) * message_time(steps);
-}
-
-/// Other channels' messages are in the bytes: a message that waits for its end has the thread for itself.
+/// Other channels' messages are in the bytes: a message that waits for its end has the thread for itself. Not so in
+/// trees of LL, whose bytes pass once: in a hop the messages that meet go one after the other. (Of Simple the slice
+/// says what of it meets others.)
 double slice_rate(const Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
   if (hops.kind != TransportKind::socket || flow.cap_parameter != thread.name)
     return rate_alone(op.context.resources, flow);
+  const bool is_queue = op.choice.algorithm == Algorithm::tree && !op.is(Protocol::simple);
   Flow one = flow;
-  one.rate_cap = thread.value * socket_thread_speed(op);
+  one.rate_cap = thread.value * socket_thread_speed(op) / (is_queue ? hops.process_meeting : 1);
   return std::max(rate_alone(op.context.resources, flow), rate_alone(op.context.resources, one));
 }
 

@@ -24,7 +24,7 @@ void limit_host_memories(Flow& flow, const Steps& steps);
 /// Sockets between processes of one host.
 bool is_loopback(const Operation& op, TransportKind kind);
 double socket_data_time(const Steps& steps);
-double socket_queue_time(const Hops& hops, const Steps& steps);
+double socket_message_time(const Steps& steps);
 /// What the processor leaves to host threads, at most 1.
 double socket_thread_speed(const Operation& op);
 /// At which the last slice of a flow arrives.
@@ -44,6 +44,8 @@ void limit_plugin(Flow& flow, const Steps& steps);
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps);
 
 // Between hosts: network.cpp.
+/// What the proxy of the busiest process spends on the messages that meet while a chunk makes one hop.
+double proxy_time(const Hops& hops, const Steps& steps);
 /// Loops of a step that pay hops of this kind.
 double paid_loops(const Hops& hops, const Steps& steps);
 /// The proxy sends a slice when all of it lies in its buffer, and the GPU at the other end sees it when all of it has

@@ -3,6 +3,7 @@
 #include "nccl/patterns.hpp"
 
 #include <map>
+#include <tuple>
 
 #include "nccl/nics.hpp"
 #include "tests/support/approx.hpp"
@@ -180,6 +181,23 @@ TEST_CASE("a process that sends for others and receives counts what its thread m
   const auto around = made(cluster_of(k_eight_rails, 2), Collective::send_receive);
   for (const auto& hops : around.pattern.hops)
     if (is_network(hops.kind)) CHECK(hops.duplex_uses == 1);  // GPU 0 sends for GPU 7 and receives
+}
+
+TEST_CASE("in trees of four and more hosts a proxy serves two hosts below it and one above it, then one above it") {
+  const auto proxy = [](int hosts, std::size_t channels) {
+    const auto tree = made(cluster_of(k_eight_rails, hosts), Collective::all_reduce, Algorithm::tree, channels);
+    for (const auto& hops : tree.pattern.hops)
+      if (is_network(hops.kind)) return std::tuple(hops.process_uses, hops.process_both_ways, hops.process_meeting);
+    return std::tuple(0, 0, 0);
+  };
+  // Sixteen channels, two by every GPU, one of each tree. Counted by hand, sends and receives.
+  CHECK(proxy(2, 16) == std::tuple(2 * (1 + 1), 4, 2));
+  CHECK(proxy(3, 16) == std::tuple(2 * (2 + 1), 6, 2));
+  CHECK(proxy(4, 16) == std::tuple(2 * (3 + 1), 8, 4));
+  CHECK(proxy(8, 16) == std::tuple(2 * (3 + 1), 8, 4));
+  // One channel is one tree.
+  CHECK(proxy(2, 1) == std::tuple(2, 2, 1));
+  CHECK(proxy(8, 1) == std::tuple(2 * 3, 6, 2));
 }
 
 TEST_CASE("the busiest process is the one whose thread needs longest, both directions together more than one") {

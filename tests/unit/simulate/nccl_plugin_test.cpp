@@ -234,7 +234,8 @@ TEST_CASE("over CXI a message inside the command is copied out of GPU memory fir
                        std::to_string(128 * ranks) + " B, " + std::to_string(256 * ranks) + " B]}\n"));
   };
   const std::string direct = "nccl: {gdr_level: phb}";
-  const double copy_us = 13.6;  // models/catalogue/hcas/slingshot-11.yaml
+  const double copy_us =
+      on("hpe-4a100-slingshot", 8, "").parameters.number("slingshot-11.libfabric_copy_time") * 1e6;
   for (const int hosts : {2, 4, 8}) {
     CAPTURE(hosts);
     const auto with = of("192 B", direct, hosts);
@@ -247,6 +248,32 @@ TEST_CASE("over CXI a message inside the command is copied out of GPU memory fir
     CHECK(at(of("192 B", "nccl: {gdr_level: pix}", hosts), 128) == at(of("0 B", "nccl: {gdr_level: pix}", hosts), 128));
     CHECK(at(of("192 B", "transport: tcp", hosts), 128) == at(of("0 B", "transport: tcp", hosts), 128));
   }
+}
+
+TEST_CASE("over CXI the proxy needs its time for every message: the more peers, the longer, and nothing else moves") {
+  const auto of = [](const std::string& time, const std::string& software, int hosts, const char* benchmark) {
+    const auto topology = test::write_file(
+        "cxi-proxy.yaml",
+        "schema: fabricast/topology/1\nname: t\nhosts: [{name: node, count: 16, type: hpe-4a100-slingshot}]\nfabric: "
+        "{single_switch: {switch: rosetta, cable: 5 m}}\nparameters: {slingshot-11.libfabric_message_time: {value: " +
+            time + ", source: test}}\n");
+    const auto ranks = std::to_string(4 * hosts);
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: " + topology + "\nsoftware: {" + software +
+        "}\nworkload: {benchmark: " + benchmark + ", gpus: " + ranks + ", sizes: [" + ranks + " KiB]}\n"));
+    return us(prediction, Bytes{4 * hosts * 1024});
+  };
+  // A GPU sends to the four of every other host and receives from them; a hop takes at least as long.
+  for (const int hosts : {4, 8, 16}) {
+    CAPTURE(hosts);
+    const double messages = 2 * 4 * (hosts - 1);
+    CHECK(of("6 us", "", hosts, "alltoall_perf") - of("4 us", "", hosts, "alltoall_perf") ==
+          test::approx(2 * messages).epsilon(0.01));
+  }
+  CHECK(of("2 us", "", 2, "alltoall_perf") < of("2 us", "", 4, "alltoall_perf"));
+  CHECK(of("1 ns", "", 2, "alltoall_perf") == of("0 s", "", 2, "alltoall_perf"));  // behind the hop itself
+  CHECK(of("6 us", "transport: tcp", 4, "alltoall_perf") == of("0 s", "transport: tcp", 4, "alltoall_perf"));
+  CHECK(of("6 us", "", 4, "all_reduce_perf") > of("0 s", "", 4, "all_reduce_perf"));
 }
 
 TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites set") {
