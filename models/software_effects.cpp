@@ -79,8 +79,21 @@ bool same_at_every_level(const PlanContext& context) {
 
 std::string of_benchmark(const Use& use) { return fmt::format(" of {}", to_string(use.workload.benchmark)); }
 
-/// The same of the keys of NCCL's sockets between hosts.
+/// GPUs of a host exchange over its loopback interface.
+bool uses_loopback(const Use& use) {
+  if (!use.shares_hosts) return false;
+  auto other = use.context.software;
+  other.nccl_shm = true;
+  other.transport = "auto";
+  return !same_routes_in_host(use.context, other);
+}
+
+/// The same of the keys of NCCL's sockets.
 std::string why_sockets_unread(const Use& use, std::string_view key) {
+  if (!use.crosses_hosts) {
+    if (!uses_loopback(use)) return ": nothing crosses hosts";
+    return key == "socket_nthreads" ? "" : ": inside a host the helper threads count, not their sockets";
+  }
   if (!use.is_tcp) return ": NCCL does not send over TCP";
   const auto& software = use.context.software;
   if (key == "nsocks_perthread" && software.nccl_socket_nthreads.value_or(0) == 0) {
@@ -132,13 +145,13 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return same_routes_in_host(use.context, other) ? ": no two GPUs of a host exchange through its memory" : "";
   }
   if (key == "nvls") return reduces ? "" : of;
+  if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
   if (!use.crosses_hosts) return ": nothing crosses hosts";
   if (key == "collnet") return reduces ? "" : of;
   if (key == "gdr_level") {
     if (use.is_tcp) return ": TCP does not read GPU memory";
     return same_at_every_level(use.context) ? ": it holds at every level, or at none" : "";
   }
-  if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
   if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
     return nccl::why_queue_pairs_unread(use.context, key);
   if (key == "cross_nic") return why_crossing_unread(use);

@@ -30,8 +30,6 @@ std::string_view to_string(Limit limit) {
       return "packets sent by";
     case Limit::hca_receive:
       return "packets received by";
-    case Limit::loopback:
-      return "TCP loopback of";
     case Limit::virtual_out:
       return "virtual port out of";
     case Limit::virtual_in:

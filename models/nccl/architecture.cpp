@@ -27,7 +27,8 @@ bool has_network_values(const ParameterSet& parameters, std::string_view archite
   });
 }
 
-/// For an adapter that programs reach by libfabric and whose plugin has no values of its own, the sentence that says so.
+/// For an adapter that programs reach by libfabric and whose plugin has no values of its own, the sentence that says
+/// so.
 std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
   if (adapter.value < 0) return {};
   const auto& type = context.topology.device(adapter).type;
@@ -35,12 +36,11 @@ std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
   if (provider.empty() || uses_tcp(context, adapter)) return {};
   if (context.parameters.contains(fmt::format("{}.plugin_latency", type))) return {};
   const auto has = [&](const char* field) { return context.parameters.contains(fmt::format("{}.{}", type, field)); };
-  return fmt::format("{}: NCCL reaches it by aws-ofi-nccl over libfabric ({}), of which {}; verbs{} stand for {}", type,
-                     provider,
-                     has("libfabric_message_time") ? "logs have taught what a message costs its proxy"
-                                                   : "no log has taught anything",
-                     has("libfabric_eager_limit") ? " with the provider's rendezvous" : "",
-                     has("libfabric_message_time") ? "the rest" : "it");
+  return fmt::format(
+      "{}: NCCL reaches it by aws-ofi-nccl over libfabric ({}), of which {}; verbs{} stand for {}", type, provider,
+      has("libfabric_message_time") ? "logs have taught what messages cost" : "no log has taught anything",
+      has("libfabric_eager_limit") ? " with the provider's rendezvous" : "",
+      has("libfabric_message_time") ? "the rest" : "it");
 }
 
 /// The architecture whose values count from exactly this compute capability.

@@ -32,17 +32,6 @@ Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu, int gpus) {
   return is_skylake && (version == 207 || version == 208) ? Distance::node : Distance::pxb;
 }
 
-/// The loopback interface belongs to a kernel, one per VM: among several of a host, the first GPU of the VM that shares
-/// the memory stands for it.
-DeviceId loopback_owner(const PlanContext& context, DeviceId gpu) {
-  const auto& topology = context.topology;
-  const auto memory = topology.local_memory(gpu);
-  if (guest_settings(context, gpu).vms_per_host < 2) return memory;
-  for (const auto other : topology.devices(DeviceKind::gpu, topology.host_of(gpu)))
-    if (is_same_system(context, gpu, other) && topology.local_memory(other) == memory) return other;
-  return gpu;
-}
-
 Distance gdr_level(const PlanContext& context) {
   const auto& level = context.software.nccl_gdr_level;
   if (level == "pix") return Distance::pix;
@@ -93,12 +82,6 @@ Route socket_route(const PlanContext& context, DeviceId from, DeviceId to, Devic
     add_host_copy(context, from_hca, from_memory, false, route);
     add_fabric(context, from_hca, to_hca, flow, route, from, to);
     add_host_copy(context, to_hca, to_memory, true, route);
-  } else {
-    const auto limit = context.parameters.at("tcp.loopback_bandwidth"_key);
-    const auto host = contention_at(context, from_memory, socket_threads(context, from));
-    const double left = limit.value * host.core_speed / host.copy_slowdown / scattered_threads_factor(context, from);
-    const auto owner = loopback_owner(context, from);
-    route.crossings.push_back({context.resources.extra(Limit::loopback, owner, left, limit.name), 1});
   }
   add_host_copy(context, to, to_memory, false, route);
   return route;

@@ -33,8 +33,7 @@ Term hop_term(const Hops& hops, const Steps& steps) {
   if (is_inside) exchange = (exchange + socket_data_time(steps)) * scattered_threads_factor(op.context, op.group.gpu);
   exchange *= crowd_factor(op, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
-  if (is_network(hops.kind))
-    one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   // Meanwhile the proxy serves what else it has on its way.
   if (is_network(hops.kind) && !is_inside) one = std::max(one, proxy_time(hops, steps));
   const double loops = steps.cut.loops;
@@ -211,7 +210,7 @@ void add_bytes(Flow& flow, const Steps& steps) {
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
   if (steps.algorithm.is_limited_by_thread_block()) flow.rate_cap = rate / op.share;
-  if (is_in_loopback) flow.rate_cap *= socket_thread_speed(op);
+  if (is_in_loopback) flow.rate_cap *= loopback_speed(steps);
   if (through_host_memory) flow.rate_cap /= contention_at(op.context, op.group.gpu, 1).copy_slowdown;
 }
 

@@ -93,6 +93,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
            "largest message that libfabric's provider writes into its command, and copies out of GPU memory for it; "
            "default: none"},
           {"libfabric_copy_time", k_time, "of such a copy out of GPU memory; default 0"},
+          {"libfabric_latency", k_time, "what NCCL's plugin adds to a hop by libfabric; default 0"},
           {"libfabric_message_time", k_time,
            "of NCCL's proxy for each message that it sends or receives by libfabric; default 0"},
           {"plugin_reported_latency", k_time,

@@ -16,14 +16,25 @@ double paid_loops(const Hops& hops, const Steps& steps) {
   return has_plugin(steps.op, hops) ? 1 : steps.cut.paid_loops;
 }
 
-double proxy_time(const Hops& hops, const Steps& steps) {
+namespace {
+
+/// What a core needs at least for each message that it posts, sent or received: by sockets, by libfabric, by verbs.
+double message_time(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
-  const auto* by_libfabric = hops.kind == TransportKind::socket ? nullptr : op.of_adapter(hops, "libfabric_message_time");
-  const double message = hops.kind == TransportKind::socket ? socket_message_time(steps)
-                         : by_libfabric != nullptr          ? by_libfabric->value
-                                                            : 0;
+  if (hops.kind == TransportKind::socket) return socket_message_time(steps);
+  if (const auto* own = op.of_adapter(hops, "libfabric_message_time")) return own->value;
+  const auto& topology = op.context.topology;
+  const bool is_efa =
+      hops.adapter.value >= 0 && topology.attribute(topology.device(hops.adapter).type, "protocol") == "efa";
+  return op.context.parameters.at(is_efa ? "mpi.open-mpi-ofi.message_gap"_key : "mpi.verbs.message_gap"_key).value;
+}
+
+}  // namespace
+
+double proxy_time(const Hops& hops, const Steps& steps) {
   // Short pieces to a peer go by fewer channels than it has (pairs).
-  return hops.process_meeting * std::min(1.0, steps.cut.pair_channels / op.pattern.shares) * message;
+  const double share = std::min(1.0, steps.cut.pair_channels / steps.op.pattern.shares);
+  return hops.process_meeting * share * message_time(hops, steps);
 }
 
 namespace {

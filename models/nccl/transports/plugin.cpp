@@ -16,6 +16,9 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
   const double count = hops.count * paid_loops(hops, steps);
   if (const auto* latency = op.of_adapter(hops, "plugin_latency"))
     add_latency(flow, {"NCCL's network plugin", from_seconds(count * latency->value), latency->name, latency->source});
+  if (const auto* latency = hops.kind == TransportKind::socket ? nullptr : op.of_adapter(hops, "libfabric_latency"))
+    add_latency(flow,
+                {"NCCL's plugin over libfabric", from_seconds(count * latency->value), latency->name, latency->source});
   const auto* simple = op.of_adapter(hops, "plugin_simple_latency");
   if (simple != nullptr && op.is(Protocol::simple))
     add_latency(flow,

@@ -25,6 +25,8 @@ void limit_host_memories(Flow& flow, const Steps& steps);
 bool is_loopback(const Operation& op, TransportKind kind);
 double socket_data_time(const Steps& steps);
 double socket_message_time(const Steps& steps);
+/// Inside a host: of the rate that a proxy thread reaches alone between two ranks.
+double loopback_speed(const Steps& steps);
 /// What the processor leaves to host threads, at most 1.
 double socket_thread_speed(const Operation& op);
 /// At which the last slice of a flow arrives.

@@ -16,11 +16,11 @@ struct Bench {
 
   /// A resource that nothing else uses.
   int resource(double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{0}, gb_per_s * 1e9, "test", num_resources++);
+    return resources.extra(models::Limit::copies, DeviceId{0}, gb_per_s * 1e9, "test", num_resources++);
   }
   /// The one of a number.
   int resource(int number, double gb_per_s) {
-    return resources.extra(models::Limit::loopback, DeviceId{number}, gb_per_s * 1e9, "test");
+    return resources.extra(models::Limit::copies, DeviceId{number}, gb_per_s * 1e9, "test");
   }
   [[nodiscard]] engine::OperationTiming timing(const models::OperationPlan& plan, bool full_expansion = false) const {
     return engine::run(resources, {{&plan, {}}}, {.full_expansion = full_expansion})[0];

@@ -234,8 +234,7 @@ TEST_CASE("over CXI a message inside the command is copied out of GPU memory fir
                        std::to_string(128 * ranks) + " B, " + std::to_string(256 * ranks) + " B]}\n"));
   };
   const std::string direct = "nccl: {gdr_level: phb}";
-  const double copy_us =
-      on("hpe-4a100-slingshot", 8, "").parameters.number("slingshot-11.libfabric_copy_time") * 1e6;
+  const double copy_us = on("hpe-4a100-slingshot", 8, "").parameters.number("slingshot-11.libfabric_copy_time") * 1e6;
   for (const int hosts : {2, 4, 8}) {
     CAPTURE(hosts);
     const auto with = of("192 B", direct, hosts);

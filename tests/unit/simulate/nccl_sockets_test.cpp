@@ -270,9 +270,10 @@ TEST_CASE("a short all-to-all over TCP pays a message to and from each peer, one
 
 TEST_CASE("trees over TCP: an inner host's thread serves three others, twice what a thread of two hosts does") {
   const auto bytes_per_second = [](int hosts) {
-    const auto topology = test::write_file(
-        "tree-topology.yaml", "schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: dgx-a100, count: 16}]\n"
-                              "fabric: {rail_optimized: {switch: qm9700, rails: 8, cable: 5 m}}\n");
+    const auto topology =
+        test::write_file("tree-topology.yaml",
+                         "schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: dgx-a100, count: 16}]\n"
+                         "fabric: {rail_optimized: {switch: qm9700, rails: 8, cable: 5 m}}\n");
     const auto prediction = test::run(test::scenario(
         "schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
         "\nsoftware: {transport: tcp}\nworkload: {benchmark: all_reduce_perf, launch: process_per_gpu, gpus: " +

@@ -52,7 +52,6 @@ enum class Limit {
   dram,          ///< a memory, reads and writes together
   hca_transmit,  ///< payload rate of an HCA port after packet headers
   hca_receive,
-  loopback,     ///< TCP inside a host
   virtual_out,  ///< an adapter as a VM sends through it: virtual function, PVRDMA, vmxnet3, virtio
   virtual_in,
   function_out,  ///< what one VM's virtual function may send: its rate limit

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NCCL over sockets against our own runs of 2, 4 and 8 ranks (calibration/data/h200-2gpu-hosts-over-sockets). A machine's own sockets
+are no wire and its threads no cluster's, so what is compared is how times grow with the ranks, not the times. Arguments: program,
+source folder."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+DATA = "calibration/data/h200-2gpu-hosts-over-sockets/hosts-over-sockets.txt"
+LIMIT = 0.25  # of a ratio
+# Of a message, and of what a kernel adds to a hop: inside a machine, docs/models/nccl.md.
+PARAMETERS = {"nccl.socket_message_time": "4 us", "nccl.hop_time.ring.simple.socket": "16.7 us", "connectx-7-ndr.latency": "0 us"}
+TOPOLOGY = """schema: fabricast/topology/1
+name: hosts
+hosts:
+  - name: node
+    count: {hosts}
+    host:
+      processor: xeon-emeraldrapids
+      sockets: 1
+      devices:
+        - {{name: gpu0, type: h200-sxm, below: socket0, pcie: gen5 x16}}
+        - {{name: hca0, type: connectx-7-ndr, below: socket0, pcie: gen5 x16}}
+fabric: {{single_switch: {{switch: qm9700, cable: 1 m}}}}
+parameters:
+{parameters}
+"""
+
+
+def tables(path: pathlib.Path) -> dict:
+    """Heading to size to microseconds."""
+    found, rows = {}, {}
+    for line in path.read_text().splitlines():
+        if line.startswith("# "):
+            rows = found.setdefault(line[2:], {})
+        elif match := re.search(r"size (\d+) time_us ([\d.]+)$", line):
+            rows[int(match[1])] = float(match[2])
+    return found
+
+
+def forecast_us(program: str, folder: pathlib.Path, hosts: int, workload: str, size: int) -> float:
+    parameters = "\n".join(f"  {name}: {{value: {value}, source: own runs}}" for name, value in PARAMETERS.items())
+    (folder / "topology.yaml").write_text(TOPOLOGY.format(hosts=hosts, parameters=parameters))
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(
+        "schema: fabricast/scenario/1\nname: hosts\ntopology: topology.yaml\nsoftware: {transport: tcp, nccl: {version: \"2.28.9\"}}\n"
+        f"workload: {{{workload}, launch: process_per_gpu, sizes: [{size} B]}}\n")
+    done = subprocess.run([program, "run", str(scenario), "-q", "--format", "json"], capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)["rows"][0]["time_ps"] * 1e-6
+
+
+CASES = [
+    ("all_reduce, NCCL_ALGO=Tree NCCL_PROTO=Simple", "benchmark: all_reduce_perf, algorithm: tree, protocol: simple", 67108864),
+    ("all_reduce, NCCL_ALGO=Tree NCCL_PROTO=LL", "benchmark: all_reduce_perf, algorithm: tree, protocol: ll", 67108864),
+    ("all_reduce, NCCL_ALGO=Ring NCCL_PROTO=Simple", "benchmark: all_reduce_perf, algorithm: ring, protocol: simple", 67108864),
+    ("alltoall, NCCL's own choice", "benchmark: alltoall_perf", 67108864),
+    ("alltoall, NCCL's own choice", "benchmark: alltoall_perf", 1024),
+]
+
+
+def main() -> int:
+    program, source = sys.argv[1], pathlib.Path(sys.argv[2])
+    measured, failures = tables(source / DATA), 0
+    with tempfile.TemporaryDirectory() as folder:
+        for what, workload, size in CASES:
+            logs = {ranks: measured[f"{ranks} hosts of one GPU under MPS, {what}"][size] for ranks in (2, 4, 8)}
+            times = {ranks: forecast_us(program, pathlib.Path(folder), ranks, workload, size) for ranks in (2, 4, 8)}
+            for ranks in (4, 8):
+                ratio, expected = times[ranks] / times[2], logs[ranks] / logs[2]
+                is_good = abs(ratio / expected - 1) <= LIMIT
+                failures += not is_good
+                print(f"{what}, {size} B: {ranks} ranks take {ratio:.2f} times as long as 2, measured {expected:.2f}{'' if is_good else ': too far'}")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
