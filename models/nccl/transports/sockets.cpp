@@ -70,7 +70,7 @@ double socket_message_time(const Steps& steps) {
 
 namespace {
 
-/// Threads that both send and receive in a ring wait for others, the longer the more of them go round: 1 + w (1 - 2/n).
+/// Threads that both send and receive in every hop of a ring wait for others, the longer the more of them go round: 1 + w (1 - 2/n).
 /// Two are in step. Own runs of 2, 4 and 8 ranks over sockets: 1, 1.11 and 1.17 times what the bytes alone would take.
 double ring_wait(const Operation& op) {
   if (op.choice.algorithm != Algorithm::ring || is_peer_to_peer(op.collective)) return 1;
@@ -84,7 +84,7 @@ double thread_rate(const Hops& hops, const Steps& steps, double bytes) {
   const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
   const double both_ways = op.context.parameters.at("nccl.socket_both_ways_cost"_key).value - 1;
   double uses = (hops.process_uses + both_ways * hops.process_both_ways) * hops.connection_units;
-  if (hops.process_both_ways > 0) uses *= ring_wait(op);
+  if (op.group.num_ranks == op.group.num_hosts) uses *= ring_wait(op);
   const double copies = uses * bytes / (thread.value * socket_thread_speed(op));
   const double later = steps.algorithm.messages(steps.cut) - steps.algorithm.messages_of_hops(hops);
   const double connections = steps.cut.pair_channels / op.pattern.shares;
