@@ -32,13 +32,6 @@ Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu, int gpus) {
   return is_skylake && (version == 207 || version == 208) ? Distance::node : Distance::pxb;
 }
 
-Distance gdr_level(const PlanContext& context) {
-  const auto& level = context.software.nccl_gdr_level;
-  if (level == "pix") return Distance::pix;
-  if (level == "phb") return Distance::node;  // NCCL's PHB includes other root ports of the socket
-  return level == "sys" ? Distance::sys : Distance::pxb;
-}
-
 /// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
 /// True when GPUDirect RDMA is used.
 bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
@@ -102,14 +95,13 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 /// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA; for Hopper from 2.17 on
 /// also by way of such a GPU (PXN).
 bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int capability) {
-  const auto& topology = context.topology;
   const bool may_hand_over = capability >= 90 && release_number(context.software.nccl_version) >= 217;
   for (const auto& channel : graph.channels) {
     for (const auto& in_host : channel) {
       if (in_host.hca.value < 0) continue;
       const auto last = may_hand_over ? in_host.sender : in_host.order.back();
-      if (topology.distance(in_host.order.front(), in_host.hca) > Distance::pxb) return false;
-      if (topology.distance(last, in_host.hca_out) > Distance::pxb) return false;
+      if (nic_distance(context, in_host.order.front(), in_host.hca) > Distance::pxb) return false;
+      if (nic_distance(context, last, in_host.hca_out) > Distance::pxb) return false;
     }
   }
   return true;

@@ -37,6 +37,19 @@ NicPath nic_path(Distance distance) {
   return distance == Distance::sys ? NicPath::sys : NicPath::phb;
 }
 
+Distance gdr_level(const PlanContext& context) {
+  const auto& level = context.software.nccl_gdr_level;
+  if (level == "pix") return Distance::pix;
+  if (level == "phb") return Distance::node;  // NCCL's PHB includes other root ports of the socket
+  return level == "sys" ? Distance::sys : Distance::pxb;
+}
+
+Distance nic_distance(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+  const auto wired = context.topology.distance(gpu, hca);
+  const bool is_direct = !uses_tcp(context, hca) && gpudirect_rdma(context, gpu, hca, gdr_level(context)).is_allowed;
+  return is_direct ? wired : std::max(wired, Distance::phb);
+}
+
 bool has_pxn(const Software& software) {
   return release_number(software.nccl_version) >= 212 && software.nccl_pxn.value_or(true);
 }
@@ -71,6 +84,12 @@ double between_sockets_gb_per_s(const Topology& topology, DeviceId gpu, int vers
   if (cores == "sapphirerapids" && version >= 226) return 22;
   if (is_before_skylake(cores)) return 6;
   return version >= 218 ? 10 : 9;
+}
+
+double processor_overhead(const Topology& topology, DeviceId gpu, Distance distance, int version) {
+  const bool is_intel = topology.attribute(processor_of(topology, gpu), "vendor") == "intel";
+  const bool is_inside_socket = distance == Distance::phb || distance == Distance::node;
+  return !is_intel || !is_inside_socket ? 1 : version <= 208 ? 12.0 / 9 : 6.0 / 5;
 }
 
 int nvml_index(const Topology& topology, DeviceId gpu) {
@@ -117,6 +136,33 @@ void HostNics::find_hcas(const PlanContext& context) {
   if (!std::all_of(hcas_.begin(), hcas_.end(), is_socket)) std::erase_if(hcas_, is_socket);
 }
 
+/// Without GPUDirect RDMA data go by the memory beside the GPU.
+std::vector<LinkLoad> HostNics::loads_of(const PlanContext& context, DeviceId from, DeviceId to, DeviceId gpu,
+                                         bool is_through_processor, double share) {
+  const auto& topology = context.topology;
+  PathOptions options;
+  options.may_use_nvlink = false;
+  options.as_cabled = true;
+  std::vector<LinkLoad> out;
+  const auto add = [&](DeviceId begin, DeviceId end) {
+    const auto path = topology.path_in_host(begin, end, options);
+    if (!path) return;
+    for (const auto id : path->links) {
+      const auto link = topology.link(id);
+      if (link.kind != LinkKind::pcie) continue;
+      out.push_back({id, share});
+      link_speeds_[id.value] = link_gb_per_s(link, version_);
+    }
+  };
+  if (!is_through_processor) {
+    add(from, to);
+    return out;
+  }
+  add(from, topology.local_memory(gpu));
+  add(topology.local_memory(gpu), to);
+  return out;
+}
+
 void HostNics::measure_paths(const PlanContext& context) {
   const auto& topology = context.topology;
   between_sockets_ = nccl::between_sockets_gb_per_s(topology, gpus_[0], version_);
@@ -147,6 +193,8 @@ void HostNics::measure_paths(const PlanContext& context) {
   }
   for (std::size_t g = 0; g < gpus_.size(); ++g) {
     distances_.emplace_back();
+    loads_in_.emplace_back();
+    loads_out_.emplace_back();
     types_.emplace_back();
     speeds_.emplace_back();
     for (std::size_t h = 0; h < hcas_.size(); ++h) {
@@ -154,7 +202,19 @@ void HostNics::measure_paths(const PlanContext& context) {
       double speed = std::min(slots_[g], rates_[h]);
       if (path) speed = std::min(speed, narrowest(path->links));
       if (path && path->socket_crossings > 0) speed = std::min(speed, between_sockets_);
-      distances_[g].push_back(topology.distance(gpus_[g], hcas_[h]));
+      const auto distance = nic_distance(context, gpus_[g], hcas_[h]);
+      const bool is_through_processor = distance != topology.distance(gpus_[g], hcas_[h]);
+      // Published tables of V100 and NCCL 2.8 keep to rings where the overhead of that release would have made trees.
+      const double share = version_ < 209 ? 1 : processor_overhead(topology, gpus_[g], distance, version_);
+      loads_in_[g].push_back(loads_of(context, hcas_[h], gpus_[g], gpus_[g], is_through_processor, 1));
+      // What GPUs before Ampere receive takes an eighth of the way back, too.
+      if (compute_capability(context, gpus_[g]) < 80 && !loads_in_[g].back().empty()) {
+        const auto back = topology.reverse(loads_in_[g].back().back().link);
+        link_speeds_[back.value] = link_gb_per_s(topology.link(back), version_);
+        loads_in_[g].back().push_back({back, 1.0 / 8});
+      }
+      loads_out_[g].push_back(loads_of(context, gpus_[g], hcas_[h], gpus_[g], is_through_processor, share));
+      distances_[g].push_back(distance);
       types_[g].push_back(nic_path(distances_[g][h]));
       speeds_[g].push_back(speed);
     }

@@ -5,6 +5,7 @@
 // (ncclTopoGetLocalNet, ncclTopoGetLocalGpu) at 2.7 to 2.29.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,18 @@ namespace fabricast::models::nccl {
 enum class NicPath { pix, pxb, pxn, phb, sys };
 
 NicPath nic_path(Distance distance);
+
+/// How far apart GPUDirect RDMA may be (NCCL_NET_GDR_LEVEL).
+Distance gdr_level(const PlanContext& context);
+/// How far NCCL takes an HCA to be from a GPU: as wired, but by way of the processor where GPUDirect RDMA is not used
+/// (paths.cc).
+Distance nic_distance(const PlanContext& context, DeviceId gpu, DeviceId hca);
+
+/// What a path takes of a PCIe link's planning speed, in shares of its own.
+struct LinkLoad {
+  LinkId link;
+  double share = 1;
+};
 
 /// When a ring's channel may leave by another HCA than it came in by: where no nearer path has as much
 /// (NCCL_CROSS_NIC=2, the default), before 2.21 by any, then in pairs of channels that swap theirs; from the start by
@@ -41,6 +54,9 @@ double link_gb_per_s(const Link& link, int version);
 /// NCCL's planning speed of the way between two sockets, GB/s (topo.h): Broadwell and older 6, Skylake 10 (9 before
 /// 2.18), Sapphire Rapids 22 and Emerald Rapids 40 from 2.26 on, AMD 16 from 2.19 on and without a limit before.
 double between_sockets_gb_per_s(const Topology& topology, DeviceId gpu, int version);
+/// What data of a GPU take of the links to and from a processor of Intel's, over what crosses them: NCCL takes it to
+/// forward 5/6 of what they carry inside a socket, until 2.8 3/4 (search.cc, INTEL_P2P_OVERHEAD).
+double processor_overhead(const Topology& topology, DeviceId gpu, Distance distance, int version);
 /// NVML's number of a GPU: its place among those of its host or virtual machine, in use or not.
 int nvml_index(const Topology& topology, DeviceId gpu);
 
@@ -63,6 +79,13 @@ class HostNics {
   }
   [[nodiscard]] NicPath sending_path(std::size_t gpu, std::size_t hca) const { return types_[gpu][hca]; }
   [[nodiscard]] double path_gb_per_s(std::size_t gpu, std::size_t hca) const { return speeds_[gpu][hca]; }
+  /// PCIe links of the way in (`is_sender` false) or out; what a GPU sends through a root complex of Intel's takes
+  /// more.
+  [[nodiscard]] const std::vector<LinkLoad>& loads(std::size_t gpu, std::size_t hca, bool is_sender) const {
+    return (is_sender ? loads_out_ : loads_in_)[gpu][hca];
+  }
+  /// Planning speed of a link that a path takes, GB/s.
+  [[nodiscard]] double link_speed(LinkId link) const { return link_speeds_.at(link.value); }
   /// What all paths from one socket to another share, GB/s.
   [[nodiscard]] double between_sockets_gb_per_s() const { return between_sockets_; }
   [[nodiscard]] int socket_of_gpu(std::size_t gpu) const { return gpu_sockets_[gpu]; }
@@ -87,6 +110,8 @@ class HostNics {
 
  private:
   void find_hcas(const PlanContext& context);
+  [[nodiscard]] std::vector<LinkLoad> loads_of(const PlanContext& context, DeviceId from, DeviceId to, DeviceId gpu,
+                                               bool is_through_processor, double share);
   void measure_paths(const PlanContext& context);
   void add_pxn_paths(const PlanContext& context);
   void find_candidates(std::size_t gpu);
@@ -99,16 +124,18 @@ class HostNics {
   std::vector<DeviceId> gpus_, hcas_;
   double between_sockets_ = 0;
   std::vector<int> gpu_sockets_, hca_sockets_;
-  std::vector<int> indices_;                           ///< NVML's, by GPU
-  std::vector<double> slots_, rates_;                  ///< GB/s of GPUs' slots, of HCAs
-  std::vector<std::vector<Distance>> distances_;       ///< [gpu][hca], as wired
-  std::vector<std::vector<NicPath>> types_;            ///< [gpu][hca], with PXN
-  std::vector<std::vector<double>> speeds_;            ///< GB/s, the same
-  std::vector<std::vector<double>> receiving_speeds_;  ///< GB/s, without PXN
-  std::vector<std::vector<std::size_t>> candidates_;   ///< of a GPU: HCAs with the widest paths, of them the nearest
-  std::vector<std::vector<std::size_t>> neighbours_;   ///< of an HCA: GPUs with the widest paths, of them the nearest
-  std::vector<std::vector<double>> nvlinks_;           ///< [gpu][gpu] GB/s straight or through a switch; 0 without
-  std::vector<int> relays_;                            ///< by HCA; -1 without
+  std::vector<int> indices_;                                              ///< NVML's, by GPU
+  std::vector<double> slots_, rates_;                                     ///< GB/s of GPUs' slots, of HCAs
+  std::vector<std::vector<Distance>> distances_;                          ///< [gpu][hca]
+  std::vector<std::vector<std::vector<LinkLoad>>> loads_in_, loads_out_;  ///< [gpu][hca]
+  std::map<int, double> link_speeds_;                                     ///< GB/s, by link
+  std::vector<std::vector<NicPath>> types_;                               ///< [gpu][hca], with PXN
+  std::vector<std::vector<double>> speeds_;                               ///< GB/s, the same
+  std::vector<std::vector<double>> receiving_speeds_;                     ///< GB/s, without PXN
+  std::vector<std::vector<std::size_t>> candidates_;  ///< of a GPU: HCAs with the widest paths, of them the nearest
+  std::vector<std::vector<std::size_t>> neighbours_;  ///< of an HCA: GPUs with the widest paths, of them the nearest
+  std::vector<std::vector<double>> nvlinks_;          ///< [gpu][gpu] GB/s straight or through a switch; 0 without
+  std::vector<int> relays_;                           ///< by HCA; -1 without
 };
 
 }  // namespace fabricast::models::nccl

@@ -50,11 +50,8 @@ class RingLoad {
  private:
   [[nodiscard]] bool is_flat() const { return is_tree_hidden(context_, gpus_[0]); }
 
-  /// NCCL takes a processor of Intel's to forward less than its links carry: 5/6, until 2.8 3/4.
   [[nodiscard]] double overhead(Distance distance) const {
-    const bool is_intel = context_.topology.attribute(processor_of(context_.topology, gpus_[0]), "vendor") == "intel";
-    const bool is_inside_socket = distance == Distance::phb || distance == Distance::node;
-    return !is_intel || !is_inside_socket ? 1 : version_ <= 208 ? 12.0 / 9 : 6.0 / 5;
+    return processor_overhead(context_.topology, gpus_[0], distance, version_);
   }
 
   void add(DeviceId from, DeviceId to) {

@@ -101,8 +101,6 @@ class Attempt {
         leaving_(leaving),
         inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
     for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
-    for (std::size_t g = 0; g < nics.gpus().size(); ++g) into_.push_back(nics.slot_gb_per_s(g));
-    out_of_ = into_;
     rates_out_ = rates_;
   }
 
@@ -143,12 +141,25 @@ class Attempt {
   void take(const NetworkChannel& one) {
     rates_[one.hca] -= speed_;
     rates_out_[one.hca_out] -= speed_;
-    into_[one.first] -= speed_;
     const auto sender = nics_.ring_sender(one.last, one.hca_out);
-    out_of_[sender] -= speed_;
+    add_loads(nics_.loads(one.first, one.hca, false), used_);
+    add_loads(nics_.loads(sender, one.hca_out, true), used_);
     inside_ -= speed_;
     between_[{nics_.socket_of_hca(one.hca), nics_.socket_of_gpu(one.first)}] += speed_;
     between_[{nics_.socket_of_gpu(sender), nics_.socket_of_hca(one.hca_out)}] += speed_;
+  }
+
+  using Loads = std::map<int, double>;  ///< GB/s by link
+
+  void add_loads(const std::vector<LinkLoad>& path, Loads& used) const {
+    for (const auto& load : path) used[load.link.value] += load.share * speed_;
+  }
+  bool has_room(const std::vector<LinkLoad>& path, const Loads& used) const {
+    constexpr double rounding = 1e-6;
+    return std::ranges::all_of(path, [&](const LinkLoad& load) {
+      const auto here = used.find(load.link.value);
+      return (here == used.end() ? 0 : here->second) + load.share * speed_ <= nics_.link_speed(load.link) + rounding;
+    });
   }
 
   /// Paths across sockets share the way between them.
@@ -159,38 +170,47 @@ class Attempt {
 
   /// The nearest GPUs that have the bandwidth left, taken in turn; one GPU receives, another sends where there is one.
   std::optional<NetworkChannel> ends(std::size_t hca, std::size_t hca_out, std::size_t turn) const {
-    const auto first = nearest(hca, turn, nics_.gpus().size());
-    if (!first || !has_left(rates_out_[hca_out])) return std::nullopt;
-    auto last = first;
-    if (nics_.gpus().size() > 1) last = nearest(hca_out, turn, *first);
-    if (!last) return std::nullopt;
-    return NetworkChannel{hca, *first, *last, hca_out};
+    const auto count = nics_.gpus().size();
+    if (!has_left(rates_out_[hca_out])) return std::nullopt;
+    for (const auto first : by_nearness(hca, turn, count, used_)) {
+      auto used = used_;
+      add_loads(nics_.loads(first, hca, false), used);
+      const auto senders = count > 1 ? by_nearness(hca_out, turn, first, used) : std::vector{first};
+      if (senders.empty()) continue;
+      const auto last = senders.front();
+      if (has_room(nics_.loads(nics_.ring_sender(last, hca_out), hca_out, true), used))
+        return NetworkChannel{hca, first, last, hca_out};
+    }
+    return std::nullopt;
   }
 
-  /// The GPU that receives, or sends when `first` is one.
-  std::optional<std::size_t> nearest(std::size_t hca, std::size_t turn, std::size_t first) const {
+  /// The GPUs that may receive, or send when `first` is one, nearest first.
+  std::vector<std::size_t> by_nearness(std::size_t hca, std::size_t turn, std::size_t first, const Loads& used) const {
     const auto count = nics_.gpus().size();
     const bool is_sender = first < count;
-    std::optional<Distance> best;
-    std::vector<std::size_t> near;
+    std::vector<std::size_t> found;
     // The GPU before the first one closes a ring of GPUs in order.
     for (std::size_t i = 0; i < count; ++i) {
       const auto gpu = is_sender ? (first + count - i) % count : i;
       if (gpu == first && count > 1) continue;
       const auto class_of_path = is_sender ? nics_.sending_path(gpu, hca) : nics_.receiving_path(gpu, hca);
-      const double left = is_sender ? out_of_[nics_.ring_sender(gpu, hca)] : into_[gpu];
-      if (class_of_path > farthest_ || left < speed_ || nics_.path_gb_per_s(gpu, hca) < speed_) continue;
-      const int here = nics_.socket_of_gpu(is_sender ? nics_.ring_sender(gpu, hca) : gpu);
+      const auto end = is_sender ? nics_.ring_sender(gpu, hca) : gpu;
+      if (class_of_path > farthest_ || nics_.path_gb_per_s(gpu, hca) < speed_) continue;
+      if (!has_room(nics_.loads(end, hca, is_sender), used)) continue;
+      const int here = nics_.socket_of_gpu(end);
       const int there = nics_.socket_of_hca(hca);
-      if (!(is_sender ? has_room_between(here, there) : has_room_between(there, here))) continue;
-      const auto distance = nics_.distance(gpu, hca);
-      if (best && distance > *best) continue;
-      if (!best || distance < *best) near.clear();
-      best = distance;
-      near.push_back(gpu);
+      if (is_sender ? has_room_between(here, there) : has_room_between(there, here)) found.push_back(gpu);
     }
-    if (near.empty()) return std::nullopt;
-    return is_sender ? near.front() : near[turn % near.size()];
+    // Root ports of one processor are equally far for NCCL, which counts hops.
+    const auto distance = [&](std::size_t gpu) {
+      return nics_.distance(gpu, hca) == Distance::node ? Distance::phb : nics_.distance(gpu, hca);
+    };
+    std::ranges::stable_sort(found, {}, distance);
+    if (is_sender || found.empty()) return found;
+    // GPUs equally near take turns.
+    const auto others = std::ranges::upper_bound(found, distance(found.front()), {}, distance);
+    std::rotate(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(turn) % (others - found.begin()), others);
+    return found;
   }
 
   const HostNics& nics_;
@@ -199,7 +219,7 @@ class Attempt {
   Leaving leaving_;
   double inside_;
   std::vector<double> rates_, rates_out_;          ///< left of HCAs
-  std::vector<double> into_, out_of_;              ///< of GPUs' slots
+  Loads used_;                                     ///< of PCIe links
   std::map<std::pair<int, int>, double> between_;  ///< used, from socket to socket
 };
 

@@ -143,6 +143,11 @@ std::optional<Protocol> protocol_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+bool may_take_pat(const CommunicatorFacts& facts) {
+  const bool is_gathered = facts.collective == Collective::all_gather || facts.collective == Collective::reduce_scatter;
+  return is_gathered && facts.version >= 223 && facts.num_nodes > 1 && facts.num_ranks == facts.num_nodes;
+}
+
 double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol,
                          Bytes size) {
   if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;

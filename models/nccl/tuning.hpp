@@ -67,6 +67,9 @@ struct Choice {
   Protocol protocol = Protocol::simple;
 };
 
+/// NCCL may take PAT (all-gather, reduce-scatter, one GPU per host, from 2.23 on), which is not modelled.
+bool may_take_pat(const CommunicatorFacts& facts);
+
 /// NCCL's estimate in microseconds; negative when the combination is disabled.
 double estimated_time_us(const CommunicatorFacts& facts, Collective collective, Algorithm algorithm, Protocol protocol,
                          Bytes size);

@@ -11,6 +11,8 @@ Where a library's own rule makes a step the law holds on both sides of it:
 - NCCL's tuner estimates times by tables of its own and may choose what is slower: losses are compared with the same algorithm and protocol;
 - NCCL opens fewer channels with less inside a host or fewer adapters, and each takes time to start: with other numbers of channels a loss is compared
   without the terms that grow with that number alone (SHARED);
+- without GPUDirect RDMA NCCL spreads its channels over the PCIe switches that all bytes pass then; with it LL, which goes by host memory all the same,
+  finds them where the others pass least: LL is not compared;
 - without peer access NCCL has no PXN, whose detour over another GPU takes a send and receive longer: that loss is compared without PXN;
 - NCCL doubles the channels of a pair of ranks inside a host at 32 MiB, which its table of channels does not show;
 - NCCL's first channels and UCX's rails take the adapters in the host's order, so that losing every second one may spread them over more PCIe switches:
@@ -187,9 +189,11 @@ def monotony_faults(rows: list) -> list:
     return faults
 
 
-def loss_faults(what: str, rows: list, fewer: list) -> list:
+def loss_faults(what: str, rows: list, fewer: list, left_out: str = "") -> list:
     faults = []
     for full, less in zip(rows, fewer):
+        if left_out and full["protocol"] == left_out:
+            continue
         if full["channels"] and kind(full)[:2] != kind(less)[:2]:  # MPI has no channels: there the protocol says what was lost
             continue
         if is_peer_limited(full) or (full["protocol"] == "rendezvous gdr" and less["protocol"] == "staged"):
@@ -229,7 +233,7 @@ def faults_of(program: str, draw: Draw) -> list:
         without_pxn = run(program, draw.scenario(sizes, "pxn")) if draw.benchmark in ("alltoall_perf", "sendrecv_perf") else rows
         faults += loss_faults("without peer access", without_pxn, run(program, draw.scenario(sizes, "p2p")))
     if draw.count > 1 and (draw.is_nccl or draw.buffers == "device"):
-        faults += loss_faults("without GPUDirect RDMA", rows, run(program, draw.scenario(sizes, "gdr")))
+        faults += loss_faults("without GPUDirect RDMA", rows, run(program, draw.scenario(sizes, "gdr")), left_out="ll")
     if draw.count > 1 and len(draw.hcas) > 1:
         faults += adapter_faults(program, draw, sizes, rows)
     return faults

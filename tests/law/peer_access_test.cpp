@@ -75,10 +75,17 @@ Case random_case(std::uint64_t seed, int hosts, const std::vector<std::string>& 
   return out;
 }
 
+/// Whether NCCL, whose tuner estimates by tables of its own and may choose what is slower, chose the same; MPI has no
+/// channels.
+bool is_same_choice(const Row& a, const Row& b) {
+  return a.channels == 0 || (a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels);
+}
+
 /// `least`: the share of the other's time below which a row counts as faster.
 void check_never_faster(const std::vector<Row>& without, const std::vector<Row>& with, double least = 1) {
   REQUIRE(without.size() == with.size());
   for (std::size_t i = 0; i < with.size(); ++i) {
+    if (!is_same_choice(with[i], without[i])) continue;
     CAPTURE(with[i].size.value);
     CAPTURE(with[i].protocol);
     CAPTURE(without[i].protocol);
@@ -196,6 +203,23 @@ TEST_CASE("between VMs staging by the host is never faster than GPUDirect RDMA o
   }
 }
 
+namespace {
+
+/// Whether some of at least three GPUs are as near to the HCA as can be and some are not: with GPUDirect RDMA NCCL's
+/// rings begin and end at the near ones and pass the others between them; without it all are equally far, and the order
+/// may cross the switch less often.
+bool is_order_by_hca(const std::string& host) {
+  int gpus = 0;
+  int near = 0;
+  for (std::size_t at = host.find("name: gpu"); at != host.npos; at = host.find("name: gpu", at + 1)) {
+    ++gpus;
+    if (host.substr(at, host.find('}', at) - at).ends_with("below: sw")) ++near;
+  }
+  return gpus > 2 && near > 0 && near < gpus;
+}
+
+}  // namespace
+
 TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer traffic on freely") {
   // Libraries limit GPUDirect for that reason: without those limits nothing may get faster.
   for (std::uint64_t seed = 0; seed < test::draws(120); ++seed) {
@@ -208,6 +232,7 @@ TEST_CASE("losing GPUDirect RDMA is never faster where the processor passes peer
     CAPTURE(one.host);
     CAPTURE(one.workload);
     CAPTURE(one.mpi);
+    if (one.workload.find("all_reduce_perf") != std::string::npos && is_order_by_hca(one.host)) continue;
     check_never_faster(one.rows("gpudirect_rdma: off"), one.rows("gpudirect_rdma: on"));
   }
 }

@@ -123,6 +123,10 @@ void operate(const std::string& operation, const Rank& rank, int me, int ranks, 
   if (operation == "all_reduce") return all_reduce(rank, size);
   const std::size_t part = size / 4 / ranks;
   if (operation == "all_gather") return NCCL(ncclAllGather(rank.in, rank.out, part, ncclFloat, rank.comm, rank.stream));
+  if (operation == "reduce_scatter")
+    return NCCL(ncclReduceScatter(rank.in, rank.out, part, ncclFloat, ncclSum, rank.comm, rank.stream));
+  if (operation == "broadcast")
+    return NCCL(ncclBroadcast(rank.in, rank.out, size / 4, ncclFloat, 0, rank.comm, rank.stream));
   const bool is_all = operation == "alltoall";
   NCCL(ncclGroupStart());
   for (int i = 0; i < (is_all ? ranks : 1); ++i) {

@@ -70,8 +70,9 @@ double socket_message_time(const Steps& steps) {
 
 namespace {
 
-/// Threads that both send and receive in every hop of a ring wait for others, the longer the more of them go round: 1 + w (1 - 2/n).
-/// Two are in step. Own runs of 2, 4 and 8 ranks over sockets: 1, 1.11 and 1.17 times what the bytes alone would take.
+/// Threads that both send and receive in every hop of a ring wait for others, the longer the more of them go round: 1 +
+/// w (1 - 2/n). Two are in step. Own runs of 2, 4 and 8 ranks over sockets: 1, 1.11 and 1.17 times what the bytes alone
+/// would take.
 double ring_wait(const Operation& op) {
   if (op.choice.algorithm != Algorithm::ring || is_peer_to_peer(op.collective)) return 1;
   return 1 + op.context.parameters.at("nccl.socket_ring_wait"_key).value * (1 - 2.0 / std::max(2.0, op.num_ranks()));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL between hosts: where its buffers lie, what proxies and network plugins cost, what trees of hosts reach, and what
 // an access-control setting of the switches takes away.
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
@@ -201,4 +203,50 @@ TEST_CASE("NCCL before 2.9 takes HCAs in PCIe 4 slots for PCIe 3") {
   };
   CHECK(channels("2.8").find("4 found at 12.0 GB/s") != std::string::npos);
   CHECK(channels("2.9").find("4 found at 24.0 GB/s") != std::string::npos);
+}
+
+namespace {
+
+/// Eight sizes on `hosts` DGX A100, whose adapters hang below the GPUs' switches.
+Prediction on_dgx(const std::string& benchmark, const std::string& software, int hosts, int gpus_per_host) {
+  const auto topology =
+      test::write_file("dgx-topology.yaml",
+                       "schema: fabricast/topology/1\nname: t\nhosts: [{name: n, type: dgx-a100, count: 8}]\n"
+                       "fabric: {rail_optimized: {switch: qm9700, rails: 8, cable: 5 m}}\n");
+  return test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology + "\nsoftware: {" +
+                                  software + "}\nworkload: {benchmark: " + benchmark +
+                                  ", launch: process_per_gpu, gpus: " + std::to_string(hosts * gpus_per_host) +
+                                  ", ranks_per_host: " + std::to_string(gpus_per_host) +
+                                  ", sizes: [4 KiB, 16 KiB, 64 KiB, 256 KiB, 1 MiB, 4 MiB, 16 MiB, 64 MiB]}\n"));
+}
+
+bool takes_ll128(const Prediction& prediction) {
+  return std::ranges::any_of(prediction.workloads[0].rows, [](const auto& row) { return row.protocol == "ll128"; });
+}
+
+bool assumes_pat(const Prediction& prediction) {
+  return std::ranges::any_of(prediction.workloads[0].assumptions,
+                             [](const auto& line) { return line.find("PAT") != line.npos; });
+}
+
+}  // namespace
+
+TEST_CASE("without GPUDirect RDMA an adapter counts as far wherever it hangs: no LL128 between hosts") {
+  for (const auto* benchmark : {"all_reduce_perf", "all_gather_perf", "broadcast_perf"}) {
+    for (const int hosts : {2, 8}) {
+      CAPTURE(std::string(benchmark));
+      CAPTURE(hosts);
+      CHECK(takes_ll128(on_dgx(benchmark, "gpudirect_rdma: on", hosts, 8)));
+      CHECK_FALSE(takes_ll128(on_dgx(benchmark, "gpudirect_rdma: off", hosts, 8)));
+      CHECK_FALSE(takes_ll128(on_dgx(benchmark, "transport: tcp", hosts, 8)));
+    }
+  }
+}
+
+TEST_CASE("where NCCL may take PAT, which is not modelled, the forecast says so") {
+  CHECK(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.28\"}", 4, 1)));
+  CHECK(assumes_pat(on_dgx("reduce_scatter_perf", "nccl: {version: \"2.23\"}", 4, 1)));
+  CHECK_FALSE(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.22\"}", 4, 1)));
+  CHECK_FALSE(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.28\"}", 4, 8)));
+  CHECK_FALSE(assumes_pat(on_dgx("all_reduce_perf", "nccl: {version: \"2.28\"}", 4, 1)));
 }
