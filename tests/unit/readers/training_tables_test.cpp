@@ -210,6 +210,8 @@ TEST_CASE("every training table at hand gives rows") {
     for (const auto& step : logs->front().steps) CHECK(step.gpus.value_or(0) > 0);
     ++tables;
   }
-  if (tables < 5) MESSAGE("published tables are not at hand");
-  CHECK(tables >= 3);
+  if (std::filesystem::exists(test::measurements_folder()))
+    CHECK(tables >= 5);
+  else
+    MESSAGE("published tables are not at hand");
 }
