@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What NCCL 2.28 itself chose on described machines (calibration/data/h200-2gpu-nccl-decisions) against what the forecast lets it choose:
 algorithm, protocol and channels by size. PAT is not modelled and not counted. Arguments: program, source folder."""
-import csv
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+import logs
 
 DATA = "calibration/data/h200-2gpu-nccl-decisions/decisions.txt"
 MOST_OTHER = 10  # of all choices
@@ -42,11 +42,7 @@ def forecast(program: str, folder: pathlib.Path, benchmark: str, sizes: list) ->
     scenario.write_text(
         "schema: fabricast/scenario/1\nname: hosts\ntopology: topology.yaml\nsoftware: {transport: tcp, nccl: {version: \"2.28.9\", nvls: off}}\n"
         f"workload: {{benchmark: {benchmark}, launch: process_per_gpu, sizes: [{', '.join(f'{size} B' for size in sizes)}]}}\n")
-    done = subprocess.run([program, "run", str(scenario), "-q", "--format", "csv"], capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    lines = [line for line in done.stdout.splitlines() if not line.startswith("#")]
-    return {int(row["size_bytes"]): (row["algorithm"], row["protocol"], int(row["channels"])) for row in csv.DictReader(lines)}
+    return {row["size_bytes"]: (row["algorithm"], row["protocol"], row["channels"]) for row in logs.forecast(program, scenario)["rows"]}
 
 
 def main() -> int:

@@ -3,12 +3,12 @@
 """NCCL over sockets against our own runs of 2, 4 and 8 ranks (calibration/data/h200-2gpu-hosts-over-sockets). A machine's own sockets
 are no wire and its threads no cluster's, so what is compared is how times grow with the ranks, not the times. Arguments: program,
 source folder."""
-import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
+
+import logs
 
 DATA = "calibration/data/h200-2gpu-hosts-over-sockets/hosts-over-sockets.txt"
 LIMIT = 0.25  # of a ratio
@@ -49,10 +49,7 @@ def forecast_us(program: str, folder: pathlib.Path, hosts: int, workload: str, s
     scenario.write_text(
         "schema: fabricast/scenario/1\nname: hosts\ntopology: topology.yaml\nsoftware: {transport: tcp, nccl: {version: \"2.28.9\"}}\n"
         f"workload: {{{workload}, launch: process_per_gpu, sizes: [{size} B]}}\n")
-    done = subprocess.run([program, "run", str(scenario), "-q", "--format", "json"], capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)["rows"][0]["time_ps"] * 1e-6
+    return logs.forecast(program, scenario)["rows"][0]["time_ps"] * 1e-6
 
 
 CASES = [
@@ -69,10 +66,10 @@ def main() -> int:
     measured, failures = tables(source / DATA), 0
     with tempfile.TemporaryDirectory() as folder:
         for what, workload, size in CASES:
-            logs = {ranks: measured[f"{ranks} hosts of one GPU under MPS, {what}"][size] for ranks in (2, 4, 8)}
+            log = {ranks: measured[f"{ranks} hosts of one GPU under MPS, {what}"][size] for ranks in (2, 4, 8)}
             times = {ranks: forecast_us(program, pathlib.Path(folder), ranks, workload, size) for ranks in (2, 4, 8)}
             for ranks in (4, 8):
-                ratio, expected = times[ranks] / times[2], logs[ranks] / logs[2]
+                ratio, expected = times[ranks] / times[2], log[ranks] / log[2]
                 is_good = abs(ratio / expected - 1) <= LIMIT
                 failures += not is_good
                 print(f"{what}, {size} B: {ranks} ranks take {ratio:.2f} times as long as 2, measured {expected:.2f}{'' if is_good else ': too far'}")
