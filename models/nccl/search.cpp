@@ -202,9 +202,7 @@ class Attempt {
       if (is_sender ? has_room_between(here, there) : has_room_between(there, here)) found.push_back(gpu);
     }
     // Root ports of one processor are equally far for NCCL, which counts hops.
-    const auto distance = [&](std::size_t gpu) {
-      return nics_.distance(gpu, hca) == Distance::node ? Distance::phb : nics_.distance(gpu, hca);
-    };
+    const auto distance = [&](std::size_t gpu) { return nic_path(nics_.distance(gpu, hca)); };
     std::ranges::stable_sort(found, {}, distance);
     if (is_sender || found.empty()) return found;
     // GPUs equally near take turns.
