@@ -237,6 +237,7 @@ Node steps_node(const Operation& operation) {
   slow_unaligned_blocks(flow, steps, rate_of_block);
   algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
+  limit_late_receivers(flow, steps);
   add_wait_for_messages(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;

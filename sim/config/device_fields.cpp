@@ -96,6 +96,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"libfabric_latency", k_time, "what NCCL's plugin adds to a hop by libfabric; default 0"},
           {"libfabric_message_time", k_time,
            "of NCCL's proxy for each message that it sends or receives by libfabric; default 0"},
+          {"libfabric_late_receive_time", k_time,
+           "of the receiver's processor for a message that comes before NCCL's proxy has posted for it; default 0"},
           {"plugin_reported_latency", k_time,
            "of a message, as aws-ofi-nccl reports it to NCCL's planning from 1.7 on; default 75 us"},
           {"post_gap", k_time,

@@ -10,6 +10,9 @@ namespace fabricast::models::nccl {
 
 namespace {
 
+/// Of one channel in a kernel of sends and receives.
+constexpr int k_peers_at_once = 8;
+
 class Pairs : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
@@ -50,6 +53,17 @@ class Pairs : public ChannelAlgorithm {
     const double whole = part(cut) / network_chunk();
     const double below = release() < 212 || whole < 1 ? 0 : whole < 8 ? 4 : 16;
     return std::max(std::ceil(part(cut) / cut_chunk(cut)), below);
+  }
+  /// The peers that a channel serves at once share 16 slots of a buffer.
+  [[nodiscard]] double posted_messages() const override {
+    constexpr double slots = 16;
+    const double others = op_.num_ranks() - op_.num_ranks() / op_.group.num_hosts;
+    return std::min(k_buffer_steps, slots / std::clamp<double>(others, 1, k_peers_at_once));
+  }
+  /// Of more peers than a kernel serves at once some take their turn later than others send to them.
+  [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {
+    return std::ceil(part(cut) / cut_chunk(cut)) > posted_messages() ||
+           (is_all() && op_.group.num_ranks > k_peers_at_once);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
 

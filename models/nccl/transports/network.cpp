@@ -16,9 +16,6 @@ double paid_loops(const Hops& hops, const Steps& steps) {
   return has_plugin(steps.op, hops) ? 1 : steps.cut.paid_loops;
 }
 
-namespace {
-
-/// What a core needs at least for each message that it posts, sent or received: by sockets, by libfabric, by verbs.
 double message_time(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   if (hops.kind == TransportKind::socket) return socket_message_time(steps);
@@ -28,8 +25,6 @@ double message_time(const Hops& hops, const Steps& steps) {
       hops.adapter.value >= 0 && topology.attribute(topology.device(hops.adapter).type, "protocol") == "efa";
   return op.context.parameters.at(is_efa ? "mpi.open-mpi-ofi.message_gap"_key : "mpi.verbs.message_gap"_key).value;
 }
-
-}  // namespace
 
 double proxy_time(const Hops& hops, const Steps& steps) {
   // Short pieces to a peer go by fewer channels than it has (pairs).

@@ -31,13 +31,22 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
                      from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
 }
 
+namespace {
+
+/// The limit up to which libfabric sends a message at once, where the messages of these hops are longer.
+const Parameter* passed_eager_limit(const Hops& hops, const Steps& steps) {
+  const auto* limit = steps.op.of_adapter(hops, "libfabric_eager_limit");
+  if (limit == nullptr || hops.kind == TransportKind::socket) return nullptr;
+  return steps.algorithm.message(hops, steps.cut) / steps.op.share > limit->value ? limit : nullptr;
+}
+
+}  // namespace
+
 /// A longer message is announced and read by the receiving adapter: header, request and data each pass the network
 /// (libfabric man/fi_cxi.7, Messaging). No software of the receiver is in it.
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
-  const auto& op = steps.op;
-  const auto* limit = op.of_adapter(hops, "libfabric_eager_limit");
-  if (limit == nullptr || hops.kind == TransportKind::socket) return;
-  if (steps.algorithm.message(hops, steps.cut) / op.share <= limit->value) return;
+  const auto* limit = passed_eager_limit(hops, steps);
+  if (limit == nullptr) return;
   const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
   add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
                      limit->name, limit->source});
@@ -67,6 +76,30 @@ void add_rails(Flow& flow, const Hops& hops, const Steps& steps) {
   if (longer <= 0) return;
   add_latency(flow, {"messages on one of the plugin's rails",
                      from_seconds(hops.count * paid_loops(hops, steps) * longer), rails->name, rails->source});
+}
+
+/// A message for which its receiver has not posted lies in the provider's buffer in host memory, of an announced one
+/// the header and its first bytes. The receiver's processor copies them to where they belong, one after the other,
+/// beside what its thread does for the messages that it sends.
+void limit_late_receivers(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  if (op.is_in_one_host() || !steps.algorithm.finds_late_receivers(steps.cut)) return;
+  const double before = rate_alone(op.context.resources, flow);
+  const double sent = flow.payload / op.share;
+  for (const auto& hops : op.pattern.hops) {
+    const auto* copy = op.of_adapter(hops, "libfabric_late_receive_time");
+    if (copy == nullptr || !is_network(hops.kind) || hops.kind == TransportKind::socket) continue;
+    if (is_peer_to_peer(op.collective) && passed_eager_limit(hops, steps) == nullptr) continue;
+    const double others = hops.process_uses - hops.process_receives;
+    const double once = hops.process_receives * copy->value + others * message_time(hops, steps);
+    const double connections = steps.cut.pair_channels / op.pattern.shares;
+    const double rate = sent / (steps.algorithm.messages(steps.cut) * connections * once);
+    if (rate >= flow.rate_cap) continue;
+    flow.rate_cap = rate;
+    flow.cap_name = "the network plugin's late receives";
+    flow.cap_parameter = copy->name;
+  }
+  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
 }
 
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.

@@ -42,10 +42,14 @@ void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
 void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps);
 void limit_plugin(Flow& flow, const Steps& steps);
+/// Slices arrive as fast as without it: it comes after what they wait for.
+void limit_late_receivers(Flow& flow, const Steps& steps);
 /// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps);
 
 // Between hosts: network.cpp.
+/// What a core needs at least for each message that it posts, sent or received: by sockets, by libfabric, by verbs.
+double message_time(const Hops& hops, const Steps& steps);
 /// What the proxy of the busiest process spends on the messages that meet while a chunk makes one hop.
 double proxy_time(const Hops& hops, const Steps& steps);
 /// Loops of a step that pay hops of this kind.

@@ -275,6 +275,44 @@ TEST_CASE("over CXI the proxy needs its time for every message: the more peers, 
   CHECK(of("6 us", "", 4, "all_reduce_perf") > of("0 s", "", 4, "all_reduce_perf"));
 }
 
+TEST_CASE("over CXI several rings come in upon receivers that have not posted, which copy every message") {
+  const auto of = [](const std::string& time, const std::string& more, int hosts, std::int64_t bytes) {
+    const auto topology = test::write_file(
+        "cxi-late.yaml",
+        "schema: fabricast/topology/1\nname: t\nhosts: [{name: node, count: 8, type: hpe-4a100-slingshot}]\nfabric: "
+        "{single_switch: {switch: rosetta, cable: 5 m}}\nparameters: {slingshot-11.libfabric_late_receive_time: "
+        "{value: " +
+            time + ", source: test}}\n");
+    const auto prediction = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
+                                                     "\nworkload: {gpus: " + std::to_string(4 * hosts) + ", sizes: [" +
+                                                     std::to_string(bytes) + " B], " + more + "}\n"));
+    return us(prediction, Bytes{bytes});
+  };
+  const std::string ring = "benchmark: all_gather_perf, algorithm: ring, protocol: ";
+  const std::int64_t mib = 1 << 20;
+  // Each of 31 steps of eight hosts is two slices of Simple and one of LL; of four channels a GPU takes in two.
+  const auto per_us = [&](const std::string& more, int hosts, std::int64_t bytes) {
+    return (of("60 us", more, hosts, bytes) - of("40 us", more, hosts, bytes)) / 20;
+  };
+  CHECK(per_us(ring + "simple, channels: 4", 8, 8 * mib) == test::approx(31 * 2 * 2).epsilon(0.01));
+  CHECK(per_us(ring + "simple, channels: 4", 2, 8 * mib) == test::approx(7 * 2 * 2).epsilon(0.01));
+  CHECK(per_us(ring + "ll, channels: 4", 8, mib) == test::approx(31 * 2).epsilon(0.01));
+  CHECK(per_us("benchmark: all_reduce_perf, algorithm: ring, protocol: simple, channels: 4", 8, 8 * mib) ==
+        test::approx(62 * 2 * 2).epsilon(0.01));
+  // For seven messages of LL a receiver has posted; one ring keeps pace; trees and TCP know no such thing.
+  CHECK(per_us(ring + "ll, channels: 4", 2, mib) == 0);
+  CHECK(per_us(ring + "simple, channels: 1", 8, 8 * mib) == 0);
+  CHECK(per_us("benchmark: all_reduce_perf, algorithm: tree, protocol: simple", 8, 8 * mib) == 0);
+  // All-to-all: announced messages only, with more peers than are served at once or more messages than are posted for.
+  CHECK(per_us("benchmark: alltoall_perf", 8, 32 * 8 * 1024) == 0);
+  CHECK(per_us("benchmark: alltoall_perf", 8, 32 * mib) > 0);
+  CHECK(per_us("benchmark: alltoall_perf", 2, 2 * mib) == 0);
+  CHECK(per_us("benchmark: alltoall_perf", 2, 16 * mib) > 0);
+  // Once the wire takes longer nothing of it is seen.
+  CHECK(of("8 us", ring + "simple, channels: 4", 8, 256 * mib) ==
+        of("0 s", ring + "simple, channels: 4", 8, 256 * mib));
+}
+
 TEST_CASE("Slingshot takes aws-ofi-nccl only, says what stands in and what sites set") {
   const auto of = [](const std::string& nccl, const std::string& more = "") {
     return on("hpe-4a100-slingshot", 8, nccl, more);
