@@ -48,7 +48,7 @@ std::string stated_nccl_version(const MeasuredLog& log) {
 }
 
 void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
-  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree", "collnetdirect"};
+  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree", "collnetdirect", "pat"};
   static const std::set<std::string> protocols{"ll", "ll128", "simple"};
   auto algorithm = lower(setting(log, "NCCL_ALGO"));
   if (setting(log, "NCCL_TREE_THRESHOLD") == "0") algorithm = "ring";

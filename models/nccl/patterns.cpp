@@ -188,6 +188,26 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
   }
 }
 
+/// PAT among hosts of one GPU: at every distance each sends blocks to the host so far on. One unit of the flow is a
+/// block of a rank.
+void PatternMaker::count_pat(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
+  const auto n = hosts_.size();
+  const auto blocks = schedules::aggregated_tree_blocks(static_cast<int>(n));
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t h = 0; h < n; ++h) {
+      const auto& here = graph_.channels[c][h];
+      for (std::size_t level = 0; level < blocks.size(); ++level) {
+        const auto& there = graph_.channels[c][schedules::peer(h, std::size_t{1} << level, n)];
+        const auto route = count_between({here.order.back(), here.hca_out, here.sender},
+                                         {there.order.front(), there.hca, {}}, c, blocks[level], pattern, counter);
+        if (c == 0 && h == 0) merge_hop(pattern.hops, route, 1, here.hca_out);
+      }
+    }
+  }
+  pattern.units *= static_cast<int>(n) - 1;
+  for (auto& hops : pattern.hops) hops.connection_units = static_cast<int>(n) - 1;
+}
+
 /// CollNetDirect with g GPUs per host: each hands g - 1 shares to others and its own reduced share to g - 1. One unit
 /// of the flow is S / (g x HCAs).
 void PatternMaker::count_collnet(Pattern& pattern, CrossingCounter& counter) const {
@@ -249,7 +269,7 @@ void PatternMaker::count_adapter_uses(Pattern& pattern) const {
 /// One process, one proxy thread. In rings it serves the channels that enter or leave a host by its GPU, one way each.
 PatternMaker::Processes PatternMaker::processes_of_rings(Algorithm algorithm, std::size_t channels) const {
   Processes out;
-  const bool is_ring = algorithm == Algorithm::ring;
+  const bool is_ring = algorithm == Algorithm::ring || algorithm == Algorithm::pat;
   for (std::size_t c = 0; c < channels; ++c) {
     for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
       ++out.uses[is_ring ? in_host.order.front().value : in_host.tree_gpu.value].receives;
@@ -311,6 +331,8 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_
     count_nvls(uses_collnet, pattern, counter);
   } else if (algorithm == Algorithm::collnet) {
     count_collnet(pattern, counter);
+  } else if (algorithm == Algorithm::pat) {
+    count_pat(channels, pattern, counter);
   } else {
     count_ring(channels, pattern, counter);
   }

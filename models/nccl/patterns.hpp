@@ -90,6 +90,7 @@ class PatternMaker {
   void count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
   void count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const;
   void count_reducing_switches(Pattern& pattern, CrossingCounter& counter) const;
+  void count_pat(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_collnet(Pattern& pattern, CrossingCounter& counter) const;
   class PairCounter;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp

@@ -357,8 +357,9 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
     out.insert(fmt::format("{} forbids '{}' on this adapter: it may corrupt data", plugin_.name, workload_.protocol));
   if (comes_with_plugin("plugin_tuner"))
     out.insert("the adapters' tuner plugin chooses as NCCL 2.23 does: inferred, its tables are not published");
-  if (may_take_pat(facts_))
-    out.insert("NCCL takes PAT for some sizes where every host has one GPU: not modelled, rings stand for it");
+  if (allows_pat(facts_, collective_))
+    out.insert(
+        "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
   if (hosts_.size() > 1)
     for (auto& line : hca_assumptions(context_, graph_, hosts_[0], is_peer_to_peer(collective_))) out.insert(line);
   if (num_ranks() == 1) return {out.begin(), out.end()};

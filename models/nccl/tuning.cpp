@@ -2,6 +2,7 @@
 #include "nccl/tuning.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -13,6 +14,9 @@
 namespace fabricast::models::nccl {
 
 namespace {
+
+constexpr std::array k_algorithms{Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet,
+                                  Algorithm::pat};
 
 /// NCCL counts levels of a tree over nodes in whole numbers.
 double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
@@ -58,7 +62,20 @@ double inter_latency(const CommunicatorFacts& f, double own, Protocol protocol) 
   return own + (protocol == Protocol::simple ? 2 : 1) * f.plugin_latency_us;
 }
 
+/// A start, a part of a hop for every level of its trees and a time for every rank.
+double pat_latency(const CommunicatorFacts& f) {
+  constexpr double base = 8, hop = 14, hops_of_levels = 3.5, rank = 2.8;
+  return base + tree_levels(f) * inter_latency(f, hop, Protocol::simple) / hops_of_levels + f.num_ranks * rank;
+}
+
+/// Planned of a tree's channels; inside nodes of one GPU nothing keeps them from twice the speed between two.
+double pat_bandwidth(const CommunicatorFacts& f) {
+  const double channel = (f.num_nodes == 2 ? 2 : 1) * f.channel_gb_per_s;
+  return (f.version < 225 ? 0.85 : 0.75) * std::min(bus_limit(f), f.graph_channels * channel);
+}
+
 double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
+  if (algorithm == Algorithm::pat) return pat_latency(f);
   if (algorithm == Algorithm::collnet) return collnet_latency(f);
   if (algorithm == Algorithm::nvls)
     return nvls_latency(f.version) +
@@ -94,6 +111,12 @@ double bus_ratio(const CommunicatorFacts& f, Collective collective, Algorithm al
 
 }  // namespace
 
+// NVIDIA/nccl src/graph/tuning.cc, ncclPatEnable.
+bool allows_pat(const CommunicatorFacts& f, Collective collective) {
+  const bool is_gathered = collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  return is_gathered && f.version >= 223 && f.compute_capability >= 60 && f.num_nodes > 1 && f.num_ranks == f.num_nodes;
+}
+
 bool is_chain(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
 
 int release_number(std::string_view version) {
@@ -112,6 +135,8 @@ std::string_view to_string(Algorithm algorithm) {
       return "nvls";
     case Algorithm::collnet:
       return "collnet_direct";
+    case Algorithm::pat:
+      return "pat";
   }
   return "";
 }
@@ -129,7 +154,7 @@ std::string_view to_string(Protocol protocol) {
 }
 
 std::optional<Algorithm> algorithm_from_name(std::string_view name) {
-  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet}) {
+  for (const auto a : k_algorithms) {
     if (to_string(a) == name) return a;
   }
   if (name == "nvls_tree") return Algorithm::nvls;
@@ -143,14 +168,13 @@ std::optional<Protocol> protocol_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool may_take_pat(const CommunicatorFacts& facts) {
-  const bool is_gathered = facts.collective == Collective::all_gather || facts.collective == Collective::reduce_scatter;
-  return is_gathered && facts.version >= 223 && facts.num_nodes > 1 && facts.num_ranks == facts.num_nodes;
-}
-
 double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol,
                          Bytes size) {
-  if (algorithm != Algorithm::ring && collective != Collective::all_reduce) return -1;
+  if (algorithm == Algorithm::pat) {
+    if (!allows_pat(f, collective) || protocol != Protocol::simple) return -1;
+  } else if (algorithm != Algorithm::ring && collective != Collective::all_reduce) {
+    return -1;
+  }
   if (algorithm == Algorithm::nvls && (!f.nvls_allowed || protocol != Protocol::simple)) return -1;
   if (algorithm == Algorithm::collnet && (!f.collnet_allowed || protocol != Protocol::simple)) return -1;
   if (f.simple_only && protocol != Protocol::simple) return -1;
@@ -160,6 +184,8 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
     bandwidth = nvls_bandwidth(f);
   else if (algorithm == Algorithm::collnet)
     bandwidth = collnet_bandwidth(f);
+  else if (algorithm == Algorithm::pat)
+    bandwidth = pat_bandwidth(f);
   else
     bandwidth = bus_bandwidth(f, collective, algorithm, protocol) * bus_ratio(f, collective, algorithm);
   double latency = latency_us(f, collective, algorithm, protocol);
@@ -177,7 +203,7 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
   if (algorithm) best.algorithm = *algorithm;
   if (protocol) best.protocol = *protocol;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const auto a : {Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet}) {
+  for (const auto a : k_algorithms) {
     if (algorithm && *algorithm != a) continue;
     for (const auto p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
       if (protocol && *protocol != p) continue;

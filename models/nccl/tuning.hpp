@@ -18,8 +18,8 @@ namespace fabricast::models::nccl {
 int release_number(std::string_view version);
 
 /// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree, or NVLS where the fabric reduces (CollNet).
-/// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces.
-enum class Algorithm { tree, ring, nvls, collnet };
+/// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces. pat: parallel aggregated trees.
+enum class Algorithm { tree, ring, nvls, collnet, pat };
 enum class Protocol { ll, ll128, simple };
 
 std::string_view to_string(Algorithm algorithm);
@@ -67,8 +67,8 @@ struct Choice {
   Protocol protocol = Protocol::simple;
 };
 
-/// NCCL may take PAT (all-gather, reduce-scatter, one GPU per host, from 2.23 on), which is not modelled.
-bool may_take_pat(const CommunicatorFacts& facts);
+/// PAT gathers and scatters among nodes of one GPU of compute capability 6.0 and later, from 2.23 on.
+bool allows_pat(const CommunicatorFacts& facts, Collective collective);
 
 /// NCCL's estimate in microseconds; negative when the combination is disabled.
 double estimated_time_us(const CommunicatorFacts& facts, Collective collective, Algorithm algorithm, Protocol protocol,

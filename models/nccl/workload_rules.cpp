@@ -24,7 +24,7 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
   const auto algorithm = algorithm_from_name(workload.algorithm);
   if (!algorithm) {
     faults.push_back(make_error_at(workload.location, fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
-                                   "NCCL benchmarks take auto, ring, tree, nvls or collnet_direct"));
+                                   "NCCL benchmarks take auto, ring, tree, nvls, collnet_direct or pat"));
     return;
   }
   const auto names = algorithm_names(workload.benchmark);
@@ -48,12 +48,15 @@ void check_protocol(const PlanContext& context, const Workload& workload, Diagno
                                    fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
                                    "write ll or simple, or raise software.nccl.version"));
   const auto algorithm = algorithm_from_name(workload.algorithm);
-  if (*protocol != Protocol::simple && (algorithm == Algorithm::nvls || algorithm == Algorithm::collnet))
-    faults.push_back(
-        make_error_at(workload.location,
-                      fmt::format("{} has no protocol '{}'", algorithm == Algorithm::nvls ? "NVLink SHARP" : "CollNet",
-                                  workload.protocol),
-                      "write protocol: simple or auto"));
+  if (*protocol == Protocol::simple || !algorithm) return;
+  if (*algorithm == Algorithm::nvls || *algorithm == Algorithm::collnet || *algorithm == Algorithm::pat)
+    faults.push_back(make_error_at(workload.location,
+                                   fmt::format("{} has no protocol '{}'",
+                                               *algorithm == Algorithm::nvls      ? "NVLink SHARP"
+                                               : *algorithm == Algorithm::collnet ? "CollNet"
+                                                                                  : "PAT",
+                                               workload.protocol),
+                                   "write protocol: simple or auto"));
 }
 
 /// CollNet by name, which NCCL has only where it is switched on.
@@ -67,6 +70,27 @@ void check_collnet(const PlanContext& context, const Workload& workload, const s
   else if (group_by_host(context.topology, ranks).size() == 1)
     faults.push_back(make_error_at(workload.location, "algorithm 'collnet_direct' joins hosts, all GPUs are in one",
                                    "write algorithm: auto"));
+}
+
+/// PAT by name, which NCCL has among hosts of one GPU.
+void check_pat(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+               Diagnostics& faults) {
+  if (algorithm_from_name(workload.algorithm) != Algorithm::pat || ranks.size() < 2) return;
+  CommunicatorFacts facts;
+  facts.version = release_number(context.software.nccl_version);
+  facts.num_ranks = static_cast<int>(ranks.size());
+  facts.num_nodes = static_cast<int>(group_by_host(context.topology, ranks).size());
+  facts.compute_capability = compute_capability(context, ranks[0]);
+  if (allows_pat(facts, collective_of(workload.benchmark))) return;
+  std::string reason =
+      fmt::format("it needs GPUs of compute capability 6.0, these have {:.1f}", facts.compute_capability / 10.0);
+  if (facts.version < 223)
+    reason = fmt::format("NCCL {} has none, it came with 2.23", context.software.nccl_version);
+  else if (facts.num_nodes < facts.num_ranks)
+    reason = fmt::format("it joins hosts of one GPU, here are {} GPUs in {} {}", facts.num_ranks, facts.num_nodes,
+                         facts.num_nodes == 1 ? "host" : "hosts");
+  faults.push_back(
+      make_error_at(workload.location, fmt::format("algorithm 'pat': {}", reason), "write algorithm: auto"));
 }
 
 /// NVLink SHARP where there is none. What is inferred of a VM is the user's to overrule.
@@ -119,7 +143,8 @@ Collective collective_of(Benchmark benchmark) {
 std::vector<std::string> algorithm_names(Benchmark benchmark) {
   if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct"};
   if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
-  return {"ring"};
+  const bool is_gathered = benchmark == Benchmark::all_gather_perf || benchmark == Benchmark::reduce_scatter_perf;
+  return is_gathered ? std::vector<std::string>{"ring", "pat"} : std::vector<std::string>{"ring"};
 }
 
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks) {
@@ -128,6 +153,7 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
   check_protocol(context, workload, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
   check_collnet(context, workload, ranks, faults);
+  if (faults.empty()) check_pat(context, workload, ranks, faults);
   if (workload.root >= static_cast<int>(ranks.size()))
     faults.push_back(make_error_at(workload.location,
                                    fmt::format("root is rank {}, there are {} ranks", workload.root, ranks.size()),

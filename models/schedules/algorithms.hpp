@@ -60,6 +60,12 @@ Rounds binomial_scatter(int n, double bytes, int root);
 /// mirrors the first for even n and shifts it by one for odd n. Parent of `rank`, -1 for the root.
 int double_tree_parent(int rank, int n, bool is_second_tree);
 
+/// Parallel aggregated trees (PAT), to gather (scattering turns them round): every block goes down a binomial tree of
+/// its own, farthest first, so that all ranks do the same at every distance 1, 2, 4, ... below n. A block comes in from
+/// the distance of the lowest set bit of its way. Blocks that a rank sends, by the logarithm of the distance; n - 1 in
+/// all.
+std::vector<int> aggregated_tree_blocks(int n);
+
 // Everybody with everybody.
 Rounds pairwise(int n, double block, double reduced);
 /// Everybody posts everything at once.

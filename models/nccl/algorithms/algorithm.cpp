@@ -51,6 +51,8 @@ std::unique_ptr<ChannelAlgorithm> make_algorithm(const Operation& operation) {
       return make_nvls(operation);
     case Algorithm::collnet:
       return make_collnet(operation);
+    case Algorithm::pat:
+      return make_pat(operation);
     case Algorithm::ring:
       break;
   }

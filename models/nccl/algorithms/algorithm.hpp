@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How NCCL's channels run an algorithm: how it cuts an operation, what a channel moves, what its own order costs. One
 // class and one file each, over the edges of schedules/: ring, double binary tree, chain (broadcast, reduce), NVLink
-// SHARP, CollNet, pairs (send and receive, all-to-all). What a hop costs: hops.cpp; what limits its rate: transports/.
-// Equations: docs/models/nccl.md.
+// SHARP, CollNet, PAT, pairs (send and receive, all-to-all). What a hop costs: hops.cpp; what limits its rate:
+// transports/. Equations: docs/models/nccl.md.
 #pragma once
 
 #include <memory>
@@ -97,6 +97,8 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double message(const Hops& hops, const Cut& cut) const {
     return slice(hops, cut) * op_.pattern.shares;
   }
+  /// What it reaches of what the network and the threads that serve it could move; null: all.
+  [[nodiscard]] virtual const Parameter* network_share() const { return nullptr; }
   /// Share of a redirected connection's rate that a channel gets; 0: it is not limited by it.
   [[nodiscard]] virtual double redirected_share() const { return 1; }
 
@@ -121,6 +123,7 @@ std::unique_ptr<ChannelAlgorithm> make_chain(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_tree(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_nvls(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_collnet(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_pat(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_pairs(const Operation& operation);
 
 /// An operation with its algorithm and cut: what transports are asked with.

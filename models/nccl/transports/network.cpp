@@ -67,6 +67,11 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   if (op.is_in_one_host()) return;
   limit_plugin(flow, steps);
   limit_sockets(flow, steps);
+  if (const auto* reached = steps.algorithm.network_share()) {
+    flow.rate_cap = reached->value * rate_alone(op.context.resources, flow);
+    flow.cap_name = fmt::format("what {} reaches of the network", to_string(op.choice.algorithm));
+    flow.cap_parameter = reached->name;
+  }
   const double share = steps.algorithm.redirected_share();
   if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
   const auto* limit = op.context.parameters.find(named<"nccl.redirected_channel_bandwidth.{}">(op.protocol));

@@ -115,7 +115,8 @@ void limit_plugin(Flow& flow, const Steps& steps) {
   };
   for (const auto& hops : op.pattern.hops) {
     limit_by(op.of_adapter(hops, "plugin_bandwidth"), hops.adapter_uses, "the network plugin");
-    limit_by(op.of_adapter(hops, "plugin_process_bandwidth"), hops.duplex_uses, "one process of the network plugin");
+    limit_by(op.of_adapter(hops, "plugin_process_bandwidth"), hops.duplex_uses * hops.connection_units,
+             "one process of the network plugin");
   }
   const double sent = flow.payload / op.share;
   if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
+using fabricast::models::schedules::aggregated_tree_blocks;
 using fabricast::models::schedules::double_tree_parent;
 
 TEST_CASE("both trees reach every host from one root, and no host is inner node of both for even counts") {
@@ -51,4 +53,22 @@ TEST_CASE("parents of both trees are those NCCL gives 8 and 5 hosts") {
   CHECK(parents(5, true) == std::vector<int>{1, -1, 3, 0, 3});  // shifted by one
   CHECK(parents(1, false) == std::vector<int>{-1});
   CHECK(parents(2, true) == std::vector<int>{1, -1});
+}
+
+TEST_CASE("PAT: passing on what it has at every distance, farthest first, a rank gathers all blocks, each once") {
+  for (const int n : {1, 2, 3, 4, 5, 7, 8, 13, 16, 33, 100}) {
+    CAPTURE(n);
+    const auto blocks = aggregated_tree_blocks(n);
+    // Ranks behind this one whose blocks it has, after the levels so far.
+    std::set<int> held{0};
+    for (std::size_t level = blocks.size(); level-- > 0;) {
+      const int distance = 1 << level;
+      std::set<int> arrived;
+      for (const int one : held)
+        if (one + distance < n) arrived.insert(one + distance);
+      CHECK(static_cast<int>(arrived.size()) == blocks[level]);
+      for (const int one : arrived) CHECK(held.insert(one).second);
+    }
+    CHECK(static_cast<int>(held.size()) == n);
+  }
 }

@@ -173,6 +173,42 @@ TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a t
   CHECK(latency(223) == test::approx(14 + 2 * 8.5));
 }
 
+TEST_CASE("PAT is planned among nodes of one GPU, from 2.23 on: NCCL's own table of eight over sockets") {
+  CommunicatorFacts facts;
+  facts.num_ranks = facts.num_nodes = 8;
+  facts.compute_capability = 90;
+  facts.is_nvlink = facts.ll128_allowed = false;
+  facts.graph_channels = 1;
+  facts.channel_gb_per_s = 1.2;
+  const auto at = [](const CommunicatorFacts& one, Bytes size, Collective collective = Collective::all_gather,
+                     Protocol protocol = Protocol::simple) {
+    return estimated_time_us(one, collective, Algorithm::pat, protocol, size);
+  };
+  // calibration/data/h200-2gpu-pat-over-sockets: 42.4 us, 0.9 GB/s.
+  CHECK(at(facts, 0_B) == test::approx(42.4).epsilon(0.002));
+  CHECK((at(facts, 1_MiB) - at(facts, 0_B)) == test::approx(1048576 / 900.0));
+  CHECK(at(facts, 1_MiB, Collective::reduce_scatter) == at(facts, 1_MiB));
+  CHECK(at(facts, 1_MiB, Collective::all_reduce) < 0);
+  CHECK(at(facts, 1_MiB, Collective::broadcast) < 0);
+  CHECK(at(facts, 1_MiB, Collective::all_gather, Protocol::ll) < 0);
+  const auto with = [&](auto change) {
+    auto other = facts;
+    change(other);
+    return at(other, 1_MiB);
+  };
+  CHECK(with([](auto& f) { f.version = 222; }) < 0);
+  CHECK(with([](auto& f) { f.num_ranks = 16; }) < 0);
+  CHECK(with([](auto& f) { f.num_ranks = f.num_nodes = 1; }) < 0);
+  CHECK(with([](auto& f) { f.compute_capability = 52; }) < 0);
+  CHECK(with([](auto& f) { f.version = 223; }) - 42.4 == test::approx(1048576 / (0.85 * 1200)).epsilon(0.001));
+  // Between two nodes a tree has twice a channel's speed.
+  CHECK(with([](auto& f) { f.num_ranks = f.num_nodes = 2; }) ==
+        test::approx(8 + 4 + 2 * 2.8 + 1048576 / (0.75 * 2400)));
+  CHECK(choice_at(facts, Collective::all_gather, 64_KiB) == "pat simple");
+  CHECK(choice_at(facts, Collective::all_gather, 1_KiB) == "ring ll");
+  CHECK(choice_at(facts, Collective::all_gather, 256_KiB) == "ring simple");
+}
+
 TEST_CASE("a release is known by major and minor number") {
   CHECK(release_number("2.8") == 208);
   CHECK(release_number("2.28.9") == 228);

@@ -224,11 +224,6 @@ bool takes_ll128(const Prediction& prediction) {
   return std::ranges::any_of(prediction.workloads[0].rows, [](const auto& row) { return row.protocol == "ll128"; });
 }
 
-bool assumes_pat(const Prediction& prediction) {
-  return std::ranges::any_of(prediction.workloads[0].assumptions,
-                             [](const auto& line) { return line.find("PAT") != line.npos; });
-}
-
 }  // namespace
 
 TEST_CASE("without GPUDirect RDMA an adapter counts as far wherever it hangs: no LL128 between hosts") {
@@ -241,12 +236,4 @@ TEST_CASE("without GPUDirect RDMA an adapter counts as far wherever it hangs: no
       CHECK_FALSE(takes_ll128(on_dgx(benchmark, "transport: tcp", hosts, 8)));
     }
   }
-}
-
-TEST_CASE("where NCCL may take PAT, which is not modelled, the forecast says so") {
-  CHECK(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.28\"}", 4, 1)));
-  CHECK(assumes_pat(on_dgx("reduce_scatter_perf", "nccl: {version: \"2.23\"}", 4, 1)));
-  CHECK_FALSE(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.22\"}", 4, 1)));
-  CHECK_FALSE(assumes_pat(on_dgx("all_gather_perf", "nccl: {version: \"2.28\"}", 4, 8)));
-  CHECK_FALSE(assumes_pat(on_dgx("all_reduce_perf", "nccl: {version: \"2.28\"}", 4, 1)));
 }
