@@ -42,6 +42,7 @@ void set_process_uses(const std::map<int, ProcessUse>& processes, double both_wa
   for (const auto& [process, use] : processes) {
     if (use.sends > 0 && use.receives > 0 && !is_chain)
       hops.duplex_uses = std::max({hops.duplex_uses, use.sends, use.receives});
+    hops.process_sends = std::max(hops.process_sends, use.sends);
     hops.process_receives = std::max(hops.process_receives, use.receives);
     const int all = use.sends + use.receives;
     const int both_ways = 2 * std::min(use.sends, use.receives);

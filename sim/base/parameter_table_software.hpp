@@ -105,6 +105,7 @@ inline constexpr std::array k_software_keys{
                  "of a ring whose threads send and receive: what waiting for others adds, with endless ranks"},
     ParameterKey{"nccl.socket_helper_gain", N, k_factor,
                  "inside a host: rate that each of two helper threads adds to what a proxy reaches"},
+    ParameterKey{"nccl.line_check_bandwidth", R, {}, "between hosts: lines of LL that the core of a proxy checks"},
     ParameterKey{"nccl.pat_rank_time", T, {}, "of PAT (parallel aggregated trees), for every rank"},
     ParameterKey{"nccl.pat_network_share", N, k_share, "that PAT reaches of what a ring would move"},
     ParameterKey{"nccl.socket_piece", B, k_part_size, "least piece of a message that is cut over several sockets"},

@@ -116,7 +116,7 @@ READ_OFF = {
 }
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
-SEEN_ON_SEVERAL = ("gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.eager_limit", "mpi.shared_memory.device_eager_limit")
+SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.eager_limit", "mpi.shared_memory.device_eager_limit")
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",

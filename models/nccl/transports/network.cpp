@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
@@ -45,11 +46,22 @@ const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
 }  // namespace
 
 Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& steps, double count) {
+  const auto& op = steps.op;
+  const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units / op.share;
+  // Lines of LL lie in host memory until the sender's proxy has found all of a slice, one channel after the other;
+  // meanwhile other channels' are on the wire.
+  if (op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops)) {
+    const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
+    const double finding = slice * std::max(1, hops.process_sends) / check.value;
+    Flow wire = flow;
+    wire.rate_cap = std::numeric_limits<double>::infinity();
+    const double sending = slice / rate_alone(op.context.resources, wire);
+    return {"lines that the proxy checks and sends", from_seconds(count * std::max(finding, sending)), check.name,
+            check.source};
+  }
   const auto& factor = store_and_forward(hops, steps);
-  const double slice = steps.algorithm.slice(hops, steps.cut) / steps.op.pattern.units;
   return {"network store and forward of slices",
-          from_seconds(factor.value * count * slice / steps.op.share / slice_rate(flow, hops, steps)), factor.name,
-          factor.source};
+          from_seconds(factor.value * count * slice / slice_rate(flow, hops, steps)), factor.name, factor.source};
 }
 
 void add_store_and_forward(Flow& flow, const Steps& steps) {

@@ -48,7 +48,7 @@ bool is_held(const Row& row) { return row.bottleneck.find("redirected network co
 
 }  // namespace
 
-TEST_CASE("a slice is stored and forwarded at the rate of the channel, flags counted once") {
+TEST_CASE("a slice is stored and forwarded at the rate of the channel, of LL the proxy's core finds the lines first") {
   // Eight V100 in two hosts, one channel: 64 KiB are steps of 8 KiB. 2 (n - 1) / n laps over two network hops: 3.5
   // hops.
   for (const auto* protocol : {"ll", "simple"}) {
@@ -65,16 +65,45 @@ TEST_CASE("a slice is stored and forwarded at the rate of the channel, flags cou
     };
     const bool is_ll = std::string(protocol) == "ll";
     const double slice = is_ll ? 8192 : 4096;  // Simple: two slices a step
-    const double share = is_ll ? 0.5 : 1;
+    if (is_ll) {
+      const double lines = slice / 0.5;
+      CHECK(term_us(row_of(k_v100, settings), "proxy checks") ==
+            test::approx(3.5 * lines / value("nccl.line_check_bandwidth") * 1e6).epsilon(1e-4));
+      continue;
+    }
     // One channel of Simple is slower than its thread block: 12.5 GB/s of the slot less headers.
-    const double rate = is_ll ? value("nccl.channel_bandwidth.ll") / share : 0;
-    const double factor = value(std::string("nccl.network_store_and_forward.") + protocol);
+    const double fastest = value("nccl.network_store_and_forward.simple") * 3.5 * slice / 12.5e9 * 1e6;
     const double paid = term_us(row_of(k_v100, settings), "store and forward");
-    if (is_ll) CHECK(paid == test::approx(factor * 3.5 * slice / share / rate * 1e6).epsilon(1e-4));
-    const double fastest = factor * 3.5 * slice / 12.5e9 * 1e6;
-    if (!is_ll) CHECK(paid >= fastest);
-    if (!is_ll) CHECK(paid < 1.3 * fastest);
+    CHECK(paid >= fastest);
+    CHECK(paid < 1.3 * fastest);
   }
+}
+
+TEST_CASE("the core of a proxy finds the lines of all channels that its process sends, or the wire takes longer") {
+  const auto checked = [](int hosts, int channels, const std::string& bandwidth) {
+    const auto topology = test::write_file(
+        "lines.yaml",
+        "schema: fabricast/topology/1\nname: t\nhosts: [{name: node, count: 8, type: server-1a100-cx6dx}]\n"
+        "fabric: {single_switch: {switch: sn4600, cable: 5 m}}\nparameters: {nccl.line_check_bandwidth: "
+        "{value: " +
+            bandwidth + ", source: test}}\n");
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
+        "\nworkload: {benchmark: all_reduce_perf, gpus: " + std::to_string(hosts) +
+        ", algorithm: tree, protocol: ll, channels: " + std::to_string(channels) + ", sizes: [32 KiB]}\n"));
+    return term_us(prediction.workloads[0].rows[0], "proxy checks");
+  };
+  // Two hops of a chunk of 32 KiB, lines of twice the bytes: a host sends it to one other.
+  const double one_us = checked(2, 1, "1 GB/s");
+  CHECK(one_us == test::approx(2 * 65.536));
+  CHECK(checked(2, 1, "0.5 GB/s") == test::approx(2 * one_us).epsilon(0.001));
+  // Two channels have half of it each, in one process; among eight hosts it is sent up and to two below.
+  CHECK(checked(2, 2, "1 GB/s") == test::approx(one_us).epsilon(0.001));
+  CHECK(checked(8, 1, "1 GB/s") / one_us == test::approx(3.0 * 3).epsilon(0.001));
+  // A fast core waits for the wire.
+  const double wire_us = checked(2, 1, "1 TB/s");
+  CHECK(wire_us > 0);
+  CHECK(checked(2, 1, "2 TB/s") == wire_us);
 }
 
 TEST_CASE("until 2.19 NCCL halves the chunks of Simple trees while fewer than the tree is deep are on their way") {
