@@ -53,7 +53,8 @@ Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& ste
   if (op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops)) {
     const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
     const double finding = slice * std::max(1, hops.process_sends) / check.value;
-    Flow wire = flow;
+    Flow wire;
+    wire.crossings = flow.crossings;
     wire.rate_cap = std::numeric_limits<double>::infinity();
     const double sending = slice / rate_alone(op.context.resources, wire);
     return {"lines that the proxy checks and sends", from_seconds(count * std::max(finding, sending)), check.name,
