@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/assert.hpp"
 
@@ -145,7 +146,11 @@ std::vector<Crossing> CrossingCounter::take() {
 }
 
 double rate_alone(const Resources& resources, const Flow& flow) {
-  double rate = flow.rate_cap;
+  return std::min(flow.rate_cap, rate_of_crossings(resources, flow));
+}
+
+double rate_of_crossings(const Resources& resources, const Flow& flow) {
+  double rate = std::numeric_limits<double>::infinity();
   for (const auto& crossing : flow.crossings)
     rate = std::min(rate, resources.capacity(crossing.resource) / crossing.times);
   return rate;

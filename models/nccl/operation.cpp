@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace fabricast::models::nccl {
@@ -60,6 +61,13 @@ bool Operation::has_hop(TransportKind kind) const {
 void add_latency(Flow& flow, Term term) {
   flow.latency += term.time;
   flow.latency_terms.push_back(std::move(term));
+}
+
+void limit_rate(Flow& flow, double rate, std::string name, const std::string& parameter_name) {
+  if (rate >= flow.rate_cap) return;
+  flow.rate_cap = rate;
+  flow.cap_name = std::move(name);
+  flow.cap_parameter = parameter_name;
 }
 
 }  // namespace fabricast::models::nccl

@@ -69,5 +69,7 @@ struct Operation {
 };
 
 void add_latency(Flow& flow, Term term);
+/// What limits the flow from now on, where `rate` is less.
+void limit_rate(Flow& flow, double rate, std::string name, const std::string& parameter_name);
 
 }  // namespace fabricast::models::nccl

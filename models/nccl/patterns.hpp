@@ -24,10 +24,10 @@ struct Hops {
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
   int connection_units = 1;       ///< units of the flow that one connection over the network carries one way
   int process_uses = 0;           ///< channels that the busiest process sends and those it receives
-  int process_sends = 0;          ///< of the process that sends most
-  int process_receives = 0;       ///< of the process that receives most
   int process_both_ways = 0;      ///< of them, those that one of the other direction stands beside: twice the fewer
   int process_meeting = 0;        ///< of them, those whose messages meet while a chunk makes one hop
+  int process_sends = 0;          ///< channels, or units of pairs, of the process that sends most
+  int process_receives = 0;       ///< the same of the one that receives most
   int device_sends = 0;           ///< of pairs: units that the busiest process sends out of its GPU's memory
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "nccl/nvls.hpp"
 #include "nccl/tuning.hpp"
@@ -35,6 +36,22 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
                     : fmt::format("write auto or {}", fmt::join(names, ", "))));
 }
 
+/// In words, an algorithm that runs with Simple only; empty: it has all protocols.
+std::string_view name_of_simple_only(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::nvls:
+      return "NVLink SHARP";
+    case Algorithm::collnet:
+      return "CollNet";
+    case Algorithm::pat:
+      return "PAT";
+    case Algorithm::ring:
+    case Algorithm::tree:
+      return "";
+  }
+  return "";
+}
+
 void check_protocol(const PlanContext& context, const Workload& workload, Diagnostics& faults) {
   if (workload.protocol == "auto") return;
   const auto protocol = protocol_from_name(workload.protocol);
@@ -48,14 +65,10 @@ void check_protocol(const PlanContext& context, const Workload& workload, Diagno
                                    fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
                                    "write ll or simple, or raise software.nccl.version"));
   const auto algorithm = algorithm_from_name(workload.algorithm);
-  if (*protocol == Protocol::simple || !algorithm) return;
-  if (*algorithm == Algorithm::nvls || *algorithm == Algorithm::collnet || *algorithm == Algorithm::pat)
+  const auto simple_only = algorithm ? name_of_simple_only(*algorithm) : "";
+  if (*protocol != Protocol::simple && !simple_only.empty())
     faults.push_back(make_error_at(workload.location,
-                                   fmt::format("{} has no protocol '{}'",
-                                               *algorithm == Algorithm::nvls      ? "NVLink SHARP"
-                                               : *algorithm == Algorithm::collnet ? "CollNet"
-                                                                                  : "PAT",
-                                               workload.protocol),
+                                   fmt::format("{} has no protocol '{}'", simple_only, workload.protocol),
                                    "write protocol: simple or auto"));
 }
 

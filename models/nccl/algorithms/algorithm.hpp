@@ -47,12 +47,10 @@ class ChannelAlgorithm {
 
   /// That one connection over the network carries.
   [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
-  /// For which a receiver has posted before the first comes.
-  [[nodiscard]] virtual double posted_messages() const { return k_buffer_steps; }
-  /// Messages come at a receiver that has not posted for them: those of others make it late, and it stays so.
-  [[nodiscard]] virtual bool finds_late_receivers(const Cut&) const { return false; }
   /// Of them, those whose handling the hops of a chunk hold.
   [[nodiscard]] virtual double messages_of_hops(const Hops&) const { return 1; }
+  /// They come at a receiver that has not posted for them: those of others make it late, and it stays so.
+  [[nodiscard]] virtual bool finds_late_receivers(const Cut&) const { return false; }
 
   // Terms.
   /// Before the first hop.

@@ -52,18 +52,15 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double messages(const Cut& cut) const override {
     const double whole = part(cut) / network_chunk();
     const double below = release() < 212 || whole < 1 ? 0 : whole < 8 ? 4 : 16;
-    return std::max(std::ceil(part(cut) / cut_chunk(cut)), below);
+    return std::max(chunks(cut), below);
   }
-  /// The peers that a channel serves at once share 16 slots of a buffer.
-  [[nodiscard]] double posted_messages() const override {
+  /// Of more peers than a kernel serves at once some take their turn later than others send to them. The peers that a
+  /// channel serves at once share 16 slots of a buffer.
+  [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {
     constexpr double slots = 16;
     const double others = op_.num_ranks() - op_.num_ranks() / op_.group.num_hosts;
-    return std::min(k_buffer_steps, slots / std::clamp<double>(others, 1, k_peers_at_once));
-  }
-  /// Of more peers than a kernel serves at once some take their turn later than others send to them.
-  [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {
-    return std::ceil(part(cut) / cut_chunk(cut)) > posted_messages() ||
-           (is_all() && op_.group.num_ranks > k_peers_at_once);
+    const double posted = std::min(k_buffer_steps, slots / std::clamp<double>(others, 1, k_peers_at_once));
+    return chunks(cut) > posted || (is_all() && op_.group.num_ranks > k_peers_at_once);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
@@ -116,6 +113,7 @@ class Pairs : public ChannelAlgorithm {
     if (release() < 212 || whole >= 8) return network_chunk();
     return network_chunk() / (whole < 1 ? 4 : 2);
   }
+  [[nodiscard]] double chunks(const Cut& cut) const { return std::ceil(part(cut) / cut_chunk(cut)); }
   [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
   [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }
 };

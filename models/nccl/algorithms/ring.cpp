@@ -34,11 +34,10 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] double messages(const Cut& cut) const override {
     return steps() * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
   }
-  /// A slice of Simple takes two steps of the buffer.
-  [[nodiscard]] double posted_messages() const override { return k_buffer_steps / (op_.is(Protocol::simple) ? 2 : 1); }
-  /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before.
+  /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before. A
+  /// slice of Simple takes two steps of the buffer.
   [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {
-    return op_.channels > 1 && messages(cut) > posted_messages();
+    return op_.channels > 1 && messages(cut) > k_buffer_steps / (op_.is(Protocol::simple) ? 2 : 1);
   }
   /// A chunk passes a network's edge in some of its steps, the edge is passed in each.
   [[nodiscard]] double messages_of_hops(const Hops& hops) const override { return hops.count; }

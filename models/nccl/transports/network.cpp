@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
@@ -53,10 +52,7 @@ Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& ste
   if (op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops)) {
     const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
     const double finding = slice * std::max(1, hops.process_sends) / check.value;
-    Flow wire;
-    wire.crossings = flow.crossings;
-    wire.rate_cap = std::numeric_limits<double>::infinity();
-    const double sending = slice / rate_alone(op.context.resources, wire);
+    const double sending = slice / rate_of_crossings(op.context.resources, flow);
     return {"lines that the proxy checks and sends", from_seconds(count * std::max(finding, sending)), check.name,
             check.source};
   }
@@ -71,6 +67,11 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
     if (!is_network(hops.kind) || count <= 0 || is_paced_by_process(flow, hops, steps)) continue;
     add_latency(flow, store_and_forward_term(flow, hops, steps, count));
   }
+}
+
+void hide_work_behind_limit(Flow& flow, const Steps& steps, double before) {
+  const double sent = flow.payload / steps.op.share;
+  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
 }
 
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
@@ -89,11 +90,8 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   if (share <= 0 || !op.group.is_redirected || !op.has_hop(TransportKind::network)) return;
   const auto* limit = op.context.parameters.find(named<"nccl.redirected_channel_bandwidth.{}">(op.protocol));
   if (limit == nullptr) return;
-  const double rate = limit->value / op.share * share / op.pattern.units;
-  if (rate >= flow.rate_cap) return;
-  flow.rate_cap = rate;
-  flow.cap_name = fmt::format("one channel's redirected network connection ({})", op.protocol);
-  flow.cap_parameter = limit->name;
+  limit_rate(flow, limit->value / op.share * share / op.pattern.units,
+             fmt::format("one channel's redirected network connection ({})", op.protocol), limit->name);
 }
 
 }  // namespace fabricast::models::nccl

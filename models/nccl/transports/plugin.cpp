@@ -85,7 +85,6 @@ void limit_late_receivers(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   if (op.is_in_one_host() || !steps.algorithm.finds_late_receivers(steps.cut)) return;
   const double before = rate_alone(op.context.resources, flow);
-  const double sent = flow.payload / op.share;
   for (const auto& hops : op.pattern.hops) {
     const auto* copy = op.of_adapter(hops, "libfabric_late_receive_time");
     if (copy == nullptr || !is_network(hops.kind) || hops.kind == TransportKind::socket) continue;
@@ -93,13 +92,10 @@ void limit_late_receivers(Flow& flow, const Steps& steps) {
     const double others = hops.process_uses - hops.process_receives;
     const double once = hops.process_receives * copy->value + others * message_time(hops, steps);
     const double connections = steps.cut.pair_channels / op.pattern.shares;
-    const double rate = sent / (steps.algorithm.messages(steps.cut) * connections * once);
-    if (rate >= flow.rate_cap) continue;
-    flow.rate_cap = rate;
-    flow.cap_name = "the network plugin's late receives";
-    flow.cap_parameter = copy->name;
+    limit_rate(flow, flow.payload / op.share / (steps.algorithm.messages(steps.cut) * connections * once),
+               "the network plugin's late receives", copy->name);
   }
-  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
+  hide_work_behind_limit(flow, steps, before);
 }
 
 /// All channels over one adapter together move at most what the plugin does, those of one process what its thread does.
@@ -108,18 +104,14 @@ void limit_plugin(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   const double before = rate_alone(op.context.resources, flow);
   const auto limit_by = [&](const Parameter* limit, int uses, const char* name) {
-    if (limit == nullptr || uses == 0 || limit->value / uses >= flow.rate_cap) return;
-    flow.rate_cap = limit->value / uses;
-    flow.cap_name = name;
-    flow.cap_parameter = limit->name;
+    if (limit != nullptr && uses > 0) limit_rate(flow, limit->value / uses, name, limit->name);
   };
   for (const auto& hops : op.pattern.hops) {
     limit_by(op.of_adapter(hops, "plugin_bandwidth"), hops.adapter_uses, "the network plugin");
     limit_by(op.of_adapter(hops, "plugin_process_bandwidth"), hops.duplex_uses * hops.connection_units,
              "one process of the network plugin");
   }
-  const double sent = flow.payload / op.share;
-  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
+  hide_work_behind_limit(flow, steps, before);
 }
 
 /// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.

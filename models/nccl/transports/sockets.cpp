@@ -113,21 +113,14 @@ double slice_rate(const Flow& flow, const Hops& hops, const Steps& steps) {
   if (hops.kind != TransportKind::socket || flow.cap_parameter != thread.name)
     return rate_alone(op.context.resources, flow);
   const bool is_queue = op.choice.algorithm == Algorithm::tree && !op.is(Protocol::simple);
-  Flow one = flow;
-  one.rate_cap = thread.value * socket_thread_speed(op) / (is_queue ? hops.process_meeting : 1);
-  return std::max(rate_alone(op.context.resources, flow), rate_alone(op.context.resources, one));
+  const double own = thread.value * socket_thread_speed(op) / (is_queue ? hops.process_meeting : 1);
+  return std::max(rate_alone(op.context.resources, flow), std::min(own, rate_of_crossings(op.context.resources, flow)));
 }
 
 /// A connection moves no more than its streams, a process no more than its thread; thread blocks work meanwhile.
 void limit_sockets(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   const double before = rate_alone(op.context.resources, flow);
-  const auto limit_by = [&](double rate, const char* name, const std::string& parameter_name) {
-    if (rate >= flow.rate_cap) return;
-    flow.rate_cap = rate;
-    flow.cap_name = name;
-    flow.cap_parameter = parameter_name;
-  };
   const auto& thread = op.context.parameters.at("nccl.socket_thread_bandwidth"_key);
   const double helper = thread.value * socket_thread_speed(op);
   const double sent = flow.payload / op.share;
@@ -138,14 +131,14 @@ void limit_sockets(Flow& flow, const Steps& steps) {
     const auto* own = op.of_adapter(hops, "connection_sustained_bandwidth");
     if (own == nullptr) own = op.of_adapter(hops, "connection_bandwidth");
     const auto& stream = own != nullptr ? *own : op.context.parameters.at("mpi.tcp.flow_bandwidth"_key);
-    limit_by(stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
+    limit_rate(flow, stream.value * use.streams * connections, "TCP streams of one connection", stream.name);
     if (use.helpers > 0) {
-      limit_by(helper * use.helpers * connections, "helper threads of one connection", thread.name);
+      limit_rate(flow, helper * use.helpers * connections, "helper threads of one connection", thread.name);
     } else if (hops.process_uses > 0) {
-      limit_by(thread_rate(hops, steps, sent), "one process's proxy thread", thread.name);
+      limit_rate(flow, thread_rate(hops, steps, sent), "one process's proxy thread", thread.name);
     }
   }
-  if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
+  hide_work_behind_limit(flow, steps, before);
 }
 
 }  // namespace fabricast::models::nccl

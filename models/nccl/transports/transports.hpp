@@ -59,5 +59,7 @@ double paid_loops(const Hops& hops, const Steps& steps);
 Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& steps, double count);
 void add_store_and_forward(Flow& flow, const Steps& steps);
 void limit_network_channels(Flow& flow, const Steps& steps);
+/// Thread blocks do their local work while a limit below `before`, the flow's rate alone before it, holds the bytes up.
+void hide_work_behind_limit(Flow& flow, const Steps& steps, double before);
 
 }  // namespace fabricast::models::nccl

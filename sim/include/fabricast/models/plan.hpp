@@ -128,6 +128,8 @@ class CrossingCounter {
 /// Bytes/s that a flow reaches when nobody else uses what it crosses, counted as crossings that are merged
 /// (CrossingCounter); infinite when nothing holds it.
 double rate_alone(const Resources& resources, const Flow& flow);
+/// The same whatever its cap: what it crosses.
+double rate_of_crossings(const Resources& resources, const Flow& flow);
 
 /// The same for the time of a whole flow, its latency included.
 Duration time_alone(const Resources& resources, const Flow& flow);
