@@ -54,9 +54,11 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
       {"connectx-4-lx", "1015"},  {"connectx-4", "1013"}, {"connectx-5", "1017"},
       {"connectx-6-dx", "101d"},  {"connectx-6", "101b"}, {"connectx-7", "1021"}};
   if (kind == DeviceKind::gpu) {
+    if (type == "mi300x") return "vendor=\"0x1002\" device=\"0x74a1\"";
     const auto found = gpus.find(type);
     return found == gpus.end() ? "vendor=\"0x10de\"" : fmt::format("vendor=\"0x10de\" device=\"0x{}\"", found->second);
   }
+  if (type.starts_with("bcm57608")) return "vendor=\"0x14e4\" device=\"0x1760\"";
   for (const auto& [prefix, number] : hcas) {
     if (type.starts_with(prefix)) return fmt::format("vendor=\"0x15b3\" device=\"0x{}\"", number);
   }
@@ -66,14 +68,19 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
 class Writer {
  public:
   Writer(const Topology& topology, int host, const ParameterSet& parameters)
-      : spec_(topology.host_spec(host)), parameters_(parameters) {}
+      : topology_(topology),
+        spec_(topology.host_spec(host)),
+        parameters_(parameters),
+        is_amd_(std::ranges::any_of(spec_.devices, [&](const DeviceSpec& device) {
+          return device.kind == DeviceKind::gpu && topology.attribute(device.type, "vendor") == "amd";
+        })) {}
 
   std::string write() {
     for (const auto& device : spec_.devices) {
       if (device.kind == DeviceKind::gpu || device.kind == DeviceKind::hca || device.kind == DeviceKind::pcie_switch)
         addresses_[device.name] = fmt::format("0000:{:02x}:00.0", bus_++ % 256);
     }
-    std::string out = "<system version=\"1\">\n";
+    std::string out = fmt::format("<system version=\"{}\">\n", is_amd_ ? 2 : 1);
     for (int socket = 0; socket < spec_.num_sockets; ++socket) {
       const auto cpu = cpu_numbers(spec_.processor);
       out += fmt::format("  <cpu numaid=\"{}\" arch=\"x86_64\" vendor=\"{}\" familyid=\"{}\" modelid=\"{}\">\n", socket,
@@ -89,6 +96,11 @@ class Writer {
   }
 
  private:
+  /// 3D controllers; AMD's are processing accelerators.
+  [[nodiscard]] const char* gpu_class() const { return is_amd_ ? "0x120000" : "0x030200"; }
+  [[nodiscard]] const char* adapter_class(const std::string& type) const {
+    return topology_.attribute(type, "protocol") == "ethernet" ? "0x020000" : "0x020700";
+  }
   [[nodiscard]] double value(const std::string& type, const char* field, double otherwise) const {
     const auto* found = parameters_.find(type + "." + field);
     return found == nullptr ? otherwise : found->value;
@@ -99,7 +111,9 @@ class Writer {
       if (device.below != parent || !addresses_.contains(device.name)) continue;
       const std::string pad(static_cast<std::size_t>(indent), ' ');
       const bool is_switch = device.kind == DeviceKind::pcie_switch;
-      const char* pci_class = is_switch ? "0x060400" : device.kind == DeviceKind::gpu ? "0x030200" : "0x020700";
+      const char* pci_class = is_switch                        ? "0x060400"
+                              : device.kind == DeviceKind::gpu ? gpu_class()
+                                                               : adapter_class(device.type);
       int generation = device.pcie.generation, width = device.pcie.width;
       if (generation == 0) generation = static_cast<int>(value(device.type, "pcie_generation", 4));
       if (width == 0) width = static_cast<int>(value(device.type, "pcie_width", 16));
@@ -116,16 +130,17 @@ class Writer {
   void add_gpu(const DeviceSpec& device, const std::string& pad, std::string& out) {
     const int number = number_of(device.name, DeviceKind::gpu);
     const int capability = static_cast<int>(value(device.type, "compute_capability", 80));
-    out += fmt::format("{}  <gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"1\">\n", pad, number, capability, number);
+    out += fmt::format("{}  <gpu dev=\"{}\" sm=\"{}\"{} rank=\"{}\" gdr=\"1\">\n", pad, number, capability,
+                       is_amd_ ? " gcn=\"gfx942\"" : "", number);
     for (const auto& link : spec_.nvlinks) {
       const bool is_mine =
           link.from == device.name || link.to == device.name || link.from == "gpus" || link.to == "gpus";
       if (!is_mine) continue;
       const auto& other = link.from == device.name || link.from == "gpus" ? link.to : link.from;
       const auto gpu = addresses_.find(other);
-      out += fmt::format("{}    <nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", pad,
+      out += fmt::format("{}    <{} target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", pad, is_amd_ ? "xgmi" : "nvlink",
                          gpu == addresses_.end() ? "fffffff:ff:ff.0" : gpu->second, link.links,
-                         gpu == addresses_.end() ? "0x068000" : "0x030200");
+                         gpu == addresses_.end() ? "0x068000" : gpu_class());
     }
     out += pad + "  </gpu>\n";
   }
@@ -134,9 +149,9 @@ class Writer {
     const int number = number_of(device.name, DeviceKind::hca);
     const double rate = value(device.type, "rate", 0) * 8 / 1e6;
     out += fmt::format(
-        "{0}  <nic>\n{0}    <net name=\"mlx5_{1}\" dev=\"{1}\" speed=\"{2:.0f}\" port=\"1\" latency=\"0.000000\" "
+        "{0}  <nic>\n{0}    <net name=\"{3}{1}\" dev=\"{1}\" speed=\"{2:.0f}\" port=\"1\" latency=\"0.000000\" "
         "guid=\"0x{1:x}\" maxconn=\"131072\" gdr=\"1\"/>\n{0}  </nic>\n",
-        pad, number, rate);
+        pad, number, rate, device.type.starts_with("bcm57608") ? "bnxt_re" : "mlx5_");
   }
 
   [[nodiscard]] int number_of(const std::string& name, DeviceKind kind) const {
@@ -149,8 +164,10 @@ class Writer {
     return number;
   }
 
+  const Topology& topology_;
   const HostSpec& spec_;
   const ParameterSet& parameters_;
+  bool is_amd_;
   std::map<std::string, std::string> addresses_;
   int bus_ = 1;
 };

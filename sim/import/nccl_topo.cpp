@@ -119,7 +119,8 @@ class Reader {
     one.subsystem = attribute(node, "subsystem_device", 0);
     read_link(node, one);
     const int pci_class = attribute(node, "class", 0) >> 8;
-    const bool has_gpu = !node.child("gpu").empty();
+    constexpr int k_amd = 0x1002, k_accelerator_class = 0x1200;
+    const bool has_gpu = !node.child("gpu").empty() || (one.vendor == k_amd && pci_class == k_accelerator_class);
     const bool has_nic = !node.child("nic").empty();
     if (pci_class == k_nvswitch_class) return;
     const bool is_bridge = !has_gpu && !has_nic && (pci_class == k_bridge_class || !node.child("pci").empty());
@@ -155,7 +156,9 @@ class Reader {
   void read_gpu(const pugi::xml_node& gpu, PciDevice& one) {
     one.gpu = attribute(gpu, "dev", -1);
     one.compute_capability = attribute(gpu, "sm", 0);
-    for (const auto& link : gpu.children("nvlink")) {
+    for (const auto& link : gpu.children()) {
+      const std::string_view name = link.name();
+      if (name != "nvlink" && name != "xgmi") continue;  // the latter by RCCL, of Infinity Fabric
       const std::string target = link.attribute("target").value();
       const int count = attribute(link, "count", 1);
       if (count < 1 || count > 36) {
