@@ -16,9 +16,10 @@ Diagnostics foreign_gpus(const PlanContext& context, const Workload& workload) {
       if (vendor.empty() || vendor == "nvidia") continue;
       return {make_error_at(
           workload.location,
-          fmt::format("{} on {}: RCCL, ROCm's copies and its MPI are not modelled, those of CUDA are no stand-in",
+          fmt::format("{} on {}: ROCm's kernels, copies and MPI are not modelled, those of CUDA are no stand-in",
                       to_string(workload.benchmark), type),
-          "MPI and perftest with host buffers, traffic, check and export work on these hosts")};
+          "collectives of nccl-tests (RCCL of MI300X), MPI and perftest with host buffers, traffic, check and export "
+          "work on these hosts")};
     }
   }
   return {};

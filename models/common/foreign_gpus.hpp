@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs of other vendors: their hosts and fabric are known, their libraries are not, and CUDA's are no stand-in.
+// GPUs of other vendors: their hosts, fabric and collectives (nccl/rccl.hpp) are known, their kernels, copies and MPI
+// are not, and CUDA's are no stand-in.
 #pragma once
 
 #include "fabricast/models/planner.hpp"

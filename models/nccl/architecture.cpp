@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/parameter_name.hpp"
+#include "nccl/rccl.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
@@ -101,6 +102,11 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
         "anything, values of {} stand for its own",
         type, word.empty() ? "no architecture named" : word, capability / 10, capability % 10, architecture.name));
   }
+  if (library_of(context, gpu) == Library::rccl)
+    out.push_back(
+        fmt::format("{}: no log of RCCL has taught anything, AMD's own planning figures stand for what its "
+                    "kernels take",
+                    type));
   if (architecture.is_own && !architecture.elder.empty() && adapter.value >= 0 &&
       !has_network_values(context.parameters, architecture.name)) {
     out.push_back(

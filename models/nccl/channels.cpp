@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/channels.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
 #include "nccl/nics.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/contention.hpp"
@@ -92,6 +95,19 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   return groups;
 }
 
+bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts) {
+  return hosts.size() > 1 && std::any_of(hosts.begin(), hosts.end(), [&](const HostGroup& group) {
+           if (!topology.virtualization(group.host).redirects_peers()) return false;
+           return std::any_of(group.gpus.begin(), group.gpus.end(), [&](DeviceId gpu) {
+             const auto hcas = topology.hcas_by_distance(gpu);
+             const auto path =
+                 hcas.empty() ? std::nullopt : topology.path_in_host(gpu, hcas.front(), {.may_use_nvlink = false});
+             return path && std::any_of(path->peer_crossings.begin(), path->peer_crossings.end(),
+                                        [](const auto& crossing) { return crossing.is_redirected; });
+           });
+         });
+}
+
 /// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA; for Hopper from 2.17 on
 /// also by way of such a GPU (PXN).
 bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int capability) {
@@ -124,9 +140,26 @@ HostChannel host_channel(const Topology& topology, const HostSearch& search, con
   return channel;
 }
 
+/// The same by RCCL's tables: in by the adapter beside the first GPU, out by the one beside the last.
+HostChannel host_channel_by_table(const Topology& topology, const HostSearch& search, const HostGroup& host,
+                                  const std::vector<int>& way) {
+  const auto adapter = [&](int position) {
+    return topology.device_in_host(host.host, DeviceKind::hca, search.hcas_beside[static_cast<std::size_t>(position)]);
+  };
+  HostChannel channel;
+  for (const int g : way) channel.order.push_back(host.gpus[static_cast<std::size_t>(g)]);
+  channel.hca = channel.tree_hca = adapter(way.front());
+  channel.hca_out = adapter(way.back());
+  channel.tree_gpu = channel.order.front();
+  channel.sender = channel.order.back();
+  return channel;
+}
+
 /// NCCL doubles all channels, and fast ones of Hopper between hosts again (connect.cc).
 std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& graph, std::size_t num_hosts,
-                               int capability) {
+                               int capability, std::size_t gpus_of_host, Library library) {
+  if (library == Library::rccl)
+    return rccl::copies_of_channels(static_cast<std::size_t>(graph.graph_channels), gpus_of_host, num_hosts);
   const int version = release_number(context.software.nccl_version);
   const bool is_hopper = capability == 90 || (capability > 90 && version >= 225);
   const bool is_fast = version >= 218 && is_hopper && num_hosts > 1 && graph.channel_gb_per_s > 45;
@@ -177,17 +210,33 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   graph.graph_channels = static_cast<int>(num_channels);
   graph.are_swapped = graph.are_swapped && num_channels % 2 == 0;
   const int capability = compute_capability(context, hosts[0].gpus[0]);
-  const auto copies = copies_of_channels(context, graph, hosts.size(), capability);
+  const auto library = library_of(context, first[0]);
+  const auto copies = copies_of_channels(context, graph, hosts.size(), capability, first.size(), library);
   for (std::size_t c = 0; c < copies * num_channels; ++c) {
     std::vector<HostChannel> channel;
-    for (std::size_t h = 0; h < hosts.size(); ++h)
-      channel.push_back(
-          host_channel(topology, *by_host[h], hosts[h], c % num_channels, place_in_host(graph, c % num_channels, h)));
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      const bool is_by_table = !by_host[h]->hcas_beside.empty();
+      channel.push_back(is_by_table
+                            ? host_channel_by_table(topology, *by_host[h], hosts[h], rccl::way(c, h, hosts.size()))
+                            : host_channel(topology, *by_host[h], hosts[h], c % num_channels,
+                                           place_in_host(graph, c % num_channels, h)));
+    }
     graph.channels.push_back(std::move(channel));
   }
   graph.ll128_allowed =
       capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
+  graph.is_by_table = std::ranges::all_of(by_host, [&](const auto* one) {
+    return !one->hcas_beside.empty() || (library == Library::rccl && one->is_full_mesh);
+  });
+  if (library == Library::rccl) graph.ll128_allowed = graph.ll128_allowed && graph.is_by_table && hosts.size() > 1;
   return graph;
+}
+
+std::string channels_found(const ChannelGraph& graph) {
+  const auto copies = graph.channels.size() / static_cast<std::size_t>(graph.graph_channels);
+  return fmt::format("{} {} at {:.1f} GB/s each, {}", graph.graph_channels,
+                     graph.is_by_table ? "in RCCL's tables" : "found", graph.channel_gb_per_s,
+                     copies == 2 ? "doubled" : fmt::format("{} times", copies));
 }
 
 TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus) {

@@ -3,6 +3,7 @@
 // (search.hpp), doubled as NCCL does; and the connections between two GPUs.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
@@ -36,12 +37,19 @@ struct ChannelGraph {
   bool ll128_allowed = true;
   bool are_swapped = false;      ///< channels cross; 2k and 2k + 1 swap places in every second host
   bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
+  bool is_by_table = false;      ///< RCCL: hosts of eight GPUs that are all joined, whose channels are in its tables
 };
 
 /// Groups ranks by host, keeping rank order.
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
 
+/// Whether access control sends what a GPU and its nearest HCA exchange up to a root complex, in any of several hosts.
+bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts);
+
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts);
+
+/// Channels that the search found, in words.
+std::string channels_found(const ChannelGraph& graph);
 
 /// By what two GPUs of one host exchange, when NCCL sees `gpus` of them there.
 TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "nccl/nics.hpp"
+#include "nccl/rccl.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -17,8 +18,11 @@ GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& g
   GivenUsed setting{"PXN", given, "no", ""};
   const HostNics nics(context, gpus);
   if (!has_pxn(software)) {
-    setting.reason =
-        software.nccl_pxn ? "switched off" : fmt::format("NCCL {}, it came with 2.12", software.nccl_version);
+    const bool is_own = library_of(context, gpus[0]) == Library::rccl && !is_set(software, "pxn");
+    if (is_own) setting.given = "default";
+    setting.reason = is_own              ? "RCCL takes it from 64 ranks on"
+                     : software.nccl_pxn ? "switched off"
+                                         : fmt::format("NCCL {}, it came with 2.12", software.nccl_version);
   } else if (!nics.has_relays()) {
     setting.reason = "no HCA below the PCIe switches of a GPU that others reach over NVLink";
   } else {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "nccl/rccl.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -227,7 +228,8 @@ void HostNics::add_pxn_paths(const PlanContext& context) {
   const auto count = gpus_.size();
   nvlinks_.assign(count, std::vector<double>(count, 0));
   if (!context.software.nccl_p2p || !nvlink_gate_of(context, gpus_[0]).is_open) return;
-  const double one = nvlink_gb_per_s(compute_capability(context, gpus_[0]));
+  const bool is_rccl = library_of(context, gpus_[0]) == Library::rccl;
+  const double one = is_rccl ? rccl::k_link_gb_per_s : nvlink_gb_per_s(compute_capability(context, gpus_[0]));
   for (std::size_t a = 0; a < count; ++a) {
     for (std::size_t b = 0; b < count; ++b) {
       const auto path = a == b ? std::nullopt : topology.path_in_host(gpus_[a], gpus_[b]);

@@ -29,6 +29,7 @@ struct Communicator {
   int gpus_of_memory = 0;    ///< most that share a host memory
   int graph_channels = 1;    ///< before doubling
   std::size_t channels = 1;  ///< all
+  Library library = Library::nccl;
   Architecture architecture;
   DeviceId gpu;               ///< of rank 0
   bool uses_collnet = false;  ///< the fabric's switches reduce

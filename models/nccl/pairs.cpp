@@ -11,6 +11,7 @@
 #include "base/parameter_name.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
+#include "nccl/rccl.hpp"
 #include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
@@ -41,9 +42,10 @@ int network_channels(const HostNics& nics, std::size_t gpu, int ranks, int there
 }
 
 /// Channels that each pair of GPUs of one host has at least (the same function): two for every NVLink of a direct or
-/// switched connection, two without.
-int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+/// switched connection, two without. RCCL: four for every link, eight without other hosts.
+int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus, bool is_alone) {
   constexpr int most = 64;
+  const int of_link = library_of(context, gpus[0]) == Library::nccl ? 2 : is_alone ? 8 : 4;
   int least = most;
   for (const auto from : gpus) {
     for (const auto to : gpus) {
@@ -51,7 +53,7 @@ int local_channels(const PlanContext& context, const std::vector<DeviceId>& gpus
       const auto path = context.topology.path_in_host(from, to);
       const auto kind = kind_in_host(context, from, to, static_cast<int>(gpus.size()));
       if (kind != TransportKind::nvlink || !path || !path->uses_nvlink) return 2;
-      for (const auto id : path->links) least = std::min(least, 2 * context.topology.link(id).lanes);
+      for (const auto id : path->links) least = std::min(least, of_link * context.topology.link(id).lanes);
     }
   }
   return power_of_two_up(least);
@@ -280,7 +282,8 @@ class PatternMaker::PairCounter {
       std::vector<int> ordinals;
       for (const auto gpu : host.gpus) ordinals.push_back(topology.device(gpu).ordinal);
       if (seen.emplace(topology.host_shape(host.host), std::move(ordinals)).second)
-        pattern_.pair_channels = std::min(pattern_.pair_channels, local_channels(maker_.context_, host.gpus));
+        pattern_.pair_channels =
+            std::min(pattern_.pair_channels, local_channels(maker_.context_, host.gpus, maker_.hosts_.size() == 1));
     }
   }
 

@@ -324,7 +324,7 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_
   Pattern pattern;
   CrossingCounter counter;
   if (!is_peer_to_peer(collective_)) pattern.units = queue_pairs_;
-  if (is_peer_to_peer(collective_)) {
+  if (is_peer_to_peer(collective_) || algorithm == Algorithm::msccl) {
     count_pairs(pattern, counter);
   } else if (algorithm == Algorithm::tree) {
     count_tree(channels, pattern, counter);

@@ -10,7 +10,6 @@
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
-#include "common/foreign_gpus.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/architecture.hpp"
 #include "nccl/collnet.hpp"
@@ -22,6 +21,7 @@
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/steps.hpp"
 #include "nccl/tuner_regions.hpp"
 #include "nccl/tuning.hpp"
@@ -40,7 +40,8 @@ constexpr int k_tuner_release = 223;
 class CollectivePlanner : public Planner {
  public:
   CollectivePlanner(const PlanContext& context, const Workload& workload, std::vector<DeviceId> ranks)
-      : context_(context),
+      : own_software_(own_software(context, ranks)),
+        context_(own_software_ ? with_software(context, *own_software_) : context),
         workload_(workload),
         ranks_(std::move(ranks)),
         hosts_(group_by_host(context.topology, ranks_)),
@@ -136,13 +137,15 @@ class CollectivePlanner : public Planner {
     facts_.channel_gb_per_s = graph_.channel_gb_per_s;
     facts_.version = release_number(context_.software.nccl_version);
     facts_.collective = collective_;
+    facts_.library = library_of(context_, ranks_[0]);
+    facts_.has_schedules = facts_.library == Library::rccl && has_schedules(context_, workload_, graph_, num_hosts());
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
     architecture_ = architecture_of(context_, ranks_[0]);
     stand_ins_ = stand_ins_of(context_, ranks_[0],
                               hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_collnet();
     set_nvls();
-    is_redirected_ = is_redirected();
+    is_redirected_ = are_peers_redirected(context_.topology, hosts_);
   }
 
   /// The fabric's switches reduce where it is on and all allows it; trees that are asked for by name stay trees.
@@ -188,20 +191,6 @@ class CollectivePlanner : public Planner {
     return it->second;
   }
 
-  /// Whether access control sends what a GPU and its nearest HCA exchange up to a root complex.
-  [[nodiscard]] bool is_redirected() const {
-    const auto& topology = context_.topology;
-    return hosts_.size() > 1 && std::any_of(hosts_.begin(), hosts_.end(), [&](const HostGroup& group) {
-             if (!topology.virtualization(group.host).redirects_peers()) return false;
-             return std::any_of(group.gpus.begin(), group.gpus.end(), [&](DeviceId gpu) {
-               const auto hcas = topology.hcas_by_distance(gpu);
-               const auto path =
-                   hcas.empty() ? std::nullopt : topology.path_in_host(gpu, hcas.front(), {.may_use_nvlink = false});
-               return path && std::any_of(path->peer_crossings.begin(), path->peer_crossings.end(),
-                                          [](const auto& crossing) { return crossing.is_redirected; });
-             });
-           });
-  }
   [[nodiscard]] int most_channels(Algorithm algorithm) const {
     const int of_rings = static_cast<int>(graph_.channels.size());
     if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
@@ -221,6 +210,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] GivenUsed nvls_setting() const;
   [[nodiscard]] GivenUsed collnet_setting() const;
 
+  std::optional<Software> own_software_;  ///< settings that RCCL makes itself
   PlanContext context_;
   Workload workload_;
   std::vector<DeviceId> ranks_;
@@ -252,7 +242,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto protocol = protocol_from_name(workload_.protocol);
   Choice choice;
   if (is_peer_to_peer(collective_)) {
-    const double largest_ll = context_.parameters.at("nccl.p2p_ll_limit"_key).value;
+    const double largest_ll = parameter_for(context_.parameters, architecture_, "nccl.p2p_ll_limit"_stem).value;
     const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
     // Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
     choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};
@@ -269,7 +259,9 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
   const int launched = use.channels;
-  if (choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet && !is_peer_to_peer(collective_))
+  const bool has_channels =
+      choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree || choice.algorithm == Algorithm::pat;
+  if (has_channels && !is_peer_to_peer(collective_))
     use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
   const Communicator group{num_ranks(),
@@ -278,6 +270,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            gpus_of_memory(),
                            graph_.graph_channels,
                            graph_.channels.size(),
+                           facts_.library,
                            architecture_,
                            ranks_[0],
                            facts_.collnet_allowed,
@@ -314,10 +307,11 @@ GivenUsed CollectivePlanner::collnet_setting() const {
 
 std::vector<GivenUsed> CollectivePlanner::settings() const {
   auto settings = virtual_settings(context_, ranks_);
-  const auto by_tables = comes_with_plugin("plugin_tuner") ? std::string("the adapters' tuner plugin")
-                         : !plugin_.tuner.empty() && num_hosts() > 2
-                             ? std::string("regions of the plugin's tuner, else NCCL's own model")
-                             : fmt::format("least time in NCCL {}'s own model", context_.software.nccl_version);
+  const auto by_tables =
+      comes_with_plugin("plugin_tuner") ? std::string("the adapters' tuner plugin")
+      : !plugin_.tuner.empty() && num_hosts() > 2
+          ? std::string("regions of the plugin's tuner, else NCCL's own model")
+          : fmt::format("least time in {} {}'s own model", to_string(facts_.library), context_.software.nccl_version);
   settings.push_back({"algorithm", workload_.algorithm,
                       workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                       workload_.algorithm == "auto" ? by_tables : "forced"});
@@ -328,9 +322,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
   if (asks_for_collnet()) settings.push_back(collnet_setting());
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
-                      workload_.channels ? "forced"
-                                         : fmt::format("{} found at {:.1f} GB/s each, doubled", graph_.graph_channels,
-                                                       graph_.channel_gb_per_s)});
+                      workload_.channels ? "forced" : channels_found(graph_)});
   if (num_hosts() > 1) settings.push_back(pxn_setting(context_, hosts_[0].gpus));
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
@@ -376,7 +368,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
-  if (auto faults = foreign_gpus(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
+  if (auto faults = library_faults(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   auto ranks = choose_ranks(context, workload);
   if (!ranks) return tl::unexpected(ranks.error());
   auto faults = unreachable_hosts(context, workload, *ranks);

@@ -9,6 +9,7 @@
 #include "base/parameter_name.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/pcie_search.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -314,6 +315,9 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
 }
 
 HostSearch search_alone(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  if (library_of(context, gpus[0]) == Library::rccl) {
+    if (auto search = rccl::search(context, gpus, true); !search.orders.empty()) return search;
+  }
   auto search = find_channels(context, gpus);
   search.inside = search.speed * static_cast<double>(search.orders.size());
   return search;
@@ -335,7 +339,11 @@ HostSearch search_by_interface(const PlanContext& context, const std::vector<Dev
 }
 
 HostSearch search_with_network(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+  if (library_of(context, gpus[0]) == Library::rccl) {
+    if (auto search = rccl::search(context, gpus, false); !search.orders.empty()) return search;
+  }
   HostSearch search = search_alone(context, gpus);
+  search.is_full_mesh = false;
   if (search.pcie_ring > 0) search.inside = search.pcie_ring;
   const HostNics nics(context, gpus);
   search.orders.clear();

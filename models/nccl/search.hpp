@@ -19,11 +19,13 @@ struct HostSearch {
   bool do_cross = false;                 ///< some channel leaves by another HCA than it enters by
   bool are_swapped = false;              ///< every second host has channels 2k and 2k + 1 in each other's place
   std::vector<int> senders;              ///< GPU per channel that hands the last one's data to the HCA
+  std::vector<int> hcas_beside;  ///< of RCCL's tables: HCA ordinal beside each GPU, which takes the place of all above
   double speed = 0;
   double inside = 0;     ///< speed of all channels without the network
   double pcie_ring = 0;  ///< what PCIe links leave one ring, GB/s; 0 where NVLink joins the GPUs
   bool is_nvlink = false;
   bool has_nvswitch = false;
+  bool is_full_mesh = false;  ///< of RCCL's tables
 };
 
 /// NCCL's speeds between nodes, high to low, GB/s.

@@ -9,14 +9,15 @@
 #include <string>
 
 #include "nccl/collnet.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/tuning_tables.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
 
-constexpr std::array k_algorithms{Algorithm::tree, Algorithm::ring, Algorithm::nvls, Algorithm::collnet,
-                                  Algorithm::pat};
+constexpr std::array k_algorithms{Algorithm::tree,    Algorithm::ring, Algorithm::nvls,
+                                  Algorithm::collnet, Algorithm::pat,  Algorithm::msccl};
 
 /// NCCL counts levels of a tree over nodes in whole numbers.
 double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
@@ -114,7 +115,8 @@ double bus_ratio(const CommunicatorFacts& f, Collective collective, Algorithm al
 // NVIDIA/nccl src/graph/tuning.cc, ncclPatEnable.
 bool allows_pat(const CommunicatorFacts& f, Collective collective) {
   const bool is_gathered = collective == Collective::all_gather || collective == Collective::reduce_scatter;
-  return is_gathered && f.version >= 223 && f.compute_capability >= 60 && f.num_nodes > 1 && f.num_ranks == f.num_nodes;
+  return is_gathered && f.library == Library::nccl && f.version >= 223 && f.compute_capability >= 60 &&
+         f.num_nodes > 1 && f.num_ranks == f.num_nodes;
 }
 
 bool is_chain(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
@@ -124,6 +126,8 @@ int release_number(std::string_view version) {
   const auto dot = version.find('.');
   return 100 * number(version) + (dot == std::string_view::npos ? 0 : number(version.substr(dot + 1)));
 }
+
+std::string_view to_string(Library library) { return library == Library::rccl ? "RCCL" : "NCCL"; }
 
 std::string_view to_string(Algorithm algorithm) {
   switch (algorithm) {
@@ -137,6 +141,8 @@ std::string_view to_string(Algorithm algorithm) {
       return "collnet_direct";
     case Algorithm::pat:
       return "pat";
+    case Algorithm::msccl:
+      return "msccl";
   }
   return "";
 }
@@ -170,6 +176,8 @@ std::optional<Protocol> protocol_from_name(std::string_view name) {
 
 double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol,
                          Bytes size) {
+  if (f.library == Library::rccl) return rccl::estimated_time_us(f, collective, algorithm, protocol, size);
+  if (algorithm == Algorithm::msccl) return -1;
   if (algorithm == Algorithm::pat) {
     if (!allows_pat(f, collective) || protocol != Protocol::simple) return -1;
   } else if (algorithm != Algorithm::ring && collective != Collective::all_reduce) {
@@ -199,6 +207,7 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
 
 Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
               std::optional<Protocol> protocol) {
+  if (facts.library == Library::rccl) return rccl::choose(facts, collective, size, algorithm, protocol);
   Choice best;
   if (algorithm) best.algorithm = *algorithm;
   if (protocol) best.protocol = *protocol;
@@ -232,6 +241,7 @@ int channels_by_traffic(const CommunicatorFacts& facts, const Choice& choice, By
 }  // namespace
 
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
+  if (facts.library == Library::rccl) return rccl::channel_use(facts, choice, size, max_channels);
   ChannelUse use{max_channels, 512};
   if (choice.protocol == Protocol::ll128) use.threads = 640;
   // A GPU that reaches no other but by the network counts as fast inside its node. Inferred: over loopback the second

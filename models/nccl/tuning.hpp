@@ -17,11 +17,16 @@ namespace fabricast::models::nccl {
 /// 100 x major + minor of a release: 228 of "2.28.9".
 int release_number(std::string_view version);
 
+/// Whose rules hold: NVIDIA's, or those of AMD's fork (rccl.hpp).
+enum class Library { nccl, rccl };
+
 /// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree, or NVLS where the fabric reduces (CollNet).
-/// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces. pat: parallel aggregated trees.
-enum class Algorithm { tree, ring, nvls, collnet, pat };
+/// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces. pat: parallel aggregated trees. msccl:
+/// in RCCL, schedules in which every GPU of a host sends to all others at once.
+enum class Algorithm { tree, ring, nvls, collnet, pat, msccl };
 enum class Protocol { ll, ll128, simple };
 
+std::string_view to_string(Library library);
 std::string_view to_string(Algorithm algorithm);
 std::string_view to_string(Protocol protocol);
 std::optional<Algorithm> algorithm_from_name(std::string_view name);
@@ -59,6 +64,8 @@ struct CommunicatorFacts {
   double node_gb_per_s = 12;     ///< all channels of one node alone, without the network; what trees grow into
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
   int version = 228;             ///< release_number
+  Library library = Library::nccl;
+  bool has_schedules = false;  ///< RCCL: those of MSCCL are for these ranks
   Collective collective = Collective::all_reduce;
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "nccl/nvls.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
@@ -25,7 +26,7 @@ void check_algorithm(const Workload& workload, Diagnostics& faults) {
   const auto algorithm = algorithm_from_name(workload.algorithm);
   if (!algorithm) {
     faults.push_back(make_error_at(workload.location, fmt::format("'{}' is not an NCCL algorithm", workload.algorithm),
-                                   "NCCL benchmarks take auto, ring, tree, nvls, collnet_direct or pat"));
+                                   "NCCL benchmarks take auto, ring, tree, nvls, collnet_direct, pat or msccl"));
     return;
   }
   const auto names = algorithm_names(workload.benchmark);
@@ -47,6 +48,7 @@ std::string_view name_of_simple_only(Algorithm algorithm) {
       return "PAT";
     case Algorithm::ring:
     case Algorithm::tree:
+    case Algorithm::msccl:
       return "";
   }
   return "";
@@ -94,16 +96,33 @@ void check_pat(const PlanContext& context, const Workload& workload, const std::
   facts.num_ranks = static_cast<int>(ranks.size());
   facts.num_nodes = static_cast<int>(group_by_host(context.topology, ranks).size());
   facts.compute_capability = compute_capability(context, ranks[0]);
+  facts.library = library_of(context, ranks[0]);
   if (allows_pat(facts, collective_of(workload.benchmark))) return;
   std::string reason =
       fmt::format("it needs GPUs of compute capability 6.0, these have {:.1f}", facts.compute_capability / 10.0);
-  if (facts.version < 223)
+  if (facts.library == Library::rccl)
+    reason = "RCCL has it switched off";
+  else if (facts.version < 223)
     reason = fmt::format("NCCL {} has none, it came with 2.23", context.software.nccl_version);
   else if (facts.num_nodes < facts.num_ranks)
     reason = fmt::format("it joins hosts of one GPU, here are {} GPUs in {} {}", facts.num_ranks, facts.num_nodes,
                          facts.num_nodes == 1 ? "host" : "hosts");
   faults.push_back(
       make_error_at(workload.location, fmt::format("algorithm 'pat': {}", reason), "write algorithm: auto"));
+}
+
+/// MSCCL's schedules by name, which RCCL has for all eight GPUs of a host.
+void check_msccl(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+                 Diagnostics& faults) {
+  if (algorithm_from_name(workload.algorithm) != Algorithm::msccl || ranks.size() < 2) return;
+  const auto hosts = group_by_host(context.topology, ranks);
+  if (library_of(context, ranks[0]) == Library::rccl && hosts.size() == 1 &&
+      has_schedules(context, workload, search_channels(context, hosts), 1))
+    return;
+  faults.push_back(make_error_at(workload.location,
+                                 "algorithm 'msccl': schedules that RCCL has for all eight GPUs of one host, joined "
+                                 "each with each, that are left their number of channels",
+                                 "write algorithm: auto"));
 }
 
 /// NVLink SHARP where there is none. What is inferred of a VM is the user's to overrule.
@@ -154,9 +173,10 @@ Collective collective_of(Benchmark benchmark) {
 }
 
 std::vector<std::string> algorithm_names(Benchmark benchmark) {
-  if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct"};
+  if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct", "msccl"};
   if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
   const bool is_gathered = benchmark == Benchmark::all_gather_perf || benchmark == Benchmark::reduce_scatter_perf;
+  if (benchmark == Benchmark::all_gather_perf) return {"ring", "pat", "msccl"};
   return is_gathered ? std::vector<std::string>{"ring", "pat"} : std::vector<std::string>{"ring"};
 }
 
@@ -167,6 +187,7 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
   check_collnet(context, workload, ranks, faults);
   if (faults.empty()) check_pat(context, workload, ranks, faults);
+  if (faults.empty()) check_msccl(context, workload, ranks, faults);
   if (workload.root >= static_cast<int>(ranks.size()))
     faults.push_back(make_error_at(workload.location,
                                    fmt::format("root is rank {}, there are {} ranks", workload.root, ranks.size()),

@@ -18,7 +18,7 @@ struct Part {
 };
 
 inline constexpr std::array k_parts{
-    Part{"algorithm", "ring, tree, nvls, nvls_tree, collnet_direct, pat, chain, direct"},
+    Part{"algorithm", "ring, tree, nvls, nvls_tree, collnet_direct, pat, msccl, chain, direct"},
     Part{"protocol", "ll, ll128, simple"},
     Part{"transport", "nvlink, pcie, shm, network, network_staged, socket, loopback"},
     Part{"collective", "all_reduce, all_gather"},

@@ -89,7 +89,8 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.p2p_bytes_per_channel[.{architecture}]", B, k_part_size,
                  "send and receive: traffic that is worth one more channel"},
     ParameterKey{"nccl.p2p_largest_part", B, k_part_size, "channels of a pair are doubled while a part is larger"},
-    ParameterKey{"nccl.p2p_ll_limit", B, {}, "inside a host LL while what goes to one peer is at most this"},
+    ParameterKey{
+        "nccl.p2p_ll_limit[.{architecture}]", B, {}, "inside a host LL while what goes to one peer is at most this"},
     ParameterKey{"nccl.p2p_network_chunk[.{architecture}]", B, k_part_size, "chunk of send and receive between hosts"},
     ParameterKey{"nccl.interface_speed", R, {}, "of an interface that states none"},
     ParameterKey{"nccl.socket_inline", B, {}, "data that travel in the header of a message over sockets"},

@@ -86,15 +86,23 @@ bool could_be_redirected(const Topology& topology, int host) {
   return false;
 }
 
+bool has_gpus_of(const Topology& topology, std::string_view vendor) {
+  for (int host = 0; host < topology.num_hosts(); ++host)
+    for (const auto gpu : topology.devices(DeviceKind::gpu, host))
+      if (topology.attribute(topology.device(gpu).type, "vendor") == vendor) return true;
+  return false;
+}
+
 /// Risks that logs have shown and that a scenario does not settle.
 std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& workload,
                                   const WorkloadPrediction& prediction) {
   std::vector<std::string> out;
   if (family_of(workload.benchmark) != BenchmarkFamily::nccl_tests) return out;
   const auto& software = loaded.scenario.software;
+  const bool is_rccl = has_gpus_of(loaded.topology, "amd");
   if (!software.locations.contains("nccl.version"))
-    out.push_back(
-        fmt::format("the release of NCCL: {} is taken, choices and channels differ by release", software.nccl_version));
+    out.push_back(fmt::format("the release of {}: {} is taken, choices and channels differ by release",
+                              is_rccl ? "RCCL" : "NCCL", software.nccl_version));
   if (prediction.num_hosts < 2) return out;
   if (has_term_of(prediction, ".plugin_") && !software.nccl_plugin_version.empty())
     out.push_back(fmt::format(
@@ -119,7 +127,7 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
         "whether PCIe switches redirect peer requests (ACS): they are taken not to; with `acs: redirect` the forecast "
         "is "
         "slower");
-  if (workload.benchmark == Benchmark::all_reduce_perf && !loaded.scenario.software.nccl_collnet)
+  if (workload.benchmark == Benchmark::all_reduce_perf && !loaded.scenario.software.nccl_collnet && !is_rccl)
     out.push_back("reductions in network switches (SHARP): off, as NCCL has them; `software.nccl.collnet: on`");
   return out;
 }

@@ -184,7 +184,7 @@ SchemaPtr workload() {
       {"buffers", any_of({place, list(place)}),
        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
       {"algorithm",
-       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "collnet_direct", "pat", "recursive_doubling",
+       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "collnet_direct", "pat", "msccl", "recursive_doubling",
                "rabenseifner", "binomial", "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
        "default auto: the library's choice"},
       {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},

@@ -139,8 +139,16 @@ def alps(path: pathlib.Path) -> list:
 
 
 def oci(path: pathlib.Path) -> list:
-    """A100 first; the tables of MI300X that follow are not modelled."""
-    return [Part("a100", [], next(text for _, text in nccl_tables(path) if "A100" in text))]
+    """A100 first, then MI300X, whose release is not stated."""
+    tables = [text for _, text in nccl_tables(path)]
+    mi300x = ["topology=../../topologies/blind/mi300x-cx7-pair.yaml", "software.nccl={}"]
+    return [Part("a100", [], next(text for text in tables if "A100" in text)), Part("mi300x", mi300x, next(text for text in tables if "A100" not in text))]
+
+
+def rows(path: pathlib.Path) -> list:
+    """Lines of bytes, microseconds out of place, GB/s, microseconds in place, GB/s."""
+    cells = [line.split() for line in raw(path).splitlines()]
+    return [Part("", points={int(one[0]): float(one[1]) / 1e6 for one in cells if len(one) >= 4 and one[0].isdigit()})]
 
 
 def one_row(path: pathlib.Path) -> list:
@@ -150,7 +158,7 @@ def one_row(path: pathlib.Path) -> list:
 
 READERS = (
     (r"aic-", aiconfigurator), (r"pico-", pico), (r"v100-azure-(aks|ndv2)-|v100-google-ce-", osu_parts), (r"h100-xxrjun-", five_collectives),
-    (r"gh200-alps-", alps), (r"oci-a100-", oci), (r"v100-pcie-4gpu-2node-roce40-", one_row),
+    (r"gh200-alps-", alps), (r"oci-a100-", oci), (r"v100-pcie-4gpu-2node-roce40-", one_row), (r"mi300x-", rows),
 )
 
 

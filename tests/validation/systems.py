@@ -58,9 +58,11 @@ SYSTEMS = (
     ("H100 RoCE VMs, fault reported", r"h100-24gpu-3vm-", ()),
     ("Leonardo Booster", r"pico-leonardo-", ()),
     ("LUMI-G", r"pico-lumi-", ()),
+    ("MI300X hosts of AMD", r"mi300x-", ()),
     ("NDR200 pair, fault reported", r"ndr200-2node-", ()),
     ("NIG V100", r"v100-sxm2-4gpu-2node-ib-alltoall", ()),
-    ("OCI A100, 2 hosts", r"a100-oci-bm-16gpu-|oci-a100-", ()),
+    ("OCI MI300X, 2 hosts", r"oci-a100-mi300x-.*-mi300x$", ()),
+    ("OCI A100, 2 hosts", r"a100-oci-bm-16gpu-|oci-a100-(?!.*-mi300x$)", ()),
     ("QDR pair, MTU 4096", r"qdr-mtu4096-", ()),
     ("V100 without peer access", r"v100-sxm2-4gpu-1node-no-p2p", ()),
 )

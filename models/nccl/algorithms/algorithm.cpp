@@ -53,6 +53,8 @@ std::unique_ptr<ChannelAlgorithm> make_algorithm(const Operation& operation) {
       return make_collnet(operation);
     case Algorithm::pat:
       return make_pat(operation);
+    case Algorithm::msccl:
+      return make_all_pairs(operation);
     case Algorithm::ring:
       break;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How NCCL's channels run an algorithm: how it cuts an operation, what a channel moves, what its own order costs. One
 // class and one file each, over the edges of schedules/: ring, double binary tree, chain (broadcast, reduce), NVLink
-// SHARP, CollNet, PAT, pairs (send and receive, all-to-all). What a hop costs: hops.cpp; what limits its rate:
-// transports/. Equations: docs/models/nccl.md.
+// SHARP, CollNet, PAT, all pairs (RCCL's schedules), pairs (send and receive, all-to-all). What a hop costs: hops.cpp;
+// what limits its rate: transports/. Equations: docs/models/nccl.md.
 #pragma once
 
 #include <memory>
@@ -122,6 +122,7 @@ std::unique_ptr<ChannelAlgorithm> make_tree(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_nvls(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_collnet(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_pat(const Operation& operation);
+std::unique_ptr<ChannelAlgorithm> make_all_pairs(const Operation& operation);
 std::unique_ptr<ChannelAlgorithm> make_pairs(const Operation& operation);
 
 /// An operation with its algorithm and cut: what transports are asked with.

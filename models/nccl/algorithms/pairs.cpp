@@ -74,7 +74,8 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double pair_channels() const override {
     const double bytes = bytes_of_pair();
     double there = 1;
-    while (there < static_cast<double>(op_.group.channels) && there < 32) there *= 2;
+    const double limit = op_.group.library == Library::rccl ? 64 : 32;
+    while (there < static_cast<double>(op_.group.channels) && there < limit) there *= 2;
     const double ranks = op_.group.num_ranks;
     double most = std::min<double>(there, op_.pattern.pair_channels);
     while (release() >= 208 && release() < 220 && most > 1 && most * ranks > 4 * there) most /= 2;

@@ -71,9 +71,12 @@ class Tree : public ChannelAlgorithm {
     double rate = filling.value;
     if (op_.has_hop(TransportKind::host_memory))
       rate = std::min(rate, op_.parameter("nccl.shm_channel_bandwidth"_stem, op_.protocol).value);
-    const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share / op_.channels;
+    const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share;
+    // A link to a switch carries the first chunks of all channels, one of a mesh those that take it.
     for (const auto& crossing : flow.crossings)
-      if (is_nvlink(op_, crossing)) rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource));
+      if (is_nvlink(op_, crossing))
+        rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource) /
+                                  std::min<double>(op_.channels, crossing.times));
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
                        filling.source});
   }
@@ -98,11 +101,13 @@ class Tree : public ChannelAlgorithm {
     return op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
   }
 
-  [[nodiscard]] bool halves_chunks() const { return release_number(op_.context.software.nccl_version) < 220; }
+  [[nodiscard]] bool halves_chunks() const {
+    return op_.group.library == Library::rccl || release_number(op_.context.software.nccl_version) < 220;
+  }
 
-  /// Until 2.19 NCCL halves the chunks of a Simple tree until as many as the tree is deep are on their way: at least
-  /// its depth of 32 KiB, four times it of 64 KiB, eight times it of 128 KiB (NVIDIA/nccl src/enqueue.cc,
-  /// lastChunkSize).
+  /// Until 2.19 NCCL halves the chunks of a Simple tree until as many as the tree is deep are on their way, RCCL
+  /// always: at least its depth of 32 KiB, four times it of 64 KiB, eight times it of 128 KiB (NVIDIA/nccl
+  /// src/enqueue.cc, lastChunkSize).
   [[nodiscard]] double simple_chunk(double per_channel) const {
     double chunk = buffer_chunk("nccl.chunk.pipelined"_stem);
     if (!halves_chunks()) return chunk;

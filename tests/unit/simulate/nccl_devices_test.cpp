@@ -155,10 +155,23 @@ TEST_CASE("an architecture takes its elder's value where it has none of its own,
   CHECK(time({volta, {"nccl.hop_ramp_time.ll.volta", 900e-6}}) > 1.1 * time({volta}));
 }
 
-TEST_CASE("RCCL, training and buffers of MI300X are refused, host buffers and the fabric are forecast") {
+TEST_CASE(
+    "RCCL of MI300X is forecast by AMD's planning figures, which the result says, its training and MPI are refused") {
+  const std::string sizes = "all_reduce_perf, sizes: [64 B, 512 KiB, 1 GiB]";
+  for (const int hosts : {1, 2}) {
+    const auto prediction = test::run(on_host("mi300x-8", 0, sizes, hosts));
+    const auto sentences = stand_ins(prediction);
+    REQUIRE(sentences.size() == 1);
+    CHECK(says(sentences[0], "AMD's own planning figures"));
+    // Seven links of 48 GB/s are the most that leaves a GPU, eight ways of as much what leaves a host.
+    const double most = hosts == 1 ? 336e9 : 384e9;
+    const auto& rows = prediction.workloads[0].rows;
+    CHECK(rows[2].busbw.bytes_per_s < most);
+    CHECK(rows[2].busbw.bytes_per_s > 0.9 * most);
+    CHECK(rows[0].time < rows[1].time);
+  }
   for (const auto* workload :
-       {"all_reduce_perf, sizes: [1 MiB]", "sendrecv_perf, sizes: [1 MiB]",
-        "osu_bw, buffers: [device, device], sizes: [1 MiB]", "osu_latency, buffers: [host, device], sizes: [8 B]"}) {
+       {"osu_bw, buffers: [device, device], sizes: [1 MiB]", "osu_latency, buffers: [host, device], sizes: [8 B]"}) {
     CAPTURE(workload);
     const auto said = test::refusal_of(on_host("mi300x-8", 0, workload, 2));
     CHECK(says(said, "mi300x"));
@@ -166,6 +179,51 @@ TEST_CASE("RCCL, training and buffers of MI300X are refused, host buffers and th
   }
   CHECK(test::refusal_of(on_host("mi300x-8", 0, "osu_bw, buffers: [host, host], sizes: [1 MiB]", 2)).empty());
   CHECK(test::refusal_of(on_host("mi300x-8", 0, "ib_write_bw, sizes: [1 MiB]", 2)).empty());
+}
+
+TEST_CASE("what RCCL does not have is refused, and its schedules elsewhere") {
+  const auto refused = [](const std::string& host, int gpus, const std::string& workload, int hosts,
+                          const std::string& software) {
+    return test::refusal_of(on_host(host, gpus, "all_reduce_perf, sizes: [1 MiB]" + workload, hosts, software));
+  };
+  CHECK(says(refused("mi300x-8", 0, "", 1, "{nccl: {version: \"2.17\"}}"), "RCCL 2.17"));
+  CHECK(says(refused("mi300x-8", 0, "", 2, "{nccl: {collnet: on}}"), "collnet"));
+  CHECK(says(refused("mi300x-8", 0, ", algorithm: nvls", 1, "{}"), "NVLink SHARP"));
+  CHECK(says(refused("mi300x-8", 4, ", algorithm: msccl", 1, "{}"), "all eight GPUs of one host"));
+  CHECK(says(refused("mi300x-8", 16, ", algorithm: msccl", 2, "{}"), "all eight GPUs of one host"));
+  CHECK(says(refused("hgx-h100-8", 8, ", algorithm: msccl", 1, "{}"), "all eight GPUs of one host"));
+  CHECK(says(refused("mi300x-8", 8, ", algorithm: msccl, launch: one_thread", 1, "{nccl: {version: \"2.20\"}}"),
+             "all eight GPUs of one host"));
+  CHECK(refused("mi300x-8", 8, ", algorithm: msccl", 1, "{}").empty());
+  const auto gathered = on_host("mi300x-8", 0, "all_gather_perf, sizes: [1 MiB], algorithm: pat", 2);
+  CHECK(says(test::refusal_of(gathered), "RCCL has it switched off"));
+}
+
+TEST_CASE("GPUs of AMD whose library is not modelled, and of two vendors in one cluster, are refused") {
+  const auto with = [](const std::string& hosts, const std::string& devices) {
+    return test::refusal_of(
+        test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: {schema: "
+                       "fabricast/topology/1, name: t, " +
+                       devices + "hosts: [" + hosts +
+                       "], fabric: {single_switch: {switch: ethernet-400g-leaf, cable: 5 m}}}\n"
+                       "workload: {benchmark: all_reduce_perf, sizes: [1 MiB]}\n"));
+  };
+  CHECK(says(with("{name: a, type: mi300x-8}, {name: b, type: hgx-h100-8, devices: [{name: hca0, type: "
+                  "connectx-7-400g}]}",
+                  ""),
+             "no library joins them"));
+  const auto older =
+      test::write_file("old-gpu.yaml",
+                       "schema: fabricast/device/1\nname: mi250x\nkind: gpu\nattributes: {vendor: amd, "
+                       "architecture: cdna2}\nvalues: {memory_bandwidth: {value: 1600 GB/s, source: s}, "
+                       "compute_capability: {value: 90, source: s}, pcie_generation: {value: 4, source: s}, "
+                       "pcie_width: {value: 16, source: s}}\n");
+  const auto said = with(
+      "{name: a, count: 2, host: {processor: epyc-rome, devices: [{name: gpu0, type: mi250x, below: "
+      "socket0}, {name: hca0, type: connectx-7-400g, below: socket0}]}}",
+      "devices: [" + older + "], ");
+  CHECK(says(said, "mi250x"));
+  CHECK(says(said, "CDNA 3"));
 }
 
 TEST_CASE("BlueField-3 and Thor 2 carry what their rate lets them, a 400 Gb/s port twice a 200 Gb/s one") {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// RCCL's planning numbers for CDNA 3 (ROCm/rccl src/graph/tuning.cc, model 5; the same from 2.22 to 2.25), and what
+// takes their place: ranges of bytes between hosts (src/rccl_wrap.cc) and MSCCL's schedules (tools/msccl-algorithms).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "nccl/rccl.hpp"
+
+namespace fabricast::models::nccl::rccl {
+
+namespace {
+
+using ByProtocol = std::array<double, 3>;  // LL, LL128, Simple
+using BySize = std::array<double, 27>;     // from 64 B on, by powers of two
+
+constexpr ByProtocol k_base{12, 12, 17};
+constexpr ByProtocol k_tree_hop{0.9, 0.9, 2.3}, k_ring_hop{0.8, 0.8, 2.1};
+constexpr ByProtocol k_tree_network_hop{10.5, 10.5, 25}, k_ring_network_hop{9.5, 9.5, 320};
+constexpr ByProtocol k_tree_share{0.06, 0.06, 0.11}, k_tree_share_beyond_two{0.06, 0.06, 0.59};
+constexpr ByProtocol k_ring_share{0.08, 0.08, 1};
+
+constexpr BySize k_tree_line_factors{.1, .1, .1, .1, .1, .1, 1,  1,  1,  1,  1,  .6, 1, .9,
+                                     1,  1,  .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1};
+constexpr BySize k_tree_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                       .1, .7, 1,  1,  1,  1,  1,  .7, .7, .5, .6, .6, .6};
+constexpr BySize k_ring_line_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1,  .2, 1,
+                                     .4, .4, .1, .2, .2, .1, .1, .1, .1, .1, .1, .1, .1};
+constexpr BySize k_ring_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                       .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, 1,  1,  1};
+
+std::size_t at(Protocol protocol) { return static_cast<std::size_t>(protocol); }
+
+double size_factor(const CommunicatorFacts& f, Algorithm algorithm, Protocol protocol, Bytes size) {
+  if (algorithm == Algorithm::ring && f.num_nodes == 1) return 1;
+  const bool is_simple = protocol == Protocol::simple;
+  const auto& factors = algorithm == Algorithm::tree ? (is_simple ? k_tree_simple_factors : k_tree_line_factors)
+                                                     : (is_simple ? k_ring_simple_factors : k_ring_line_factors);
+  const double power = std::floor(std::log2(std::max(1.0, static_cast<double>(size.value) / 64)));
+  return factors[static_cast<std::size_t>(std::min(power, static_cast<double>(factors.size() - 1)))];
+}
+
+double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
+  const auto p = at(protocol);
+  const double nodes = f.num_nodes;
+  const double per_node = f.num_ranks / nodes;
+  if (algorithm == Algorithm::tree)
+    return k_base[p] + 2 * ((per_node - 1) * k_tree_hop[p] + std::floor(std::log2(nodes)) * k_tree_network_hop[p]);
+  // Full meshes take their GPUs in another order on every channel, others in the same.
+  if (is_chain(collective)) {
+    const bool is_simple = protocol == Protocol::simple;
+    const double hop = nodes > 1 ? (is_simple ? k_tree_network_hop[p] : k_ring_network_hop[p])
+                                 : (is_simple ? k_tree_hop[p] : k_ring_hop[p]);
+    return k_base[p] + f.num_ranks * hop;
+  }
+  const double rounds = collective == Collective::all_reduce ? 2 : 1;
+  const double between = rounds * (nodes - 1);
+  const double overhead = nodes > 1 ? (f.is_amd ? 2 : 1) * (protocol == Protocol::simple ? 3 : 1) : 0;
+  const double network = per_node == 1 ? k_tree_network_hop[p] : k_ring_network_hop[p];
+  return k_base[p] + (rounds * (f.num_ranks - 1) - between) * std::max(k_ring_hop[p], overhead) + between * network;
+}
+
+double bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol) {
+  const auto p = at(protocol);
+  const double bus = f.graph_channels * f.channel_gb_per_s;
+  if (algorithm == Algorithm::tree) return bus * (f.num_nodes > 2 ? k_tree_share_beyond_two : k_tree_share)[p] * 0.5;
+  const double n = f.num_ranks;
+  double share = k_ring_share[p];
+  if (is_chain(collective)) return bus * share * (protocol == Protocol::ll && f.num_nodes == 1 ? 1.65 : 1);
+  return bus * share * n / ((collective == Collective::all_reduce ? 2 : 1) * (n - 1));
+}
+
+/// From, without itself, to, bytes: of all-reduce all, of others those of a rank.
+struct Range {
+  double above = 0, to = 0;
+};
+struct Ranges {
+  Range ll, ll128;
+};
+
+std::optional<Ranges> ranges_of(const CommunicatorFacts& f, Collective collective) {
+  switch (collective) {
+    case Collective::reduce_scatter:
+      return Ranges{{0, 655360}, {131072, 3211264}};
+    case Collective::all_gather:
+      return Ranges{{0, 98304}, {98304, 5046272}};
+    case Collective::all_reduce:
+      return Ranges{{0, 1048576}, {1048576, 9437184 * (f.num_nodes > 2 ? 3.8 : 1)}};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool holds(const Range& range, double bytes) { return bytes > range.above && bytes <= range.to; }
+
+/// The protocol that takes the place of the tuning model's: between hosts by ranges, and where one host scatters few
+/// bytes.
+Protocol protocol_by_bytes(const CommunicatorFacts& f, Collective collective, Protocol chosen, Bytes size) {
+  const double bytes = static_cast<double>(size.value);
+  const double of_rank = collective == Collective::all_reduce ? bytes : bytes / f.num_ranks;
+  constexpr double scattered = 352128;
+  constexpr int k_scatters_lines = 226;
+  if (f.num_nodes == 1) {
+    const bool is_line =
+        collective == Collective::reduce_scatter && of_rank <= scattered && f.version >= k_scatters_lines;
+    return is_line ? Protocol::ll : chosen;
+  }
+  constexpr int k_ranges = 222;
+  const auto ranges = ranges_of(f, collective);
+  if (!ranges || f.version < k_ranges) return chosen;
+  if (f.ll128_allowed && holds(ranges->ll128, of_rank)) return Protocol::ll128;
+  return holds(ranges->ll, of_rank) ? Protocol::ll : Protocol::simple;
+}
+
+/// Bytes of a thread from which on another channel is opened.
+double bytes_per_thread(const CommunicatorFacts& f, const Choice& choice) {
+  const bool is_gathered = f.collective == Collective::all_gather || f.collective == Collective::reduce_scatter;
+  if (f.num_nodes > 1 && is_gathered && choice.protocol != Protocol::simple)
+    return (choice.protocol == Protocol::ll ? 16 : 64) * f.num_ranks;
+  if (choice.protocol == Protocol::simple) return 64;
+  return choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring ? 8 * f.num_ranks : 8;
+}
+
+/// A channel has at least so much traffic: twice an all-reduce's bytes, LL four times (enqueue.cc).
+int channels_by_traffic(const CommunicatorFacts& f, const Choice& choice, Bytes size, int channels) {
+  const std::int64_t least = f.version < 226 ? 512 : 16384;
+  const std::int64_t factor =
+      (f.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
+  const std::int64_t cell = std::max<std::int64_t>(16, least / factor);
+  return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
+}
+
+}  // namespace
+
+double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol,
+                         Bytes size) {
+  if (algorithm == Algorithm::msccl) {
+    const auto found = schedule(f, collective, size);
+    return found && found->protocol == protocol ? 0 : -1;
+  }
+  if (algorithm != Algorithm::ring && (algorithm != Algorithm::tree || collective != Collective::all_reduce)) return -1;
+  if (protocol == Protocol::ll128 && !f.ll128_allowed) return -1;
+  if (algorithm == Algorithm::tree && protocol == Protocol::simple && f.num_nodes == 1) return -1;
+  const double gb_per_s = bandwidth(f, collective, algorithm, protocol) * size_factor(f, algorithm, protocol, size);
+  return latency_us(f, collective, algorithm, protocol) + static_cast<double>(size.value) / (1000 * gb_per_s);
+}
+
+Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
+              std::optional<Protocol> protocol) {
+  const auto found = schedule(facts, collective, size);
+  const bool may_be_scheduled = !algorithm || *algorithm == Algorithm::msccl;
+  if (found && may_be_scheduled && (!protocol || *protocol == found->protocol))
+    return {Algorithm::msccl, found->protocol};
+  Choice best{algorithm && *algorithm != Algorithm::msccl ? *algorithm : Algorithm::ring,
+              protocol.value_or(Protocol::simple)};
+  double best_time = std::numeric_limits<double>::infinity();
+  for (const auto a : {Algorithm::tree, Algorithm::ring}) {
+    if (algorithm && *algorithm != Algorithm::msccl && *algorithm != a) continue;
+    for (const auto p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      if (protocol && *protocol != p) continue;
+      const double time = rccl::estimated_time_us(facts, collective, a, p, size);
+      if (time < 0 || time >= best_time) continue;
+      best_time = time;
+      best = {a, p};
+    }
+  }
+  if (!protocol) best.protocol = protocol_by_bytes(facts, collective, best.protocol, size);
+  return best;
+}
+
+ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
+  constexpr int threads = 256;
+  if (choice.algorithm == Algorithm::msccl) {
+    const auto found = schedule(facts, facts.collective, size);
+    return {found ? found->channels : max_channels, threads};
+  }
+  const double of_channel = threads * bytes_per_thread(facts, choice);
+  const double filled = std::floor(static_cast<double>(size.value) / of_channel);
+  const int channels = static_cast<int>(std::clamp<double>(filled, 1, max_channels));
+  return {channels_by_traffic(facts, choice, size, channels), threads};
+}
+
+std::optional<Schedule> schedule(const CommunicatorFacts& facts, Collective collective, Bytes size) {
+  if (!facts.has_schedules || size.value == 0) return std::nullopt;
+  struct Entry {
+    Collective collective;
+    std::int64_t from, to, elements;  // bytes; of a multiple of so many elements only
+    Schedule schedule;
+  };
+  static constexpr std::array k_entries{
+      Entry{Collective::all_reduce, 0, 25599, 16, {Protocol::ll, 1, 2}},
+      Entry{Collective::all_reduce, 0, 65536, 256, {Protocol::ll, 2, 4}},
+      Entry{Collective::all_reduce, 65537, 524287, 512, {Protocol::ll, 2, 8}},
+      Entry{Collective::all_reduce, 524288, 16777216, 512, {Protocol::simple, 2, 8}},
+      Entry{Collective::all_gather, 0, 8191, 16, {Protocol::ll, 1, 2}},
+      Entry{Collective::all_gather, 8192, 1048575, 32, {Protocol::ll128, 1, 4}},
+  };
+  constexpr std::int64_t element = 4;
+  for (const auto& entry : k_entries) {
+    const bool is_whole = size.value % element == 0 && size.value / element % entry.elements == 0;
+    if (entry.collective == collective && is_whole && size.value >= entry.from && size.value <= entry.to)
+      return entry.schedule;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fabricast::models::nccl::rccl
