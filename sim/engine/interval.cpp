@@ -48,6 +48,28 @@ double unfitted_share(const Row& row, const ParameterSet& parameters) {
   return row.time.ps > 0 ? unfitted / row.time.seconds() : 0;
 }
 
+/// More of it is less time.
+bool is_rate(const Parameter& parameter) {
+  return parameter.dimension == Dimension::bandwidth || parameter.name.ends_with(".port_share") ||
+         parameter.name.starts_with("nccl.nvlink_store_share");
+}
+
+/// By how much of itself a term's time is less, and more, at the ends of its parameter's interval.
+struct Change {
+  double less = 0, more = 0;
+};
+
+Change change_of_time(const Parameter& parameter) {
+  const double half = relative_half_width(parameter.confidence);
+  if (!parameter.has_interval()) return {half, half};
+  const double value = std::abs(parameter.value);
+  if (is_rate(parameter) && parameter.low > 0)
+    return {1 - parameter.value / parameter.high, parameter.value / parameter.low - 1};
+  const double below = (parameter.value - parameter.low) / value;
+  const double above = (parameter.high - parameter.value) / value;
+  return is_rate(parameter) ? Change{above, below} : Change{below, above};
+}
+
 }  // namespace
 
 Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters,
@@ -70,16 +92,9 @@ Interval interval(const Row& row, const ParameterSet& parameters, const Extrapol
   for (const auto& term : row.terms) {
     const auto* parameter = parameters.find(term.parameter);
     if (parameter == nullptr || parameter->value == 0) continue;
-    double low = relative_half_width(parameter->confidence);
-    double high = low;
-    if (parameter->has_interval()) {
-      low = (parameter->value - parameter->low) / std::abs(parameter->value);
-      high = (parameter->high - parameter->value) / std::abs(parameter->value);
-    }
-    // More of a rate, or a larger share of a port, is less time; more of a time is more time.
-    if (parameter->dimension == Dimension::bandwidth || parameter->name.ends_with(".port_share")) std::swap(low, high);
-    below += std::pow(low * term.time.seconds(), 2);
-    above += std::pow(high * term.time.seconds(), 2);
+    const auto change = change_of_time(*parameter);
+    below += std::pow(change.less * term.time.seconds(), 2);
+    above += std::pow(change.more * term.time.seconds(), 2);
   }
   const auto* model = parameters.find("model.relative_error");
   const auto* further = parameters.find("model.extrapolation_error");

@@ -270,9 +270,7 @@ Identity hca_identity(const PciDevice& device) {
   double rate = 0;
   for (const auto& port : device.ports) rate = std::max(rate, port.gbit_per_s);
   if (device.vendor == 0x14e4 && device.device == 0x1760)
-    return {"bcm57608-400g",
-            rate > 0 && rate < 300 ? fmt::format("a BCM57608 of {:g} Gb/s as one of 400", rate) : "",
-            {5, 16}};
+    return {"bcm57608-400g", rate > 0 && rate < 300 ? "an adapter of 200 Gb/s as one of 400" : "", {5, 16}};
   if (device.vendor == 0x1d0f && device.device >> 4 == 0xefa) {
     const bool has_gdr = device.device != 0xefa0;
     return {has_gdr ? "efa-100g-gdr" : "efa-100g",

@@ -70,13 +70,21 @@ TEST_CASE("an interval of its own counts on both sides, of a rate and of a port'
   one.dimension = Dimension::bandwidth;
   ParameterSet rates;
   rates.set(one);
-  CHECK(band_of(rates, row_of("p")).below == test::approx(40));
-  CHECK(band_of(rates, row_of("p")).above == test::approx(10));
+  CHECK(band_of(rates, row_of("p")).below == test::approx(100 - 100 * 10.0 / 14));
+  CHECK(band_of(rates, row_of("p")).above == test::approx(100 * 10.0 / 9 - 100));
+  // A rate of ten times as much takes no more than the term away, one of a tenth adds nine of it.
+  one.low = 1;
+  one.high = 100;
+  rates.set(one);
+  CHECK(band_of(rates, row_of("p")).below == test::approx(90));
+  CHECK(band_of(rates, row_of("p")).above == test::approx(900));
   one.dimension = Dimension::number;
-  one.name = "virtualization.sr-iov.port_share";
-  ParameterSet shares;
-  shares.set(one);
-  CHECK(band_of(shares, row_of(one.name)).below == test::approx(40));
+  for (const auto* name : {"virtualization.sr-iov.port_share", "nccl.nvlink_store_share.simple"}) {
+    one.name = name;
+    ParameterSet shares;
+    shares.set(one);
+    CHECK(band_of(shares, row_of(one.name)).below == test::approx(90));
+  }
 }
 
 TEST_CASE("terms are independent, the model's own error comes on top, terms without a parameter add nothing") {
