@@ -128,6 +128,13 @@ void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_seco
   if (tree == 0) merge_hop(pattern.hops, up, 0, here.tree_hca);
 }
 
+/// The channels of the search have the first tree, their doubles the second: an operation on few channels uses the
+/// first alone (NVIDIA/nccl src/graph/connect.cc, connectTrees).
+bool PatternMaker::is_second_tree(std::size_t channel) const {
+  const auto found = static_cast<std::size_t>(graph_.graph_channels);
+  return channel % (2 * found) >= found;
+}
+
 /// A chunk passes the height of the tree of hosts twice.
 void PatternMaker::set_tree_hops(Pattern& pattern) const {
   for (auto& hops : pattern.hops)
@@ -145,7 +152,7 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
         count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }
-      count_parent(c, h, c >= channels / 2 && channels > 1, 1, pattern, counter);
+      count_parent(c, h, is_second_tree(c), 1, pattern, counter);
     }
   }
   set_tree_hops(pattern);
@@ -233,7 +240,7 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
   }
   for (std::size_t c = 0; c < trees; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h)
-      count_parent(c, h, c >= trees / 2, static_cast<int>(hosts_[h].gpus.size()), pattern, counter);
+      count_parent(c, h, is_second_tree(c), static_cast<int>(hosts_[h].gpus.size()), pattern, counter);
   }
   set_tree_hops(pattern);
   for (auto& hops : pattern.hops)
@@ -291,8 +298,8 @@ PatternMaker::Processes PatternMaker::processes_of_trees(std::size_t trees) cons
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const int most = ++channels[channel[h].tree_gpu.value];
       out.meeting = std::max(out.meeting, most);
-      const auto parent = schedules::double_tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()),
-                                                        c >= trees / 2 && trees > 1);
+      const auto parent =
+          schedules::double_tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), is_second_tree(c));
       if (parent < 0) continue;
       if (c == 0) ++below[static_cast<std::size_t>(parent)];
       for (const auto end : {h, static_cast<std::size_t>(parent)}) {

@@ -97,6 +97,7 @@ class PatternMaker {
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
   void count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
                     CrossingCounter& counter) const;
+  [[nodiscard]] bool is_second_tree(std::size_t channel) const;
   void set_tree_hops(Pattern& pattern) const;
   /// In the ring of a channel.
   struct Place {

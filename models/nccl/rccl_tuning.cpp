@@ -106,7 +106,7 @@ Protocol protocol_by_bytes(const CommunicatorFacts& f, Collective collective, Pr
         collective == Collective::reduce_scatter && of_rank <= scattered && f.version >= k_scatters_lines;
     return is_line ? Protocol::ll : chosen;
   }
-  constexpr int k_ranges = 222;
+  constexpr int k_ranges = 225;
   const auto ranges = ranges_of(f, collective);
   if (!ranges || f.version < k_ranges) return chosen;
   if (f.ll128_allowed && holds(ranges->ll128, of_rank)) return Protocol::ll128;
@@ -188,8 +188,8 @@ std::optional<Schedule> schedule(const CommunicatorFacts& facts, Collective coll
     std::int64_t from, to, elements;  // bytes; of a multiple of so many elements only
     Schedule schedule;
   };
+  // A later set begins with one round for less than 25 KiB of any 16 elements; the one log there is has this one.
   static constexpr std::array k_entries{
-      Entry{Collective::all_reduce, 0, 25599, 16, {Protocol::ll, 1, 2}},
       Entry{Collective::all_reduce, 0, 65536, 256, {Protocol::ll, 2, 4}},
       Entry{Collective::all_reduce, 65537, 524287, 512, {Protocol::ll, 2, 8}},
       Entry{Collective::all_reduce, 524288, 16777216, 512, {Protocol::simple, 2, 8}},

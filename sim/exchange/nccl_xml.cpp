@@ -55,6 +55,7 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
       {"connectx-6-dx", "101d"},  {"connectx-6", "101b"}, {"connectx-7", "1021"}};
   if (kind == DeviceKind::gpu) {
     if (type == "mi300x") return "vendor=\"0x1002\" device=\"0x74a1\"";
+    if (type == "mi325x") return "vendor=\"0x1002\" device=\"0x74a5\"";
     const auto found = gpus.find(type);
     return found == gpus.end() ? "vendor=\"0x10de\"" : fmt::format("vendor=\"0x10de\" device=\"0x{}\"", found->second);
   }

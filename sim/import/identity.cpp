@@ -240,6 +240,7 @@ const auto* by_rate(const Entries& entries, double gbit_per_s) {
 
 Identity gpu_identity(const PciDevice& device) {
   if (device.vendor == 0x1002 && device.device == 0x74a1) return {"mi300x", "", {5, 16}};
+  if (device.vendor == 0x1002 && device.device == 0x74a5) return {"mi325x", "", {5, 16}};
   for (const auto& one : k_gpus) {
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
   }
@@ -382,10 +383,9 @@ std::vector<std::pair<std::string, PcieRate>> all_identities() {
   for (const auto& one : k_adapters) out.emplace_back(one.name, one.card);
   for (const auto& one : k_processors) out.emplace_back(one.name, PcieRate{});
   for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
-  for (const auto& one : k_switches) out.emplace_back(one.name, PcieRate{});
-  for (const auto& one : k_ethernet_switches) out.emplace_back(one.name, PcieRate{});
-  for (const auto* name :
-       {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr", "ena-25g"})
+  for (const auto& name : all_switches()) out.emplace_back(name, PcieRate{});
+  for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr",
+                           "ena-25g", "mi300x", "mi325x", "bcm57608-400g"})
     out.emplace_back(name, PcieRate{});
   return out;
 }

@@ -45,7 +45,7 @@ PEER_LIMIT = re.compile(r"\.(translated_peer|p2p_\w+)_bandwidth$")
 WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory", "copies through bounce buffers")
 PLUGIN_SWITCHES = {"efa-100g": "aws-srd", "efa-100g-gdr": "aws-srd", "aries": "aries-router", "gvnic-200g": "google-vpc", "ena-25g": "aws-vpc", "slingshot-11": "rosetta"}
 # Devices without logs: one draw each after the others. The rack has no host memory that its trays share.
-STAND_INS = ("dgx-b200", "gb200-nvl4-tray", "hpe-4a100-slingshot", "mi300x-8")
+STAND_INS = ("dgx-b200", "gb200-nvl4-tray", "hpe-4a100-slingshot", "mi300x-8", "mi325x-8")
 NOT_DRAWN = (*STAND_INS, "gb200-nvl72")
 
 
@@ -94,6 +94,8 @@ class Draw:
         self.is_nccl = len(self.gpus) * self.count > 1 and dice.random() < 0.6
         on_gpus = len(self.gpus) > 1 or (self.count > 1 and bool(self.gpus))
         self.buffers = "device" if on_gpus and (self.count == 1 or dice.random() < 0.5) else "host"
+        if self.host.startswith("mi3"):  # of AMD only RCCL knows the GPUs
+            self.is_nccl, self.buffers = self.is_nccl or self.count == 1, "host"
         one_host = MPI[:3] if self.buffers == "device" else []
         choices = NCCL if self.is_nccl else (MPI if self.count > 1 else one_host)
         self.benchmark = dice.choice(choices) if choices else ""

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules of MSCCL for the GPUs of one host: in every round each sends to all others at once, by channels of their
 // own; between two rounds it reduces what came in. Source: ROCm/rccl tools/msccl-algorithms.
+#include <fmt/format.h>
+
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/rccl.hpp"
@@ -24,6 +26,16 @@ class AllPairs : public ChannelAlgorithm {
   /// A hop is one of a ring's.
   [[nodiscard]] Algorithm hop_algorithm(const Hops&) const override { return Algorithm::ring; }
   [[nodiscard]] bool hides_local_work() const override { return false; }
+
+  /// Simple puts what arrives down first: a thread block copies it out of the buffer, and between two rounds all that
+  /// came in is summed. LL does both as it reads the lines.
+  void add_filling(Flow& flow, const Cut&) const override {
+    if (!op_.is(Protocol::simple)) return;
+    const auto& copy = op_.parameter("nccl.channel_bandwidth"_stem, op_.protocol);
+    const double passes = rounds_ + (rounds_ - 1);
+    add_latency(flow, {fmt::format("copies out of buffers and sums, {:.0f} passes", passes),
+                       from_seconds(passes * block_ / (op_.channels * copy.value)), copy.name, copy.source});
+  }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return block_ / op_.channels; }

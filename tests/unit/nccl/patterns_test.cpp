@@ -2,10 +2,13 @@
 // What rings, chains, trees and pairs cross, counted by hand.
 #include "nccl/patterns.hpp"
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "nccl/nics.hpp"
+#include "schedules/algorithms.hpp"
 #include "tests/support/approx.hpp"
 #include "tests/unit/nccl/hosts.hpp"
 
@@ -70,6 +73,28 @@ Made made(LoadedScenario loaded, Collective collective, Algorithm algorithm = Al
 const PairedHost k_eight_rails{.hcas = beside_gpus("connectx-7-ndr", 8)};
 
 }  // namespace
+
+TEST_CASE("trees: the channels of the search have the first tree of hosts, their doubles the second") {
+  const auto edges_at = [](int host, int hosts, bool is_second) {
+    int edges = schedules::double_tree_parent(host, hosts, is_second) < 0 ? 0 : 1;
+    for (int other = 0; other < hosts; ++other)
+      edges += schedules::double_tree_parent(other, hosts, is_second) == host ? 1 : 0;
+    return edges;
+  };
+  constexpr int hosts = 4;
+  const PairedHost one_rail{.hcas = {{"connectx-7-ndr", "sw0"}}};
+  const auto found =
+      static_cast<int>(made(cluster_of(one_rail, hosts), Collective::all_reduce, Algorithm::tree).graph.graph_channels);
+  for (int channels = 1; channels <= 2 * found; ++channels) {
+    CAPTURE(channels);
+    const auto trees =
+        made(cluster_of(one_rail, hosts), Collective::all_reduce, Algorithm::tree, static_cast<std::size_t>(channels));
+    const int first = std::min(channels, found);
+    for (int host = 0; host < hosts; ++host)
+      CHECK(trees.sent_by("n" + std::to_string(host) + ".hca0") ==
+            first * edges_at(host, hosts, false) + (channels - first) * edges_at(host, hosts, true));
+  }
+}
 
 TEST_CASE("rings: every HCA sends as often as channels leave by it, every GPU passes on once per channel") {
   const auto ring = made(cluster_of(k_eight_rails, 3), Collective::all_reduce);

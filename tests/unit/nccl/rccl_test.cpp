@@ -178,6 +178,8 @@ TEST_CASE("between hosts ranges of bytes set RCCL's protocol") {
   CHECK(choice(two, 16 * 5046276, Collective::all_gather) == "ring simple");
   CHECK(choice(two, 16 * 131072, Collective::reduce_scatter) == "ring ll");
   CHECK(choice(two, 16 * 131076, Collective::reduce_scatter) == "ring ll128");
+  // The ranges came with 2.25.
+  CHECK(choice(facts_of(2, 224), 9 * MiB) == "tree simple");
   // A forced protocol stays.
   CHECK(choose(two, Collective::all_reduce, Bytes{MiB}, std::nullopt, Protocol::simple).protocol == Protocol::simple);
   // Where LL128 is not allowed LL ends and Simple begins.
@@ -193,20 +195,17 @@ TEST_CASE("between hosts ranges of bytes set RCCL's protocol") {
 TEST_CASE("MSCCL's schedules come first where a size is a multiple of their chunks") {
   auto one = facts_of(1);
   one.has_schedules = true;
-  CHECK(choice(one, 32) == "ring ll");
-  CHECK(choice(one, 64) == "msccl ll");
-  CHECK(choice(one, 64 + 4) == "ring ll");
+  CHECK(choice(one, 512) == "ring ll");
+  CHECK(choice(one, KiB) == "msccl ll");
+  CHECK(choice(one, KiB + 4) == "ring ll");
   CHECK(choice(one, 512 * KiB) == "msccl simple");
   CHECK(choice(one, 16 * MiB) == "msccl simple");
   CHECK(choice(one, 16 * MiB + 2048) == "ring simple");
   CHECK(choice(one, 8 * KiB, Collective::all_gather) == "msccl ll128");
   CHECK(choice(one, MiB, Collective::all_gather) == "ring simple");
   CHECK(choice(one, MiB, Collective::broadcast) == "ring simple");
-  const auto rounds = [&](std::int64_t size) {
-    return rccl::schedule(one, Collective::all_reduce, Bytes{size})->rounds;
-  };
-  CHECK(rounds(16 * KiB) == 1);
-  CHECK(rounds(32 * KiB) == 2);
+  CHECK(rccl::schedule(one, Collective::all_reduce, Bytes{KiB})->rounds == 2);
+  CHECK(rccl::schedule(one, Collective::all_gather, Bytes{KiB})->rounds == 1);
   // A ring that is asked for is none of them.
   CHECK(choose(one, Collective::all_reduce, Bytes{MiB}, Algorithm::ring, std::nullopt).algorithm == Algorithm::ring);
 }
