@@ -45,6 +45,20 @@ TEST_CASE("an LL128 tree cuts smaller chunks from smaller messages, as NCCL does
   CHECK(has_term(at("[64 MiB]"), "39 chunks"));
 }
 
+TEST_CASE("the first chunk of a Simple tree shares a mesh's link with the channels that take it, not with all") {
+  const auto row = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: {schema: "
+                                            "fabricast/topology/1, name: t, hosts: [{name: n, type: dgx-1-v100}]}\n"
+                                            "workload: {benchmark: all_reduce_perf, algorithm: tree, protocol: simple, "
+                                            "sizes: [64 MiB]}\n"))
+                       .workloads[0]
+                       .rows.at(0);
+  REQUIRE(row.channels == 12);
+  // Seven hops up and seven down of 512 KiB, four channels of both ways on the busiest NVLink of 25 GB/s, not twelve.
+  const double alone = 14 * 512 * 1024 / 25e9 * 1e6;
+  CHECK(term_us(row, "filling the pipeline") > 4 * alone);
+  CHECK(term_us(row, "filling the pipeline") < 4.6 * alone);
+}
+
 TEST_CASE("the first chunk of a Simple tree passes every hop as fast as 24 channels share an NVLink") {
   // 8 MiB over 24 channels are 349,525 B. Each of 6 hops at 18 NVLinks x reach / 24.
   const auto row = row_of("h200vm-4gpu-all_reduce-tree-simple.yaml", {{"workload.sizes", "[8 MiB]"}});
