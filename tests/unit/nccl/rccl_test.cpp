@@ -157,7 +157,9 @@ TEST_CASE("RCCL takes rings inside a host and trees between hosts up to the size
   CHECK(choice(one, 512 * KiB) == "ring simple");
   CHECK(choice(one, 1024 * MiB) == "ring simple");
   // The last size of trees, by powers of two.
-  for (const auto& [nodes, last] : std::vector<std::pair<int, std::int64_t>>{{2, 64}, {4, 128}, {8, 256}}) {
+  for (const auto& row : std::vector<std::pair<int, std::int64_t>>{{2, 64}, {4, 128}, {8, 256}}) {
+    const auto nodes = row.first;
+    const auto last = row.second;
     CAPTURE(nodes);
     CHECK(choice(facts_of(nodes), last * MiB).starts_with("tree"));
     CHECK(choice(facts_of(nodes), 2 * last * MiB) == "ring simple");
