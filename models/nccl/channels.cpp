@@ -225,9 +225,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   }
   graph.ll128_allowed =
       capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
-  graph.is_by_table = std::ranges::all_of(by_host, [&](const auto* one) {
-    return !one->hcas_beside.empty() || (library == Library::rccl && one->is_full_mesh);
-  });
+  graph.is_by_table = std::ranges::all_of(by_host, [](const auto* one) { return one->is_full_mesh; });
   if (library == Library::rccl) graph.ll128_allowed = graph.ll128_allowed && graph.is_by_table && hosts.size() > 1;
   return graph;
 }

@@ -138,7 +138,7 @@ class CollectivePlanner : public Planner {
     facts_.version = release_number(context_.software.nccl_version);
     facts_.collective = collective_;
     facts_.library = library_of(context_, ranks_[0]);
-    facts_.has_schedules = facts_.library == Library::rccl && has_schedules(context_, workload_, graph_, num_hosts());
+    facts_.has_schedules = has_schedules(context_, workload_, graph_, num_hosts());
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
     architecture_ = architecture_of(context_, ranks_[0]);
     stand_ins_ = stand_ins_of(context_, ranks_[0],

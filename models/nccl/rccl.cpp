@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "common/foreign_gpus.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/nics.hpp"
 #include "paths/guest.hpp"
@@ -14,11 +15,6 @@
 namespace fabricast::models::nccl {
 
 namespace {
-
-std::string_view vendor_of(const Topology& topology, DeviceId gpu) {
-  const auto vendor = topology.attribute(topology.device(gpu).type, "vendor");
-  return vendor.empty() ? "nvidia" : vendor;
-}
 
 /// Where a setting of `software.nccl` was written, else the workload.
 SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {

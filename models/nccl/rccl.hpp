@@ -73,7 +73,9 @@ struct Schedule {
   int rounds = 1;    ///< 1: every GPU sends all it has to every other; 2: an eighth, which comes back reduced
   int channels = 2;  ///< of a pair of GPUs
 };
-/// The one that is taken for `size` bytes of float32; nothing where there is none.
+/// The one for `size` bytes of float32; nothing where there is none.
+std::optional<Schedule> schedule_of(Collective collective, Bytes size);
+/// The same where these ranks have schedules.
 std::optional<Schedule> schedule(const CommunicatorFacts& facts, Collective collective, Bytes size);
 
 }  // namespace rccl

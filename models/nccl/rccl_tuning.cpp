@@ -47,7 +47,6 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
   const double per_node = f.num_ranks / nodes;
   if (algorithm == Algorithm::tree)
     return k_base[p] + 2 * ((per_node - 1) * k_tree_hop[p] + std::floor(std::log2(nodes)) * k_tree_network_hop[p]);
-  // Full meshes take their GPUs in another order on every channel, others in the same.
   if (is_chain(collective)) {
     const bool is_simple = protocol == Protocol::simple;
     const double hop = nodes > 1 ? (is_simple ? k_tree_network_hop[p] : k_ring_network_hop[p])
@@ -66,7 +65,7 @@ double bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm al
   const double bus = f.graph_channels * f.channel_gb_per_s;
   if (algorithm == Algorithm::tree) return bus * (f.num_nodes > 2 ? k_tree_share_beyond_two : k_tree_share)[p] * 0.5;
   const double n = f.num_ranks;
-  double share = k_ring_share[p];
+  const double share = k_ring_share[p];
   if (is_chain(collective)) return bus * share * (protocol == Protocol::ll && f.num_nodes == 1 ? 1.65 : 1);
   return bus * share * n / ((collective == Collective::all_reduce ? 2 : 1) * (n - 1));
 }
@@ -122,15 +121,6 @@ double bytes_per_thread(const CommunicatorFacts& f, const Choice& choice) {
   return choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring ? 8 * f.num_ranks : 8;
 }
 
-/// A channel has at least so much traffic: twice an all-reduce's bytes, LL four times (enqueue.cc).
-int channels_by_traffic(const CommunicatorFacts& f, const Choice& choice, Bytes size, int channels) {
-  const std::int64_t least = f.version < 226 ? 512 : 16384;
-  const std::int64_t factor =
-      (f.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
-  const std::int64_t cell = std::max<std::int64_t>(16, least / factor);
-  return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
-}
-
 }  // namespace
 
 double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algorithm algorithm, Protocol protocol,
@@ -148,22 +138,10 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
 
 Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
               std::optional<Protocol> protocol) {
-  const auto found = schedule(facts, collective, size);
-  const bool may_be_scheduled = !algorithm || *algorithm == Algorithm::msccl;
-  if (found && may_be_scheduled && (!protocol || *protocol == found->protocol))
-    return {Algorithm::msccl, found->protocol};
-  Choice best{algorithm && *algorithm != Algorithm::msccl ? *algorithm : Algorithm::ring,
-              protocol.value_or(Protocol::simple)};
-  double best_time = std::numeric_limits<double>::infinity();
-  for (const auto a : {Algorithm::tree, Algorithm::ring}) {
-    if (algorithm && *algorithm != Algorithm::msccl && *algorithm != a) continue;
-    for (const auto p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-      if (protocol && *protocol != p) continue;
-      const double time = rccl::estimated_time_us(facts, collective, a, p, size);
-      if (time < 0 || time >= best_time) continue;
-      best_time = time;
-      best = {a, p};
-    }
+  auto best = least_time(facts, collective, size, algorithm, protocol);
+  if (best.algorithm == Algorithm::msccl) {
+    if (rccl::estimated_time_us(facts, collective, best.algorithm, best.protocol, size) >= 0) return best;
+    best = least_time(facts, collective, size, std::nullopt, protocol);  // asked for by name, and there is none
   }
   if (!protocol) best.protocol = protocol_by_bytes(facts, collective, best.protocol, size);
   return best;
@@ -178,11 +156,16 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
   const double of_channel = threads * bytes_per_thread(facts, choice);
   const double filled = std::floor(static_cast<double>(size.value) / of_channel);
   const int channels = static_cast<int>(std::clamp<double>(filled, 1, max_channels));
-  return {channels_by_traffic(facts, choice, size, channels), threads};
+  const std::int64_t least = facts.version < 226 ? 512 : 16384;
+  return {channels_of_traffic(facts, choice, size, channels, least), threads};
 }
 
 std::optional<Schedule> schedule(const CommunicatorFacts& facts, Collective collective, Bytes size) {
-  if (!facts.has_schedules || size.value == 0) return std::nullopt;
+  return facts.has_schedules ? schedule_of(collective, size) : std::nullopt;
+}
+
+std::optional<Schedule> schedule_of(Collective collective, Bytes size) {
+  if (size.value == 0) return std::nullopt;
   struct Entry {
     Collective collective;
     std::int64_t from, to, elements;  // bytes; of a multiple of so many elements only

@@ -205,9 +205,8 @@ double estimated_time_us(const CommunicatorFacts& f, Collective collective, Algo
   return latency + static_cast<double>(size.value) / (1000 * bandwidth);
 }
 
-Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
-              std::optional<Protocol> protocol) {
-  if (facts.library == Library::rccl) return rccl::choose(facts, collective, size, algorithm, protocol);
+Choice least_time(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
+                  std::optional<Protocol> protocol) {
   Choice best;
   if (algorithm) best.algorithm = *algorithm;
   if (protocol) best.protocol = *protocol;
@@ -226,19 +225,18 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
   return best;
 }
 
-namespace {
-
-/// From 2.22 on a channel has at least 32 KiB of traffic: twice an all-reduce's bytes, all that an all-gather collects;
-/// LL counts four times (enqueue.cc, scheduleCollTasksToPlan).
-int channels_by_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels) {
-  if (facts.version < 222 || choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::collnet)
-    return channels;
-  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
-  const std::int64_t cell = 32768 / factor;
-  return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
+Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
+              std::optional<Protocol> protocol) {
+  return facts.library == Library::rccl ? rccl::choose(facts, collective, size, algorithm, protocol)
+                                        : least_time(facts, collective, size, algorithm, protocol);
 }
 
-}  // namespace
+int channels_of_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels,
+                        std::int64_t least) {
+  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
+  const std::int64_t cell = least / factor;
+  return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
+}
 
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
   if (facts.library == Library::rccl) return rccl::channel_use(facts, choice, size, max_channels);
@@ -262,7 +260,9 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
       break;
     }
   }
-  use.channels = channels_by_traffic(facts, choice, size, use.channels);
+  const bool is_counted = choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet;
+  constexpr std::int64_t least = 32768;  // from 2.22 on
+  if (facts.version >= 222 && is_counted) use.channels = channels_of_traffic(facts, choice, size, use.channels, least);
   return use;
 }
 

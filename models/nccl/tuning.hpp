@@ -81,7 +81,11 @@ bool allows_pat(const CommunicatorFacts& facts, Collective collective);
 double estimated_time_us(const CommunicatorFacts& facts, Collective collective, Algorithm algorithm, Protocol protocol,
                          Bytes size);
 
-/// The combination NCCL takes, within what the user forced.
+/// The combination of least estimated time, within what the user forced.
+Choice least_time(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
+                  std::optional<Protocol> protocol);
+
+/// The one that NCCL, or RCCL, takes.
 Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size, std::optional<Algorithm> algorithm,
               std::optional<Protocol> protocol);
 
@@ -92,5 +96,10 @@ struct ChannelUse {
   double filled = 0;  ///< how many of `channels` carry as much as a full one (filling.hpp); 0 = all
 };
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels);
+
+/// Of `channels` those that have at least `least` bytes of traffic each: an all-reduce counts twice, LL four times
+/// (enqueue.cc, scheduleCollTasksToPlan).
+int channels_of_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels,
+                        std::int64_t least);
 
 }  // namespace fabricast::models::nccl

@@ -43,10 +43,7 @@ class AllPairs : public ChannelAlgorithm {
 
  private:
   static int rounds_of(const Operation& op) {
-    CommunicatorFacts facts;
-    facts.library = Library::rccl;
-    facts.has_schedules = true;
-    const auto found = rccl::schedule(facts, op.collective, Bytes{static_cast<std::int64_t>(op.size)});
+    const auto found = rccl::schedule_of(op.collective, Bytes{static_cast<std::int64_t>(op.size)});
     return found ? found->rounds : 1;
   }
   /// Bytes that a GPU sends to another in a round: of a reduction in one round all, else each GPU's part.
