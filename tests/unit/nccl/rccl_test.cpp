@@ -212,6 +212,19 @@ TEST_CASE("MSCCL's schedules come first where a size is a multiple of their chun
   CHECK(choose(one, Collective::all_reduce, Bytes{MiB}, Algorithm::ring, std::nullopt).algorithm == Algorithm::ring);
 }
 
+TEST_CASE("from 2.26 on a channel of RCCL has 16 KiB of traffic, twice an all-reduce's bytes") {
+  auto two = facts_of(2);
+  const auto channels = [&](std::int64_t size) {
+    return channel_use(two, {Algorithm::tree, Protocol::ll128}, Bytes{size}, 32).channels;
+  };
+  two.version = 225;
+  CHECK(channels(32 * KiB) == 16);
+  two.version = 226;
+  CHECK(channels(32 * KiB) == 4);
+  CHECK(channels(32 * KiB + 4) == 5);
+  CHECK(channels(256 * KiB) == 32);
+}
+
 TEST_CASE("RCCL opens a channel for every 16 KiB of Simple and as much of a ring of LL, in full at 896 KiB") {
   const auto one = facts_of(1);
   const auto channels = [&](Protocol protocol, std::int64_t size) {
