@@ -228,9 +228,10 @@ Node steps_node(const Operation& operation) {
   algorithm->add_preparation(flow);
   add_hops(flow, steps);
   add_bytes(flow, steps);
+  keep_slots_in_cache(flow, steps);
   const double rate_of_block = flow.rate_cap;
-  hide_local_work(flow, steps);
   queue_reads(flow, steps);
+  hide_local_work(flow, steps, rate_of_block);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
   limit_network_channels(flow, steps);

@@ -45,6 +45,8 @@ inline constexpr std::array k_software_keys{
                  R,
                  {},
                  "payload that one channel moves through host memory"},
+    ParameterKey{"nccl.shm_cache_gain", N, declared(1, 100, "a factor of 1 or more"),
+                 "what a channel moves while its slots stay in the last-level cache, of what it moves from memory"},
     ParameterKey{"nccl.shm_channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},
     ParameterKey{
         "nccl.loopback_channel_bandwidth", R, {}, "payload that a proxy thread moves per channel over sockets"},

@@ -15,6 +15,8 @@ inline constexpr std::array k_system_keys{
     ParameterKey{"gpu.context_switch_time", T, {}, "between two processes of a GPU"},
     ParameterKey{"gpu.launch_gap", T, {}, "from the end of a kernel to the next one launched after it"},
     ParameterKey{"host.both_sockets_share", N, k_share, "what each memory gives while the GPUs of both sockets copy"},
+    ParameterKey{"host.io_cache_share", N, k_share,
+                 "of the part of the last-level cache that devices write to: where half of what they write is lost"},
     ParameterKey{"host.memory_queueing", N, k_factor, "longer waits for a memory that neighbours use"},
     ParameterKey{"host.scattered_threads", N, k_factor, "longer hops where a VM does not see its sockets"},
     ParameterKey{"host.smt_speed", N, k_share, "of a thread that shares its core"},

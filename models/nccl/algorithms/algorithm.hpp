@@ -45,6 +45,8 @@ class ChannelAlgorithm {
   [[nodiscard]] Cut cut() const;
   [[nodiscard]] virtual Work work(const Cut& cut) const = 0;
 
+  /// Bytes of payload that lie in the buffer of one connection while its steps go round.
+  [[nodiscard]] virtual double buffered(const Cut& cut) const { return k_buffer_steps * cut.chunk; }
   /// That one connection over the network carries.
   [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
   /// Of them, those whose handling the hops of a chunk hold.

@@ -34,6 +34,10 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] double messages(const Cut& cut) const override {
     return steps() * cut.loops * (op_.is(Protocol::simple) ? 2 : 1);
   }
+  /// A chunk of Simple takes half of the buffer's steps.
+  [[nodiscard]] double buffered(const Cut& cut) const override {
+    return op_.is(Protocol::simple) ? 2 * cut.chunk : ChannelAlgorithm::buffered(cut);
+  }
   /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before. A
   /// slice of Simple takes two steps of the buffer.
   [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {

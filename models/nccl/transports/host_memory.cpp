@@ -6,22 +6,50 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
+#include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
+
+/// What a device writes stays in the last-level cache, and is read and overwritten there, until two other lines of its
+/// set come in between: devices write into two ways. Slots of all GPUs of a memory lie at random over the sets, 2 s / c
+/// of them in each.
+double share_in_memory(const Operation& op, const ChannelAlgorithm& algorithm, const Cut& cut) {
+  const auto memory = staging_memory(op.context, op.group.gpu);
+  const auto* cache = op.context.parameters.find(processor_of(op.context.topology, memory) + ".io_cache");
+  if (cache == nullptr) return 1;
+  const double slots = op.group.gpus_of_memory * op.channels * algorithm.buffered(cut) / op.share;
+  const double lines = 2 * slots / (cache->value * op.context.parameters["host.io_cache_share"_key]);
+  return 1 - std::exp(-lines) * (1 + lines);
+}
+
+void keep_slots_in_cache(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  if (!op.has_hop(TransportKind::host_memory)) return;
+  const double share = share_in_memory(op, steps.algorithm, steps.cut);
+  for (auto& crossing : flow.crossings) {
+    if (op.context.resources.parameter(crossing.resource).ends_with(".memory_bandwidth"))
+      crossing.times = static_cast<int>(std::lround(crossing.times * share));
+  }
+  std::erase_if(flow.crossings, [](const Crossing& crossing) { return crossing.times == 0; });
+  const double gain = op.context.parameters["nccl.shm_cache_gain"_key];
+  flow.rate_cap /= share + (1 - share) / gain;
+}
 
 /// What a GPU does alone, its first send and last receive, does not load host memory both ways: where the links limit,
 /// the other GPUs that share it use the time, until the thread block itself would take longer. Two GPUs work in step
 /// and hide nothing, nor do pairs that wait for the network. A GPU that sends or receives over NVLink beside it has one
 /// way only and hides all.
-void hide_local_work(Flow& flow, const Steps& steps) {
+void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block) {
   const auto& op = steps.op;
-  if (!steps.algorithm.hides_local_work()) return;
-  const double of_links = rate_alone(op.context.resources, flow);
-  if (!op.has_hop(TransportKind::host_memory) || of_links >= flow.rate_cap) return;
-  const double sent = flow.payload / op.share;
+  if (!steps.algorithm.hides_local_work() || !op.has_hop(TransportKind::host_memory)) return;
   const bool has_one_way = op.has_hop(TransportKind::nvlink);
+  const double of_blocks = has_one_way ? rate_of_block : flow.rate_cap;
+  const double of_links = rate_of_crossings(op.context.resources, flow);
+  if (of_links >= of_blocks) return;
+  const double sent = flow.payload / op.share;
   const double shown = has_one_way ? 0 : (flow.bytes - sent) / std::max(1, op.group.gpus_of_memory - 1);
-  flow.bytes = std::max(sent + shown, flow.bytes * of_links / flow.rate_cap);
+  flow.bytes = std::max(sent + shown, flow.bytes * of_links / of_blocks);
 }
 
 /// 1/r^2 = 1/(rate of the thread blocks)^2 + 1/(rate of the link)^2: 1, 2, 4, 8 and 16 forced channels on two H200

@@ -13,10 +13,14 @@ bool is_nvlink(const Operation& op, const Crossing& crossing);
 void limit_nvlink_stores(Flow& flow, const Steps& steps);
 
 // Host memory: host_memory.cpp.
-/// Takes the thread blocks' own copies out of the flow as far as others use that time.
-void hide_local_work(Flow& flow, const Steps& steps);
+/// Hops whose slots stay in the processor's last-level cache do not load its memory, and thread blocks read them
+/// faster.
+void keep_slots_in_cache(Flow& flow, const Steps& steps);
 /// Thread blocks wait for what they read over PCIe, the longer the nearer all of them are to what the link carries.
 void queue_reads(Flow& flow, const Steps& steps);
+/// Takes the thread blocks' own copies out of the flow as far as others use that time; `rate_of_block` is what they
+/// move without waiting for reads.
+void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block);
 /// When the GPUs of both sockets work through host memory, each memory gives less than alone.
 void limit_host_memories(Flow& flow, const Steps& steps);
 

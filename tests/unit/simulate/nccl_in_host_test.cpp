@@ -120,6 +120,30 @@ TEST_CASE("without peer-to-peer eight GPUs of a VM that shows one NUMA node shar
   CHECK(hop(8) == test::approx(hop(2)));
 }
 
+TEST_CASE("slots in host memory stay in the processor's last-level cache until they fill what devices may use of it") {
+  const auto loaded = test::shipped("validation/h200vm-8gpu-all_reduce-p2poff.yaml",
+                                    {{"workload.sizes", "[256 KiB, 512 KiB, 2 MiB, 4 MiB, 256 MiB, 512 MiB]"}});
+  const auto rows = [&](double share) {
+    auto parameters = loaded.parameters;
+    auto changed = parameters.at("host.io_cache_share");
+    changed.value = share;
+    parameters.set(changed);
+    return simulate(loaded.topology, loaded.scenario, parameters)->workloads.at(0).rows;
+  };
+  const auto shipped = rows(loaded.parameters.number("host.io_cache_share"));
+  // Measured out of place, or in place where another guest disturbed the run.
+  const std::vector<double> measured{70.8, 121.1, 231.1, 393.1, 27084, 53698};
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    CHECK(shipped[i].time.us() == test::approx(measured[i]).epsilon(0.12));
+  // Four channels of eight GPUs: 16 KiB of LL's lines in each of eight steps, two chunks of 64 KiB of Simple: 4 MiB. At
+  // 256 MiB two chunks of 2 MiB: 128 MiB.
+  const auto none = rows(0.001);
+  CHECK(none[0].time.us() > 1.2 * shipped[0].time.us());
+  CHECK(none[2].time.us() > 1.3 * shipped[2].time.us());
+  CHECK(none[4].time.us() == test::approx(shipped[4].time.us()).epsilon(0.001));
+  for (std::size_t i = 0; i < measured.size(); ++i) CHECK(rows(1)[i].time <= shipped[i].time);
+}
+
 TEST_CASE("channels that read host memory add up to less than the link the more of them there are") {
   const auto time = [](int channels) {
     return row_of("h200vm3-2gpu-all_reduce-p2poff-ring-simple.yaml",
@@ -170,7 +194,10 @@ TEST_CASE("a forecast for 8 GPUs never falls as the message grows and stays belo
     for (std::size_t i = 0; i < rows.size(); ++i) {
       CAPTURE(rows[i].size.value);
       CHECK(rows[i].busbw.bytes_per_s < 450e9);
-      if (i > 0) CHECK(rows[i].time.us() >= 0.98 * rows[i - 1].time.us());
+      if (i == 0) continue;
+      // NCCL leaves LL late: eight GPUs take 245 us for 1 MiB through host memory and 231 us of Simple for 2 MiB.
+      const bool is_other = rows[i].protocol != rows[i - 1].protocol || rows[i].algorithm != rows[i - 1].algorithm;
+      CHECK(rows[i].time.us() >= (is_other ? 0.93 : 0.98) * rows[i - 1].time.us());
     }
   }
 }
