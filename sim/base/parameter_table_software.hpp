@@ -47,6 +47,12 @@ inline constexpr std::array k_software_keys{
                  "payload that one channel moves through host memory"},
     ParameterKey{"nccl.shm_cache_gain", N, declared(1, 100, "a factor of 1 or more"),
                  "what a channel moves while its slots stay in the last-level cache, of what it moves from memory"},
+    ParameterKey{
+        "nccl.shm_one_way_gain", N, declared(1, 100, "a factor of 1 or more"),
+        "what a channel moves while it only reads host memory or only writes it, of what it moves step by step"},
+    ParameterKey{"nccl.shm_both_ways_share", N, k_share,
+                 "of a PCIe link each way while thread blocks read and write host memory step by step"},
+    ParameterKey{"nccl.shm_apart_share", N, k_share, "the same while some threads read and others write"},
     ParameterKey{"nccl.shm_channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},
     ParameterKey{
         "nccl.loopback_channel_bandwidth", R, {}, "payload that a proxy thread moves per channel over sockets"},

@@ -25,6 +25,14 @@ struct Cut {
   double pair_channels = 1;  ///< send and receive: channels that one pair of ranks uses
 };
 
+/// Shares of a thread block's work that read host memory or write it, that do both step by step, and where other
+/// threads read than write; 1 together.
+struct Directions {
+  double one_way = 0;
+  double in_step = 1;
+  double apart = 0;
+};
+
 /// What a thread block has to do, in units of one channel's flow.
 struct Work {
   double payload = 0;   ///< bytes
@@ -87,6 +95,7 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double reached_share() const { return 1; }
   [[nodiscard]] virtual bool is_limited_by_thread_block() const { return true; }
   [[nodiscard]] virtual bool hides_local_work() const { return true; }
+  [[nodiscard]] virtual Directions directions() const { return {}; }
   /// Last part of `nccl.nvlink_store_share`, and a further factor.
   [[nodiscard]] virtual std::string store_name() const { return op_.protocol; }
   [[nodiscard]] virtual double store_factor() const { return 1; }

@@ -53,6 +53,11 @@ class Chain : public ChannelAlgorithm {
   }
   [[nodiscard]] std::string slice_name() const override { return op_.is(Protocol::simple) ? "chain" : op_.protocol; }
 
+  /// Between two ranks one sends and one receives.
+  [[nodiscard]] Directions directions() const override {
+    return op_.num_ranks() == 2 ? Directions{1, 0, 0} : Directions{};
+  }
+
  protected:
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.pipelined"_stem); }
 

@@ -63,6 +63,8 @@ class Pairs : public ChannelAlgorithm {
     return chunks(cut) > posted || (is_all() && op_.group.num_ranks > k_peers_at_once);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
+  /// Some warps send while others receive.
+  [[nodiscard]] Directions directions() const override { return {0, 0, 1}; }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }

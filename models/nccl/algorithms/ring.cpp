@@ -38,6 +38,11 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] double buffered(const Cut& cut) const override {
     return op_.is(Protocol::simple) ? 2 * cut.chunk : ChannelAlgorithm::buffered(cut);
   }
+  /// The first send and the last receive of a loop go one way.
+  [[nodiscard]] Directions directions() const override {
+    const double one_way = 2 / (steps() + 1);
+    return {one_way, 1 - one_way, 0};
+  }
   /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before. A
   /// slice of Simple takes two steps of the buffer.
   [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {

@@ -11,6 +11,11 @@
 
 namespace fabricast::models::nccl {
 
+namespace {
+
+/// A GPU that sends over NVLink receives through host memory or the other way round.
+bool has_one_way(const Operation& op) { return op.has_hop(TransportKind::nvlink); }
+
 /// What a device writes stays in the last-level cache, and is read and overwritten there, until two other lines of its
 /// set come in between: devices write into two ways. Slots of all GPUs of a memory lie at random over the sets, 2 s / c
 /// of them in each.
@@ -22,6 +27,8 @@ double share_in_memory(const Operation& op, const ChannelAlgorithm& algorithm, c
   const double lines = 2 * slots / (cache->value * op.context.parameters["host.io_cache_share"_key]);
   return 1 - std::exp(-lines) * (1 + lines);
 }
+
+}  // namespace
 
 void keep_slots_in_cache(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
@@ -43,17 +50,16 @@ void keep_slots_in_cache(Flow& flow, const Steps& steps) {
 void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block) {
   const auto& op = steps.op;
   if (!steps.algorithm.hides_local_work() || !op.has_hop(TransportKind::host_memory)) return;
-  const bool has_one_way = op.has_hop(TransportKind::nvlink);
-  const double of_blocks = has_one_way ? rate_of_block : flow.rate_cap;
+  const double of_blocks = has_one_way(op) ? rate_of_block : flow.rate_cap;
   const double of_links = rate_of_crossings(op.context.resources, flow);
   if (of_links >= of_blocks) return;
   const double sent = flow.payload / op.share;
-  const double shown = has_one_way ? 0 : (flow.bytes - sent) / std::max(1, op.group.gpus_of_memory - 1);
+  const double shown = has_one_way(op) ? 0 : (flow.bytes - sent) / std::max(1, op.group.gpus_of_memory - 1);
   flow.bytes = std::max(sent + shown, flow.bytes * of_links / of_blocks);
 }
 
-/// 1/r^2 = 1/(rate of the thread blocks)^2 + 1/(rate of the link)^2: 1, 2, 4, 8 and 16 forced channels on two H200
-/// (own logs) move 14.0, 22.3, 27.8, 33.5 and 33.7 GB/s, which is a link at 50 GB/s and blocks of 23 within 6 %.
+/// 1/r^2 = 1/(rate of the thread blocks)^2 + 1/(rate of the link)^2. A link carries less each way while both ways are
+/// busy, and a thread block moves more while it only reads or only writes (own measurement).
 void queue_reads(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   if (!op.has_hop(TransportKind::host_memory) || !op.is_in_one_host()) return;
@@ -66,7 +72,15 @@ void queue_reads(Flow& flow, const Steps& steps) {
     if (kind == LinkKind::pcie || kind == LinkKind::socket_internal)
       link = std::min(link, resources.capacity(crossing.resource) / crossing.times);
   }
-  flow.rate_cap = 1 / std::hypot(1 / flow.rate_cap, 1 / link);
+  const auto& parameters = op.context.parameters;
+  const double blocks = flow.rate_cap;
+  const auto rate = [&](double of_blocks, double share) { return 1 / std::hypot(1 / of_blocks, 1 / (share * link)); };
+  const auto ways = has_one_way(op) ? Directions{1, 0, 0} : steps.algorithm.directions();
+  // LL waits for the flag of every line whatever else a thread does.
+  const double one_way = op.is(Protocol::simple) ? parameters["nccl.shm_one_way_gain"_key] : 1;
+  flow.rate_cap = 1 / (ways.one_way / rate(blocks * one_way, 1) +
+                       ways.in_step / rate(blocks, parameters["nccl.shm_both_ways_share"_key]) +
+                       ways.apart / rate(blocks, parameters["nccl.shm_apart_share"_key]));
 }
 
 void limit_host_memories(Flow& flow, const Steps& steps) {

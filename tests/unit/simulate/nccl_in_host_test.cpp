@@ -144,6 +144,40 @@ TEST_CASE("slots in host memory stay in the processor's last-level cache until t
   for (std::size_t i = 0; i < measured.size(); ++i) CHECK(rows(1)[i].time <= shipped[i].time);
 }
 
+TEST_CASE("a PCIe link carries less each way only for ranks that read and write host memory at once") {
+  const auto time = [](const std::string& scenario, int gpus, const std::string& parameter, double factor) {
+    const auto loaded = test::shipped("validation/" + scenario,
+                                      {{"workload.gpus", std::to_string(gpus)}, {"workload.sizes", "[64 MiB]"}});
+    auto parameters = loaded.parameters;
+    auto changed = parameters.at(parameter);
+    changed.value *= factor;
+    parameters.set(changed);
+    return simulate(loaded.topology, loaded.scenario, parameters)->workloads.at(0).rows.at(0).time.us();
+  };
+  const auto slows = [&](const std::string& scenario, int gpus, const std::string& parameter) {
+    return time(scenario, gpus, parameter, 0.5) > 1.02 * time(scenario, gpus, parameter, 1);
+  };
+  const std::string in_step = "nccl.shm_both_ways_share", apart = "nccl.shm_apart_share";
+  // The first send and the last receive of two ranks are all there is, but for the middle of an all-reduce.
+  CHECK_FALSE(slows("h200vm3-2gpu-all_gather-p2poff.yaml", 2, in_step));
+  CHECK_FALSE(slows("h200vm3-2gpu-broadcast-p2poff.yaml", 2, in_step));
+  CHECK(slows("h200vm-2gpu-all_reduce-p2poff.yaml", 2, in_step));
+  CHECK_FALSE(slows("h200vm-2gpu-all_reduce-p2poff.yaml", 2, apart));
+  CHECK(slows("h200vm3-2gpu-sendrecv-p2poff.yaml", 2, apart));
+  CHECK(slows("h200vm3-2gpu-alltoall-p2poff.yaml", 2, apart));
+  CHECK_FALSE(slows("h200vm3-2gpu-sendrecv-p2poff.yaml", 2, in_step));
+  // What only reads or only writes: two of three parts of two ranks, two of seven of four.
+  const auto gain = [&](int gpus) {
+    const std::string one_way = "nccl.shm_one_way_gain";
+    return time("h200vm-2gpu-all_reduce-p2poff.yaml", gpus, one_way, 1) /
+           time("h200vm-2gpu-all_reduce-p2poff.yaml", gpus, one_way, 1.5);
+  };
+  CHECK(gain(2) > 1.03);
+  CHECK(gain(4) < gain(2));
+  // A ring whose ranks send over NVLink what they read from host memory goes one way.
+  CHECK_FALSE(slows("a100-azure-nc96ads-4gpu-1vm-pcie-nvlpair-allgather-32MiB.yaml", 4, in_step));
+}
+
 TEST_CASE("channels that read host memory add up to less than the link the more of them there are") {
   const auto time = [](int channels) {
     return row_of("h200vm3-2gpu-all_reduce-p2poff-ring-simple.yaml",
