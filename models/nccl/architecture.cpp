@@ -102,11 +102,14 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
         "anything, values of {} stand for its own",
         type, word.empty() ? "no architecture named" : word, capability / 10, capability % 10, architecture.name));
   }
-  if (library_of(context, gpu) == Library::rccl)
-    out.push_back(
-        fmt::format("{}: no log of RCCL has taught anything, AMD's own planning figures stand for what its "
-                    "kernels take",
-                    type));
+  if (library_of(context, gpu) == Library::rccl) {
+    constexpr int newest_read = 227;
+    const auto& release = context.software.nccl_version;
+    const bool is_younger = release_number(release) > newest_read;
+    out.push_back(fmt::format(
+        "{}: no value comes from a log of RCCL, AMD's own planning figures stand for what its kernels take{}", type,
+        is_younger ? fmt::format("; {} decides as 2.27, up to which its source was read", release) : ""));
+  }
   if (architecture.is_own && !architecture.elder.empty() && adapter.value >= 0 &&
       !has_network_values(context.parameters, architecture.name)) {
     out.push_back(

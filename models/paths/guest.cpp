@@ -236,8 +236,9 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
     const bool has_nvlink = device_value_or(context, gpu, "nvlink_links", 0) > 0;
     const auto gate = has_nvlink ? nvlink_gate_of(context, gpu) : pcie_gate_of(context, gpu);
     const bool is_wanted = context.software.nccl_p2p;
-    out.push_back({fmt::format("peer access over {}", has_nvlink ? "NVLink" : "PCIe"), is_wanted ? "default" : "off",
-                   is_wanted && gate.is_open ? "yes" : "no", is_wanted ? gate.reason : "software.nccl.p2p: off"});
+    out.push_back({fmt::format("peer access over {}", has_nvlink ? context.topology.gpu_link_word(gpu) : "PCIe"),
+                   is_wanted ? "default" : "off", is_wanted && gate.is_open ? "yes" : "no",
+                   is_wanted ? gate.reason : "software.nccl.p2p: off"});
   }
   const auto hcas = context.topology.hcas_by_distance(gpu);
   if (!hcas.empty()) {

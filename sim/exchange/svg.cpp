@@ -252,10 +252,10 @@ class Drawing {
                           top - k_nvswitch_row + k_nvswitch_row * static_cast<double>(s / beside)});
     }
     for (const auto& pair : exchange::nvlinks(topology_, host)) {
-      const auto a = places_.find(pair.a);
-      const auto b = places_.find(pair.b);
+      const auto a = places_.find(pair.a), b = places_.find(pair.b);
       if (a == places_.end() || b == places_.end()) continue;
-      const auto title = fmt::format("{} NVLinks, {}", pair.links, to_string(pair.bandwidth));
+      const auto word = topology_.gpu_link_word(pair.a);
+      const auto title = fmt::format("{} {}s, {}", pair.links, word, to_string(pair.bandwidth));
       const auto heat = heat_of(pair.a, pair.b);
       if (topology_.kind(pair.b) == DeviceKind::nvswitch) {
         line(a->second, b->second, pair.bandwidth, "nvlink", title, heat);

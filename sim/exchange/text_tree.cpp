@@ -47,16 +47,18 @@ std::string nvlink_lines(const Topology& topology, int host) {
       to_switch[key].push_back(short_name(topology, pair.a));
       rates[key] = pair.bandwidth;
     } else {
-      out +=
-          fmt::format("  {} - {}: {} NVLink{}, {} each way\n", short_name(topology, pair.a),
-                      short_name(topology, pair.b), pair.links, pair.links == 1 ? "" : "s", to_string(pair.bandwidth));
+      out += fmt::format("  {} - {}: {} {}{}, {} each way\n", short_name(topology, pair.a),
+                         short_name(topology, pair.b), pair.links, topology.gpu_link_word(pair.a),
+                         pair.links == 1 ? "" : "s", to_string(pair.bandwidth));
     }
   }
   for (const auto& [key, gpus] : to_switch) {
     out += fmt::format("  {} .. {} - {}: {} NVLinks each, {} each way\n", gpus.front(), gpus.back(), key.first,
                        key.second, to_string(rates[key]));
   }
-  return out.empty() ? out : "  NVLink\n" + out;
+  if (out.empty()) return out;
+  const auto gpus = topology.devices(DeviceKind::gpu, host);
+  return fmt::format("  {}\n{}", gpus.empty() ? "NVLink" : topology.gpu_link_word(gpus.front()), out);
 }
 
 std::string distance_table(const Topology& topology, int host) {

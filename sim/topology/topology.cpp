@@ -81,8 +81,12 @@ std::string Topology::link_name(LinkId id) const {
   const auto one = link(id);
   std::string what(to_string(one.kind));
   if (one.kind == LinkKind::pcie) what = fmt::format("PCIe {} x{}", one.generation, one.lanes);
-  if (one.kind == LinkKind::nvlink) what = fmt::format("NVLink x{}", one.lanes);
+  if (one.kind == LinkKind::nvlink) what = fmt::format("{} x{}", gpu_link_word(one.from), one.lanes);
   return fmt::format("{} -> {} ({})", hardware_name(one.from), hardware_name(one.to), what);
+}
+
+std::string_view Topology::gpu_link_word(DeviceId gpu) const {
+  return attribute(device(gpu).type, "vendor") == "amd" ? "Infinity Fabric link" : "NVLink";
 }
 
 LinkId Topology::reverse(LinkId id) const {

@@ -245,6 +245,8 @@ class Topology {
   [[nodiscard]] LinkKind link_kind(LinkId id) const;
   [[nodiscard]] Bandwidth link_bandwidth(LinkId id) const;
   [[nodiscard]] std::string link_name(LinkId id) const;  ///< "node0.gpu0 -> node0.sw0 (PCIe 3 x16)"
+  /// What its maker calls the links between GPUs: "NVLink" or "Infinity Fabric link".
+  [[nodiscard]] std::string_view gpu_link_word(DeviceId gpu) const;
   /// The same connection in the other direction.
   [[nodiscard]] LinkId reverse(LinkId id) const;
   /// Number of the link in its host's shape, or -1 for network links: equal for equal places in equal hosts.

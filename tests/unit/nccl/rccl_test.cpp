@@ -113,6 +113,22 @@ TEST_CASE("RCCL's rings leave a host by the adapter that they enter the next one
   }
 }
 
+TEST_CASE(
+    "links between GPUs are called what their maker calls them, and the result says how far the source was read") {
+  const auto loaded = hosts_of(1);
+  const auto& topology = loaded.topology;
+  const auto gpus = topology.devices(DeviceKind::gpu);
+  const auto path = topology.path_in_host(gpus[0], gpus[1]);
+  REQUIRE(path);
+  CHECK(topology.link_name(path->links[0]) == "n.gpu0 -> n.gpu1 (Infinity Fabric link x1)");
+  const auto says = [](const std::string& release) {
+    const auto said = test::run(hosts_of(1, "{nccl: {version: \"" + release + "\"}}")).workloads.at(0).assumptions;
+    return std::ranges::any_of(said, [](const std::string& line) { return line.find("source was read") != line.npos; });
+  };
+  CHECK(says("2.28"));
+  CHECK_FALSE(says("2.27"));
+}
+
 TEST_CASE("RCCL has 56 channels in a host of eight MI300X, 64 between hosts, 32 for two and 24 for four GPUs") {
   CHECK(graph_of(hosts_of(1)).channels.size() == 56);
   CHECK(graph_of(hosts_of(2)).channels.size() == 64);
