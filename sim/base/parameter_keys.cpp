@@ -64,12 +64,12 @@ constexpr std::array k_fields{
     FieldRange{"pcie_generation", N, declared(1, 6, "a generation")},
     FieldRange{"pcie_width", N, declared(1, 32, "lanes")},
     FieldRange{"compute_capability", N, declared(10, 1000, "10 x major + minor")},
-    FieldRange{"fp16_tflops", N, declared(0.001, 1e6, "a rate of 1e12/s")},
-    FieldRange{"fp32_tflops", N, declared(0.001, 1e6, "a rate of 1e12/s")},
-    FieldRange{"fp64_tflops", N, declared(0.001, 1e6, "a rate of 1e12/s")},
-    FieldRange{"tensor_tflops", N, declared(0.001, 1e6, "a rate of 1e12/s")},
+    FieldRange{"fp16_tflops", N, declared_rate(0.001, 1e6, "a rate of 1e12/s")},
+    FieldRange{"fp32_tflops", N, declared_rate(0.001, 1e6, "a rate of 1e12/s")},
+    FieldRange{"fp64_tflops", N, declared_rate(0.001, 1e6, "a rate of 1e12/s")},
+    FieldRange{"tensor_tflops", N, declared_rate(0.001, 1e6, "a rate of 1e12/s")},
     FieldRange{"tdp_watts", N, declared(1, 1e5, "watts")},
-    FieldRange{"message_rate", N, declared(1000, 1e12, "messages per second")},
+    FieldRange{"message_rate", N, declared_rate(1000, 1e12, "messages per second")},
     FieldRange{"mtu", N, declared(64, 65536, "bytes")},
     FieldRange{"packet_header", N, declared(0, 65536, "bytes")},
     FieldRange{"max_payload", N, declared(64, 4096, "bytes")},
@@ -85,7 +85,7 @@ ParameterRange by_dimension(Dimension dimension) {
     case Dimension::time:
       return {0, 10, "a time", false};
     case Dimension::bandwidth:
-      return {1e3, 1e15, "a rate above 0", false};
+      return {1e3, 1e15, "a rate above 0", false, true};
     case Dimension::bytes:
       return {0, 1.2e18, "a size", false};
     case Dimension::number:

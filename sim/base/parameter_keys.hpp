@@ -16,6 +16,7 @@ struct ParameterRange {
   double low = 0, high = 0;  ///< SI base units; both may be reached
   std::string_view what;     ///< as messages call it: "a share above 0"
   bool is_declared = false;  ///< by name; else by its dimension alone
+  bool is_of_rate = false;   ///< more of it is less time
   [[nodiscard]] bool holds(double value) const { return low <= value && value <= high; }
 };
 

@@ -98,6 +98,7 @@ Parameter read_parameter(const std::string& name, const Node& node, const Dimens
   parameter.location = node.location();
   const auto* value = node.find("value");
   parameter.dimension = dimension != nullptr ? *dimension : dimension_of(value->scalar);
+  parameter.is_rate = range_of(name, parameter.dimension).is_of_rate;
   const auto read = [&](const char* key, double fallback) {
     const auto* found = node.find(key);
     if (found == nullptr) return fallback;

@@ -48,12 +48,6 @@ double unfitted_share(const Row& row, const ParameterSet& parameters) {
   return row.time.ps > 0 ? unfitted / row.time.seconds() : 0;
 }
 
-/// More of it is less time.
-bool is_rate(const Parameter& parameter) {
-  return parameter.dimension == Dimension::bandwidth || parameter.name.ends_with(".port_share") ||
-         parameter.name.starts_with("nccl.nvlink_store_share");
-}
-
 /// By how much of itself a term's time is less, and more, at the ends of its parameter's interval.
 struct Change {
   double less = 0, more = 0;
@@ -63,11 +57,11 @@ Change change_of_time(const Parameter& parameter) {
   const double half = relative_half_width(parameter.confidence);
   if (!parameter.has_interval()) return {half, half};
   const double value = std::abs(parameter.value);
-  if (is_rate(parameter) && parameter.low > 0)
+  if (parameter.is_rate && parameter.low > 0)
     return {1 - parameter.value / parameter.high, parameter.value / parameter.low - 1};
   const double below = (parameter.value - parameter.low) / value;
   const double above = (parameter.high - parameter.value) / value;
-  return is_rate(parameter) ? Change{above, below} : Change{below, above};
+  return parameter.is_rate ? Change{above, below} : Change{below, above};
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Parameter {
   Confidence confidence = Confidence::medium;
   std::string source;  ///< page, paper, log or fit the value comes from
   SourceLocation location;
+  bool is_rate = false;  ///< or what is reached of one: more of it is less time
 
   [[nodiscard]] bool has_interval() const { return low < high; }
 };

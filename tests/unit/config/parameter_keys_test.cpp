@@ -170,6 +170,29 @@ std::string of_another_unit(Dimension dimension) { return dimension == Dimension
 
 }  // namespace
 
+TEST_CASE("a parameter says whether more of it is less time: rates and what is reached of one") {
+  const auto shipped = load_shipped_parameters();
+  REQUIRE(shipped);
+  int rates = 0;
+  for (const auto& [name, parameter] : shipped->all()) {
+    CAPTURE(name);
+    if (parameter.dimension == Dimension::time) CHECK_FALSE(parameter.is_rate);
+    // That one scales a threshold.
+    if (parameter.dimension == Dimension::bandwidth) CHECK(parameter.is_rate != name.ends_with("ecn_reference_rate"));
+    if (name.ends_with("_efficiency") || name.ends_with(".port_share") || name.ends_with("_tflops"))
+      CHECK(parameter.is_rate);
+    rates += parameter.is_rate ? 1 : 0;
+  }
+  CHECK(rates > 100);
+  for (const auto* name : {"nccl.tree_share.end.ll.hopper", "nccl.nvlink_tree_share", "host.both_sockets_share",
+                           "cuda.staged_copy_share", "nccl.pat_network_share", "nccl.shm_one_way_gain",
+                           "nccl.shm_both_ways_share", "nccl.nvlink_store_share.simple"})
+    CHECK(shipped->at(name).is_rate);
+  for (const auto* name : {"nccl.local_work.all_reduce", "nccl.first_chunk", "virtualization.split_tax",
+                           "training.exchange_slowdown", "lossless.pool_share", "dcqcn.g"})
+    CHECK_FALSE(shipped->at(name).is_rate);
+}
+
 TEST_CASE("one key declares each shipped parameter, with its dimension, and each key something that is read") {
   const auto shipped = load_shipped_parameters();
   REQUIRE(shipped);
