@@ -174,7 +174,9 @@ TEST_CASE("a parameter says whether more of it is less time: rates and what is r
   const auto shipped = load_shipped_parameters();
   REQUIRE(shipped);
   int rates = 0;
-  for (const auto& [name, parameter] : shipped->all()) {
+  for (const auto& row : shipped->all()) {
+    const auto& name = row.first;
+    const auto& parameter = row.second;
     CAPTURE(name);
     if (parameter.dimension == Dimension::time) CHECK_FALSE(parameter.is_rate);
     // That one scales a threshold.
