@@ -59,28 +59,46 @@ void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block) {
 }
 
 /// 1/r^2 = 1/(rate of the thread blocks)^2 + 1/(rate of the link)^2. A link carries less each way while both ways are
-/// busy, and a thread block moves more while it only reads or only writes (own measurement).
+/// busy, and a thread block moves more while it only reads or only writes (own measurement). The narrower of both has
+/// the name.
 void queue_reads(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   if (!op.has_hop(TransportKind::host_memory) || !op.is_in_one_host()) return;
   const auto& resources = op.context.resources;
   double link = std::numeric_limits<double>::infinity();
+  int narrowest = -1;
   for (const auto& crossing : flow.crossings) {
     if (!resources.is_link(crossing.resource)) continue;
     const auto kind = resources.topology().link(LinkId{crossing.resource}).kind;
     // The way to the memory controllers; of equal ones in a row a pattern names one.
-    if (kind == LinkKind::pcie || kind == LinkKind::socket_internal)
-      link = std::min(link, resources.capacity(crossing.resource) / crossing.times);
+    if (kind != LinkKind::pcie && kind != LinkKind::socket_internal) continue;
+    const double rate = resources.capacity(crossing.resource) / crossing.times;
+    if (rate >= link) continue;
+    link = rate;
+    narrowest = crossing.resource;
   }
+  if (narrowest < 0) return;
   const auto& parameters = op.context.parameters;
-  const double blocks = flow.rate_cap;
-  const auto rate = [&](double of_blocks, double share) { return 1 / std::hypot(1 / of_blocks, 1 / (share * link)); };
   const auto ways = has_one_way(op) ? Directions{1, 0, 0} : steps.algorithm.directions();
   // LL waits for the flag of every line whatever else a thread does.
-  const double one_way = op.is(Protocol::simple) ? parameters["nccl.shm_one_way_gain"_key] : 1;
-  flow.rate_cap = 1 / (ways.one_way / rate(blocks * one_way, 1) +
-                       ways.in_step / rate(blocks, parameters["nccl.shm_both_ways_share"_key]) +
-                       ways.apart / rate(blocks, parameters["nccl.shm_apart_share"_key]));
+  const double gain = op.is(Protocol::simple) ? parameters["nccl.shm_one_way_gain"_key] : 1;
+  const auto& in_step = parameters.at("nccl.shm_both_ways_share"_key);
+  const auto& apart = parameters.at("nccl.shm_apart_share"_key);
+  double of_both = 0, of_blocks = 0, of_link = 0;  // seconds per byte
+  const auto add = [&](double part, double blocks, double share) {
+    of_both += part * std::hypot(1 / blocks, 1 / (share * link));
+    of_blocks += part / blocks;
+    of_link += part / (share * link);
+  };
+  const double blocks = flow.rate_cap;
+  add(ways.one_way, blocks * gain, 1);
+  add(ways.in_step, blocks, in_step.value);
+  add(ways.apart, blocks, apart.value);
+  flow.rate_cap = 1 / of_both;
+  if (of_link <= of_blocks) return;
+  const bool is_one_way = ways.one_way == 1;
+  flow.cap_name = resources.name(narrowest) + (is_one_way ? ", by thread blocks" : ", read and written at once");
+  flow.cap_parameter = is_one_way ? resources.parameter(narrowest) : ways.apart > 0 ? apart.name : in_step.name;
 }
 
 void limit_host_memories(Flow& flow, const Steps& steps) {

@@ -184,6 +184,14 @@ TEST_CASE("channels that read host memory add up to less than the link the more 
                   {{"workload.channels", std::to_string(channels)}, {"workload.sizes", "[256 MiB]"}})
         .time.us();
   };
+  const auto bottleneck = [](int channels) {
+    return row_of("h200vm3-2gpu-all_reduce-p2poff-ring-simple.yaml",
+                  {{"workload.channels", std::to_string(channels)}, {"workload.sizes", "[256 MiB]"}})
+        .bottleneck;
+  };
+  // More channels help while they are what limits, not when the link is.
+  CHECK(bottleneck(1) == "one channel's thread block (simple)");
+  CHECK(bottleneck(16) == "node.gpu0 -> node.rc0 (PCIe 5 x16), read and written at once");
   // Measured: 19.2, 12.1, 9.66, 8.02 and 7.97 ms.
   const std::vector<std::pair<int, double>> measured{{1, 18769}, {2, 12056}, {4, 9657}, {8, 8023}, {16, 7974}};
   for (std::size_t i = 0; i < measured.size(); ++i) {
