@@ -55,13 +55,17 @@ bool is_given(const Scenario& scenario, const std::string& path) {
 }
 
 /// What the scenario takes it to be, where that is no secret of the models.
-Values taken_by(const Scenario& scenario) {
+Values taken_by(const LoadedScenario& loaded) {
+  const auto& scenario = loaded.scenario;
   const auto& workload = scenario.workloads.front();
+  const auto gpus = loaded.topology.devices(DeviceKind::gpu);
+  const bool has_c2c_gpu = std::ranges::any_of(gpus, [&](DeviceId gpu) { return has_c2c(loaded.topology, gpu); });
+  const auto& level = scenario.software.nccl_gdr_level;
   return {{"workload.launch", std::string(to_string(workload.launch))},
           {"workload.buffers", fit::buffers_text(workload.send_buffer, workload.receive_buffer)},
           {"workload.window", std::to_string(workload.window)},
           {"workload.pairs", std::to_string(workload.pairs)},
-          {"software.nccl.gdr_level", scenario.software.nccl_gdr_level},
+          {"software.nccl.gdr_level", level.empty() && !has_c2c_gpu ? "pxb" : level},
           {"software.nccl.ib_qps_per_connection", std::to_string(scenario.software.nccl_ib_qps)},
           {"software.transport", scenario.software.transport},
           {"workload.algorithm", workload.algorithm},
@@ -97,7 +101,7 @@ bool is_same(std::string_view taken, std::string_view said) {
 }  // namespace
 
 std::vector<Setting> settings_of_logs(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
-  const auto taken = taken_by(loaded.scenario);
+  const auto taken = taken_by(loaded);
   std::vector<Setting> out;
   for (const auto& [path, value] : agreed_values(loaded, logs, true)) {
     const auto same = taken.find(path);
@@ -137,7 +141,7 @@ AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> lo
 }
 
 std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs) {
-  const auto taken = taken_by(loaded.scenario);
+  const auto taken = taken_by(loaded);
   std::string out;
   for (const auto& [path, value] : agreed_values(loaded, logs, false)) {
     const auto same = taken.find(path);

@@ -39,7 +39,7 @@ Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu, int gpus) {
 /// True when GPUDirect RDMA is used.
 bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
   const auto& topology = context.topology;
-  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context)).is_allowed;
+  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
   if (is_sender && compute_capability(context, gpu) < 80) {
     allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
@@ -108,16 +108,16 @@ bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>
          });
 }
 
-/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA; for Hopper from 2.17 on
-/// also by way of such a GPU (PXN).
+/// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA, or by NVLink-C2C; for
+/// Hopper from 2.17 on also by way of such a GPU (PXN).
 bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int capability) {
   const bool may_hand_over = capability >= 90 && release_number(context.software.nccl_version) >= 217;
   for (const auto& channel : graph.channels) {
     for (const auto& in_host : channel) {
       if (in_host.hca.value < 0) continue;
       const auto last = may_hand_over ? in_host.sender : in_host.order.back();
-      if (nic_distance(context, in_host.order.front(), in_host.hca) > Distance::pxb) return false;
-      if (nic_distance(context, last, in_host.hca_out) > Distance::pxb) return false;
+      if (nic_path(context, in_host.order.front(), in_host.hca) > NicPath::p2c) return false;
+      if (nic_path(context, last, in_host.hca_out) > NicPath::p2c) return false;
     }
   }
   return true;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/version.hpp"
+#include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
 #include "paths/transport.hpp"
 
@@ -271,10 +272,11 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
   if (plugin.provider == "cxi" && plugin.release >= k_reports_by_type && plugin.release < k_general_again)
     out.push_back(fmt::format("aws-ofi-nccl {} is meant for EFA only, by its notes; it is taken to work over {}",
                               release_text(plugin.release), type_of(context, hca)));
-  if (plugin.provider == "cxi" && context.software.nccl_gdr_level != "phb" && context.software.nccl_gdr_level != "sys")
+  const auto gpus = context.topology.devices(DeviceKind::gpu, context.topology.host_of(hca));
+  if (plugin.provider == "cxi" && !gpus.empty() && gdr_level(context, gpus.front()) < Distance::node)
     out.push_back(
         fmt::format("GPUDirect RDMA is used up to {}; sites with Slingshot set NCCL_NET_GDR_LEVEL=PHB (gdr_level: phb)",
-                    context.software.nccl_gdr_level));
+                    to_string(gdr_level(context, gpus.front()))));
   if (plugin.provider != "efa") return out;
   if (is_taught(context, hca) && plugin.release > 0)
     out.push_back(

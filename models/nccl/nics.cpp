@@ -32,23 +32,41 @@ int ceil_of_ratio(std::size_t a, std::size_t b) { return static_cast<int>((a + b
 
 }  // namespace
 
-NicPath nic_path(Distance distance) {
+namespace {
+
+/// NCCL knows paths by NVLink-C2C to a processor and on from there (P2C) from 2.27 on, before as any other through it.
+bool knows_c2c(const PlanContext& context, DeviceId gpu) {
+  return has_c2c(context.topology, gpu) && release_number(context.software.nccl_version) >= 227;
+}
+
+/// What is not above a root port of the socket, for NCCL.
+bool is_inside_socket(Distance distance) { return distance == Distance::phb || distance == Distance::node; }
+
+bool is_direct(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+  return !uses_tcp(context, hca) && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
+}
+
+}  // namespace
+
+NicPath nic_path(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+  const auto distance = nic_distance(context, gpu, hca);
   if (distance <= Distance::pix) return NicPath::pix;
   if (distance == Distance::pxb) return NicPath::pxb;
+  if (is_inside_socket(distance) && knows_c2c(context, gpu) && is_direct(context, gpu, hca)) return NicPath::p2c;
   return distance == Distance::sys ? NicPath::sys : NicPath::phb;
 }
 
-Distance gdr_level(const PlanContext& context) {
+Distance gdr_level(const PlanContext& context, DeviceId gpu) {
   const auto& level = context.software.nccl_gdr_level;
   if (level == "pix") return Distance::pix;
   if (level == "phb") return Distance::node;  // NCCL's PHB includes other root ports of the socket
-  return level == "sys" ? Distance::sys : Distance::pxb;
+  if (level == "sys") return Distance::sys;
+  return level.empty() && knows_c2c(context, gpu) ? Distance::node : Distance::pxb;
 }
 
 Distance nic_distance(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   const auto wired = context.topology.distance(gpu, hca);
-  const bool is_direct = !uses_tcp(context, hca) && gpudirect_rdma(context, gpu, hca, gdr_level(context)).is_allowed;
-  return is_direct ? wired : std::max(wired, Distance::phb);
+  return is_direct(context, gpu, hca) ? wired : std::max(wired, Distance::phb);
 }
 
 bool has_pxn(const Software& software) {
@@ -82,15 +100,15 @@ double between_sockets_gb_per_s(const Topology& topology, DeviceId gpu, int vers
   if (is_amd(topology, gpu)) return version >= 219 ? 16 : 5000;
   const auto cores = topology.attribute(processor_of(topology, gpu), "microarchitecture");
   if (cores == "emeraldrapids" && version >= 226) return 40;
-  if (cores == "sapphirerapids" && version >= 226) return 22;
+  // NCCL goes by model numbers: that of Granite Rapids lies between the two (topo.cc).
+  if ((cores == "sapphirerapids" || cores == "graniterapids") && version >= 226) return 22;
   if (is_before_skylake(cores)) return 6;
   return version >= 218 ? 10 : 9;
 }
 
 double processor_overhead(const Topology& topology, DeviceId gpu, Distance distance, int version) {
   const bool is_intel = topology.attribute(processor_of(topology, gpu), "vendor") == "intel";
-  const bool is_inside_socket = distance == Distance::phb || distance == Distance::node;
-  return !is_intel || !is_inside_socket ? 1 : version <= 208 ? 12.0 / 9 : 6.0 / 5;
+  return !is_intel || !is_inside_socket(distance) ? 1 : version <= 208 ? 12.0 / 9 : 6.0 / 5;
 }
 
 int nvml_index(const Topology& topology, DeviceId gpu) {
@@ -121,6 +139,7 @@ HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
   find_hcas(context);
   measure_paths(context);
   receiving_speeds_ = speeds_;
+  receiving_types_ = types_;
   candidates_.resize(gpus_.size());
   for (std::size_t g = 0; g < gpus_.size(); ++g) find_candidates(g);
   for (std::size_t h = 0; h < hcas_.size(); ++h) neighbours_.push_back(nearest_gpus(h));
@@ -216,7 +235,7 @@ void HostNics::measure_paths(const PlanContext& context) {
       }
       loads_out_[g].push_back(loads_of(context, gpus_[g], hcas_[h], gpus_[g], is_through_processor, share));
       distances_[g].push_back(distance);
-      types_[g].push_back(nic_path(distances_[g][h]));
+      types_[g].push_back(nic_path(context, gpus_[g], hcas_[h]));
       speeds_[g].push_back(speed);
     }
   }
@@ -241,7 +260,7 @@ void HostNics::add_pxn_paths(const PlanContext& context) {
     if (relays_[h] < 0) continue;
     const auto relay = static_cast<std::size_t>(relays_[h]);
     for (std::size_t g = 0; g < count; ++g) {
-      if (nvlinks_[g][relay] <= 0 || types_[relay][h] > NicPath::pxb) continue;
+      if (nvlinks_[g][relay] <= 0 || types_[relay][h] > farthest_relay()) continue;
       if (speeds_[relay][h] <= speeds_[g][h] && types_[g][h] <= NicPath::pxn) continue;
       types_[g][h] = NicPath::pxn;
       speeds_[g][h] = std::min(speeds_[relay][h], nvlinks_[g][relay]);
@@ -307,14 +326,14 @@ HostNics::Sender HostNics::sender(std::size_t gpu, int peer_index, int turn) con
   if (relays_[hca] < 0) return own;
   const auto relay = static_cast<std::size_t>(relays_[hca]);
   const bool is_adjacent = relay == gpu || nvlinks_[gpu][relay] > 0;
-  return is_adjacent && receiving_path(relay, hca) <= NicPath::pxb ? Sender{relay, hca} : own;
+  return is_adjacent && receiving_path(relay, hca) <= farthest_relay() ? Sender{relay, hca} : own;
 }
 
 bool HostNics::has_relays() const {
   for (std::size_t h = 0; h < hcas_.size(); ++h) {
     if (relays_[h] < 0) continue;
     const auto relay = static_cast<std::size_t>(relays_[h]);
-    if (receiving_path(relay, h) > NicPath::pxb) continue;
+    if (receiving_path(relay, h) > farthest_relay()) continue;
     for (std::size_t g = 0; g < gpus_.size(); ++g)
       if (nvlinks_[g][relay] > 0) return true;
   }

@@ -14,14 +14,16 @@
 
 namespace fabricast::models::nccl {
 
-/// NCCL's classes of paths between a GPU and an HCA, near to far. pxn: over NVLink to a GPU that has the HCA below its
-/// own PCIe switches; phb: anything inside a socket that passes a root complex.
-enum class NicPath { pix, pxb, pxn, phb, sys };
+/// NCCL's classes of paths between a GPU and an HCA, near to far. p2c: by NVLink-C2C to its processor and on from there
+/// (from 2.27 on); pxn: over NVLink to a GPU that has the HCA below its own PCIe switches, from 2.28 on at p2c too;
+/// phb: anything else inside a socket that passes a root complex.
+enum class NicPath { pix, pxb, p2c, pxn, phb, sys };
 
-NicPath nic_path(Distance distance);
+NicPath nic_path(const PlanContext& context, DeviceId gpu, DeviceId hca);
 
-/// How far apart GPUDirect RDMA may be (NCCL_NET_GDR_LEVEL).
-Distance gdr_level(const PlanContext& context);
+/// How far apart GPUDirect RDMA may be (NCCL_NET_GDR_LEVEL): up to PCIe switches unless told, from 2.27 on within the
+/// socket for GPUs on NVLink-C2C (NCCL_NET_GDR_C2C).
+Distance gdr_level(const PlanContext& context, DeviceId gpu);
 /// How far NCCL takes an HCA to be from a GPU: as wired, but by way of the processor where GPUDirect RDMA is not used
 /// (paths.cc).
 Distance nic_distance(const PlanContext& context, DeviceId gpu, DeviceId hca);
@@ -74,9 +76,7 @@ class HostNics {
   [[nodiscard]] double rate_gb_per_s(std::size_t hca) const { return rates_[hca]; }
   [[nodiscard]] Distance distance(std::size_t gpu, std::size_t hca) const { return distances_[gpu][hca]; }
   /// Into the GPU: no GPU hands over what others receive.
-  [[nodiscard]] NicPath receiving_path(std::size_t gpu, std::size_t hca) const {
-    return nic_path(distances_[gpu][hca]);
-  }
+  [[nodiscard]] NicPath receiving_path(std::size_t gpu, std::size_t hca) const { return receiving_types_[gpu][hca]; }
   [[nodiscard]] NicPath sending_path(std::size_t gpu, std::size_t hca) const { return types_[gpu][hca]; }
   [[nodiscard]] double path_gb_per_s(std::size_t gpu, std::size_t hca) const { return speeds_[gpu][hca]; }
   /// PCIe links of the way in (`is_sender` false) or out; what a GPU sends through a root complex of Intel's takes
@@ -115,6 +115,8 @@ class HostNics {
   void measure_paths(const PlanContext& context);
   void add_pxn_paths(const PlanContext& context);
   void find_candidates(std::size_t gpu);
+  /// How far the GPU that hands over may be from its HCA.
+  [[nodiscard]] NicPath farthest_relay() const { return version_ >= 228 ? NicPath::p2c : NicPath::pxb; }
   [[nodiscard]] std::vector<std::size_t> nearest_gpus(std::size_t hca) const;
   [[nodiscard]] int gpu_of_hca(std::size_t hca) const;
 
@@ -130,6 +132,7 @@ class HostNics {
   std::vector<std::vector<std::vector<LinkLoad>>> loads_in_, loads_out_;  ///< [gpu][hca]
   std::map<int, double> link_speeds_;                                     ///< GB/s, by link
   std::vector<std::vector<NicPath>> types_;                               ///< [gpu][hca], with PXN
+  std::vector<std::vector<NicPath>> receiving_types_;                     ///< the same without
   std::vector<std::vector<double>> speeds_;                               ///< GB/s, the same
   std::vector<std::vector<double>> receiving_speeds_;                     ///< GB/s, without PXN
   std::vector<std::vector<std::size_t>> candidates_;  ///< of a GPU: HCAs with the widest paths, of them the nearest

@@ -203,7 +203,7 @@ class Attempt {
       if (is_sender ? has_room_between(here, there) : has_room_between(there, here)) found.push_back(gpu);
     }
     // Root ports of one processor are equally far for NCCL, which counts hops.
-    const auto distance = [&](std::size_t gpu) { return nic_path(nics_.distance(gpu, hca)); };
+    const auto distance = [&](std::size_t gpu) { return nics_.receiving_path(gpu, hca); };
     std::ranges::stable_sort(found, {}, distance);
     if (is_sender || found.empty()) return found;
     // GPUs equally near take turns.
@@ -300,7 +300,7 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
   for (const double speed : speeds) {
     if (!best.channels.empty() && speed / best.speed <= .49) break;
     for (const auto leaving : ways_to_leave(nics, speed, is_nvlink)) {
-      for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::pxn, NicPath::phb, NicPath::sys}) {
+      for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::p2c, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
         auto channels = Attempt(nics, speed, type, inside_gb_per_s, leaving).channels();
         const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };

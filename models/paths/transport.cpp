@@ -144,7 +144,12 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   // A virtual machine's figure holds the root complexes' own limits already.
   const bool is_virtual = guest_settings(context, context.topology.link(path.links.front()).from).is_virtual();
   if (add_translation(context, path, is_read, route) && is_virtual) return;
+  // What a GPU on NVLink-C2C has is memory of its processor to others, no peer.
+  const auto is_memory = [&](DeviceId end) { return has_c2c(context.topology, end); };
+  const bool is_of_c2c = is_memory(context.topology.link(path.links.front()).from) ||
+                         is_memory(context.topology.link(path.links.back()).to);
   for (const auto& crossing : path.peer_crossings) {
+    if (is_of_c2c && !crossing.is_cross_socket) continue;
     const bool cross = crossing.is_cross_socket;
     const auto name =
         fmt::format("{}.p2p_{}{}_bandwidth", crossing.processor, cross ? "cross_" : "", is_read ? "read" : "write");

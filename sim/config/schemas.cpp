@@ -222,7 +222,8 @@ SchemaPtr software() {
        {"collnet", flag(),
         "the fabric's switches reduce: SHARP by the plugin of the InfiniBand stack (NCCL_COLLNET_ENABLE); default off"},
        {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
-        "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb"},
+        "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb, from 2.27 on phb for GPUs on "
+        "NVLink-C2C"},
        {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
        {"cross_nic", integer(0, 2),
         "0: a ring's channel leaves a host by the HCA it came in by; 1: by the one beside its last GPU; 2, the "

@@ -32,9 +32,10 @@ CpuNumbers cpu_numbers(const std::string& processor) {
       {"xeon-skylake", {"GenuineIntel", 6, 85}},        {"xeon-cascadelake", {"GenuineIntel", 6, 85}},
       {"xeon-icelake", {"GenuineIntel", 6, 106}},       {"xeon-sapphirerapids", {"GenuineIntel", 6, 143}},
       {"xeon-emeraldrapids", {"GenuineIntel", 6, 207}}, {"xeon-emeraldrapids-vm", {"GenuineIntel", 6, 207}},
-      {"epyc-naples", {"AuthenticAMD", 143, 1}},        {"epyc-rome", {"AuthenticAMD", 143, 49}},
-      {"epyc-rome-nps4", {"AuthenticAMD", 143, 49}},    {"epyc-milan", {"AuthenticAMD", 175, 1}},
-      {"epyc-milan-nps4", {"AuthenticAMD", 175, 1}},    {"epyc-genoa", {"AuthenticAMD", 175, 17}}};
+      {"xeon-graniterapids", {"GenuineIntel", 6, 173}}, {"epyc-naples", {"AuthenticAMD", 143, 1}},
+      {"epyc-rome", {"AuthenticAMD", 143, 49}},         {"epyc-rome-nps4", {"AuthenticAMD", 143, 49}},
+      {"epyc-milan", {"AuthenticAMD", 175, 1}},         {"epyc-milan-nps4", {"AuthenticAMD", 175, 1}},
+      {"epyc-genoa", {"AuthenticAMD", 175, 17}}};
   const auto found = known.find(processor);
   return found == known.end() ? CpuNumbers{"", 0, 0} : found->second;
 }
@@ -42,17 +43,20 @@ CpuNumbers cpu_numbers(const std::string& processor) {
 /// PCI vendor and device numbers of the catalogue's types [pci.ids].
 std::string pci_numbers(const std::string& type, DeviceKind kind) {
   static const std::map<std::string, const char*> gpus{
-      {"k20x", "1021"},         {"k40m", "1023"},         {"k80", "102d"},          {"p100-pcie-12", "15f7"},
-      {"p100-pcie-16", "15f8"}, {"p100-sxm2", "15f9"},    {"v100-sxm2-16", "1db1"}, {"v100-sxm2-32", "1db5"},
-      {"v100-sxm3-32", "1db8"}, {"v100-pcie-16", "1db4"}, {"v100-pcie-32", "1db6"}, {"t4", "1eb8"},
-      {"a100-sxm4-40", "20b0"}, {"a100-sxm4-80", "20b2"}, {"a100-sxm-64", "20b3"},  {"a100-pcie-40", "20f1"},
-      {"a100-pcie-80", "20b5"}, {"a800-sxm4-80", "20f3"}, {"a30", "20b7"},          {"a40", "2235"},
-      {"a10", "2236"},          {"h100-sxm", "2330"},     {"h100-pcie", "2331"},    {"h200-sxm", "2335"},
-      {"h20-sxm", "2329"},      {"h20-3e-sxm", "232c"},   {"l40s", "26b9"}};
+      {"k20x", "1021"},         {"k40m", "1023"},         {"k80", "102d"},
+      {"p100-pcie-12", "15f7"}, {"p100-pcie-16", "15f8"}, {"p100-sxm2", "15f9"},
+      {"v100-sxm2-16", "1db1"}, {"v100-sxm2-32", "1db5"}, {"v100-sxm3-32", "1db8"},
+      {"v100-pcie-16", "1db4"}, {"v100-pcie-32", "1db6"}, {"t4", "1eb8"},
+      {"a100-sxm4-40", "20b0"}, {"a100-sxm4-80", "20b2"}, {"a100-sxm-64", "20b3"},
+      {"a100-pcie-40", "20f1"}, {"a100-pcie-80", "20b5"}, {"a800-sxm4-80", "20f3"},
+      {"a30", "20b7"},          {"a40", "2235"},          {"a10", "2236"},
+      {"h100-sxm", "2330"},     {"h100-pcie", "2331"},    {"h200-sxm", "2335"},
+      {"h20-sxm", "2329"},      {"h20-3e-sxm", "232c"},   {"l40s", "26b9"},
+      {"b200-sxm", "2901"},     {"b300-sxm", "3182"},     {"rtx-pro-6000-server", "2bb5"}};
   static const std::vector<std::pair<std::string, const char*>> hcas{
-      {"connectx-3-pro", "1007"}, {"connectx-3", "1003"}, {"connect-ib", "1011"},
-      {"connectx-4-lx", "1015"},  {"connectx-4", "1013"}, {"connectx-5", "1017"},
-      {"connectx-6-dx", "101d"},  {"connectx-6", "101b"}, {"connectx-7", "1021"}};
+      {"connectx-3-pro", "1007"}, {"connectx-3", "1003"}, {"connect-ib", "1011"},    {"connectx-4-lx", "1015"},
+      {"connectx-4", "1013"},     {"connectx-5", "1017"}, {"connectx-6-dx", "101d"}, {"connectx-6", "101b"},
+      {"connectx-7", "1021"},     {"connectx-8", "1023"}};
   if (kind == DeviceKind::gpu) {
     if (type == "mi300x") return "vendor=\"0x1002\" device=\"0x74a1\"";
     if (type == "mi325x") return "vendor=\"0x1002\" device=\"0x74a5\"";
@@ -84,8 +88,9 @@ class Writer {
     std::string out = fmt::format("<system version=\"{}\">\n", is_amd_ ? 2 : 1);
     for (int socket = 0; socket < spec_.num_sockets; ++socket) {
       const auto cpu = cpu_numbers(spec_.processor);
-      out += fmt::format("  <cpu numaid=\"{}\" arch=\"x86_64\" vendor=\"{}\" familyid=\"{}\" modelid=\"{}\">\n", socket,
-                         cpu.vendor, cpu.family, cpu.model);
+      const bool is_arm = topology_.attribute(spec_.processor, "vendor") == "nvidia";
+      out += fmt::format("  <cpu numaid=\"{}\" arch=\"{}\" vendor=\"{}\" familyid=\"{}\" modelid=\"{}\">\n", socket,
+                         is_arm ? "arm64" : "x86_64", cpu.vendor, cpu.family, cpu.model);
       add_below(fmt::format("socket{}", socket), 4, out);
       for (const auto& device : spec_.devices) {
         if (device.kind == DeviceKind::root_complex && device.below == fmt::format("socket{}", socket))

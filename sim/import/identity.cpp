@@ -7,84 +7,12 @@
 #include <array>
 #include <cmath>
 
+#include "import/gpu_numbers.hpp"
 #include "import/source.hpp"
 
 namespace fabricast::import {
 
 namespace {
-
-struct GpuEntry {
-  int device;
-  const char* name;
-  int generation;
-};
-/// NVIDIA device numbers [pci.ids].
-constexpr std::array k_gpus{
-    GpuEntry{0x1021, "k20x", 2},         GpuEntry{0x1023, "k40m", 3},         GpuEntry{0x102d, "k80", 3},
-    GpuEntry{0x15f7, "p100-pcie-12", 3}, GpuEntry{0x15f8, "p100-pcie-16", 3}, GpuEntry{0x15f9, "p100-sxm2", 3},
-    GpuEntry{0x1db1, "v100-sxm2-16", 3}, GpuEntry{0x1db5, "v100-sxm2-32", 3}, GpuEntry{0x1db8, "v100-sxm3-32", 3},
-    GpuEntry{0x1db4, "v100-pcie-16", 3}, GpuEntry{0x1db6, "v100-pcie-32", 3}, GpuEntry{0x1eb8, "t4", 3},
-    GpuEntry{0x20b0, "a100-sxm4-40", 4}, GpuEntry{0x20b2, "a100-sxm4-80", 4}, GpuEntry{0x20b3, "a100-sxm-64", 4},
-    GpuEntry{0x20f1, "a100-pcie-40", 4}, GpuEntry{0x20b1, "a100-pcie-40", 4}, GpuEntry{0x20b5, "a100-pcie-80", 4},
-    GpuEntry{0x20f3, "a800-sxm4-80", 4}, GpuEntry{0x20b7, "a30", 4},          GpuEntry{0x2235, "a40", 4},
-    GpuEntry{0x2236, "a10", 4},          GpuEntry{0x2330, "h100-sxm", 5},     GpuEntry{0x2331, "h100-pcie", 5},
-    GpuEntry{0x2335, "h200-sxm", 5},     GpuEntry{0x2329, "h20-sxm", 5},      GpuEntry{0x232c, "h20-3e-sxm", 5},
-    GpuEntry{0x26b9, "l40s", 4},         GpuEntry{0x27b8, "l4", 4},           GpuEntry{0x2901, "b200-sxm", 5},
-};
-
-/// Words of a product's name, all of which it holds.
-struct GpuWords {
-  const char* first;
-  const char* second;
-  const char* name;
-};
-constexpr std::array k_gpu_words{
-    GpuWords{"A100 PCIe 80GB", "", "a100-pcie-80"},
-    GpuWords{"A100 PCIe 40GB", "", "a100-pcie-40"},
-    GpuWords{"A100 80GB PCIe", "", "a100-pcie-80"},
-    GpuWords{"A100-PCIE-40GB", "", "a100-pcie-40"},
-    GpuWords{"A100 SXM4 80GB", "", "a100-sxm4-80"},
-    GpuWords{"A100 SXM4 40GB", "", "a100-sxm4-40"},
-    GpuWords{"A100-SXM4-80GB", "", "a100-sxm4-80"},
-    GpuWords{"A100-SXM4-40GB", "", "a100-sxm4-40"},
-    GpuWords{"A800", "SXM4", "a800-sxm4-80"},
-    GpuWords{"H100 SXM5", "", "h100-sxm"},
-    GpuWords{"H100 80GB HBM3", "", "h100-sxm"},
-    GpuWords{"H100 PCIe", "", "h100-pcie"},
-    GpuWords{"H200", "", "h200-sxm"},
-    GpuWords{"H20", "", "h20-sxm"},
-    GpuWords{"V100", "SXM3", "v100-sxm3-32"},
-    GpuWords{"V100", "SXM2 32GB", "v100-sxm2-32"},
-    GpuWords{"V100", "SXM2", "v100-sxm2-16"},
-    GpuWords{"V100", "PCIe 32GB", "v100-pcie-32"},
-    GpuWords{"V100", "PCIe", "v100-pcie-16"},
-    GpuWords{"P100", "SXM2", "p100-sxm2"},
-    GpuWords{"P100", "PCIe", "p100-pcie-16"},
-    GpuWords{"L40S", "", "l40s"},
-    GpuWords{"[L4]", "", "l4"},
-    GpuWords{"[B200]", "", "b200-sxm"},
-    GpuWords{"A40", "", "a40"},
-    GpuWords{"A30", "", "a30"},
-    GpuWords{"A10]", "", "a10"},
-    GpuWords{"Tesla T4", "", "t4"},
-};
-
-struct CapabilityEntry {
-  int capability;
-  const char* sxm;
-  const char* pcie;
-  int generation;
-};
-constexpr std::array k_capabilities{
-    CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", 3},
-    CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", 3},
-    CapabilityEntry{75, "t4", "t4", 3},
-    CapabilityEntry{80, "a100-sxm4-80", "a100-pcie-80", 4},
-    CapabilityEntry{86, "a40", "a40", 4},
-    CapabilityEntry{89, "l40s", "l40s", 4},
-    CapabilityEntry{90, "h100-sxm", "h100-pcie", 5},
-    CapabilityEntry{100, "b200-sxm", "b200-sxm", 5},
-};
 
 /// Families of adapters by device number [pci.ids, vendor 15b3].
 enum class Family {
@@ -96,7 +24,8 @@ enum class Family {
   connectx5,
   connectx6,
   connectx6_dx,
-  connectx7
+  connectx7,
+  connectx8
 };
 struct FamilyEntry {
   int device;
@@ -124,7 +53,7 @@ constexpr std::array k_families{
     FamilyEntry{0xa2d6, Family::connectx6_dx, "BlueField-2 as ConnectX-6 Dx"},
     FamilyEntry{0x1021, Family::connectx7, ""},
     FamilyEntry{0xa2dc, Family::connectx7, "BlueField-3 as ConnectX-7"},
-    FamilyEntry{0x1023, Family::connectx7, "ConnectX-8 as ConnectX-7"},
+    FamilyEntry{0x1023, Family::connectx8, ""},
 };
 
 struct AdapterEntry {
@@ -155,6 +84,10 @@ const std::array k_adapters{
     AdapterEntry{Family::connectx7, true, 200, "connectx-7-ndr200", {5, 16}},
     AdapterEntry{Family::connectx7, false, 400, "connectx-7-400g", {5, 16}},
     AdapterEntry{Family::connectx7, false, 200, "connectx-7-200g", {5, 16}},
+    AdapterEntry{Family::connectx8, true, 800, "connectx-8-xdr", {6, 16}},
+    AdapterEntry{Family::connectx8, true, 400, "connectx-7-ndr", {5, 16}},
+    AdapterEntry{Family::connectx8, false, 800, "connectx-8-2x400g", {6, 16}},
+    AdapterEntry{Family::connectx8, false, 400, "connectx-7-400g", {5, 16}},
 };
 
 struct ProcessorEntry {
@@ -174,7 +107,7 @@ constexpr std::array k_processors{
     ProcessorEntry{"GenuineIntel", 6, 108, "xeon-icelake", ""},
     ProcessorEntry{"GenuineIntel", 6, 143, "xeon-sapphirerapids", ""},
     ProcessorEntry{"GenuineIntel", 6, 207, "xeon-emeraldrapids", ""},
-    ProcessorEntry{"GenuineIntel", 6, 173, "xeon-emeraldrapids", "Granite Rapids as Emerald Rapids"},
+    ProcessorEntry{"GenuineIntel", 6, 173, "xeon-graniterapids", ""},
     ProcessorEntry{"AuthenticAMD", 23, 1, "epyc-naples", ""},
     ProcessorEntry{"AuthenticAMD", 23, 49, "epyc-rome", ""},
     ProcessorEntry{"AuthenticAMD", 25, 1, "epyc-milan", ""},
@@ -215,11 +148,13 @@ constexpr std::array k_switches{
     SwitchEntry{0xbd36, "IS5", 32, "is5035", 36},   SwitchEntry{0xc738, "SX60", 54.54, "sx6036", 36},
     SwitchEntry{0xcb20, "SB7", 100, "sb7800", 36},  SwitchEntry{0xcf08, "SB78", 100, "sb7800", 36},
     SwitchEntry{0xd2f0, "QM87", 200, "qm8700", 40}, SwitchEntry{0xd2f2, "QM97", 400, "qm9700", 64},
+    SwitchEntry{0xd2f4, "Q34", 800, "q3400", 144},
 };
 constexpr std::array k_ethernet_switches{
     SwitchEntry{0, "", 10, "ethernet-10g-tor", 48}, SwitchEntry{0, "", 25, "ethernet-25g-tor", 48},
     SwitchEntry{0, "", 40, "ethernet-40g-tor", 32}, SwitchEntry{0, "", 100, "sn2700", 32},
     SwitchEntry{0, "", 200, "sn3700", 32},          SwitchEntry{0, "", 400, "ethernet-400g-leaf", 32},
+    SwitchEntry{0, "", 800, "sn5600", 64},
 };
 
 /// The entry whose rate is nearest from above, else the fastest.
@@ -322,7 +257,8 @@ Identity processor_identity(const ProcessorSeen& processor) {
 Identity nvswitch_identity(const std::string& gpu, int compute_capability) {
   const bool is_volta = compute_capability == 70 || gpu.starts_with("v100");
   const bool is_ampere = compute_capability == 80 || gpu.starts_with("a100") || gpu.starts_with("a800");
-  const bool is_blackwell = compute_capability == 100 || gpu.starts_with("b200");
+  const bool is_blackwell = compute_capability == 100 || compute_capability == 103 || gpu.starts_with("b200") ||
+                            gpu.starts_with("b300") || gpu.starts_with("gb");
   return {is_volta ? "nvswitch-1" : is_ampere ? "nvswitch-2" : is_blackwell ? "nvswitch-4" : "nvswitch-3", "", {}};
 }
 

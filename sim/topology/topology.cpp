@@ -198,6 +198,9 @@ std::string_view Topology::attribute(std::string_view type, std::string_view key
   return impl_->attribute(type, key);
 }
 bool Topology::is_infiniband() const { return impl_->is_infiniband; }
+bool has_c2c(const Topology& topology, DeviceId device) {
+  return topology.attribute(topology.device(device).type, "form") == "superchip";
+}
 
 std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit) const {
   if (!impl_->network) return {};

@@ -188,18 +188,18 @@ struct Software {
   bool nccl_shm = true;                            ///< NCCL_SHM_DISABLE=0
   NvlsSetting nccl_nvls = NvlsSetting::automatic;  ///< NVLink SHARP (NCCL_NVLS_ENABLE)
   bool nccl_collnet = false;                       ///< the fabric's switches reduce, SHARP (NCCL_COLLNET_ENABLE)
-  std::string nccl_gdr_level = "pxb";              ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly
-  std::optional<bool> nccl_pxn;                    ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
-  std::optional<int> nccl_cross_nic;               ///< NCCL_CROSS_NIC, 0, 1 or 2; default 2
-  std::optional<int> nccl_p2p_pxn_level;           ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
-  std::string nccl_plugin;                         ///< network plugin by name; empty: what reaches the adapters
-  std::string nccl_plugin_version;                 ///< its release, major.minor[.patch]; empty: not stated
-  int nccl_ib_qps = 1;                             ///< NCCL_IB_QPS_PER_CONNECTION, 1 to 128
-  std::optional<bool> nccl_ib_split_data;          ///< NCCL_IB_SPLIT_DATA_ON_QPS; default: by release
-  std::optional<int> nccl_socket_nthreads;         ///< NCCL_SOCKET_NTHREADS, 0 to 16; default: by the adapter's vendor
-  std::optional<int> nccl_nsocks_perthread;        ///< NCCL_NSOCKS_PERTHREAD, 1 to 64; default: by the adapter's vendor
-  std::string transport = "auto";                  ///< auto, rdma, tcp
-  std::string cuda_version, ofed_version;          ///< major.minor; empty = new enough
+  std::string nccl_gdr_level;         ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly; empty: by release
+  std::optional<bool> nccl_pxn;       ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
+  std::optional<int> nccl_cross_nic;  ///< NCCL_CROSS_NIC, 0, 1 or 2; default 2
+  std::optional<int> nccl_p2p_pxn_level;     ///< NCCL_P2P_PXN_LEVEL, 0 to 2; default 2
+  std::string nccl_plugin;                   ///< network plugin by name; empty: what reaches the adapters
+  std::string nccl_plugin_version;           ///< its release, major.minor[.patch]; empty: not stated
+  int nccl_ib_qps = 1;                       ///< NCCL_IB_QPS_PER_CONNECTION, 1 to 128
+  std::optional<bool> nccl_ib_split_data;    ///< NCCL_IB_SPLIT_DATA_ON_QPS; default: by release
+  std::optional<int> nccl_socket_nthreads;   ///< NCCL_SOCKET_NTHREADS, 0 to 16; default: by the adapter's vendor
+  std::optional<int> nccl_nsocks_perthread;  ///< NCCL_NSOCKS_PERTHREAD, 1 to 64; default: by the adapter's vendor
+  std::string transport = "auto";            ///< auto, rdma, tcp
+  std::string cuda_version, ofed_version;    ///< major.minor; empty = new enough
   std::map<std::string, SourceLocation> locations;  ///< where each given key was written
 };
 

@@ -313,6 +313,9 @@ Result<Topology> build_topology(const TopologySpec& spec, const ParameterSet& pa
 /// The host or VM of that name (`node3`, `node3/train`); names of devices have a dot.
 std::optional<int> host_called(const Topology& topology, std::string_view name);
 
+/// True for a GPU that hangs on its processor by NVLink-C2C (catalogue: `form: superchip`).
+bool has_c2c(const Topology& topology, DeviceId device);
+
 /// Concatenates two paths; the second starts where the first ends.
 Path join(const Path& first, const Path& second);
 

@@ -127,6 +127,41 @@ TEST_CASE("all-reduce inside the new hosts takes longer for more bytes, and is n
   CHECK(us(blackwell, 1_GiB) < 0.7 * us(hopper, 1_GiB));
 }
 
+TEST_CASE(
+    "GPUs on NVLink-C2C reach the HCAs of their processor by GPUDirect RDMA from NCCL 2.27 on, before where told") {
+  const auto staged = [](const std::string& host, const std::string& nccl) {
+    const auto prediction =
+        test::run(on_host(host, 8, "all_reduce_perf, sizes: [1 KiB, 256 MiB]", 2, "{nccl: " + nccl + "}"));
+    const auto& said = prediction.workloads[0].assumptions;
+    return std::ranges::any_of(said, [](const auto& one) { return says(one, "GPUDirect RDMA is not used"); });
+  };
+  CHECK_FALSE(staged("gb200-nvl4-tray", "{version: \"2.28\"}"));
+  CHECK_FALSE(staged("gb200-nvl4-tray", "{version: \"2.27\"}"));
+  CHECK(staged("gb200-nvl4-tray", "{version: \"2.26\"}"));
+  CHECK_FALSE(staged("gb200-nvl4-tray", "{version: \"2.26\", gdr_level: phb}"));
+  CHECK(staged("gb200-nvl4-tray", "{version: \"2.28\", gdr_level: pxb}"));
+  // A processor's other slots are as far as ever: Leonardo's GPUs and HCAs.
+  CHECK(staged("leonardo-booster", "{version: \"2.28\"}"));
+  CHECK_FALSE(staged("leonardo-booster", "{version: \"2.28\", gdr_level: phb}"));
+}
+
+TEST_CASE("what a GPU on NVLink-C2C has is memory of its processor to an HCA, not a PCIe peer") {
+  const std::string sizes = "sendrecv_perf, sizes: [1 GiB]";
+  const auto narrow = [&](const std::string& host, double gb_per_s) {
+    auto loaded = on_host(host, 0, sizes, 2);
+    for (const auto* field : {"p2p_read_bandwidth", "p2p_write_bandwidth"}) {
+      Parameter parameter;
+      parameter.name = std::string(host == "gb200-nvl4-tray" ? "grace." : "xeon-icelake.") + field;
+      parameter.value = parameter.low = parameter.high = gb_per_s * 1e9;
+      loaded.parameters.set(parameter);
+    }
+    loaded.scenario.software.nccl_gdr_level = "phb";
+    return test::run(loaded).workloads[0].rows[0].time.us();
+  };
+  CHECK(narrow("gb200-nvl4-tray", 1) == test::approx(narrow("gb200-nvl4-tray", 40)));
+  CHECK(narrow("leonardo-booster", 1) > 3 * narrow("leonardo-booster", 40));
+}
+
 TEST_CASE("an architecture takes its elder's value where it has none of its own, and its own where it has one") {
   using Values = std::vector<std::pair<std::string, double>>;
   const auto time = [](const Values& values) {
