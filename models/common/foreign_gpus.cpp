@@ -19,8 +19,8 @@ Diagnostics foreign_gpus(const PlanContext& context, const Workload& workload) {
           workload.location,
           fmt::format("{} on {}: ROCm's kernels, copies and MPI are not modelled, those of CUDA are no stand-in",
                       to_string(workload.benchmark), topology.device(gpu).type),
-          "collectives of nccl-tests (RCCL of MI300X), MPI and perftest with host buffers, traffic, check and export "
-          "work on these hosts")};
+          "collectives of nccl-tests (RCCL of MI300X to MI355X), MPI and perftest with host buffers, traffic, check "
+          "and export work on these hosts")};
     }
   }
   return {};

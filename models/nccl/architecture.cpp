@@ -110,7 +110,8 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
         "{}: no value comes from a log of RCCL, AMD's own planning figures stand for what its kernels take{}", type,
         is_younger ? fmt::format("; {} decides as 2.27, up to which its source was read", release) : ""));
   }
-  if (architecture.is_own && !architecture.elder.empty() && adapter.value >= 0 &&
+  const bool may_be_taught = library_of(context, gpu) == Library::nccl;
+  if (may_be_taught && architecture.is_own && !architecture.elder.empty() && adapter.value >= 0 &&
       !has_network_values(context.parameters, architecture.name)) {
     out.push_back(
         fmt::format("{}: no log of NCCL between hosts has taught anything of {}, values of {} stand for its own", type,

@@ -156,10 +156,13 @@ HostChannel host_channel_by_table(const Topology& topology, const HostSearch& se
 }
 
 /// NCCL doubles all channels, and fast ones of Hopper between hosts again (connect.cc).
-std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& graph, std::size_t num_hosts,
-                               int capability, std::size_t gpus_of_host, Library library) {
-  if (library == Library::rccl)
-    return rccl::copies_of_channels(static_cast<std::size_t>(graph.graph_channels), gpus_of_host, num_hosts);
+std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& graph,
+                               const std::vector<HostGroup>& hosts, int capability) {
+  const auto num_hosts = hosts.size();
+  const auto& gpus = hosts[0].gpus;
+  if (library_of(context, gpus[0]) == Library::rccl)
+    return rccl::copies_of_channels(generation_of(context, gpus[0]).value_or(AmdGeneration::cdna3),
+                                    static_cast<std::size_t>(graph.graph_channels), gpus.size(), num_hosts);
   const int version = release_number(context.software.nccl_version);
   const bool is_hopper = capability == 90 || (capability > 90 && version >= 225);
   const bool is_fast = version >= 218 && is_hopper && num_hosts > 1 && graph.channel_gb_per_s > 45;
@@ -211,7 +214,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   graph.are_swapped = graph.are_swapped && num_channels % 2 == 0;
   const int capability = compute_capability(context, hosts[0].gpus[0]);
   const auto library = library_of(context, first[0]);
-  const auto copies = copies_of_channels(context, graph, hosts.size(), capability, first.size(), library);
+  const auto copies = copies_of_channels(context, graph, hosts, capability);
   for (std::size_t c = 0; c < copies * num_channels; ++c) {
     std::vector<HostChannel> channel;
     for (std::size_t h = 0; h < hosts.size(); ++h) {

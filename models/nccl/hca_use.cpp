@@ -20,7 +20,7 @@ GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& g
   if (!has_pxn(software)) {
     const bool is_own = library_of(context, gpus[0]) == Library::rccl && !is_set(software, "pxn");
     if (is_own) setting.given = "default";
-    setting.reason = is_own              ? "RCCL takes it from 64 ranks on"
+    setting.reason = is_own ? fmt::format("RCCL takes it from {} ranks on", ranks_with_pxn(context, gpus[0]))
                      : software.nccl_pxn ? "switched off"
                                          : fmt::format("NCCL {}, it came with 2.12", software.nccl_version);
   } else if (!nics.has_relays()) {

@@ -22,17 +22,32 @@ SourceLocation where_set(const PlanContext& context, const Workload& workload, c
   return it == context.software.locations.end() ? workload.location : it->second;
 }
 
+/// What is known of an architecture of the catalogue.
+struct GenerationFacts {
+  std::string_view architecture;  ///< in the catalogue
+  std::string_view label;
+  int since;  ///< release_number of the first RCCL with its rules
+  std::size_t ranks_with_pxn;
+};
+/// By generation. CHANGELOG.md of RCCL: gfx950 came with 2.26.6; src/rccl_wrap.cc: PXN.
+constexpr std::array k_generations{GenerationFacts{"cdna3", "CDNA 3 (MI300X)", 218, 64},
+                                   GenerationFacts{"cdna4", "CDNA 4 (MI355X)", 226, 32}};
+
+const GenerationFacts& facts_of(AmdGeneration generation) {
+  return k_generations[static_cast<std::size_t>(generation)];
+}
+
 /// Settings and releases that RCCL, or this model of it, does not have.
-Diagnostics setting_faults(const PlanContext& context, const Workload& workload) {
+Diagnostics setting_faults(const PlanContext& context, const Workload& workload, const GenerationFacts& gpus) {
   Diagnostics faults;
   const auto& software = context.software;
-  if (release_number(software.nccl_version) < 218)
+  if (release_number(software.nccl_version) < gpus.since)
     faults.push_back(
         make_error_at(where_set(context, workload, "version"),
-                      fmt::format("RCCL {} does not know GPUs of the CDNA 3 architecture, or its rules for "
-                                  "them are not modelled",
-                                  software.nccl_version),
-                      "software.nccl.version is RCCL's release on AMD's GPUs: 2.18 and later"));
+                      fmt::format("RCCL {} does not know GPUs of {}, or its rules for them are not modelled",
+                                  software.nccl_version, gpus.label),
+                      fmt::format("software.nccl.version is RCCL's release on AMD's GPUs: {}.{} and later",
+                                  gpus.since / 100, gpus.since % 100)));
   if (software.nccl_collnet)
     faults.push_back(make_error_at(where_set(context, workload, "collnet"), "'collnet: on' with RCCL is not modelled",
                                    "leave it out"));
@@ -47,32 +62,54 @@ Library library_of(const PlanContext& context, DeviceId gpu) {
   return vendor_of(context.topology, gpu) == "amd" ? Library::rccl : Library::nccl;
 }
 
+std::optional<AmdGeneration> generation_of(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  if (vendor_of(topology, gpu) != "amd") return std::nullopt;
+  const auto architecture = topology.attribute(topology.device(gpu).type, "architecture");
+  for (const auto generation : {AmdGeneration::cdna3, AmdGeneration::cdna4})
+    if (facts_of(generation).architecture == architecture) return generation;
+  return std::nullopt;
+}
+
+std::size_t ranks_with_pxn(const PlanContext& context, DeviceId gpu) {
+  return facts_of(generation_of(context, gpu).value_or(AmdGeneration::cdna3)).ranks_with_pxn;
+}
+
 Diagnostics library_faults(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;
   std::set<std::string> vendors;
+  std::set<AmdGeneration> generations;
   for (int host = 0; host < topology.num_hosts(); ++host) {
     for (const auto gpu : topology.devices(DeviceKind::gpu, host)) {
       const auto& type = topology.device(gpu).type;
       const std::string vendor(vendor_of(topology, gpu));
       vendors.insert(vendor);
-      if (vendor == "nvidia" || (vendor == "amd" && topology.attribute(type, "architecture") == "cdna3")) continue;
-      return {make_error_at(workload.location,
-                            fmt::format("{} on {}: its collectives are not modelled, those of {} are no stand-in",
-                                        to_string(workload.benchmark), type,
-                                        vendor == "amd" ? "the CDNA 3 architecture (MI300X)" : "NVIDIA and AMD"),
-                            "MPI and perftest with host buffers, traffic, check and export work on these hosts")};
+      const auto generation = generation_of(context, gpu);
+      if (generation) generations.insert(*generation);
+      if (vendor == "nvidia" || generation) continue;
+      const auto known = fmt::format("{} and {}", k_generations[0].label, k_generations[1].label);
+      return {
+          make_error_at(workload.location,
+                        fmt::format("{} on {}: its collectives are not modelled, those of {} are no stand-in",
+                                    to_string(workload.benchmark), type, vendor == "amd" ? known : "NVIDIA and AMD"),
+                        "MPI and perftest with host buffers, traffic, check and export work on these hosts")};
     }
   }
   if (vendors.size() > 1)
     return {make_error_at(workload.location, "GPUs of NVIDIA and AMD in one cluster: no library joins them",
                           "describe each cluster in a topology of its own")};
-  return vendors.contains("amd") ? setting_faults(context, workload) : Diagnostics{};
+  if (generations.size() > 1)
+    return {make_error_at(workload.location,
+                          fmt::format("GPUs of {} and {} in one cluster: what RCCL decides among both is not modelled",
+                                      facts_of(*generations.begin()).label, facts_of(*generations.rbegin()).label),
+                          "describe the hosts of each architecture in a topology of its own")};
+  return generations.empty() ? Diagnostics{} : setting_faults(context, workload, facts_of(*generations.begin()));
 }
 
 std::optional<Software> own_software(const PlanContext& context, const std::vector<DeviceId>& ranks) {
-  constexpr std::size_t k_ranks_with_pxn = 64;
   const auto& given = context.software;
-  if (library_of(context, ranks[0]) != Library::rccl || given.nccl_pxn || ranks.size() >= k_ranks_with_pxn)
+  if (library_of(context, ranks[0]) != Library::rccl || given.nccl_pxn ||
+      ranks.size() >= ranks_with_pxn(context, ranks[0]))
     return std::nullopt;
   auto own = given;
   own.nccl_pxn = false;
@@ -218,10 +255,24 @@ HostSearch search(const PlanContext& context, const std::vector<DeviceId>& gpus,
   return search;
 }
 
-// connect.cc and init.cc: all are doubled; with two GPUs sixteen times, with four four times.
-std::size_t copies_of_channels(std::size_t found, std::size_t gpus_of_host, std::size_t hosts) {
+// connect.cc and init.cc: all are doubled; with two GPUs sixteen times, with four four times. gfx950: four times,
+// within 64 between hosts, in a host within those that there are at most.
+std::size_t copies_of_channels(AmdGeneration generation, std::size_t found, std::size_t gpus_of_host,
+                               std::size_t hosts) {
+  if (generation == AmdGeneration::cdna4) {
+    const std::size_t most = hosts > 1 ? 64 : 128;
+    return std::clamp<std::size_t>(most / std::max<std::size_t>(1, found), 1, 4);
+  }
   const std::size_t most = hosts == 1 && gpus_of_host == 2 ? 32 : hosts == 1 && gpus_of_host == 4 ? 24 : 0;
   return std::max<std::size_t>(2, most / std::max<std::size_t>(1, found));
+}
+
+int steps_of_p2p_chunk(const CommunicatorFacts& facts) {
+  constexpr int k_chunks = 226;
+  if (facts.library != Library::rccl || facts.version < k_chunks) return 1;
+  const bool is_cdna4 = facts.generation == AmdGeneration::cdna4;
+  if (facts.num_ranks >= (is_cdna4 ? 32 : 64)) return 4;
+  return is_cdna4 && facts.num_ranks >= 16 ? 2 : 1;
 }
 
 }  // namespace rccl

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RCCL's planning numbers for CDNA 3 (ROCm/rccl src/graph/tuning.cc, model 5; the same from 2.22 to 2.25), and what
-// takes their place: ranges of bytes between hosts (src/rccl_wrap.cc) and MSCCL's schedules (tools/msccl-algorithms).
+// RCCL's planning numbers (ROCm/rccl src/graph/tuning.cc: for CDNA 3 model 5, the same from 2.22 to 2.25; for CDNA 4
+// model 6 as it was when broadcast and reduce had got ranges, in 2.26 or 2.27), and what takes their place: ranges of
+// bytes (src/rccl_wrap.cc) and MSCCL's schedules (tools/msccl-algorithms).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,6 +22,7 @@ constexpr ByProtocol k_tree_network_hop{10.5, 10.5, 25}, k_ring_network_hop{9.5,
 constexpr ByProtocol k_tree_share{0.06, 0.06, 0.11}, k_tree_share_beyond_two{0.06, 0.06, 0.59};
 constexpr ByProtocol k_ring_share{0.08, 0.08, 1};
 
+/// Of LL and, on CDNA 3, of LL128.
 constexpr BySize k_tree_line_factors{.1, .1, .1, .1, .1, .1, 1,  1,  1,  1,  1,  .6, 1, .9,
                                      1,  1,  .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1};
 constexpr BySize k_tree_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
@@ -29,14 +31,60 @@ constexpr BySize k_ring_line_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
                                      .4, .4, .1, .2, .2, .1, .1, .1, .1, .1, .1, .1, .1};
 constexpr BySize k_ring_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
                                        .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, 1,  1,  1};
+constexpr BySize k_cdna4_tree_ll128_factors{.1, .1, .1, .1, .1, .1, 1,  1,  1,  1,  1,  .6, 1, .9,
+                                            1,  1,  1,  1,  1,  2,  .1, .1, .1, .1, .1, .1, .1};
+constexpr BySize k_cdna4_tree_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                             .1, .7, 1,  .1, .1, .1, .9, .9, .7, .8, .6, .6, .6};
+constexpr BySize k_cdna4_ring_ll128_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, 1,  .2, 1,
+                                            .4, .4, .1, .2, .1, .1, .1, .1, .1, .1, .1, .1, .1};
+constexpr BySize k_cdna4_ring_simple_factors{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1,
+                                             .1, .1, .1, .1, .1, .1, .1, .1, 1,  .8, .8, 1,  1};
+
+/// From, without itself, to, bytes: of all-gather and reduce-scatter those of a rank, of others all.
+struct Range {
+  double above = 0, to = 0;
+};
+struct Ranges {
+  Range ll, ll128;
+};
+
+/// What tuning.cc and rccl_wrap.cc have of a generation.
+struct Model {
+  std::array<BySize, 3> tree_factors, ring_factors;  ///< LL, LL128, Simple
+  /// Between hosts.
+  Ranges reduce_scatter, all_gather, all_reduce;
+  std::optional<Ranges> broadcast, reduce;
+  /// In one host LL takes so many bytes of a rank, whatever the tuning model says.
+  double gathered_by_ll, scattered_by_ll;
+};
+
+constexpr Model k_cdna3{{k_tree_line_factors, k_tree_line_factors, k_tree_simple_factors},
+                        {k_ring_line_factors, k_ring_line_factors, k_ring_simple_factors},
+                        {{0, 655360}, {131072, 3211264}},
+                        {{0, 98304}, {98304, 5046272}},
+                        {{0, 1048576}, {1048576, 9437184}},
+                        std::nullopt,
+                        std::nullopt,
+                        0,
+                        352128};
+constexpr Model k_cdna4{{k_tree_line_factors, k_cdna4_tree_ll128_factors, k_cdna4_tree_simple_factors},
+                        {k_ring_line_factors, k_cdna4_ring_ll128_factors, k_cdna4_ring_simple_factors},
+                        {{0, 131071}, {131071, 4194304}},
+                        {{0, 7}, {7, 8388608}},
+                        {{0, 131071}, {131071, 17660227}},
+                        Ranges{{0, 2048}, {2048, 16777216}},
+                        Ranges{{0, 16383}, {16383, 16777216}},
+                        88448,
+                        175488};
+
+const Model& model_of(const CommunicatorFacts& f) { return f.generation == AmdGeneration::cdna4 ? k_cdna4 : k_cdna3; }
 
 std::size_t at(Protocol protocol) { return static_cast<std::size_t>(protocol); }
 
 double size_factor(const CommunicatorFacts& f, Algorithm algorithm, Protocol protocol, Bytes size) {
   if (algorithm == Algorithm::ring && f.num_nodes == 1) return 1;
-  const bool is_simple = protocol == Protocol::simple;
-  const auto& factors = algorithm == Algorithm::tree ? (is_simple ? k_tree_simple_factors : k_tree_line_factors)
-                                                     : (is_simple ? k_ring_simple_factors : k_ring_line_factors);
+  const auto& model = model_of(f);
+  const auto& factors = (algorithm == Algorithm::tree ? model.tree_factors : model.ring_factors)[at(protocol)];
   const double power = std::floor(std::log2(std::max(1.0, static_cast<double>(size.value) / 64)));
   return factors[static_cast<std::size_t>(std::min(power, static_cast<double>(factors.size() - 1)))];
 }
@@ -70,40 +118,45 @@ double bandwidth(const CommunicatorFacts& f, Collective collective, Algorithm al
   return bus * share * n / ((collective == Collective::all_reduce ? 2 : 1) * (n - 1));
 }
 
-/// From, without itself, to, bytes: of all-reduce all, of others those of a rank.
-struct Range {
-  double above = 0, to = 0;
-};
-struct Ranges {
-  Range ll, ll128;
-};
-
 std::optional<Ranges> ranges_of(const CommunicatorFacts& f, Collective collective) {
+  const auto& model = model_of(f);
+  auto of_all = model.all_reduce;
+  if (f.num_nodes > 2) of_all.ll128.to *= 3.8;
   switch (collective) {
     case Collective::reduce_scatter:
-      return Ranges{{0, 655360}, {131072, 3211264}};
+      return model.reduce_scatter;
     case Collective::all_gather:
-      return Ranges{{0, 98304}, {98304, 5046272}};
+      return model.all_gather;
     case Collective::all_reduce:
-      return Ranges{{0, 1048576}, {1048576, 9437184 * (f.num_nodes > 2 ? 3.8 : 1)}};
-    default:
-      return std::nullopt;
+      return of_all;
+    case Collective::broadcast:
+      return model.broadcast;
+    case Collective::reduce:
+      return model.reduce;
+    case Collective::all_to_all:
+    case Collective::send_receive:
+      break;
   }
+  return std::nullopt;
+}
+
+bool is_gathered(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter;
 }
 
 bool holds(const Range& range, double bytes) { return bytes > range.above && bytes <= range.to; }
 
-/// The protocol that takes the place of the tuning model's: between hosts by ranges, and where one host scatters few
-/// bytes.
+/// The protocol that takes the place of the tuning model's: between hosts by ranges, and where one host gathers or
+/// scatters few bytes.
 Protocol protocol_by_bytes(const CommunicatorFacts& f, Collective collective, Protocol chosen, Bytes size) {
   const double bytes = static_cast<double>(size.value);
-  const double of_rank = collective == Collective::all_reduce ? bytes : bytes / f.num_ranks;
-  constexpr double scattered = 352128;
+  const double of_rank = is_gathered(collective) ? bytes / f.num_ranks : bytes;
   constexpr int k_scatters_lines = 226;
   if (f.num_nodes == 1) {
-    const bool is_line =
-        collective == Collective::reduce_scatter && of_rank <= scattered && f.version >= k_scatters_lines;
-    return is_line ? Protocol::ll : chosen;
+    if (!is_gathered(collective) || f.version < k_scatters_lines) return chosen;
+    const auto& model = model_of(f);
+    const double most = collective == Collective::all_gather ? model.gathered_by_ll : model.scattered_by_ll;
+    return of_rank <= most ? Protocol::ll : chosen;
   }
   constexpr int k_ranges = 225;
   const auto ranges = ranges_of(f, collective);
@@ -114,8 +167,7 @@ Protocol protocol_by_bytes(const CommunicatorFacts& f, Collective collective, Pr
 
 /// Bytes of a thread from which on another channel is opened.
 double bytes_per_thread(const CommunicatorFacts& f, const Choice& choice) {
-  const bool is_gathered = f.collective == Collective::all_gather || f.collective == Collective::reduce_scatter;
-  if (f.num_nodes > 1 && is_gathered && choice.protocol != Protocol::simple)
+  if (f.num_nodes > 1 && is_gathered(f.collective) && choice.protocol != Protocol::simple)
     return (choice.protocol == Protocol::ll ? 16 : 64) * f.num_ranks;
   if (choice.protocol == Protocol::simple) return 64;
   return choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring ? 8 * f.num_ranks : 8;

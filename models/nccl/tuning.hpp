@@ -20,6 +20,9 @@ int release_number(std::string_view version);
 /// Whose rules hold: NVIDIA's, or those of AMD's fork (rccl.hpp).
 enum class Library { nccl, rccl };
 
+/// Of AMD's GPUs, those whose rules of RCCL are modelled (rccl.hpp): MI300X and MI325X, MI350X and MI355X.
+enum class AmdGeneration { cdna3, cdna4 };
+
 /// nvls: NVLink SHARP inside a host; between hosts NCCL calls it NVLSTree, or NVLS where the fabric reduces (CollNet).
 /// collnet: CollNetDirect, GPUs hand each other shares and the fabric reduces. pat: parallel aggregated trees. msccl:
 /// in RCCL, schedules in which every GPU of a host sends to all others at once.
@@ -65,7 +68,8 @@ struct CommunicatorFacts {
   double channel_gb_per_s = 12;  ///< speed of one of them, inside a node for <= 2 nodes, else between nodes
   int version = 228;             ///< release_number
   Library library = Library::nccl;
-  bool has_schedules = false;  ///< RCCL: those of MSCCL are for these ranks
+  AmdGeneration generation = AmdGeneration::cdna3;  ///< in RCCL
+  bool has_schedules = false;                       ///< RCCL: those of MSCCL are for these ranks
   Collective collective = Collective::all_reduce;
 };
 

@@ -60,6 +60,8 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
   if (kind == DeviceKind::gpu) {
     if (type == "mi300x") return "vendor=\"0x1002\" device=\"0x74a1\"";
     if (type == "mi325x") return "vendor=\"0x1002\" device=\"0x74a5\"";
+    if (type == "mi350x") return "vendor=\"0x1002\" device=\"0x75a0\"";
+    if (type == "mi355x") return "vendor=\"0x1002\" device=\"0x75a3\"";
     const auto found = gpus.find(type);
     return found == gpus.end() ? "vendor=\"0x10de\"" : fmt::format("vendor=\"0x10de\" device=\"0x{}\"", found->second);
   }
@@ -68,6 +70,14 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
     if (type.starts_with(prefix)) return fmt::format("vendor=\"0x15b3\" device=\"0x{}\"", number);
   }
   return kind == DeviceKind::pcie_switch ? "vendor=\"0x1000\" device=\"0xc030\"" : "vendor=\"0x15b3\"";
+}
+
+/// What AMD's compilers, and RCCL, call an architecture of the catalogue [AMD GPU specifications, LLVM target name].
+std::string gcn_attribute(std::string_view architecture) {
+  static const std::map<std::string_view, const char*> targets{
+      {"cdna", "gfx908"}, {"cdna2", "gfx90a"}, {"cdna3", "gfx942"}, {"cdna4", "gfx950"}};
+  const auto found = targets.find(architecture);
+  return found == targets.end() ? "" : fmt::format(" gcn=\"{}\"", found->second);
 }
 
 class Writer {
@@ -137,7 +147,7 @@ class Writer {
     const int number = number_of(device.name, DeviceKind::gpu);
     const int capability = static_cast<int>(value(device.type, "compute_capability", 80));
     out += fmt::format("{}  <gpu dev=\"{}\" sm=\"{}\"{} rank=\"{}\" gdr=\"1\">\n", pad, number, capability,
-                       is_amd_ ? " gcn=\"gfx942\"" : "", number);
+                       is_amd_ ? gcn_attribute(topology_.attribute(device.type, "architecture")) : "", number);
     for (const auto& link : spec_.nvlinks) {
       const bool is_mine =
           link.from == device.name || link.to == device.name || link.from == "gpus" || link.to == "gpus";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "import/gpu_numbers.hpp"
 #include "import/source.hpp"
@@ -174,11 +175,11 @@ const auto* by_rate(const Entries& entries, double gbit_per_s) {
 }  // namespace
 
 Identity gpu_identity(const PciDevice& device) {
-  if (device.vendor == 0x1002 && device.device == 0x74a1) return {"mi300x", "", {5, 16}};
-  if (device.vendor == 0x1002 && device.device == 0x74a5) return {"mi325x", "", {5, 16}};
-  for (const auto& one : k_gpus) {
+  static const std::map<int, const char*> amd{
+      {0x74a1, "mi300x"}, {0x74a5, "mi325x"}, {0x75a0, "mi350x"}, {0x75a3, "mi355x"}};
+  if (device.vendor == 0x1002 && amd.contains(device.device)) return {amd.at(device.device), "", {5, 16}};
+  for (const auto& one : k_gpus)
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
-  }
   for (const auto& one : k_gpu_words) {
     if (!has(device.model, one.first) || !has(device.model, one.second)) continue;
     const auto known = std::find_if(k_gpus.begin(), k_gpus.end(),
@@ -269,12 +270,10 @@ Identity switch_identity(int devid, const std::string& description, double gbit_
             fmt::format("nothing names the switches: {} has ports of {:g} Gb/s", best->name, best->gbit_per_s),
             {}};
   }
-  for (const auto& one : k_switches) {
+  for (const auto& one : k_switches)
     if (devid == one.devid) return {one.name, "", {}};
-  }
-  for (const auto& one : k_switches) {
+  for (const auto& one : k_switches)
     if (has(description, one.word)) return {one.name, "", {}};
-  }
   const auto* best = by_rate(k_switches, gbit_per_s > 0 ? gbit_per_s : 100);
   return {best->name,
           fmt::format("nothing names the switches: {} has ports of {:g} Gb/s", best->name, best->gbit_per_s),
@@ -321,7 +320,7 @@ std::vector<std::pair<std::string, PcieRate>> all_identities() {
   for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
   for (const auto& name : all_switches()) out.emplace_back(name, PcieRate{});
   for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr",
-                           "ena-25g", "mi300x", "mi325x", "bcm57608-400g"})
+                           "ena-25g", "mi300x", "mi325x", "mi350x", "mi355x", "bcm57608-400g"})
     out.emplace_back(name, PcieRate{});
   return out;
 }

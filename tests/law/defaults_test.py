@@ -45,7 +45,7 @@ PEER_LIMIT = re.compile(r"\.(translated_peer|p2p_\w+)_bandwidth$")
 WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory", "copies through bounce buffers")
 PLUGIN_SWITCHES = {"efa-100g": "aws-srd", "efa-100g-gdr": "aws-srd", "aries": "aries-router", "gvnic-200g": "google-vpc", "ena-25g": "aws-vpc", "slingshot-11": "rosetta"}
 # Devices without logs: one draw each after the others. The rack has no host memory that its trays share.
-STAND_INS = ("dgx-b200", "gb200-nvl4-tray", "hpe-4a100-slingshot", "mi300x-8", "mi325x-8")
+STAND_INS = ("dgx-b200", "gb200-nvl4-tray", "hpe-4a100-slingshot", "mi300x-8", "mi325x-8", "mi350x-8", "mi355x-8")
 NOT_DRAWN = (*STAND_INS, "gb200-nvl72")
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RCCL's rules for eight MI300X, against its source worked through by hand.
+// RCCL's rules for eight MI300X or MI355X, against its source worked through by hand.
 #include "nccl/rccl.hpp"
 
 #include <fmt/format.h>
@@ -23,12 +23,13 @@ namespace {
 
 constexpr std::int64_t KiB = 1024, MiB = 1024 * KiB;
 
-LoadedScenario hosts_of(int count, const std::string& software = "{}", const std::string& more = "") {
+LoadedScenario hosts_of(int count, const std::string& software = "{}", const std::string& more = "",
+                        const std::string& type = "mi300x-8") {
   const std::string fabric = count == 1 ? "" : ", fabric: {single_switch: {switch: ethernet-400g-leaf, cable: 5 m}}";
   return test::scenario(
       "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, "
       "hosts: [{name: n, count: " +
-      std::to_string(count) + ", type: mi300x-8" + more + "}]" + fabric + "}\nsoftware: " + software +
+      std::to_string(count) + ", type: " + type + more + "}]" + fabric + "}\nsoftware: " + software +
       "\nworkload: {benchmark: all_reduce_perf}\n");
 }
 
@@ -51,6 +52,14 @@ CommunicatorFacts facts_of(int nodes, int version = 225) {
   facts.graph_channels = nodes > 1 ? 32 : 28;
   facts.channel_gb_per_s = 336.0 / facts.graph_channels;
   facts.version = version;
+  return facts;
+}
+
+/// The same of MI355X.
+CommunicatorFacts cdna4_of(int nodes) {
+  auto facts = facts_of(nodes, 227);
+  facts.generation = AmdGeneration::cdna4;
+  facts.compute_capability = 95;
   return facts;
 }
 
@@ -252,4 +261,99 @@ TEST_CASE("RCCL opens a channel for every 16 KiB of Simple and as much of a ring
     CHECK(channels(protocol, 896 * KiB - 4) == 55);
     CHECK(channels(protocol, 896 * KiB) == 56);
   }
+}
+
+TEST_CASE("RCCL has 112 channels in a host of eight MI355X, 64 between hosts, four times what it finds of fewer GPUs") {
+  const auto of = [](int hosts, std::size_t gpus = 0) { return graph_of(hosts_of(hosts, "{}", "", "mi355x-8"), gpus); };
+  CHECK(of(1).channels.size() == 112);
+  CHECK(of(2).channels.size() == 64);
+  CHECK(of(3).channels.size() == 64);
+  CHECK(of(1, 2).channels.size() == 8);
+  CHECK(of(1, 4).channels.size() == 24);
+  // It plans 48 GB/s a link as for MI300X, whose links are slower.
+  CHECK(of(1).graph_channels * of(1).channel_gb_per_s == test::approx(336));
+  CHECK(of(2).ll128_allowed);
+  CHECK_FALSE(of(1).ll128_allowed);
+  // Between hosts no more than 64, in a host 128.
+  CHECK(rccl::copies_of_channels(AmdGeneration::cdna4, 16, 8, 2) == 4);
+  CHECK(rccl::copies_of_channels(AmdGeneration::cdna4, 40, 8, 2) == 1);
+  CHECK(rccl::copies_of_channels(AmdGeneration::cdna4, 40, 8, 1) == 3);
+}
+
+TEST_CASE("between hosts of MI355X RCCL has ranges of bytes of its own, of broadcast and reduce too") {
+  const auto two = cdna4_of(2);
+  CHECK(choice(two, 131068) == "tree ll");
+  CHECK(choice(two, 131072) == "tree ll128");
+  CHECK(choice(two, 17660224) == "tree ll128");
+  CHECK(choice(two, 17660228) == "tree simple");
+  // From three hosts on 3.8 times: 67,108,862 B.
+  CHECK(choice(cdna4_of(4), 67108860) == "tree ll128");
+  CHECK(choice(cdna4_of(4), 67108864) != "tree ll128");
+  CHECK(choice(two, 16 * 4, Collective::all_gather) == "ring ll");
+  CHECK(choice(two, 16 * 8, Collective::all_gather) == "ring ll128");
+  CHECK(choice(two, 16 * 8388608, Collective::all_gather) == "ring ll128");
+  CHECK(choice(two, 16 * 8388612, Collective::all_gather) == "ring simple");
+  CHECK(choice(two, 16 * 131068, Collective::reduce_scatter) == "ring ll");
+  CHECK(choice(two, 16 * 131072, Collective::reduce_scatter) == "ring ll128");
+  CHECK(choice(two, 16 * 4194308, Collective::reduce_scatter) == "ring simple");
+  // Of these all bytes count.
+  CHECK(choice(two, 2048, Collective::broadcast) == "ring ll");
+  CHECK(choice(two, 2052, Collective::broadcast) == "ring ll128");
+  CHECK(choice(two, 16777216, Collective::broadcast) == "ring ll128");
+  CHECK(choice(two, 16777220, Collective::broadcast) == "ring simple");
+  CHECK(choice(two, 16380, Collective::reduce) == "ring ll");
+  CHECK(choice(two, 16384, Collective::reduce) == "ring ll128");
+  CHECK(choice(two, 16777220, Collective::reduce) == "ring simple");
+}
+
+TEST_CASE("in one host of MI355X RCCL gathers up to 88,448 B and scatters up to 175,488 B a rank by LL") {
+  const auto one = cdna4_of(1);
+  CHECK(choice(one, 8 * 88448, Collective::all_gather) == "ring ll");
+  CHECK(choice(one, 8 * 88452, Collective::all_gather) == "ring simple");
+  CHECK(choice(one, 8 * 175488, Collective::reduce_scatter) == "ring ll");
+  CHECK(choice(one, 8 * 175492, Collective::reduce_scatter) == "ring simple");
+  // What no rule names is the tuning model's, whose figures are those of MI300X.
+  for (const auto size : {8 * KiB, 256 * KiB, 512 * KiB, 64 * MiB}) {
+    CAPTURE(size);
+    CHECK(choice(one, size) == choice(facts_of(1, 227), size));
+  }
+  auto with = one;
+  with.has_schedules = true;
+  CHECK(choice(with, 64 * KiB) == "msccl ll");
+}
+
+TEST_CASE("between hosts RCCL weighs trees and rings of MI355X by factors of their own") {
+  // 2 hosts, 64 MiB: LL128 of a tree 12 + 2 x (7 x 0.9 + 10.5) + 67.1e6 / (1000 x 336 x 0.06 / 2 x 0.1) us, of Simple
+  // 17 + 2 x (7 x 2.3 + 25) + 67.1e6 / (1000 x 336 x 0.11 / 2 x 0.9).
+  const auto two = cdna4_of(2);
+  const auto time = [&](Algorithm algorithm, Protocol protocol, std::int64_t size) {
+    return rccl::estimated_time_us(two, Collective::all_reduce, algorithm, protocol, Bytes{size});
+  };
+  CHECK(time(Algorithm::tree, Protocol::ll128, 64 * MiB) == test::approx(45.6 + 67108864 / (1000 * 1.008)));
+  CHECK(time(Algorithm::tree, Protocol::simple, 64 * MiB) == test::approx(99.2 + 67108864 / (1000 * 16.632)));
+  // 32 MiB: twice; 1 GiB of a ring of Simple: 0.8; 16 MiB of a ring of LL128: 0.1.
+  CHECK(time(Algorithm::tree, Protocol::ll128, 32 * MiB) == test::approx(45.6 + 33554432 / (1000 * 20.16)));
+  const double ring = 336 * 16 / 30.0;
+  CHECK(time(Algorithm::ring, Protocol::simple, 1024 * MiB) ==
+        test::approx(17 + 28 * 6 + 2 * 320 + 1073741824 / (1000 * 0.8 * ring)));
+  CHECK(time(Algorithm::ring, Protocol::ll128, 16 * MiB) ==
+        test::approx(12 + 28 * 2 + 2 * 9.5 + 16777216 / (1000 * 0.1 * 0.08 * ring)));
+}
+
+TEST_CASE("RCCL takes PXN and larger chunks of send and receive from fewer ranks of MI355X on") {
+  const auto pxn = [](const std::string& type, int hosts) {
+    const Setup setup(hosts_of(hosts, "{}", "", type));
+    const auto ranks = setup.context.topology.devices(DeviceKind::gpu);
+    return !own_software(setup.context, ranks).has_value();
+  };
+  CHECK_FALSE(pxn("mi355x-8", 3));
+  CHECK(pxn("mi355x-8", 4));
+  CHECK_FALSE(pxn("mi300x-8", 4));
+  const Setup older(hosts_of(1));
+  CHECK(ranks_with_pxn(older.context, older.context.topology.devices(DeviceKind::gpu)[0]) == 64);
+  for (const auto& [nodes, steps] : std::vector<std::pair<int, int>>{{1, 1}, {2, 2}, {3, 2}, {4, 4}, {8, 4}})
+    CHECK(rccl::steps_of_p2p_chunk(cdna4_of(nodes)) == steps);
+  for (const auto& [nodes, steps] : std::vector<std::pair<int, int>>{{1, 1}, {4, 1}, {7, 1}, {8, 4}})
+    CHECK(rccl::steps_of_p2p_chunk(facts_of(nodes, 226)) == steps);
+  CHECK(rccl::steps_of_p2p_chunk(facts_of(8, 225)) == 1);
 }

@@ -17,7 +17,7 @@ namespace {
 /// NCCL inside one host of the catalogue, or over two of them where `gpus` is more than it has.
 LoadedScenario on_host(const std::string& host, int gpus, const std::string& workload, int hosts = 1,
                        const std::string& software = "{}") {
-  const bool is_ethernet = host == "mi300x-8" || host == "hpe-4a100-slingshot";
+  const bool is_ethernet = host.starts_with("mi3") || host == "hpe-4a100-slingshot";
   const std::string fabric = hosts == 1 ? ""
                              : is_ethernet
                                  ? "fabric: {single_switch: {switch: ethernet-400g-leaf, cable: 5 m, mtu: 9000 B}}\n"
@@ -191,20 +191,29 @@ TEST_CASE("an architecture takes its elder's value where it has none of its own,
 }
 
 TEST_CASE(
-    "RCCL of MI300X is forecast by AMD's planning figures, which the result says, its training and MPI are refused") {
+    "RCCL of MI300X and MI355X is forecast by AMD's planning figures, which the result says, training and MPI are "
+    "refused") {
   const std::string sizes = "all_reduce_perf, sizes: [64 B, 512 KiB, 1 GiB]";
-  for (const int hosts : {1, 2}) {
-    const auto prediction = test::run(on_host("mi300x-8", 0, sizes, hosts));
-    const auto sentences = stand_ins(prediction);
-    REQUIRE(sentences.size() == 1);
-    CHECK(says(sentences[0], "AMD's own planning figures"));
-    // Seven links of 48 GB/s are the most that leaves a GPU, eight ways of as much what leaves a host.
-    const double most = hosts == 1 ? 336e9 : 384e9;
-    const auto& rows = prediction.workloads[0].rows;
-    CHECK(rows[2].busbw.bytes_per_s < most);
-    CHECK(rows[2].busbw.bytes_per_s > 0.9 * most);
-    CHECK(rows[0].time < rows[1].time);
+  // Seven links of 48 or 57.6 GB/s are the most that leaves a GPU; what leaves a host is eight ways of as much or eight
+  // adapters of 50 GB/s.
+  const std::vector<std::tuple<std::string, double, double>> all{
+      {"mi300x-8", 336e9, 384e9}, {"mi350x-8", 403.2e9, 400e9}, {"mi355x-8", 403.2e9, 400e9}};
+  for (const auto& [type, in_host, between] : all) {
+    for (const int hosts : {1, 2}) {
+      const auto prediction = test::run(on_host(type, 0, sizes, hosts));
+      const auto sentences = stand_ins(prediction);
+      REQUIRE(sentences.size() == 1);
+      CHECK(says(sentences[0], "AMD's own planning figures"));
+      const double most = hosts == 1 ? in_host : between;
+      const auto& rows = prediction.workloads[0].rows;
+      CHECK(rows[2].busbw.bytes_per_s < most);
+      CHECK(rows[2].busbw.bytes_per_s > 0.9 * most);
+      CHECK(rows[0].time < rows[1].time);
+    }
   }
+  CHECK(says(test::refusal_of(on_host("mi355x-8", 0, "osu_bw, buffers: [device, device], sizes: [1 MiB]", 2)),
+             "are not modelled"));
+  CHECK(test::refusal_of(on_host("mi355x-8", 0, "osu_bw, buffers: [host, host], sizes: [1 MiB]", 2)).empty());
   for (const auto* workload :
        {"osu_bw, buffers: [device, device], sizes: [1 MiB]", "osu_latency, buffers: [host, device], sizes: [8 B]"}) {
     CAPTURE(workload);
@@ -222,6 +231,9 @@ TEST_CASE("what RCCL does not have is refused, and its schedules elsewhere") {
     return test::refusal_of(on_host(host, gpus, "all_reduce_perf, sizes: [1 MiB]" + workload, hosts, software));
   };
   CHECK(says(refused("mi300x-8", 0, "", 1, "{nccl: {version: \"2.17\"}}"), "RCCL 2.17"));
+  CHECK(says(refused("mi355x-8", 0, "", 1, "{nccl: {version: \"2.25\"}}"), "RCCL 2.25 does not know GPUs of CDNA 4"));
+  CHECK(says(refused("mi355x-8", 0, "", 1, "{nccl: {version: \"2.25\"}}"), "2.26 and later"));
+  CHECK(refused("mi355x-8", 0, "", 1, "{nccl: {version: \"2.26\"}}").empty());
   CHECK(says(refused("mi300x-8", 0, "", 2, "{nccl: {collnet: on}}"), "collnet"));
   CHECK(says(refused("mi300x-8", 0, ", algorithm: nvls", 1, "{}"), "NVLink SHARP"));
   CHECK(says(refused("mi300x-8", 4, ", algorithm: msccl", 1, "{}"), "all eight GPUs of one host"));
@@ -234,7 +246,7 @@ TEST_CASE("what RCCL does not have is refused, and its schedules elsewhere") {
   CHECK(says(test::refusal_of(gathered), "RCCL has it switched off"));
 }
 
-TEST_CASE("GPUs of AMD whose library is not modelled, and of two vendors in one cluster, are refused") {
+TEST_CASE("GPUs of AMD whose library is not modelled, and of two vendors or architectures, are refused") {
   const auto with = [](const std::string& hosts, const std::string& devices) {
     return test::refusal_of(
         test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: {schema: "
@@ -247,6 +259,9 @@ TEST_CASE("GPUs of AMD whose library is not modelled, and of two vendors in one 
                   "connectx-7-400g}]}",
                   ""),
              "no library joins them"));
+  CHECK(says(with("{name: a, type: mi300x-8}, {name: b, type: mi355x-8}", ""),
+             "CDNA 3 (MI300X) and CDNA 4 (MI355X) in one cluster"));
+  CHECK(with("{name: a, type: mi350x-8}, {name: b, type: mi355x-8}", "").empty());
   const auto older =
       test::write_file("old-gpu.yaml",
                        "schema: fabricast/device/1\nname: mi250x\nkind: gpu\nattributes: {vendor: amd, "
