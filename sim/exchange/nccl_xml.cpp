@@ -52,7 +52,9 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
       {"a30", "20b7"},          {"a40", "2235"},          {"a10", "2236"},
       {"h100-sxm", "2330"},     {"h100-pcie", "2331"},    {"h200-sxm", "2335"},
       {"h20-sxm", "2329"},      {"h20-3e-sxm", "232c"},   {"l40s", "26b9"},
-      {"b200-sxm", "2901"},     {"b300-sxm", "3182"},     {"rtx-pro-6000-server", "2bb5"}};
+      {"b200-sxm", "2901"},     {"b300-sxm", "3182"},     {"rtx-pro-6000-server", "2bb5"},
+      {"gh200", "2342"},        {"gb200", "2941"},        {"gb300", "31c2"},
+      {"h200-nvl", "233b"}};
   static const std::vector<std::pair<std::string, const char*>> hcas{
       {"connectx-3-pro", "1007"}, {"connectx-3", "1003"}, {"connect-ib", "1011"},    {"connectx-4-lx", "1015"},
       {"connectx-4", "1013"},     {"connectx-5", "1017"}, {"connectx-6-dx", "101d"}, {"connectx-6", "101b"},
@@ -157,6 +159,11 @@ class Writer {
       out += fmt::format("{}    <{} target=\"{}\" count=\"{}\" tclass=\"{}\"/>\n", pad, is_amd_ ? "xgmi" : "nvlink",
                          gpu == addresses_.end() ? "fffffff:ff:ff.0" : gpu->second, link.links,
                          gpu == addresses_.end() ? "0x068000" : gpu_class());
+    }
+    if (topology_.attribute(device.type, "form") == "superchip") {
+      // As NCCL prints it of GB300: five links of 44.7 GB/s; GH200 has its processor to itself.
+      const int links = capability >= 100 ? 5 : 10;
+      out += fmt::format("{}    <c2c bw=\"44712\" count=\"{}\"/>\n", pad, links);
     }
     out += pad + "  </gpu>\n";
   }

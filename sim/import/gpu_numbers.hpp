@@ -11,6 +11,7 @@ struct GpuEntry {
   int device;
   const char* name;
   int generation;
+  int width = 16;
 };
 /// NVIDIA device numbers [pci.ids].
 constexpr std::array k_gpus{
@@ -30,6 +31,8 @@ constexpr std::array k_gpus{
     GpuEntry{0x232c, "h20-3e-sxm", 5},   GpuEntry{0x26b9, "l40s", 4},
     GpuEntry{0x27b8, "l4", 4},           GpuEntry{0x2901, "b200-sxm", 5},
     GpuEntry{0x3182, "b300-sxm", 6},     GpuEntry{0x2bb5, "rtx-pro-6000-server", 5},
+    GpuEntry{0x233b, "h200-nvl", 5},     GpuEntry{0x2342, "gh200", 6, 32},
+    GpuEntry{0x2941, "gb200", 6, 32},    GpuEntry{0x31c2, "gb300", 6},
 };
 
 /// Words of a product's name, all of which it holds.
@@ -48,6 +51,7 @@ constexpr std::array k_gpu_words{
     GpuWords{"A100-SXM4-80GB", "", "a100-sxm4-80"},
     GpuWords{"A100-SXM4-40GB", "", "a100-sxm4-40"},
     GpuWords{"A800", "SXM4", "a800-sxm4-80"},
+    GpuWords{"GH200", "", "gh200"},
     GpuWords{"H100 SXM5", "", "h100-sxm"},
     GpuWords{"H100 80GB HBM3", "", "h100-sxm"},
     GpuWords{"H100 PCIe", "", "h100-pcie"},
@@ -78,19 +82,20 @@ struct CapabilityEntry {
   int capability;
   const char* sxm;
   const char* pcie;
+  const char* superchip;  ///< on NVLink-C2C
   int generation;
 };
 constexpr std::array k_capabilities{
-    CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", 3},
-    CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", 3},
-    CapabilityEntry{75, "t4", "t4", 3},
-    CapabilityEntry{80, "a100-sxm4-80", "a100-pcie-80", 4},
-    CapabilityEntry{86, "a40", "a40", 4},
-    CapabilityEntry{89, "l40s", "l40s", 4},
-    CapabilityEntry{90, "h100-sxm", "h100-pcie", 5},
-    CapabilityEntry{100, "b200-sxm", "b200-sxm", 5},
-    CapabilityEntry{103, "b300-sxm", "b300-sxm", 6},
-    CapabilityEntry{120, "rtx-pro-6000-server", "rtx-pro-6000-server", 5},
+    CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", "", 3},
+    CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", "", 3},
+    CapabilityEntry{75, "t4", "t4", "", 3},
+    CapabilityEntry{80, "a100-sxm4-80", "a100-pcie-80", "", 4},
+    CapabilityEntry{86, "a40", "a40", "", 4},
+    CapabilityEntry{89, "l40s", "l40s", "", 4},
+    CapabilityEntry{90, "h100-sxm", "h100-pcie", "gh200", 5},
+    CapabilityEntry{100, "b200-sxm", "b200-sxm", "gb200", 5},
+    CapabilityEntry{103, "b300-sxm", "b300-sxm", "gb300", 6},
+    CapabilityEntry{120, "rtx-pro-6000-server", "rtx-pro-6000-server", "", 5},
 };
 
 }  // namespace fabricast::import

@@ -172,6 +172,12 @@ const auto* by_rate(const Entries& entries, double gbit_per_s) {
   return best;
 }
 
+/// What a GPU of the tables can do.
+PcieRate card_of(std::string_view name) {
+  const auto known = std::ranges::find(k_gpus, name, [](const GpuEntry& one) { return std::string_view(one.name); });
+  return known == k_gpus.end() ? PcieRate{} : PcieRate{known->generation, known->width};
+}
+
 }  // namespace
 
 Identity gpu_identity(const PciDevice& device) {
@@ -179,26 +185,24 @@ Identity gpu_identity(const PciDevice& device) {
       {0x74a1, "mi300x"}, {0x74a5, "mi325x"}, {0x75a0, "mi350x"}, {0x75a3, "mi355x"}};
   if (device.vendor == 0x1002 && amd.contains(device.device)) return {amd.at(device.device), "", {5, 16}};
   for (const auto& one : k_gpus)
-    if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, 16}};
+    if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, one.width}};
   for (const auto& one : k_gpu_words) {
     if (!has(device.model, one.first) || !has(device.model, one.second)) continue;
-    const auto known = std::find_if(k_gpus.begin(), k_gpus.end(),
-                                    [&](const GpuEntry& e) { return std::string_view(e.name) == one.name; });
-    return {one.name, fmt::format("by its name '{}'", device.model), {known->generation, 16}};
+    return {one.name, fmt::format("by its name '{}'", device.model), card_of(one.name)};
   }
   for (const auto& one : k_capabilities) {
     const bool is_nvidia = device.vendor == 0x10de || device.vendor == 0;
     if (!is_nvidia || device.compute_capability != one.capability) continue;
-    const bool is_sxm = !device.nvlinks.empty();
+    const bool is_superchip = device.has_c2c && *one.superchip != '\0';
+    const std::string name = is_superchip ? one.superchip : device.nvlinks.empty() ? one.pcie : one.sxm;
     const bool is_named = device.device != 0;
-    return {is_sxm ? one.sxm : one.pcie,
+    return {name,
             is_named
                 ? fmt::format("PCI device {:04x}:{:04x} is not in the catalogue: {} has its compute capability {}.{}",
-                              device.vendor, device.device, is_sxm ? one.sxm : one.pcie, one.capability / 10,
-                              one.capability % 10)
-                : fmt::format("the dump names no PCI device: {} has the compute capability {}.{}",
-                              is_sxm ? one.sxm : one.pcie, one.capability / 10, one.capability % 10),
-            {one.generation, 16}};
+                              device.vendor, device.device, name, one.capability / 10, one.capability % 10)
+                : fmt::format("the dump names no PCI device: {} has the compute capability {}.{}", name,
+                              one.capability / 10, one.capability % 10),
+            is_superchip ? card_of(name) : PcieRate{one.generation, 16}};
   }
   return {};
 }
@@ -309,11 +313,12 @@ Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
 
 std::vector<std::pair<std::string, PcieRate>> all_identities() {
   std::vector<std::pair<std::string, PcieRate>> out;
-  for (const auto& one : k_gpus) out.emplace_back(one.name, PcieRate{one.generation, 16});
-  for (const auto& one : k_gpu_words) out.emplace_back(one.name, PcieRate{});
+  for (const auto& one : k_gpus) out.emplace_back(one.name, PcieRate{one.generation, one.width});
+  for (const auto& one : k_gpu_words) out.emplace_back(one.name, card_of(one.name));
   for (const auto& one : k_capabilities) {
     out.emplace_back(one.sxm, PcieRate{one.generation, 16});
     out.emplace_back(one.pcie, PcieRate{one.generation, 16});
+    if (*one.superchip != '\0') out.emplace_back(one.superchip, card_of(one.superchip));
   }
   for (const auto& one : k_adapters) out.emplace_back(one.name, one.card);
   for (const auto& one : k_processors) out.emplace_back(one.name, PcieRate{});

@@ -49,7 +49,8 @@ struct PciDevice {
   PcieRate trained;  ///< what it came up with
   int gpu = -1;      ///< CUDA's number of a GPU
   int compute_capability = 0;
-  std::string model;  ///< as printed
+  bool has_c2c = false;  ///< a GPU on NVLink-C2C
+  std::string model;     ///< as printed
   std::vector<NetPort> ports;
   std::vector<NvlinkEnd> nvlinks;
   std::optional<bool> redirects;  ///< a bridge whose access control sends peer requests up

@@ -182,8 +182,7 @@ class Reader {
       }
       one.nvlinks.push_back({pci_address(target), count, target_class == k_nvswitch_class});
     }
-    if (!gpu.child("c2c").empty())
-      out_.unknown.push_back(fmt::format("{}: the chip-to-chip link to the processor is not modelled", at(gpu)));
+    one.has_c2c = !gpu.child("c2c").empty();
   }
 
   void read_nic(const pugi::xml_node& node, int pci_class, PciDevice& one) {

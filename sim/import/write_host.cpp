@@ -16,8 +16,8 @@ namespace fabricast::import {
 
 namespace {
 
-constexpr int k_most_sockets = 64;  ///< of a topology
-constexpr int k_most_nodes = 1024;  ///< NUMA nodes of a Linux kernel (CONFIG_NODES_SHIFT 10)
+/// Sockets of a topology, NUMA nodes of a Linux kernel (CONFIG_NODES_SHIFT 10).
+constexpr int k_most_sockets = 64, k_most_nodes = 1024;
 
 /// Text behind a '#': one line without control characters.
 std::string comment(std::string_view text) {
@@ -101,7 +101,8 @@ class HostWriter {
           generation = std::max(
               {generation, one.slot.generation, gpu_identity(one).card.generation, hca_identity(one).card.generation});
       }
-      found = usual_processor(generation);
+      const bool is_superchip = std::ranges::any_of(machine_.devices, &PciDevice::has_c2c);
+      found = is_superchip ? Identity{"grace", "GPUs on NVLink-C2C hang on a Grace", {}} : usual_processor(generation);
       if (!machine_.processor.vendor.empty())
         found.assumed =
             fmt::format("processor {} family {} model {} '{}' is not in the catalogue: {}", machine_.processor.vendor,
@@ -253,6 +254,7 @@ class HostWriter {
 
   /// `pcie:` of a card, with `trained:` where the link came up with less than it could.
   std::string link_of(std::size_t i, const PcieRate& card) {
+    if (at(i).has_c2c || card.width > 16) return "";  // what a source says of PCIe is not how a superchip hangs
     PcieRate can{at(i).slot.generation == 0 ? 0 : std::min(at(i).slot.generation, card.generation),
                  at(i).slot.width == 0 ? 0 : std::min(at(i).slot.width, card.width)};
     PcieRate has{std::min(at(i).trained.generation, card.generation), std::min(at(i).trained.width, card.width)};
@@ -337,8 +339,7 @@ class HostWriter {
 
   void write_nvlinks() {
     int capability = 0;
-    std::string gpu;
-    std::string lines;
+    std::string gpu, lines;
     bool has_switch = false;
     std::map<std::string, std::size_t> by_address;
     for (const auto i : ordered(PciKind::gpu)) {

@@ -134,6 +134,36 @@ TEST_CASE("names that sources turn into are those of the catalogue, and cards ca
   }
 }
 
+TEST_CASE("GPUs on NVLink-C2C are known by their number, their capability or their name, and hang on a Grace") {
+  const auto type_of = [](int device, int capability, const std::string& model, bool has_c2c) {
+    import::PciDevice gpu;
+    gpu.kind = import::PciKind::gpu;
+    gpu.vendor = 0x10de;
+    gpu.device = device;
+    gpu.compute_capability = capability;
+    gpu.model = model;
+    gpu.has_c2c = has_c2c;
+    return import::gpu_identity(gpu).name;
+  };
+  CHECK(type_of(0x2941, 100, "", true) == "gb200");
+  CHECK(type_of(0x9999, 100, "", true) == "gb200");
+  CHECK(type_of(0x9999, 90, "", true) == "gh200");
+  CHECK(type_of(0x9999, 103, "", true) == "gb300");
+  CHECK(type_of(0x9999, 100, "", false) == "b200-sxm");
+  CHECK(type_of(0, 0, "NVIDIA GB300", false) == "gb300");
+  CHECK(type_of(0, 0, "NVIDIA B300 SXM6 AC", false) == "b300-sxm");
+  CHECK(type_of(0, 0, "NVIDIA GH200 480GB", false) == "gh200");
+  CHECK(type_of(0, 0, "NVIDIA H200 NVL", false) == "h200-nvl");
+  CHECK(type_of(0, 0, "NVIDIA H200", false) == "h200-sxm");
+  CHECK(type_of(0, 0, "NVIDIA RTX PRO 6000 Blackwell Server Edition", false) == "rtx-pro-6000-server");
+  // As NCCL's dump has them; the catalogue's slot stands for the link, whatever the dump says of PCIe.
+  const auto imported = import_files({"nccl-gb200-written.xml"});
+  REQUIRE(imported);
+  CHECK(imported->yaml.find("processor: grace") != std::string::npos);
+  CHECK(imported->yaml.find("{name: gpu0, type: gb200, below: socket0}") != std::string::npos);
+  CHECK(imported->yaml.find("chip-to-chip") == std::string::npos);
+}
+
 TEST_CASE("switches have the ports of the catalogue, and a scheduler's tree never asks one for more") {
   const auto catalogue = load_whole_catalogue();
   REQUIRE(catalogue);
