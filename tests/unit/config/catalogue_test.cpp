@@ -89,6 +89,8 @@ TEST_CASE("the catalogue holds the devices planners ask for") {
                            "gb200-nvl72",
                            "hgx-b300-8",
                            "gb300-nvl72",
+                           "hpe-4gh200-slingshot",
+                           "quad-gh200-ndr200",
                            "server-2s-sapphirerapids-8l40s",
                            "connectx-8-xdr",
                            "connectx-8-2x400g",
