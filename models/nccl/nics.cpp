@@ -30,10 +30,6 @@ int mirrored(int value, int count) {
 
 int ceil_of_ratio(std::size_t a, std::size_t b) { return static_cast<int>((a + b - 1) / b); }
 
-}  // namespace
-
-namespace {
-
 /// NCCL knows paths by NVLink-C2C to a processor and on from there (P2C) from 2.27 on, before as any other through it.
 bool knows_c2c(const PlanContext& context, DeviceId gpu) {
   return has_c2c(context.topology, gpu) && release_number(context.software.nccl_version) >= 227;

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "fabricast/export.hpp"
+#include "import/gpu_numbers.hpp"
 
 namespace fabricast {
 
@@ -42,19 +43,6 @@ CpuNumbers cpu_numbers(const std::string& processor) {
 
 /// PCI vendor and device numbers of the catalogue's types [pci.ids].
 std::string pci_numbers(const std::string& type, DeviceKind kind) {
-  static const std::map<std::string, const char*> gpus{
-      {"k20x", "1021"},         {"k40m", "1023"},         {"k80", "102d"},
-      {"p100-pcie-12", "15f7"}, {"p100-pcie-16", "15f8"}, {"p100-sxm2", "15f9"},
-      {"v100-sxm2-16", "1db1"}, {"v100-sxm2-32", "1db5"}, {"v100-sxm3-32", "1db8"},
-      {"v100-pcie-16", "1db4"}, {"v100-pcie-32", "1db6"}, {"t4", "1eb8"},
-      {"a100-sxm4-40", "20b0"}, {"a100-sxm4-80", "20b2"}, {"a100-sxm-64", "20b3"},
-      {"a100-pcie-40", "20f1"}, {"a100-pcie-80", "20b5"}, {"a800-sxm4-80", "20f3"},
-      {"a30", "20b7"},          {"a40", "2235"},          {"a10", "2236"},
-      {"h100-sxm", "2330"},     {"h100-pcie", "2331"},    {"h200-sxm", "2335"},
-      {"h20-sxm", "2329"},      {"h20-3e-sxm", "232c"},   {"l40s", "26b9"},
-      {"b200-sxm", "2901"},     {"b300-sxm", "3182"},     {"rtx-pro-6000-server", "2bb5"},
-      {"gh200", "2342"},        {"gb200", "2941"},        {"gb300", "31c2"},
-      {"h200-nvl", "233b"}};
   static const std::vector<std::pair<std::string, const char*>> hcas{
       {"connectx-3-pro", "1007"}, {"connectx-3", "1003"}, {"connect-ib", "1011"},    {"connectx-4-lx", "1015"},
       {"connectx-4", "1013"},     {"connectx-5", "1017"}, {"connectx-6-dx", "101d"}, {"connectx-6", "101b"},
@@ -64,8 +52,10 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
     if (type == "mi325x") return "vendor=\"0x1002\" device=\"0x74a5\"";
     if (type == "mi350x") return "vendor=\"0x1002\" device=\"0x75a0\"";
     if (type == "mi355x") return "vendor=\"0x1002\" device=\"0x75a3\"";
-    const auto found = gpus.find(type);
-    return found == gpus.end() ? "vendor=\"0x10de\"" : fmt::format("vendor=\"0x10de\" device=\"0x{}\"", found->second);
+    const auto found =
+        std::ranges::find(import::k_gpus, type, [](const import::GpuEntry& one) { return std::string(one.name); });
+    return found == import::k_gpus.end() ? "vendor=\"0x10de\""
+                                         : fmt::format("vendor=\"0x10de\" device=\"0x{:04x}\"", found->device);
   }
   if (type.starts_with("bcm57608")) return "vendor=\"0x14e4\" device=\"0x1760\"";
   for (const auto& [prefix, number] : hcas) {

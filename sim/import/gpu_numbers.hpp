@@ -14,7 +14,7 @@ struct GpuEntry {
   int width = 16;
 };
 /// NVIDIA device numbers [pci.ids].
-constexpr std::array k_gpus{
+inline constexpr std::array k_gpus{
     GpuEntry{0x1021, "k20x", 2},         GpuEntry{0x1023, "k40m", 3},
     GpuEntry{0x102d, "k80", 3},          GpuEntry{0x15f7, "p100-pcie-12", 3},
     GpuEntry{0x15f8, "p100-pcie-16", 3}, GpuEntry{0x15f9, "p100-sxm2", 3},
@@ -41,7 +41,7 @@ struct GpuWords {
   const char* second;
   const char* name;
 };
-constexpr std::array k_gpu_words{
+inline constexpr std::array k_gpu_words{
     GpuWords{"A100 PCIe 80GB", "", "a100-pcie-80"},
     GpuWords{"A100 PCIe 40GB", "", "a100-pcie-40"},
     GpuWords{"A100 80GB PCIe", "", "a100-pcie-80"},
@@ -85,7 +85,7 @@ struct CapabilityEntry {
   const char* superchip;  ///< on NVLink-C2C
   int generation;
 };
-constexpr std::array k_capabilities{
+inline constexpr std::array k_capabilities{
     CapabilityEntry{60, "p100-sxm2", "p100-pcie-16", "", 3},
     CapabilityEntry{70, "v100-sxm2-16", "v100-pcie-16", "", 3},
     CapabilityEntry{75, "t4", "t4", "", 3},

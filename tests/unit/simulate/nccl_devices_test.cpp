@@ -33,6 +33,13 @@ LoadedScenario on_host(const std::string& host, int gpus, const std::string& wor
 /// The sentences that name what stands in.
 std::vector<std::string> stand_ins(const Prediction& prediction) { return prediction.workloads[0].stand_ins; }
 
+void set(LoadedScenario& loaded, const std::string& name, double value) {
+  Parameter parameter;
+  parameter.name = name;
+  parameter.value = parameter.low = parameter.high = value;
+  loaded.parameters.set(parameter);
+}
+
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
 }  // namespace
@@ -149,12 +156,9 @@ TEST_CASE("what a GPU on NVLink-C2C has is memory of its processor to an HCA, no
   const std::string sizes = "sendrecv_perf, sizes: [1 GiB]";
   const auto narrow = [&](const std::string& host, double gb_per_s) {
     auto loaded = on_host(host, 0, sizes, 2);
-    for (const auto* field : {"p2p_read_bandwidth", "p2p_write_bandwidth"}) {
-      Parameter parameter;
-      parameter.name = std::string(host == "gb200-nvl4-tray" ? "grace." : "xeon-icelake.") + field;
-      parameter.value = parameter.low = parameter.high = gb_per_s * 1e9;
-      loaded.parameters.set(parameter);
-    }
+    const std::string processor = host == "gb200-nvl4-tray" ? "grace" : "xeon-icelake";
+    for (const auto* field : {".p2p_read_bandwidth", ".p2p_write_bandwidth"})
+      set(loaded, processor + field, gb_per_s * 1e9);
     loaded.scenario.software.nccl_gdr_level = "phb";
     return test::run(loaded).workloads[0].rows[0].time.us();
   };
@@ -166,12 +170,7 @@ TEST_CASE("an architecture takes its elder's value where it has none of its own,
   using Values = std::vector<std::pair<std::string, double>>;
   const auto time = [](const Values& values) {
     auto loaded = on_host("dgx-b200", 8, "all_reduce_perf, sizes: [8 B]");
-    for (const auto& [name, value] : values) {
-      Parameter parameter;
-      parameter.name = name;
-      parameter.value = parameter.low = parameter.high = value;
-      loaded.parameters.set(parameter);
-    }
+    for (const auto& [name, value] : values) set(loaded, name, value);
     return test::run(loaded).workloads[0].rows[0].time.us();
   };
   const double shipped = time({});
