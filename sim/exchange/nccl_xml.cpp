@@ -8,8 +8,8 @@
 #include <functional>
 #include <map>
 
+#include "base/gpu_numbers.hpp"
 #include "fabricast/export.hpp"
-#include "import/gpu_numbers.hpp"
 
 namespace fabricast {
 
@@ -53,9 +53,9 @@ std::string pci_numbers(const std::string& type, DeviceKind kind) {
     if (type == "mi350x") return "vendor=\"0x1002\" device=\"0x75a0\"";
     if (type == "mi355x") return "vendor=\"0x1002\" device=\"0x75a3\"";
     const auto found =
-        std::ranges::find(import::k_gpus, type, [](const import::GpuEntry& one) { return std::string(one.name); });
-    return found == import::k_gpus.end() ? "vendor=\"0x10de\""
-                                         : fmt::format("vendor=\"0x10de\" device=\"0x{:04x}\"", found->device);
+        std::ranges::find(devices::k_gpus, type, [](const devices::GpuEntry& one) { return std::string(one.name); });
+    return found == devices::k_gpus.end() ? "vendor=\"0x10de\""
+                                          : fmt::format("vendor=\"0x10de\" device=\"0x{:04x}\"", found->device);
   }
   if (type.starts_with("bcm57608")) return "vendor=\"0x14e4\" device=\"0x1760\"";
   for (const auto& [prefix, number] : hcas) {

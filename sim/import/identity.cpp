@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "import/gpu_numbers.hpp"
+#include "base/gpu_numbers.hpp"
 #include "import/source.hpp"
 
 namespace fabricast::import {
@@ -174,8 +174,9 @@ const auto* by_rate(const Entries& entries, double gbit_per_s) {
 
 /// What a GPU of the tables can do.
 PcieRate card_of(std::string_view name) {
-  const auto known = std::ranges::find(k_gpus, name, [](const GpuEntry& one) { return std::string_view(one.name); });
-  return known == k_gpus.end() ? PcieRate{} : PcieRate{known->generation, known->width};
+  const auto known =
+      std::ranges::find(devices::k_gpus, name, [](const devices::GpuEntry& one) { return std::string_view(one.name); });
+  return known == devices::k_gpus.end() ? PcieRate{} : PcieRate{known->generation, known->width};
 }
 
 }  // namespace
@@ -184,13 +185,13 @@ Identity gpu_identity(const PciDevice& device) {
   static const std::map<int, const char*> amd{
       {0x74a1, "mi300x"}, {0x74a5, "mi325x"}, {0x75a0, "mi350x"}, {0x75a3, "mi355x"}};
   if (device.vendor == 0x1002 && amd.contains(device.device)) return {amd.at(device.device), "", {5, 16}};
-  for (const auto& one : k_gpus)
+  for (const auto& one : devices::k_gpus)
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, one.width}};
-  for (const auto& one : k_gpu_words) {
+  for (const auto& one : devices::k_gpu_words) {
     if (!has(device.model, one.first) || !has(device.model, one.second)) continue;
     return {one.name, fmt::format("by its name '{}'", device.model), card_of(one.name)};
   }
-  for (const auto& one : k_capabilities) {
+  for (const auto& one : devices::k_capabilities) {
     const bool is_nvidia = device.vendor == 0x10de || device.vendor == 0;
     if (!is_nvidia || device.compute_capability != one.capability) continue;
     const bool is_superchip = device.has_c2c && *one.superchip != '\0';
@@ -313,9 +314,9 @@ Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
 
 std::vector<std::pair<std::string, PcieRate>> all_identities() {
   std::vector<std::pair<std::string, PcieRate>> out;
-  for (const auto& one : k_gpus) out.emplace_back(one.name, PcieRate{one.generation, one.width});
-  for (const auto& one : k_gpu_words) out.emplace_back(one.name, card_of(one.name));
-  for (const auto& one : k_capabilities) {
+  for (const auto& one : devices::k_gpus) out.emplace_back(one.name, PcieRate{one.generation, one.width});
+  for (const auto& one : devices::k_gpu_words) out.emplace_back(one.name, card_of(one.name));
+  for (const auto& one : devices::k_capabilities) {
     out.emplace_back(one.sxm, PcieRate{one.generation, 16});
     out.emplace_back(one.pcie, PcieRate{one.generation, 16});
     if (*one.superchip != '\0') out.emplace_back(one.superchip, card_of(one.superchip));

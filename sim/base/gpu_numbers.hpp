@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace fabricast::import {
+namespace fabricast::devices {
 
 struct GpuEntry {
   int device;
@@ -98,4 +98,4 @@ inline constexpr std::array k_capabilities{
     CapabilityEntry{120, "rtx-pro-6000-server", "rtx-pro-6000-server", "", 5},
 };
 
-}  // namespace fabricast::import
+}  // namespace fabricast::devices
