@@ -141,6 +141,30 @@ void PatternMaker::set_tree_hops(Pattern& pattern) const {
     if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(hosts_.size())));
 }
 
+/// The first chunks of all channels are on the same hop of their chains at the same time: what a link leaves each of
+/// those that meet there. A port to NVSwitches carries those of all channels, whichever hop it is for each: 16 H100 in
+/// two VMs, whose channels begin at different GPUs, take as long.
+double PatternMaker::slowest_meeting(std::size_t channels) const {
+  const auto& resources = context_.resources;
+  std::map<std::pair<int, std::size_t>, double> uses;  // by link and position in the chain
+  double slowest = 0;
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
+      for (std::size_t p = 0; p + 1 < in_host.order.size(); ++p) {
+        for (const auto& crossing : connections_.in_host(in_host.order[p], in_host.order[p + 1]).crossings) {
+          if (!resources.is_link(crossing.resource) ||
+              context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
+            continue;
+          const double rate = resources.capacity(crossing.resource) /
+                              (uses[{crossing.resource, graph_.has_nvswitch ? 0 : p}] += crossing.times);
+          slowest = slowest > 0 ? std::min(slowest, rate) : rate;
+        }
+      }
+    }
+  }
+  return slowest;
+}
+
 /// Double binary tree over hosts, a chain inside each.
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
   for (std::size_t c = 0; c < channels; ++c) {
@@ -156,6 +180,7 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
     }
   }
   set_tree_hops(pattern);
+  pattern.first_chunk_rate = slowest_meeting(channels);
 }
 
 /// Every GPU's port to the NVSwitches, both ways; `parts` parts of a share cross it `times(GPUs of the host)` times.

@@ -76,10 +76,18 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   return search;
 }
 
-std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_t n, int first, int last) {
-  if (is_mesh) {
-    if (auto order = hamiltonian(lanes, first, n > 1 ? last : -1, false)) return *order;
-    if (auto order = hamiltonian(lanes, first, -1, false)) return *order;
+/// From `first` to `last`. Channels of a mesh take NVLinks that the ones before left room on, where there is such a
+/// way; `room`: how many more channels each connection carries.
+std::vector<int> chain_between(const LaneMatrix& lanes, LaneMatrix& room, std::size_t n, int first, int last) {
+  for (const LaneMatrix* way : {static_cast<const LaneMatrix*>(&room), &lanes}) {
+    for (const int end : {n > 1 ? last : -1, -1}) {
+      if (lanes.empty()) continue;
+      auto order = hamiltonian(*way, first, end, false);
+      if (!order) continue;
+      for (std::size_t i = 0; i + 1 < order->size(); ++i)
+        --room[static_cast<std::size_t>((*order)[i])][static_cast<std::size_t>((*order)[i + 1])];
+      return *order;
+    }
   }
   std::vector<int> order{first};
   for (int g = 0; g < static_cast<int>(n); ++g) {
@@ -87,6 +95,14 @@ std::vector<int> chain_between(const LaneMatrix& lanes, bool is_mesh, std::size_
   }
   if (last != first) order.push_back(last);
   return order;
+}
+
+/// How many channels of a speed each connection of a mesh carries.
+LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed) {
+  constexpr double rounding = 1e-6;
+  for (auto& row : lanes)
+    for (auto& one : row) one = static_cast<int>(one * lane_gb_per_s / speed + rounding);
+  return lanes;
 }
 
 /// By which HCA a channel leaves: the one that it came in by; in pairs by each other's; any.
@@ -351,15 +367,19 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   const int version = release_number(context.software.nccl_version);
   const int capability = compute_capability(context, gpus[0]);
   auto found = place_channels(nics, network_speeds(version, capability), search.inside, search.is_nvlink);
-  halve_speeds(found, version, capability);
+  const auto num_found = found.channels.size();
   const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
   const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};
+  auto room = channels_per_connection(lanes, nvlink_gb_per_s(capability), found.speed);
+  halve_speeds(found, version, capability);
   search.speed = found.speed;
   search.do_cross = std::ranges::any_of(found.channels, [](const auto& one) { return one.hca != one.hca_out; });
   search.are_swapped = found.do_cross && version >= 220 && found.channels.size() % 2 == 0;
   for (const auto& one : found.channels) {
+    const auto c = search.orders.size();
     search.orders.push_back(
-        chain_between(lanes, is_mesh, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last)));
+        c < num_found ? chain_between(lanes, room, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last))
+                      : search.orders[c - num_found]);
     search.hcas.push_back(context.topology.device(nics.hcas()[one.hca]).ordinal);
     search.hcas_out.push_back(context.topology.device(nics.hcas()[one.hca_out]).ordinal);
     const auto last = static_cast<std::size_t>(search.orders.back().back());

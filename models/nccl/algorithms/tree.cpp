@@ -72,11 +72,7 @@ class Tree : public ChannelAlgorithm {
     if (op_.has_hop(TransportKind::host_memory))
       rate = std::min(rate, op_.parameter("nccl.shm_channel_bandwidth"_stem, op_.protocol).value);
     const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share;
-    // A link to a switch carries the first chunks of all channels, one of a mesh those that take it.
-    for (const auto& crossing : flow.crossings)
-      if (is_nvlink(op_, crossing))
-        rate = std::min(rate, reached * op_.context.resources.capacity(crossing.resource) /
-                                  std::min<double>(op_.channels, crossing.times));
+    if (op_.pattern.first_chunk_rate > 0) rate = std::min(rate, reached * op_.pattern.first_chunk_rate);
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
                        filling.source});
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nccl/channels.hpp"
+#include "nccl/mesh.hpp"
 #include "tests/support/random.hpp"
 #include "tests/unit/nccl/hosts.hpp"
 
@@ -208,6 +209,32 @@ TEST_CASE("speeds between nodes by release") {
       CHECK(std::is_sorted(speeds.rbegin(), speeds.rend()));
       CHECK(speeds.back() == .12);
     }
+  }
+}
+
+TEST_CASE("between hosts channels of a mesh share no NVLink while there is a way that none has taken") {
+  struct Case {
+    const char *host, *network;
+  };
+  // Four channels of 12 GB/s over P100's links of 18, one each; over V100's of 20, one or two each.
+  for (const Case one :
+       {Case{"dgx-1-p100", "sb7800"}, Case{"dgx-1-v100", "sb7800"}, Case{"hpe-4a100-slingshot", "rosetta"}}) {
+    CAPTURE(one.host);
+    const Setup setup(test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {{schema: fabricast/topology/1, name: t, hosts: [{{name: n, "
+        "type: {}, count: 2}}], fabric: {{single_switch: {{switch: {}}}}}}}\nworkload: {{benchmark: "
+        "all_reduce_perf}}\n",
+        one.host, one.network)));
+    const auto search = search_with_network(setup.context, setup.gpus());
+    const auto lanes = direct_lanes(setup.loaded->topology, setup.gpus());
+    REQUIRE(search.orders.size() > 1);
+    std::map<std::pair<int, int>, int> uses;
+    for (const auto& order : search.orders)
+      for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+        const auto from = static_cast<std::size_t>(order[i]);
+        const auto to = static_cast<std::size_t>(order[i + 1]);
+        CHECK(++uses[{order[i], order[i + 1]}] * search.speed <= lanes[from][to] * 20.0 + 1e-6);
+      }
   }
 }
 
