@@ -108,8 +108,7 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
 
 /// The same of `cross_nic`: what rings of the first host's GPUs would do.
 std::string why_crossing_unread(const Use& use) {
-  if (use.workload.benchmark == Benchmark::alltoall_perf || use.workload.benchmark == Benchmark::sendrecv_perf)
-    return of_benchmark(use);
+  if (nccl::algorithm_names(use.workload.benchmark).empty()) return of_benchmark(use);
   auto free = use.context.software;
   free.nccl_cross_nic = std::nullopt;
   const PlanContext by_default{use.context.topology, free, use.context.parameters, use.context.resources};
@@ -155,9 +154,8 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
   if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
     return nccl::why_queue_pairs_unread(use.context, key);
   if (key == "cross_nic") return why_crossing_unread(use);
-  const bool is_pairs = use.workload.benchmark == Benchmark::alltoall_perf ||
-                        use.workload.benchmark == Benchmark::sendrecv_perf ||
-                        use.workload.benchmark == Benchmark::training;
+  const bool is_pairs =
+      nccl::algorithm_names(use.workload.benchmark).empty() || use.workload.benchmark == Benchmark::training;
   if (key == "p2p_pxn_level" && !is_pairs) return of;
   const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
   if (!nccl::HostNics(use.context, gpus).has_relays())

@@ -99,9 +99,7 @@ double bus_bandwidth_factor(Benchmark benchmark, int num_ranks) {
   if (num_ranks < 1) return 1;
   const double share_of_others = static_cast<double>(num_ranks - 1) / num_ranks;
   if (benchmark == Benchmark::all_reduce_perf) return 2 * share_of_others;
-  const bool is_gathering = benchmark == Benchmark::all_gather_perf || benchmark == Benchmark::reduce_scatter_perf ||
-                            benchmark == Benchmark::alltoall_perf;
-  return is_gathering ? share_of_others : 1;
+  return counts_parts(benchmark) ? share_of_others : 1;
 }
 
 std::vector<Bytes> sizes_of(const MeasuredLog& log) {

@@ -117,7 +117,7 @@ void read_nccl_config(const json& top, MeasuredLog& table) {
 }
 
 std::optional<Benchmark> benchmark_of_experiment(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, Benchmark>, 8> k_names{{
+  constexpr std::array<std::pair<std::string_view, Benchmark>, 10> k_names{{
       {"AllReduce", Benchmark::all_reduce_perf},
       {"AllGather", Benchmark::all_gather_perf},
       {"ReduceScatter", Benchmark::reduce_scatter_perf},
@@ -126,6 +126,8 @@ std::optional<Benchmark> benchmark_of_experiment(const std::string& name) {
       {"AlltoAll", Benchmark::alltoall_perf},
       {"AllToAll", Benchmark::alltoall_perf},
       {"SendRecv", Benchmark::sendrecv_perf},
+      {"Gather", Benchmark::gather_perf},
+      {"Scatter", Benchmark::scatter_perf},
   }};
   const auto it = std::find_if(k_names.begin(), k_names.end(), [&](const auto& n) { return n.first == name; });
   return it == k_names.end() ? std::nullopt : std::optional(it->second);

@@ -11,7 +11,7 @@ namespace fabricast::readers {
 namespace {
 
 using Named = std::pair<std::string_view, Benchmark>;
-constexpr std::array<Named, 25> k_benchmarks{{
+constexpr std::array<Named, 27> k_benchmarks{{
     {"osu_latency", Benchmark::osu_latency},
     {"osu_bw", Benchmark::osu_bw},
     {"osu_bibw", Benchmark::osu_bibw},
@@ -37,6 +37,8 @@ constexpr std::array<Named, 25> k_benchmarks{{
     {"reduce_perf", Benchmark::reduce_perf},
     {"alltoall_perf", Benchmark::alltoall_perf},
     {"sendrecv_perf", Benchmark::sendrecv_perf},
+    {"gather_perf", Benchmark::gather_perf},
+    {"scatter_perf", Benchmark::scatter_perf},
 }};
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -92,15 +94,17 @@ bool is_of_format(Benchmark benchmark, LogFormat format) {
 std::optional<Benchmark> nccl_benchmark_of_file(std::string_view path) {
   std::string name = lower(path.substr(path.find_last_of('/') + 1));
   std::erase_if(name, [](char c) { return c == '_' || c == '-'; });
-  // Longer names first: "allreduce" and "reducescatter" contain "reduce".
-  constexpr std::array<Named, 8> k_names{{{"reducescatter", Benchmark::reduce_scatter_perf},
-                                          {"allreduce", Benchmark::all_reduce_perf},
-                                          {"allgather", Benchmark::all_gather_perf},
-                                          {"broadcast", Benchmark::broadcast_perf},
-                                          {"alltoall", Benchmark::alltoall_perf},
-                                          {"sendrecv", Benchmark::sendrecv_perf},
-                                          {"reduceperf", Benchmark::reduce_perf},
-                                          {"gpureduce", Benchmark::reduce_perf}}};
+  // Longer names first: "allreduce" and "reducescatter" contain "reduce", "allgather" contains "gather".
+  constexpr std::array<Named, 10> k_names{{{"reducescatter", Benchmark::reduce_scatter_perf},
+                                           {"allreduce", Benchmark::all_reduce_perf},
+                                           {"allgather", Benchmark::all_gather_perf},
+                                           {"broadcast", Benchmark::broadcast_perf},
+                                           {"alltoall", Benchmark::alltoall_perf},
+                                           {"sendrecv", Benchmark::sendrecv_perf},
+                                           {"reduceperf", Benchmark::reduce_perf},
+                                           {"gpureduce", Benchmark::reduce_perf},
+                                           {"gather", Benchmark::gather_perf},
+                                           {"scatter", Benchmark::scatter_perf}}};
   for (const auto& [word, benchmark] : k_names) {
     if (contains(name, word)) return benchmark;
   }
@@ -113,8 +117,9 @@ namespace fabricast {
 
 const std::vector<Benchmark>& nccl_collectives() {
   static const std::vector<Benchmark> all{
-      Benchmark::all_reduce_perf, Benchmark::all_gather_perf, Benchmark::reduce_scatter_perf, Benchmark::broadcast_perf,
-      Benchmark::reduce_perf,     Benchmark::alltoall_perf,   Benchmark::sendrecv_perf};
+      Benchmark::all_reduce_perf, Benchmark::all_gather_perf, Benchmark::reduce_scatter_perf,
+      Benchmark::broadcast_perf,  Benchmark::reduce_perf,     Benchmark::alltoall_perf,
+      Benchmark::sendrecv_perf,   Benchmark::gather_perf,     Benchmark::scatter_perf};
   return all;
 }
 

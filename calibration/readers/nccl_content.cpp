@@ -69,7 +69,8 @@ std::vector<MeasuredRow> rows_of_ranks(const std::vector<RowLine>& lines, int ra
 Set by_reduction_and_root(const MeasuredRow& row) {
   if (row.datatype.empty()) return collectives();  // the author cut columns
   const bool reduces = !row.reduction.empty() && row.reduction != "none";
-  if (row.root && *row.root >= 0) return reduces ? Set{B::reduce_perf} : Set{B::broadcast_perf};
+  if (row.root && *row.root >= 0)
+    return reduces ? Set{B::reduce_perf} : Set{B::broadcast_perf, B::gather_perf, B::scatter_perf};
   Set all{B::all_reduce_perf, B::reduce_scatter_perf, B::sendrecv_perf};
   if (!reduces) all = {B::all_gather_perf, B::alltoall_perf};
   // Before the column of the root, send-receive printed no reduction either.
@@ -91,7 +92,7 @@ Set by_count(const MeasuredRow& row) {
   const auto share = row.count.value_or(0) * datatype_bytes(row.datatype);
   if (share <= 0 || row.size.value < share) return collectives();
   if (row.size.value == share) return {B::all_reduce_perf, B::broadcast_perf, B::reduce_perf, B::sendrecv_perf};
-  return {B::all_gather_perf, B::reduce_scatter_perf, B::alltoall_perf};
+  return {B::all_gather_perf, B::reduce_scatter_perf, B::alltoall_perf, B::gather_perf, B::scatter_perf};
 }
 
 struct Ratio {

@@ -2,10 +2,10 @@
 // What the rows of an nccl-tests table say together, where its lines alone do not: which collective it is of, and
 // whether its algbw is that of old versions.
 //
-//   root >= 0           broadcast (redop none), reduce
+//   root >= 0           broadcast, gather, scatter (redop none); reduce
 //   root -1             all_gather, alltoall (redop none); all_reduce, reduce_scatter, sendrecv
-//   size / (count x element)   1, or n: all_gather, reduce_scatter, alltoall count one rank's share
-//   busbw / algbw       2(n-1)/n all_reduce; (n-1)/n all_gather, reduce_scatter, alltoall; 1 elsewhere
+//   size / (count x element)   1, or n: all_gather, reduce_scatter, alltoall, gather, scatter count one rank's share
+//   busbw / algbw       2(n-1)/n all_reduce; (n-1)/n where the count is one rank's share; 1 elsewhere
 //   in-place #wrong N/A alltoall, sendrecv: they have no in-place form
 //
 // Source: nccl-tests, src/common.cu and GetBw, GetCollByteCount, InitData of each src/*.cu. In old versions GetBw of

@@ -11,6 +11,17 @@
 
 namespace fabricast::models::nccl {
 
+namespace {
+
+/// Of the rank that has most: one per peer and, where a buffer has parts, one to itself.
+double sends_and_receives(const Launch& launch) {
+  if (launch.collective == Collective::send_receive) return 2;
+  if (launch.collective == Collective::all_to_all) return 2.0 * launch.num_ranks;
+  return has_parts(launch.collective) ? launch.num_ranks + 1.0 : 0;
+}
+
+}  // namespace
+
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
                 OperationPlan& plan) {
   const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
@@ -25,10 +36,7 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
                            saving.name, saving.source});
     return;
   }
-  // A send and a receive per peer, all-to-all also to itself.
-  const double calls = launch.collective == Collective::all_to_all     ? 2.0 * launch.num_ranks
-                       : launch.collective == Collective::send_receive ? 2
-                                                                       : 0;
+  const double calls = sends_and_receives(launch);
   const bool is_older = release_number(context.software.nccl_version) < 214;
   const auto& per_call =
       context.parameters.at(is_older ? "nccl.launch_time_per_peer.nccl2.13"_key : "nccl.launch_time_per_peer"_key);

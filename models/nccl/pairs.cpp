@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send-receive and all-to-all: what pairs of ranks cross. Inside a host a pair uses the connection between the two
-// GPUs; between hosts each channel of a pair has an HCA of its own at both ends (nics.hpp). What leaves and enters a
-// GPU is the same for all its peers, so it is counted first and added once.
+// Send-receive, all-to-all, gather and scatter: what pairs of ranks cross. Inside a host a pair uses the connection
+// between the two GPUs; between hosts each channel of a pair has an HCA of its own at both ends (nics.hpp). What leaves
+// and enters a GPU is the same for all its peers, so it is counted first and added once.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -271,8 +271,8 @@ class PatternMaker::PairCounter {
       if (end.known_times > 0) counter_.add(crossing.resource, end.known_times * crossing.times);
   }
 
-  /// Rank 0 meets every kind of connection in all-to-all; in send-receive it has one peer and others cross other kinds.
-  bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ == Collective::send_receive; }
+  /// Rank 0 meets every kind of connection in all-to-all; else others cross other kinds.
+  bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ != Collective::all_to_all; }
 
   /// Equal hosts with the same GPUs in use count once.
   void limit_local_channels() {
@@ -346,7 +346,11 @@ void PatternMaker::count_pairs(Pattern& pattern, CrossingCounter& counter) const
   const std::size_t peers = collective_ == Collective::send_receive ? 1 : n - 1;
   PairCounter pairs(*this, pattern, counter);
   for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t offset = 1; offset <= peers; ++offset) pairs.count(from, schedules::peer(from, offset, n), offset);
+    if (collective_ == Collective::scatter && ranks_[from] != root_) continue;
+    for (std::size_t offset = 1; offset <= peers; ++offset) {
+      const auto to = schedules::peer(from, offset, n);
+      if (collective_ != Collective::gather || ranks_[to] == root_) pairs.count(from, to, offset);
+    }
   }
   pairs.finish();
 }

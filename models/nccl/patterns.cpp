@@ -25,8 +25,10 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count, Device
                   is_network(route.kind) ? adapter : DeviceId{}});
 }
 
-bool is_peer_to_peer(Collective collective) {
-  return collective == Collective::all_to_all || collective == Collective::send_receive;
+bool is_peer_to_peer(Collective collective) { return collective == Collective::send_receive || has_parts(collective); }
+
+bool has_parts(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
 }
 
 bool is_network(TransportKind kind) {

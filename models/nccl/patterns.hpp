@@ -64,8 +64,10 @@ std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair);
 /// True for connections that leave the host or go through a socket.
 bool is_network(TransportKind kind);
 
-/// Send-receive and all-to-all: pairs of ranks instead of channels.
+/// Send-receive, all-to-all, gather and scatter: pairs of ranks instead of channels.
 bool is_peer_to_peer(Collective collective);
+/// Of these, the ones whose buffer has a part for every rank.
+bool has_parts(Collective collective);
 
 /// Makes patterns over the channels of one communicator.
 class PatternMaker {
@@ -127,7 +129,7 @@ class PatternMaker {
   const std::vector<DeviceId>& ranks_;
   const std::vector<HostGroup>& hosts_;
   const ChannelGraph& graph_;
-  DeviceId root_;  ///< of broadcast and reduce
+  DeviceId root_;  ///< of broadcast, reduce, gather and scatter
   Buffers buffers_;
   int queue_pairs_;  ///< of a connection between hosts, each with its own way through the fabric
   mutable Connections connections_;

@@ -75,6 +75,8 @@ class CollectivePlanner : public Planner {
       case Collective::all_gather:
       case Collective::reduce_scatter:
       case Collective::all_to_all:
+      case Collective::gather:
+      case Collective::scatter:
         return (n - 1) / n;
       default:
         return 1;
@@ -247,7 +249,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   Choice choice;
   if (is_peer_to_peer(collective_)) {
     const double largest_ll = parameter_for(context_.parameters, architecture_, "nccl.p2p_ll_limit"_stem).value;
-    const double part = static_cast<double>(size.value) / (collective_ == Collective::all_to_all ? num_ranks() : 1);
+    const double part = static_cast<double>(size.value) / (has_parts(collective_) ? num_ranks() : 1);
     // Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
     choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};
     if (protocol) choice.protocol = *protocol;

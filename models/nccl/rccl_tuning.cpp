@@ -135,6 +135,8 @@ std::optional<Ranges> ranges_of(const CommunicatorFacts& f, Collective collectiv
       return model.reduce;
     case Collective::all_to_all:
     case Collective::send_receive:
+    case Collective::gather:
+    case Collective::scatter:
       break;
   }
   return std::nullopt;

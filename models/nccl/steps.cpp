@@ -157,7 +157,7 @@ struct Unaligned {
 /// NCCL 2.16, for all-to-all until 2.24; since then into multiples of 16 bytes. 0: all are aligned.
 double unaligned_blocks(const Operation& op) {
   constexpr std::int64_t element = 4, aligned = 16;
-  const bool is_pairs = op.collective == Collective::all_to_all;
+  const bool is_pairs = has_parts(op.collective);
   const bool is_cut =
       is_pairs || op.collective == Collective::all_gather || op.collective == Collective::reduce_scatter;
   const int release = release_number(op.context.software.nccl_version);

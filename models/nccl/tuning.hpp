@@ -35,7 +35,17 @@ std::string_view to_string(Protocol protocol);
 std::optional<Algorithm> algorithm_from_name(std::string_view name);
 std::optional<Protocol> protocol_from_name(std::string_view name);
 
-enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_receive };
+enum class Collective {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_receive,
+  gather,
+  scatter
+};
 
 /// Broadcast and reduce: one way along the ring, without the hop that closes it.
 bool is_chain(Collective collective);

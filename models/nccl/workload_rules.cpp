@@ -167,6 +167,10 @@ Collective collective_of(Benchmark benchmark) {
       return Collective::all_to_all;
     case Benchmark::sendrecv_perf:
       return Collective::send_receive;
+    case Benchmark::gather_perf:
+      return Collective::gather;
+    case Benchmark::scatter_perf:
+      return Collective::scatter;
     default:
       return Collective::all_reduce;
   }
@@ -174,7 +178,7 @@ Collective collective_of(Benchmark benchmark) {
 
 std::vector<std::string> algorithm_names(Benchmark benchmark) {
   if (benchmark == Benchmark::all_reduce_perf) return {"ring", "tree", "nvls", "collnet_direct", "msccl"};
-  if (benchmark == Benchmark::alltoall_perf || benchmark == Benchmark::sendrecv_perf) return {};
+  if (is_peer_to_peer(collective_of(benchmark))) return {};
   const bool is_gathered = benchmark == Benchmark::all_gather_perf || benchmark == Benchmark::reduce_scatter_perf;
   if (benchmark == Benchmark::all_gather_perf) return {"ring", "pat", "msccl"};
   return is_gathered ? std::vector<std::string>{"ring", "pat"} : std::vector<std::string>{"ring"};

@@ -109,9 +109,7 @@ bool has_as_many(const Node& workload, std::string_view key) {
 }
 
 bool is_read(const Node& workload, std::string_view key, Benchmark benchmark) {
-  if (key == "root")
-    return benchmark == Benchmark::osu_bcast || benchmark == Benchmark::osu_reduce ||
-           benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
+  if (key == "root") return has_root(benchmark);
   if (key == "senders" || key == "local_senders") {
     const auto* pattern = workload.find("pattern");
     const bool is_victim = pattern != nullptr && pattern->scalar == "victim";

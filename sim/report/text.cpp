@@ -23,23 +23,12 @@ std::string short_number(double value) {
 
 /// Elements of a float buffer as nccl-tests counts them.
 std::int64_t element_count(Benchmark benchmark, Bytes size, int ranks) {
-  switch (benchmark) {
-    case Benchmark::all_gather_perf:
-    case Benchmark::reduce_scatter_perf:
-    case Benchmark::alltoall_perf:
-      return size.value / 4 / std::max(1, ranks);
-    default:
-      return size.value / 4;
-  }
+  return size.value / 4 / (counts_parts(benchmark) ? std::max(1, ranks) : 1);
 }
 
 bool reduces(Benchmark benchmark) {
   return benchmark == Benchmark::all_reduce_perf || benchmark == Benchmark::reduce_scatter_perf ||
          benchmark == Benchmark::reduce_perf;
-}
-
-bool has_root(Benchmark benchmark) {
-  return benchmark == Benchmark::broadcast_perf || benchmark == Benchmark::reduce_perf;
 }
 
 /// nccl-tests' last lines, which its users' scripts look for: the plain mean over every row of the table.

@@ -56,6 +56,8 @@ constexpr std::array k_benchmarks{
     Entry{reduce_perf, "reduce_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{alltoall_perf, "alltoall_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{sendrecv_perf, "sendrecv_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{gather_perf, "gather_perf", F::nccl_tests, true, false, {8}, k_128_mib},
+    Entry{scatter_perf, "scatter_perf", F::nccl_tests, true, false, {8}, k_128_mib},
     Entry{host_copies, "host_copies", F::system, false, true, {4}, {1 << 30}},
     Entry{gpu_step, "gpu_step", F::system, true, false, {0}, {0}},
     Entry{iperf3, "iperf3", F::system, false, true, {128 << 10}, {128 << 10}},
@@ -96,6 +98,31 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name) {
 
 BenchmarkFamily family_of(Benchmark benchmark) { return entry_of(benchmark).family; }
 bool is_collective(Benchmark benchmark) { return entry_of(benchmark).is_collective; }
+bool has_root(Benchmark benchmark) {
+  switch (benchmark) {
+    case Benchmark::osu_bcast:
+    case Benchmark::osu_reduce:
+    case Benchmark::broadcast_perf:
+    case Benchmark::reduce_perf:
+    case Benchmark::gather_perf:
+    case Benchmark::scatter_perf:
+      return true;
+    default:
+      return false;
+  }
+}
+bool counts_parts(Benchmark benchmark) {
+  switch (benchmark) {
+    case Benchmark::all_gather_perf:
+    case Benchmark::reduce_scatter_perf:
+    case Benchmark::alltoall_perf:
+    case Benchmark::gather_perf:
+    case Benchmark::scatter_perf:
+      return true;
+    default:
+      return false;
+  }
+}
 bool is_bandwidth_test(Benchmark benchmark) { return entry_of(benchmark).is_bandwidth; }
 
 std::string_view to_string(TrafficPattern pattern) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive between pairs of ranks: sendrecv_perf, alltoall_perf.
+// Send and receive between pairs of ranks: sendrecv_perf, alltoall_perf, gather_perf, scatter_perf. The root of a
+// gather or scatter exchanges with all others, one way; its time is the operation's.
 #include <algorithm>
 #include <cmath>
 
@@ -63,8 +64,11 @@ class Pairs : public ChannelAlgorithm {
     return chunks(cut) > posted || (is_all() && op_.group.num_ranks > k_peers_at_once);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
-  /// Some warps send while others receive.
-  [[nodiscard]] Directions directions() const override { return {0, 0, 1}; }
+  /// Some warps send while others receive; a root does one of both.
+  [[nodiscard]] Directions directions() const override {
+    const bool is_rooted = op_.collective == Collective::gather || op_.collective == Collective::scatter;
+    return is_rooted ? Directions{1, 0, 0} : Directions{0, 0, 1};
+  }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
@@ -105,7 +109,7 @@ class Pairs : public ChannelAlgorithm {
     const double share = release() >= 216 && !op_.has_hop(TransportKind::nvlink) ? network_chunk() / step : 1;
     return {share * least, share * largest};
   }
-  [[nodiscard]] bool is_all() const { return op_.collective == Collective::all_to_all; }
+  [[nodiscard]] bool is_all() const { return has_parts(op_.collective); }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
   }

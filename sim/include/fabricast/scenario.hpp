@@ -48,6 +48,8 @@ enum class Benchmark {
   reduce_perf,
   alltoall_perf,
   sendrecv_perf,
+  gather_perf,
+  scatter_perf,
   // one host's own: pinned copies on several GPUs at once, compute steps with an exchange, TCP streams and UDP round
   // trips
   host_copies,
@@ -76,6 +78,11 @@ enum class BenchmarkFamily { osu, perftest, nccl_tests, system, sharing, traffic
 BenchmarkFamily family_of(Benchmark benchmark);
 /// True for benchmarks in which all ranks take part in one operation.
 bool is_collective(Benchmark benchmark);
+/// True for collectives that one rank sends to all, or receives from all: `workload.root`.
+bool has_root(Benchmark benchmark);
+/// True for nccl-tests whose size is of all ranks' parts together: the count in their table is of one part, bus
+/// bandwidth (n - 1) / n of size over time.
+bool counts_parts(Benchmark benchmark);
 /// True for benchmarks whose result is a bandwidth in the producing tool's own table.
 bool is_bandwidth_test(Benchmark benchmark);
 

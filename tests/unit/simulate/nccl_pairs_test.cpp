@@ -108,3 +108,71 @@ TEST_CASE("from 2.12 on short parts of pairs go over the network in quarters and
   CHECK(ratio("64 KiB", "2.11") == test::approx(0.5).epsilon(1e-3));
   CHECK(ratio("256 KiB", "2.11") == test::approx(1).epsilon(1e-3));
 }
+
+namespace {
+
+double us_of(const std::string& host, int hosts, const std::string& workload) {
+  return test::run(
+             test::scenario(fmt::format(
+                 "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                 "  hosts: [{{name: node, count: {}, type: {}}}]\n  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
+                 "workload: {{{}}}\n",
+                 hosts, host, workload)))
+      .workloads[0]
+      .rows.at(0)
+      .time.us();
+}
+
+}  // namespace
+
+TEST_CASE("a gather and a scatter take no longer than an all-to-all, and no less than the root's part over its port") {
+  for (const auto* host : {"hgx-h100-8", "dgx-1-v100", "server-2s-skylake-8v100"}) {
+    for (const int hosts : {1, 2}) {
+      for (const auto* size : {"8 B", "64 KiB", "8 MiB", "1 GiB"}) {
+        CAPTURE(host);
+        CAPTURE(hosts);
+        CAPTURE(size);
+        const auto time = [&](const std::string& benchmark) {
+          return us_of(host, hosts, fmt::format("benchmark: {}, sizes: [{}]", benchmark, size));
+        };
+        const double all = time("alltoall_perf");
+        CHECK(time("gather_perf") <= all * (1 + 1e-9));
+        CHECK(time("scatter_perf") <= all * (1 + 1e-9));
+      }
+    }
+  }
+  // Eight H100: seven eighths of 1 GiB over 18 NVLinks of 25 GB/s into GPU 0, or out of it.
+  const double bound = 7.0 / 8 * (1 << 30) / 450e9 * 1e6;
+  for (const auto* benchmark : {"gather_perf", "scatter_perf"}) {
+    const double time = us_of("hgx-h100-8", 1, fmt::format("benchmark: {}, sizes: [1 GiB]", benchmark));
+    CHECK(time > bound);
+    CHECK(time < 1.4 * bound);
+  }
+}
+
+TEST_CASE("with PXN a gather comes in by the root's one HCA, a scatter leaves by those of all the receivers") {
+  const auto time = [](const char* benchmark) {
+    return us_of("hgx-h100-8", 2, fmt::format("benchmark: {}, sizes: [1 GiB]", benchmark));
+  };
+  // Half of 1 GiB over one NDR port of 50 GB/s; over eight less than what leaves GPU 0 by its NVLinks.
+  const double one_port = 0.5 * (1 << 30) / 50e9 * 1e6;
+  CHECK(time("gather_perf") > one_port);
+  CHECK(time("gather_perf") < 1.15 * one_port);
+  CHECK(time("scatter_perf") < 0.4 * one_port);
+}
+
+TEST_CASE("a scatter leaves the root that is written: a GPU with fewer NVLinks takes longer") {
+  const auto time = [](int root) {
+    return test::run(
+               test::scenario(fmt::format(
+                   "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                   "  hosts: [{{name: h100, type: hgx-h100-8}}, {{name: a100, type: dgx-a100}}]\n"
+                   "  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
+                   "workload: {{benchmark: scatter_perf, root: {}, sizes: [1 GiB]}}\n",
+                   root)))
+        .workloads[0]
+        .rows.at(0)
+        .time.us();
+  };
+  CHECK(time(8) > 1.2 * time(0));
+}
