@@ -348,6 +348,10 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                       fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
                       "known: " + known)});
   }
+  if (ranks->empty())
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location, fmt::format("device buffers, topology '{}' has no GPU", context.topology.name()),
+        "write `buffers: [host, host]`")});
   if (workload.root >= static_cast<int>(ranks->size())) {
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location, fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "paths/guest.hpp"
 
@@ -77,6 +78,20 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
                                    "give both hosts an HCA and connect them in `fabric`")};
 }
 
+/// Why a host's GPUs are too few for one end of all pairs; nothing when they are enough.
+std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workload& workload, int host, int wanted) {
+  const int there = context.topology.count(DeviceKind::gpu, host);
+  if (there >= wanted) return std::nullopt;
+  const auto& name = context.topology.host_name(host);
+  if (there == 0)
+    return make_error_at(workload.location, fmt::format("device buffers, host '{}' has no GPU", name),
+                         "write `buffers: [host, host]`");
+  return make_error_at(workload.location,
+                       fmt::format("{} {} {} GPUs on host '{}', it has {}", workload.pairs,
+                                   workload.pairs == 1 ? "pair needs" : "pairs need", wanted, name, there),
+                       "lower pairs, add a host or use host buffers");
+}
+
 }  // namespace
 
 Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, const Profile& profile) {
@@ -101,21 +116,10 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   const bool is_remote = topology.num_hosts() > 1 && !is_packed;
   const int host_b = is_remote ? 1 : 0;
   const int offset = is_remote ? 0 : pairs;
-  const auto enough = [&](int host, int wanted) { return topology.count(DeviceKind::gpu, host) >= wanted; };
-  if (first_gpu && !enough(0, pairs)) {
-    return tl::unexpected(
-        Diagnostics{make_error_at(workload.location,
-                                  fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs,
-                                              topology.host_name(0), topology.count(DeviceKind::gpu, 0)),
-                                  "lower pairs or use host buffers")});
-  }
-  if (second_gpu && !enough(host_b, pairs + offset)) {
-    return tl::unexpected(
-        Diagnostics{make_error_at(workload.location,
-                                  fmt::format("{} pairs need {} GPUs on host '{}', it has {}", pairs, pairs + offset,
-                                              topology.host_name(host_b), topology.count(DeviceKind::gpu, host_b)),
-                                  "lower pairs, add a host or use host buffers")});
-  }
+  if (auto fault = missing_gpus(context, workload, 0, first_gpu ? pairs : 0))
+    return tl::unexpected(Diagnostics{*fault});
+  if (auto fault = missing_gpus(context, workload, host_b, second_gpu ? pairs + offset : 0))
+    return tl::unexpected(Diagnostics{*fault});
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
     out.push_back(

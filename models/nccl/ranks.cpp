@@ -55,7 +55,8 @@ Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Wor
     }
   }
   if (faults.empty() && ranks.empty())
-    fault(fmt::format("topology '{}' has no GPU", context.topology.name()), "NCCL benchmarks need GPUs");
+    fault(fmt::format("topology '{}' has no GPU", context.topology.name()),
+          fmt::format("{} works on GPUs", to_string(workload.benchmark)));
   if (!faults.empty()) return tl::unexpected(faults);
   return ranks;
 }

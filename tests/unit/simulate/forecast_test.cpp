@@ -264,6 +264,24 @@ TEST_CASE("more queue pairs raise the message rate until the HCA's own, and a sh
   CHECK(alone[0].time.us() > 1.5);  // a full round trip per message
 }
 
+TEST_CASE("benchmarks on device buffers say so where no host has a GPU") {
+  const auto refusal = [](const std::string& benchmark) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: "
+        "[{name: n, count: 2, type: azure-hc}], fabric: {single_switch: {switch: sb7800}}}\n"
+        "workload: {benchmark: " +
+        benchmark + "}\n");
+    const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+    return refused ? std::string() : refused.error()[0].message;
+  };
+  for (const auto* benchmark : {"osu_allreduce", "osu_reduce_scatter", "osu_bcast", "osu_alltoall", "osu_barrier"})
+    CHECK(refusal(std::string(benchmark) + ", buffers: [device, device]") == "device buffers, topology 't' has no GPU");
+  for (const auto* benchmark : {"osu_latency", "osu_bw", "osu_mbw_mr", "ib_write_bw"})
+    CHECK(refusal(std::string(benchmark) + ", buffers: [device, device]") == "device buffers, host 'n0' has no GPU");
+  for (const auto* benchmark : {"all_reduce_perf", "gather_perf", "host_copies"})
+    CHECK(refusal(benchmark) == "topology 't' has no GPU");
+}
+
 TEST_CASE("the root of a broadcast decides which link stays idle, and must be a rank") {
   const auto at = [](const std::string& root) {
     return test::run(test::shipped(
