@@ -247,9 +247,8 @@ class CollectivePlanner : public Planner {
       node.flows.push_back(std::move(message.flow));
     }
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
-    if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages &&
-        are_alike(node.flows))
-      node.flows = {in_lockstep(std::move(node.flows), gap_name)};
+    if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
+      node.flows = in_lockstep(std::move(node.flows), gap_name);
     double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);

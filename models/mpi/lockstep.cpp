@@ -12,12 +12,10 @@
 
 namespace fabricast::models::mpi {
 
-bool are_alike(const std::vector<Flow>& flows) {
-  return std::ranges::all_of(flows, [&](const Flow& flow) { return flow.bytes == flows.front().bytes; });
-}
+namespace {
 
-Flow in_lockstep(std::vector<Flow> flows, const std::string& posting) {
-  FABRICAST_ASSERT(!flows.empty() && are_alike(flows), "{} flows", flows.size());
+/// Flows of as many bytes.
+Flow as_one(const std::vector<Flow>& flows, const std::string& posting) {
   const auto by_latency = [](const Flow& a, const Flow& b) { return a.latency < b.latency; };
   const auto [first, last] = std::minmax_element(flows.begin(), flows.end(), by_latency);
   const double span = (last->latency - first->latency).seconds();
@@ -41,6 +39,23 @@ Flow in_lockstep(std::vector<Flow> flows, const std::string& posting) {
     out.cap_name = "messages of a round, posted one after the other";
     out.cap_parameter = posting;
   }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Flow> in_lockstep(std::vector<Flow> flows, const std::string& posting) {
+  FABRICAST_ASSERT(!flows.empty(), "no flows");
+  std::vector<std::vector<Flow>> kinds;
+  for (auto& flow : flows) {
+    const auto kind = std::ranges::find(kinds, flow.bytes, [](const auto& one) { return one.front().bytes; });
+    if (kind == kinds.end())
+      kinds.push_back({std::move(flow)});
+    else
+      kind->push_back(std::move(flow));
+  }
+  std::vector<Flow> out;
+  for (const auto& kind : kinds) out.push_back(as_one(kind, posting));
   return out;
 }
 

@@ -20,13 +20,12 @@ struct Both {
   double one = 0;   ///< us, all in lockstep
 };
 
-Both times(const std::string& topology, int ranks, const std::string& size) {
+Both times(const std::string& topology, const std::string& ranks, int count, const std::string& size) {
   const auto scenario =
       test::scenario(fmt::format("schema: fabricast/scenario/1\nname: linear\ntopology: {}/topologies/{}\nsoftware: "
                                  "{{mpi: open-mpi-ucx}}\nworkload: "
-                                 "{{benchmark: osu_alltoall, ranks: {}, ranks_per_host: 1, buffers: [host, host], "
-                                 "algorithm: linear, sizes: [{}]}}\n",
-                                 FABRICAST_SOURCE_DIR, topology, ranks, size));
+                                 "{{benchmark: osu_alltoall, ranks: {}, {}, algorithm: linear, sizes: [{}]}}\n",
+                                 FABRICAST_SOURCE_DIR, topology, count, ranks, size));
   models::Resources resources(scenario.topology);
   const models::PlanContext context{
       scenario.topology, scenario.scenario.software, scenario.parameters, resources, 1, true, false};
@@ -34,10 +33,9 @@ Both times(const std::string& topology, int ranks, const std::string& size) {
   REQUIRE(planner);
   const auto each = (*planner)->plan(scenario.scenario.workloads[0].sizes[0]);
   REQUIRE(each.program.nodes.size() == 1);
-  REQUIRE(each.program.nodes[0].flows.size() == static_cast<std::size_t>(ranks * (ranks - 1)));
+  REQUIRE(each.program.nodes[0].flows.size() == static_cast<std::size_t>(count * (count - 1)));
   auto one = each;
-  REQUIRE(models::mpi::are_alike(one.program.nodes[0].flows));
-  one.program.nodes[0].flows = {models::mpi::in_lockstep(each.program.nodes[0].flows, "mpi.message_gap")};
+  one.program.nodes[0].flows = models::mpi::in_lockstep(each.program.nodes[0].flows, "mpi.message_gap");
   return {engine::run(resources, {{&each, {}}})[0].total.us(), engine::run(resources, {{&one, {}}})[0].total.us()};
 }
 
@@ -46,10 +44,21 @@ Both times(const std::string& topology, int ranks, const std::string& size) {
 TEST_CASE("a linear exchange as one flow ends when the one with a flow per message does") {
   for (const auto* topology : {"torus-4x4x4.yaml", "fat-tree-1024.yaml", "leaf-spine-sn3700.yaml"}) {
     for (const auto* size : {"16 B", "2 KiB", "64 KiB", "1 MiB"}) {
-      const auto [each, one] = times(topology, 16, size);
+      const auto [each, one] = times(topology, "ranks_per_host: 1, buffers: [host, host]", 16, size);
       CAPTURE(topology);
       CAPTURE(size);
       CHECK(one == test::approx(each).epsilon(0.10));
+    }
+  }
+}
+
+TEST_CASE("with several GPUs per host it is two flows, one inside hosts and one between them") {
+  for (const auto* topology : {"dgx-a100-16.yaml", "abci-v100.yaml"}) {
+    for (const auto* size : {"16 B", "2 KiB", "64 KiB", "1 MiB"}) {
+      const auto [each, one] = times(topology, "ranks_per_host: 4, buffers: [device, device]", 16, size);
+      CAPTURE(topology);
+      CAPTURE(size);
+      CHECK(one == test::approx(each).epsilon(0.12));
     }
   }
 }
