@@ -99,29 +99,12 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name) {
 BenchmarkFamily family_of(Benchmark benchmark) { return entry_of(benchmark).family; }
 bool is_collective(Benchmark benchmark) { return entry_of(benchmark).is_collective; }
 bool has_root(Benchmark benchmark) {
-  switch (benchmark) {
-    case Benchmark::osu_bcast:
-    case Benchmark::osu_reduce:
-    case Benchmark::broadcast_perf:
-    case Benchmark::reduce_perf:
-    case Benchmark::gather_perf:
-    case Benchmark::scatter_perf:
-      return true;
-    default:
-      return false;
-  }
+  const auto all = {osu_bcast, osu_reduce, broadcast_perf, reduce_perf, gather_perf, scatter_perf};
+  return std::ranges::find(all, benchmark) != all.end();
 }
 bool counts_parts(Benchmark benchmark) {
-  switch (benchmark) {
-    case Benchmark::all_gather_perf:
-    case Benchmark::reduce_scatter_perf:
-    case Benchmark::alltoall_perf:
-    case Benchmark::gather_perf:
-    case Benchmark::scatter_perf:
-      return true;
-    default:
-      return false;
-  }
+  const auto all = {all_gather_perf, reduce_scatter_perf, alltoall_perf, gather_perf, scatter_perf};
+  return std::ranges::find(all, benchmark) != all.end();
 }
 bool is_bandwidth_test(Benchmark benchmark) { return entry_of(benchmark).is_bandwidth; }
 
