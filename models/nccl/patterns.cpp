@@ -143,12 +143,11 @@ void PatternMaker::set_tree_hops(Pattern& pattern) const {
     if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(hosts_.size())));
 }
 
-/// The first chunks of all channels are on the same hop of their chains at the same time: what a link leaves each of
-/// those that meet there. A port to NVSwitches carries those of all channels, whichever hop it is for each: 16 H100 in
-/// two VMs, whose channels begin at different GPUs, take as long.
+/// What an NVLink leaves each of the channels whose first chunks pass it one way: on a mesh those that take it, at a
+/// port to NVSwitches nearly all (16 H100 in two VMs, whose channels begin at different GPUs, take as long).
 double PatternMaker::slowest_meeting(std::size_t channels) const {
   const auto& resources = context_.resources;
-  std::map<std::pair<int, std::size_t>, double> uses;  // by link and position in the chain
+  std::map<int, double> uses;  // by link
   double slowest = 0;
   for (std::size_t c = 0; c < channels; ++c) {
     for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
@@ -157,8 +156,7 @@ double PatternMaker::slowest_meeting(std::size_t channels) const {
           if (!resources.is_link(crossing.resource) ||
               context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
             continue;
-          const double rate = resources.capacity(crossing.resource) /
-                              (uses[{crossing.resource, graph_.has_nvswitch ? 0 : p}] += crossing.times);
+          const double rate = resources.capacity(crossing.resource) / (uses[crossing.resource] += crossing.times);
           slowest = slowest > 0 ? std::min(slowest, rate) : rate;
         }
       }

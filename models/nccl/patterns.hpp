@@ -46,8 +46,8 @@ struct Pattern {
   int units = 1;                    ///< units of the flow that one channel carries: one for each queue pair's way
   int shares = 1;                   ///< send and receive: units of the flow that one pair of ranks exchanges
   int entries = 1;                  ///< rings: GPUs of the first host at which channels come in
-  /// Trees: bytes/s with which the first chunk of a channel passes the NVLinks, when those of all channels make the
-  /// same hop; 0 without NVLinks.
+  /// Trees: bytes/s with which the first chunk of a channel passes the NVLinks, when those of all channels do; 0
+  /// without NVLinks.
   double first_chunk_rate = 0;
 };
 

@@ -45,7 +45,7 @@ TEST_CASE("an LL128 tree cuts smaller chunks from smaller messages, as NCCL does
   CHECK(has_term(at("[64 MiB]"), "39 chunks"));
 }
 
-TEST_CASE("the first chunk of a Simple tree shares a mesh's link with the channels that take it at the same hop") {
+TEST_CASE("the first chunk of a Simple tree shares a mesh's link with the channels that take it the same way") {
   const auto row = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: {schema: "
                                             "fabricast/topology/1, name: t, hosts: [{name: n, type: dgx-1-v100}]}\n"
                                             "workload: {benchmark: all_reduce_perf, algorithm: tree, protocol: simple, "
@@ -54,7 +54,7 @@ TEST_CASE("the first chunk of a Simple tree shares a mesh's link with the channe
                        .rows.at(0);
   REQUIRE(row.channels == 12);
   // Seven hops up and seven down of 512 KiB over NVLinks of 25 GB/s: a channel and its double, not all twelve nor the
-  // four of both ways that the busiest link carries in all hops together.
+  // four that it carries up and down together.
   const double alone = 14 * 512 * 1024 / 25e9 * 1e6;
   CHECK(term_us(row, "filling the pipeline") > 2 * alone);
   CHECK(term_us(row, "filling the pipeline") < 2.5 * alone);
