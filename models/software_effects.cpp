@@ -15,6 +15,7 @@
 #include "nccl/nics.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
+#include "nccl/workload_rules.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models {

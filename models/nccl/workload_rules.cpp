@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "nccl/nvls.hpp"
+#include "nccl/patterns.hpp"
 #include "nccl/rccl.hpp"
 #include "nccl/tuning.hpp"
 
