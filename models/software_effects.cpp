@@ -13,6 +13,7 @@
 #include "nccl/channels.hpp"
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
+#include "nccl/patterns.hpp"
 #include "nccl/search.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
@@ -107,9 +108,12 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
   return {};
 }
 
+/// NCCL sends and receives instead of going round its channels.
+bool is_pairs(const Use& use) { return nccl::is_peer_to_peer(nccl::collective_of(use.workload.benchmark)); }
+
 /// The same of `cross_nic`: what rings of the first host's GPUs would do.
 std::string why_crossing_unread(const Use& use) {
-  if (nccl::algorithm_names(use.workload.benchmark).empty()) return of_benchmark(use);
+  if (is_pairs(use)) return of_benchmark(use);
   auto free = use.context.software;
   free.nccl_cross_nic = std::nullopt;
   const PlanContext by_default{use.context.topology, free, use.context.parameters, use.context.resources};
@@ -155,9 +159,7 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
   if (key == "ib_qps_per_connection" || key == "ib_split_data_on_qps")
     return nccl::why_queue_pairs_unread(use.context, key);
   if (key == "cross_nic") return why_crossing_unread(use);
-  const bool is_pairs =
-      nccl::algorithm_names(use.workload.benchmark).empty() || use.workload.benchmark == Benchmark::training;
-  if (key == "p2p_pxn_level" && !is_pairs) return of;
+  if (key == "p2p_pxn_level" && !is_pairs(use) && use.workload.benchmark != Benchmark::training) return of;
   const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
   if (!nccl::HostNics(use.context, gpus).has_relays())
     return ": no HCA below the PCIe switches of a GPU that others reach over NVLink";

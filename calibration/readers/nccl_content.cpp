@@ -91,8 +91,9 @@ Set by_in_place(const MeasuredRow& row) {
 Set by_count(const MeasuredRow& row) {
   const auto share = row.count.value_or(0) * datatype_bytes(row.datatype);
   if (share <= 0 || row.size.value < share) return collectives();
-  if (row.size.value == share) return {B::all_reduce_perf, B::broadcast_perf, B::reduce_perf, B::sendrecv_perf};
-  return {B::all_gather_perf, B::reduce_scatter_perf, B::alltoall_perf, B::gather_perf, B::scatter_perf};
+  auto all = collectives();
+  std::erase_if(all, [&](Benchmark one) { return counts_parts(one) == (row.size.value == share); });
+  return all;
 }
 
 struct Ratio {

@@ -13,6 +13,11 @@ std::uint64_t pair_key(DeviceId a, DeviceId b) {
 
 }  // namespace
 
+bool is_nvlink(const Resources& resources, const Crossing& crossing) {
+  return resources.is_link(crossing.resource) &&
+         resources.topology().link_kind(LinkId{crossing.resource}) == LinkKind::nvlink;
+}
+
 const Route& Connections::in_host(DeviceId from, DeviceId to) {
   const auto [it, is_new] = in_host_.try_emplace(pair_key(from, to));
   if (is_new) it->second = route_in_host(context_, from, to, gpus_);

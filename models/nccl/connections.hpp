@@ -17,6 +17,9 @@ struct NetworkEnd {
   DeviceId sender;  ///< as in HostChannel; value -1: the GPU itself
 };
 
+/// Whether a crossing is one of an NVLink.
+bool is_nvlink(const Resources& resources, const Crossing& crossing);
+
 class Connections {
  public:
   /// `gpus`: those of one host that take part.

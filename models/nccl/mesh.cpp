@@ -19,6 +19,7 @@ LaneMatrix direct_lanes(const Topology& topology, const std::vector<DeviceId>& g
 }
 
 std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, int end, bool is_cycle) {
+  if (lanes.empty()) return std::nullopt;
   const int n = static_cast<int>(lanes.size());
   std::vector<int> order{start};
   std::vector<bool> used(lanes.size(), false);

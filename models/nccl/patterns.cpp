@@ -145,34 +145,26 @@ void PatternMaker::set_tree_hops(Pattern& pattern) const {
 
 /// What an NVLink leaves each of the channels whose first chunks pass it one way: on a mesh those that take it, at a
 /// port to NVSwitches nearly all (16 H100 in two VMs, whose channels begin at different GPUs, take as long).
-double PatternMaker::slowest_meeting(std::size_t channels) const {
+void PatternMaker::count_first_chunks(const Route& route, std::map<int, int>& uses, Pattern& pattern) const {
   const auto& resources = context_.resources;
-  std::map<int, double> uses;  // by link
-  double slowest = 0;
-  for (std::size_t c = 0; c < channels; ++c) {
-    for (const auto& in_host : graph_.channels[c % graph_.channels.size()]) {
-      for (std::size_t p = 0; p + 1 < in_host.order.size(); ++p) {
-        for (const auto& crossing : connections_.in_host(in_host.order[p], in_host.order[p + 1]).crossings) {
-          if (!resources.is_link(crossing.resource) ||
-              context_.topology.link_kind(LinkId{crossing.resource}) != LinkKind::nvlink)
-            continue;
-          const double rate = resources.capacity(crossing.resource) / (uses[crossing.resource] += crossing.times);
-          slowest = slowest > 0 ? std::min(slowest, rate) : rate;
-        }
-      }
-    }
+  for (const auto& crossing : route.crossings) {
+    if (!is_nvlink(resources, crossing)) continue;
+    const double rate = resources.capacity(crossing.resource) / (uses[crossing.resource] += crossing.times);
+    auto& slowest = pattern.first_chunk_rate;
+    slowest = slowest > 0 ? std::min(slowest, rate) : rate;
   }
-  return slowest;
 }
 
 /// Double binary tree over hosts, a chain inside each.
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
+  std::map<int, int> uses;  // of NVLinks, one way
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const auto& order = graph_.channels[c][h].order;
       for (std::size_t p = 0; p + 1 < order.size(); ++p) {
         const auto& down = connections_.in_host(order[p], order[p + 1]);
         count_inside(down, pattern, counter);
+        count_first_chunks(down, uses, pattern);
         count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }
@@ -180,7 +172,6 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
     }
   }
   set_tree_hops(pattern);
-  pattern.first_chunk_rate = slowest_meeting(channels);
 }
 
 /// Every GPU's port to the NVSwitches, both ways; `parts` parts of a share cross it `times(GPUs of the host)` times.

@@ -103,7 +103,7 @@ class PatternMaker {
   void count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
                     CrossingCounter& counter) const;
   [[nodiscard]] bool is_second_tree(std::size_t channel) const;
-  [[nodiscard]] double slowest_meeting(std::size_t channels) const;
+  void count_first_chunks(const Route& route, std::map<int, int>& uses, Pattern& pattern) const;
   void set_tree_hops(Pattern& pattern) const;
   /// In the ring of a channel.
   struct Place {

@@ -69,18 +69,8 @@ class CollectivePlanner : public Planner {
   }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
-    switch (collective_) {
-      case Collective::all_reduce:
-        return 2 * (n - 1) / n;
-      case Collective::all_gather:
-      case Collective::reduce_scatter:
-      case Collective::all_to_all:
-      case Collective::gather:
-      case Collective::scatter:
-        return (n - 1) / n;
-      default:
-        return 1;
-    }
+    if (collective_ == Collective::all_reduce) return 2 * (n - 1) / n;
+    return counts_parts(workload_.benchmark) ? (n - 1) / n : 1;
   }
 
  private:

@@ -81,7 +81,6 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
 std::vector<int> chain_between(const LaneMatrix& lanes, LaneMatrix& room, std::size_t n, int first, int last) {
   for (const LaneMatrix* way : {static_cast<const LaneMatrix*>(&room), &lanes}) {
     for (const int end : {n > 1 ? last : -1, -1}) {
-      if (lanes.empty()) continue;
       auto order = hamiltonian(*way, first, end, false);
       if (!order) continue;
       for (std::size_t i = 0; i + 1 < order->size(); ++i)

@@ -6,18 +6,13 @@
 
 namespace fabricast::models::nccl {
 
-bool is_nvlink(const Operation& op, const Crossing& crossing) {
-  return op.context.resources.is_link(crossing.resource) &&
-         op.context.topology.link_kind(LinkId{crossing.resource}) == LinkKind::nvlink;
-}
-
 void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   const auto& reached = op.parameter("nccl.nvlink_store_share"_stem, steps.algorithm.store_name());
   const double share = reached.value * steps.algorithm.store_factor();
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;
-    if (!is_nvlink(op, crossing)) continue;
+    if (!is_nvlink(resources, crossing)) continue;
     const double limit = share * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;

@@ -8,7 +8,6 @@
 namespace fabricast::models::nccl {
 
 // NVLink: nvlink.cpp.
-bool is_nvlink(const Operation& op, const Crossing& crossing);
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void limit_nvlink_stores(Flow& flow, const Steps& steps);
 

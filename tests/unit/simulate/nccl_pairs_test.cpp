@@ -13,6 +13,17 @@ using namespace fabricast;
 
 namespace {
 
+/// The only row of a workload on hosts over one fabric.
+Row row_of(const std::string& hosts, const std::string& workload, const std::string& software = "") {
+  return test::run(
+             test::scenario(fmt::format(
+                 "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                 "  hosts: [{}]\n  fabric: {{leaf_spine: {{switch: qm9700}}}}\n{}workload: {{{}}}\n",
+                 hosts, software, workload)))
+      .workloads[0]
+      .rows.at(0);
+}
+
 /// Send and receive between neighbours on equal hosts of a catalogue type.
 struct Pairs {
   const char* type;
@@ -21,15 +32,10 @@ struct Pairs {
   const char* size;
 
   [[nodiscard]] Row row() const {
-    return test::run(
-               test::scenario(fmt::format(
-                   "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
-                   "  hosts: [{{name: node, count: {}, type: {}}}]\n  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
-                   "software: {{nccl: {{version: \"{}\"}}}}\n"
-                   "workload: {{benchmark: sendrecv_perf, gpus: {}, ranks_per_host: {}, sizes: [{}]}}\n",
-                   hosts, type, version, hosts * per_host, per_host, size)))
-        .workloads[0]
-        .rows.at(0);
+    return row_of(fmt::format("{{name: node, count: {}, type: {}}}", hosts, type),
+                  fmt::format("benchmark: sendrecv_perf, gpus: {}, ranks_per_host: {}, sizes: [{}]", hosts * per_host,
+                              per_host, size),
+                  fmt::format("software: {{nccl: {{version: \"{}\"}}}}\n", version));
   }
 };
 
@@ -112,15 +118,7 @@ TEST_CASE("from 2.12 on short parts of pairs go over the network in quarters and
 namespace {
 
 double us_of(const std::string& host, int hosts, const std::string& workload) {
-  return test::run(
-             test::scenario(fmt::format(
-                 "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
-                 "  hosts: [{{name: node, count: {}, type: {}}}]\n  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
-                 "workload: {{{}}}\n",
-                 hosts, host, workload)))
-      .workloads[0]
-      .rows.at(0)
-      .time.us();
+  return row_of(fmt::format("{{name: node, count: {}, type: {}}}", hosts, host), workload).time.us();
 }
 
 }  // namespace
@@ -163,15 +161,8 @@ TEST_CASE("with PXN a gather comes in by the root's one HCA, a scatter leaves by
 
 TEST_CASE("a scatter leaves the root that is written: a GPU with fewer NVLinks takes longer") {
   const auto time = [](int root) {
-    return test::run(
-               test::scenario(fmt::format(
-                   "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
-                   "  hosts: [{{name: h100, type: hgx-h100-8}}, {{name: a100, type: dgx-a100}}]\n"
-                   "  fabric: {{leaf_spine: {{switch: qm9700}}}}\n"
-                   "workload: {{benchmark: scatter_perf, root: {}, sizes: [1 GiB]}}\n",
-                   root)))
-        .workloads[0]
-        .rows.at(0)
+    return row_of("{name: h100, type: hgx-h100-8}, {name: a100, type: dgx-a100}",
+                  fmt::format("benchmark: scatter_perf, root: {}, sizes: [1 GiB]", root))
         .time.us();
   };
   CHECK(time(8) > 1.2 * time(0));
