@@ -85,4 +85,40 @@ std::vector<std::vector<int>> disjoint_rings(LaneMatrix lanes, std::size_t most)
   return rings;
 }
 
+LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed) {
+  constexpr double rounding = 1e-6;
+  for (auto& row : lanes)
+    for (auto& one : row) one = static_cast<int>(one * lane_gb_per_s / speed + rounding);
+  return lanes;
+}
+
+std::vector<int> chain_between(const LaneMatrix& lanes, LaneMatrix& room, int n, int first, int last) {
+  for (const LaneMatrix* way : {static_cast<const LaneMatrix*>(&room), &lanes}) {
+    for (const int end : {n > 1 ? last : -1, -1}) {
+      auto order = hamiltonian(*way, first, end, false);
+      if (!order) continue;
+      for (std::size_t i = 0; i + 1 < order->size(); ++i)
+        --room[static_cast<std::size_t>((*order)[i])][static_cast<std::size_t>((*order)[i + 1])];
+      return *order;
+    }
+  }
+  std::vector<int> order{first};
+  for (int g = 0; g < n; ++g) {
+    if (g != first && g != last) order.push_back(g);
+  }
+  if (last != first) order.push_back(last);
+  return order;
+}
+
+std::vector<int> chain_of_neighbours(int n, int first, int last) {
+  const int step = last == (first + n - 1) % n && last != (first + 1) % n ? 1 : n - 1;
+  std::vector<int> order{first};
+  for (int i = 1; i < n; ++i) {
+    const int g = (first + i * step) % n;
+    if (g != last) order.push_back(g);
+  }
+  if (last != first) order.push_back(last);
+  return order;
+}
+
 }  // namespace fabricast::models::nccl

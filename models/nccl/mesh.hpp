@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs joined directly by NVLinks (no NVSwitch): rings and chains over links that no other ring uses.
+// GPUs joined by NVLinks: rings and chains over links that no other ring uses, and over NVSwitches.
 #pragma once
 
 #include <optional>
@@ -20,5 +20,16 @@ std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, 
 
 /// Up to `most` rings over all GPUs, each lane in one of them, every ring in both directions where lanes are left.
 std::vector<std::vector<int>> disjoint_rings(LaneMatrix lanes, std::size_t most);
+
+/// How many channels of a speed each connection of a mesh carries.
+LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed);
+
+/// All `n` GPUs from `first` to `last`. Channels of a mesh take NVLinks that the ones before left room on, where there
+/// is such a way; `room`: how many more channels each connection carries.
+std::vector<int> chain_between(const LaneMatrix& lanes, LaneMatrix& room, int n, int first, int last);
+
+/// The same over NVSwitches: a GPU hands on to its neighbour, the one before it unless that would end elsewhere
+/// (NVIDIA/nccl src/graph/search.cc, ncclTopoSearchNextGpuSort).
+std::vector<int> chain_of_neighbours(int n, int first, int last);
 
 }  // namespace fabricast::models::nccl

@@ -143,28 +143,41 @@ void PatternMaker::set_tree_hops(Pattern& pattern) const {
     if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(hosts_.size())));
 }
 
-/// What an NVLink leaves each of the channels whose first chunks pass it one way: on a mesh those that take it, at a
-/// port to NVSwitches nearly all (16 H100 in two VMs, whose channels begin at different GPUs, take as long).
-void PatternMaker::count_first_chunks(const Route& route, std::map<int, int>& uses, Pattern& pattern) const {
-  const auto& resources = context_.resources;
-  for (const auto& crossing : route.crossings) {
-    if (!is_nvlink(resources, crossing)) continue;
-    const double rate = resources.capacity(crossing.resource) / (uses[crossing.resource] += crossing.times);
-    auto& slowest = pattern.first_chunk_rate;
-    slowest = slowest > 0 ? std::min(slowest, rate) : rate;
+/// What an NVLink leaves the chunks of a tree that pass it one way. First ones meet those of channels that take it at
+/// the same place of their chain, later ones those of all.
+class PatternMaker::ChunkCounter {
+ public:
+  ChunkCounter(const Resources& resources, Pattern& pattern) : resources_(resources), pattern_(pattern) {}
+
+  void add(const Route& route, std::size_t place) {
+    for (const auto& crossing : route.crossings) {
+      if (!is_nvlink(resources_, crossing)) continue;
+      const double capacity = resources_.capacity(crossing.resource);
+      const auto set_slowest = [&](double& slowest, int uses) {
+        slowest = slowest > 0 ? std::min(slowest, capacity / uses) : capacity / uses;
+      };
+      set_slowest(pattern_.first_chunk_rate, at_place_[{crossing.resource, place}] += crossing.times);
+      set_slowest(pattern_.chunk_rate, all_[crossing.resource] += crossing.times);
+    }
   }
-}
+
+ private:
+  const Resources& resources_;
+  Pattern& pattern_;
+  std::map<std::pair<int, std::size_t>, int> at_place_;
+  std::map<int, int> all_;
+};
 
 /// Double binary tree over hosts, a chain inside each.
 void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const {
-  std::map<int, int> uses;  // of NVLinks, one way
+  ChunkCounter chunks(context_.resources, pattern);
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const auto& order = graph_.channels[c][h].order;
       for (std::size_t p = 0; p + 1 < order.size(); ++p) {
         const auto& down = connections_.in_host(order[p], order[p + 1]);
         count_inside(down, pattern, counter);
-        count_first_chunks(down, uses, pattern);
+        chunks.add(down, p);
         count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }

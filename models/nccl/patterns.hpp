@@ -46,9 +46,10 @@ struct Pattern {
   int units = 1;                    ///< units of the flow that one channel carries: one for each queue pair's way
   int shares = 1;                   ///< send and receive: units of the flow that one pair of ranks exchanges
   int entries = 1;                  ///< rings: GPUs of the first host at which channels come in
-  /// Trees: bytes/s with which the first chunk of a channel passes the NVLinks, when those of all channels do; 0
-  /// without NVLinks.
+  /// Trees: bytes/s with which a chunk passes the NVLinks beside those of the channels that take a link at the same
+  /// place of their chain, and beside those of all channels; 0 without NVLinks.
   double first_chunk_rate = 0;
+  double chunk_rate = 0;
 };
 
 /// Counts a hop of `route` `count` times among those of its kind.
@@ -103,7 +104,7 @@ class PatternMaker {
   void count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
                     CrossingCounter& counter) const;
   [[nodiscard]] bool is_second_tree(std::size_t channel) const;
-  void count_first_chunks(const Route& route, std::map<int, int>& uses, Pattern& pattern) const;
+  class ChunkCounter;
   void set_tree_hops(Pattern& pattern) const;
   /// In the ring of a channel.
   struct Place {

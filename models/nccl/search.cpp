@@ -76,44 +76,17 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
   return search;
 }
 
-/// From `first` to `last`. Channels of a mesh take NVLinks that the ones before left room on, where there is such a
-/// way; `room`: how many more channels each connection carries.
-std::vector<int> chain_between(const LaneMatrix& lanes, LaneMatrix& room, std::size_t n, int first, int last) {
-  for (const LaneMatrix* way : {static_cast<const LaneMatrix*>(&room), &lanes}) {
-    for (const int end : {n > 1 ? last : -1, -1}) {
-      auto order = hamiltonian(*way, first, end, false);
-      if (!order) continue;
-      for (std::size_t i = 0; i + 1 < order->size(); ++i)
-        --room[static_cast<std::size_t>((*order)[i])][static_cast<std::size_t>((*order)[i + 1])];
-      return *order;
-    }
-  }
-  std::vector<int> order{first};
-  for (int g = 0; g < static_cast<int>(n); ++g) {
-    if (g != first && g != last) order.push_back(g);
-  }
-  if (last != first) order.push_back(last);
-  return order;
-}
-
-/// How many channels of a speed each connection of a mesh carries.
-LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed) {
-  constexpr double rounding = 1e-6;
-  for (auto& row : lanes)
-    for (auto& one : row) one = static_cast<int>(one * lane_gb_per_s / speed + rounding);
-  return lanes;
-}
-
 /// By which HCA a channel leaves: the one that it came in by; in pairs by each other's; any.
 enum class Leaving { same, paired, any };
 
 /// One attempt of the search: channels of one speed over paths up to one class, until no HCA or GPU has as much left.
 class Attempt {
  public:
-  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, Leaving leaving)
+  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, Joint joint, Leaving leaving)
       : nics_(nics),
         speed_(speed),
         farthest_(farthest),
+        joint_(joint),
         leaving_(leaving),
         inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
     for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
@@ -148,10 +121,16 @@ class Attempt {
     if (leaving_ == Leaving::paired && out.size() % 2 == 1)
       return hca == out.back().hca_out ? ends(hca, out.back().hca, out.size()) : std::nullopt;
     std::optional<NetworkChannel> found;
-    // The last GPU of a ring in order is the one before the first, and leaves by the HCA beside it.
+    // With any HCA a ring leaves by the one beside its last GPU.
     for (std::size_t j = 0; j < count && !found; ++j)
-      found = ends(hca, (hca + (leaving_ == Leaving::any ? 2 * count - 1 - j : j)) % count, out.size());
+      found = ends(hca, leaving_ == Leaving::any ? beside(hca, j + 1, count) : (hca + j) % count, out.size());
     return found;
+  }
+
+  /// Of `count` in a circle, the one `places` from `one` where the ring closes: against the order over NVSwitches,
+  /// whose GPUs hand on to the one before, else in order.
+  [[nodiscard]] std::size_t beside(std::size_t one, std::size_t places, std::size_t count) const {
+    return (one + (joint_ == Joint::nvswitches ? places : 2 * count - places)) % count;
   }
 
   void take(const NetworkChannel& one) {
@@ -205,9 +184,8 @@ class Attempt {
     const auto count = nics_.gpus().size();
     const bool is_sender = first < count;
     std::vector<std::size_t> found;
-    // The GPU before the first one closes a ring of GPUs in order.
     for (std::size_t i = 0; i < count; ++i) {
-      const auto gpu = is_sender ? (first + count - i) % count : i;
+      const auto gpu = is_sender ? beside(first, i, count) : i;
       if (gpu == first && count > 1) continue;
       const auto class_of_path = is_sender ? nics_.sending_path(gpu, hca) : nics_.receiving_path(gpu, hca);
       const auto end = is_sender ? nics_.ring_sender(gpu, hca) : gpu;
@@ -230,6 +208,7 @@ class Attempt {
   const HostNics& nics_;
   double speed_;
   NicPath farthest_;
+  Joint joint_;
   Leaving leaving_;
   double inside_;
   std::vector<double> rates_, rates_out_;          ///< left of HCAs
@@ -285,8 +264,8 @@ namespace {
 
 /// How channels may leave, in the order in which NCCL tries it at every speed. Without NVLink the way between two HCAs'
 /// GPUs crosses the sockets that the HCAs' own ways need not.
-std::vector<Leaving> ways_to_leave(const HostNics& nics, double speed, bool is_nvlink) {
-  const bool is_apart = !is_nvlink && speed > nics.between_sockets_gb_per_s();
+std::vector<Leaving> ways_to_leave(const HostNics& nics, double speed, Joint joint) {
+  const bool is_apart = joint == Joint::pcie && speed > nics.between_sockets_gb_per_s();
   if (nics.hcas().size() < 2 || is_apart) return {Leaving::same};
   switch (nics.crossing()) {
     case HcaCrossing::never:
@@ -307,17 +286,17 @@ std::vector<Leaving> ways_to_leave(const HostNics& nics, double speed, bool is_n
 /// channels that leave by other HCAs than they came in by; the next speed is tried while it is more than .49 of the
 /// best one's.
 NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
-                               bool is_nvlink) {
+                               Joint joint) {
   NetworkChannels best;
   auto type_of_best = NicPath::sys;
   double total = nics.gpus().size() > 1 ? inside_gb_per_s : 0;
   for (std::size_t g = 0; g < nics.gpus().size(); ++g) total = std::max(total, nics.slot_gb_per_s(g));
   for (const double speed : speeds) {
     if (!best.channels.empty() && speed / best.speed <= .49) break;
-    for (const auto leaving : ways_to_leave(nics, speed, is_nvlink)) {
+    for (const auto leaving : ways_to_leave(nics, speed, joint)) {
       for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::p2c, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
-        auto channels = Attempt(nics, speed, type, inside_gb_per_s, leaving).channels();
+        auto channels = Attempt(nics, speed, type, inside_gb_per_s, joint, leaving).channels();
         const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
         if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
         best = {std::move(channels), speed, leaving != Leaving::same};
@@ -365,20 +344,25 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   if (nics.hcas().empty()) return search;
   const int version = release_number(context.software.nccl_version);
   const int capability = compute_capability(context, gpus[0]);
-  auto found = place_channels(nics, network_speeds(version, capability), search.inside, search.is_nvlink);
+  const auto joint = search.has_nvswitch ? Joint::nvswitches : search.is_nvlink ? Joint::nvlinks : Joint::pcie;
+  auto found = place_channels(nics, network_speeds(version, capability), search.inside, joint);
   const auto num_found = found.channels.size();
-  const bool is_mesh = search.is_nvlink && !search.has_nvswitch;
-  const auto lanes = is_mesh ? direct_lanes(context.topology, gpus) : LaneMatrix{};
+  const auto lanes = joint == Joint::nvlinks ? direct_lanes(context.topology, gpus) : LaneMatrix{};
   auto room = channels_per_connection(lanes, nvlink_gb_per_s(capability), found.speed);
   halve_speeds(found, version, capability);
   search.speed = found.speed;
   search.do_cross = std::ranges::any_of(found.channels, [](const auto& one) { return one.hca != one.hca_out; });
   search.are_swapped = found.do_cross && version >= 220 && found.channels.size() % 2 == 0;
+  const int n = static_cast<int>(gpus.size());
+  const auto chain = [&](const NetworkChannel& one) {
+    const int first = static_cast<int>(one.first);
+    const int last = static_cast<int>(one.last);
+    return joint == Joint::nvswitches ? chain_of_neighbours(n, first, last)
+                                      : chain_between(lanes, room, n, first, last);
+  };
   for (const auto& one : found.channels) {
     const auto c = search.orders.size();
-    search.orders.push_back(
-        c < num_found ? chain_between(lanes, room, gpus.size(), static_cast<int>(one.first), static_cast<int>(one.last))
-                      : search.orders[c - num_found]);
+    search.orders.push_back(c < num_found ? chain(one) : search.orders[c - num_found]);
     search.hcas.push_back(context.topology.device(nics.hcas()[one.hca]).ordinal);
     search.hcas_out.push_back(context.topology.device(nics.hcas()[one.hca_out]).ordinal);
     const auto last = static_cast<std::size_t>(search.orders.back().back());

@@ -52,8 +52,11 @@ struct NetworkChannels {
   bool do_cross = false;  ///< channels may leave by another HCA than they enter by
 };
 
+/// What joins the GPUs of a host.
+enum class Joint { pcie, nvlinks, nvswitches };
+
 /// `inside_gb_per_s`: what all channels together have inside the host.
 NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& speeds, double inside_gb_per_s,
-                               bool is_nvlink);
+                               Joint joint);
 
 }  // namespace fabricast::models::nccl

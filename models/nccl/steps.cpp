@@ -98,7 +98,7 @@ void add_hops(Flow& flow, const Steps& steps) {
     if (!is_network(hops.kind)) inside_hops += count;
   }
   if (!steps.algorithm.polls_flags()) return;
-  add_latency(flow, ramp_term(steps, inside_hops));
+  if (steps.algorithm.has_ramp()) add_latency(flow, ramp_term(steps, inside_hops));
   add_latency(flow, skew_term(steps, inside_hops));
 }
 

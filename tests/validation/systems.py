@@ -106,7 +106,7 @@ READ_OFF = {
     "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128", "nccl.local_work.all_gather", "nccl.local_work.all_reduce.ll", "nccl.local_work.all_reduce",
                          "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
-                         "nccl.fill_bandwidth.simple", "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
+                         "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),

@@ -76,6 +76,8 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual std::vector<std::string> protocol_start_names() const { return {}; }
   /// Chunks are handed over by flags that thread blocks poll: hops take longer with larger chunks and more channels.
   [[nodiscard]] virtual bool polls_flags() const { return true; }
+  /// Of those, the ones that take longer with larger chunks beyond the time that the bytes take.
+  [[nodiscard]] virtual bool has_ramp() const { return true; }
   /// The algorithm whose hop this one pays.
   [[nodiscard]] virtual Algorithm hop_algorithm(const Hops&) const { return op_.choice.algorithm; }
   /// Ranks work on different iterations of those that are queued: each pays one hop, and the network is hidden.

@@ -49,11 +49,14 @@ class Tree : public ChannelAlgorithm {
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     if (!op_.is(Protocol::simple)) return cut.chunk;
     constexpr double others = 3;
-    const double under_way = std::min(1.0, std::max(0.0, cut.per_channel / cut.chunk - 1) / depth());
-    return cut.chunk * (1 + others * under_way) / (1 + others);
+    return cut.chunk * (1 + others * under_way(cut)) / (1 + others);
   }
   /// A message is the whole chunk.
   [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
+
+  /// With Simple the bytes of the first chunk are all that a hop adds (add_filling): the six hops of 4 H200 take as
+  /// long with 4 KiB as with 8 B.
+  [[nodiscard]] bool has_ramp() const override { return !op_.is(Protocol::simple); }
 
   /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
   /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
@@ -67,12 +70,16 @@ class Tree : public ChannelAlgorithm {
     }
     double hops = 0;
     for (const auto& one : op_.pattern.hops) hops += one.count;
-    const auto& filling = op_.parameter("nccl.fill_bandwidth"_stem, op_.protocol);
+    const auto& filling = op_.parameter("nccl.channel_bandwidth"_stem, op_.protocol);
     double rate = filling.value;
     if (op_.has_hop(TransportKind::host_memory))
       rate = std::min(rate, op_.parameter("nccl.shm_channel_bandwidth"_stem, op_.protocol).value);
     const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share;
-    if (op_.pattern.first_chunk_rate > 0) rate = std::min(rate, reached * op_.pattern.first_chunk_rate);
+    const auto& pattern = op_.pattern;
+    if (pattern.chunk_rate > 0) {
+      const double later = under_way(cut);
+      rate = std::min(rate, reached / ((1 - later) / pattern.first_chunk_rate + later / pattern.chunk_rate));
+    }
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
                        filling.source});
   }
@@ -92,6 +99,11 @@ class Tree : public ChannelAlgorithm {
   }
 
  private:
+  /// Of the chunks that fill a channel's tree, the share that follows the first.
+  [[nodiscard]] double under_way(const Cut& cut) const {
+    return std::min(1.0, std::max(0.0, cut.per_channel / cut.chunk - 1) / depth());
+  }
+
   /// Of the chain in a host and the binary tree over hosts.
   [[nodiscard]] double depth() const {
     return op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "tests/support/clusters.hpp"
@@ -90,4 +91,25 @@ TEST_CASE("lanes are read from the host: DGX-1's mesh has one or two NVLinks bet
   REQUIRE(lanes.size() == 8);
   for (const auto& row : lanes) CHECK(std::accumulate(row.begin(), row.end(), 0) == 6);
   CHECK(disjoint_rings(lanes, 16).size() == 6);  // 8 x 6 lanes, eight in a ring
+}
+
+TEST_CASE("chains over NVSwitches visit every GPU once, from any first to any last") {
+  for (int n = 1; n <= 16; ++n) {
+    for (int first = 0; first < n; ++first) {
+      for (int last = 0; last < n; ++last) {
+        if (n > 1 && last == first) continue;
+        const auto order = chain_of_neighbours(n, first, last);
+        CHECK(order.front() == first);
+        CHECK(order.back() == last);
+        CHECK(is_permutation_of_all(order, static_cast<std::size_t>(n)));
+        // At most one step passes over the last GPU, and one leads to it.
+        int far = 0;
+        for (std::size_t i = 1; i < order.size(); ++i) {
+          const int step = std::abs(order[i] - order[i - 1]);
+          if (step != 1 && step != n - 1) ++far;
+        }
+        CHECK(far <= 2);
+      }
+    }
+  }
 }

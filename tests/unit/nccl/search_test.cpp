@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -238,6 +239,22 @@ TEST_CASE("between hosts channels of a mesh share no NVLink while there is a way
   }
 }
 
+TEST_CASE("over NVSwitches a GPU hands on to its neighbour, and channels that begin apart stay apart") {
+  // NCCL's own log of a DGX A100: 0 7 6 5 4 3 2 1; the other GPU below the switch ends it.
+  const auto search = found({.hcas = beside_gpus("connectx-7-ndr", 8)});
+  CHECK(search.orders.at(0) == std::vector{0, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(search.orders.at(1) == std::vector{1, 2, 3, 4, 5, 6, 7, 0});
+  for (std::size_t place = 0; place < 8; ++place) {
+    std::set<int> there;
+    for (const auto& order : search.orders) there.insert(order[place]);
+    CHECK(there.size() == search.orders.size());
+  }
+  // All devices look equally far: the chain goes down and ends at the neighbour above.
+  const Setup setup(cluster_of({.hcas = beside_gpus("connectx-7-ndr", 8)}, 2, "{pxn: off, gdr_level: pix}"));
+  for (const auto& order : search_with_network(setup.context, setup.gpus()).orders)
+    CHECK((order.back() - order.front() == 1 || order.front() - order.back() == 1));
+}
+
 TEST_CASE("with NCCL_CROSS_NIC=1 a ring leaves by the adapter of its last GPU, without it by the one it came in by") {
   const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8)};
   for (const auto* release : {"2.18", "2.28"}) {
@@ -249,7 +266,7 @@ TEST_CASE("with NCCL_CROSS_NIC=1 a ring leaves by the adapter of its last GPU, w
     CHECK(any.do_cross);
     CHECK_FALSE(own.do_cross);
     for (std::size_t c = 0; c < any.hcas.size(); ++c) {
-      CHECK(any.hcas_out[c] == (any.hcas[c] + 7) % 8);
+      CHECK(any.hcas_out[c] == (any.hcas[c] + 1) % 8);
       CHECK(own.hcas_out[c] == own.hcas[c]);
       // Each GPU has the adapter of its own number.
       CHECK(any.orders[c].front() == any.hcas[c]);
@@ -274,7 +291,7 @@ TEST_CASE("no HCA and no GPU slot carries more channels than NCCL grants it, and
         cluster_of(host, 2, fmt::format("{{version: \"{}\", cross_nic: {}}}", is_old ? "2.18" : "2.28", setting)));
     const HostNics nics(setup.context, setup.gpus());
     const double inside = search_alone(setup.context, setup.gpus()).inside;
-    const auto placed = place_channels(nics, network_speeds(is_old ? 218 : 228, 90), inside, true);
+    const auto placed = place_channels(nics, network_speeds(is_old ? 218 : 228, 90), inside, Joint::nvswitches);
     REQUIRE_FALSE(placed.channels.empty());
     const bool is_paired = placed.do_cross && !is_old && setting == 2 && placed.channels.size() % 2 == 0;
     std::vector<double> rates(nics.hcas().size(), 0), into(nics.gpus().size(), 0), out(nics.gpus().size(), 0);

@@ -70,6 +70,23 @@ TEST_CASE("the first chunk of a Simple tree passes every hop as fast as 24 chann
   CHECK_FALSE(has_term(ll, "filling the pipeline"));
 }
 
+TEST_CASE("a tree's first chunk meets at an NVSwitch's port the channels that begin at the same GPU, later ones all") {
+  const auto fill = [](const char* size) {
+    const auto row =
+        row_of("h100-hgx-16gpu-2node-ndr8-baremetal-allreduce-nccl2.26.yaml",
+               {{"workload.algorithm", "tree"}, {"workload.protocol", "simple"}, {"workload.sizes", size}});
+    REQUIRE(row.channels == 16);
+    return term_us(row, "filling the pipeline");
+  };
+  // 16 hops: 14 inside hosts, 2 between them. A chunk alone passes as fast as a thread block stores, 16 of them share a
+  // port.
+  const double chunk = 512 * 1024;
+  const double block = 27.62e9;
+  CHECK(fill("[8 MiB]") == test::approx(16 * chunk / block * 1e6));
+  CHECK(fill("[1 GiB]") > 1.05 * fill("[8 MiB]"));
+  CHECK(fill("[1 GiB]") < 16 * chunk / (0.8 * 450e9 * 0.9 / 16) * 1e6);
+}
+
 TEST_CASE("a broadcast of Simple waits for every rank, one of LL for its neighbour only") {
   const auto hops = [](const char* protocol, int gpus) {
     return term_us(row_of("h200vm-4gpu-broadcast.yaml", {{"workload.protocol", protocol},

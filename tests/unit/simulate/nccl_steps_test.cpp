@@ -154,7 +154,7 @@ TEST_CASE("a tree pays its way up and down once, and some threads of a middle ra
       forecast("h200vm-4gpu-all_reduce-tree-simple",
                {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
   CHECK(f.us("filling the pipeline") ==
-        test::approx(6 * 524288 / f.value("nccl.fill_bandwidth.simple") * 1e6).epsilon(1e-4));
+        test::approx(6 * 524288 / f.value("nccl.channel_bandwidth.simple") * 1e6).epsilon(1e-4));
   const double rate = f.value("nccl.channel_bandwidth.simple") * f.value("nccl.tree_share.middle.simple");
   CHECK(f.us("transfer") == test::approx((67108864 - 524288) / rate * 1e6).epsilon(1e-4));
 }
