@@ -108,6 +108,32 @@ bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>
          });
 }
 
+/// Whether a release allows LL128 on GPUs of a compute capability: those that it was tested with, from 2.27 on all
+/// since Volta (tuning.cc).
+bool allows_ll128(int version, int capability) {
+  if (version >= 227) return capability >= 70;
+  switch (capability) {
+    case 70:
+      return true;
+    case 80:
+      return version >= 207;
+    case 90:
+      return version >= 215;
+    case 100:
+    case 120:
+      return version >= 225;
+    default:
+      return false;
+  }
+}
+
+bool have_one_capability(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const int capability = compute_capability(context, hosts[0].gpus[0]);
+  return std::ranges::all_of(hosts, [&](const HostGroup& host) {
+    return std::ranges::all_of(host.gpus, [&](DeviceId gpu) { return compute_capability(context, gpu) == capability; });
+  });
+}
+
 /// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA, or by NVLink-C2C; for
 /// Hopper from 2.17 on also by way of such a GPU (PXN).
 bool are_hcas_near(const PlanContext& context, const ChannelGraph& graph, int capability) {
@@ -226,8 +252,11 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     }
     graph.channels.push_back(std::move(channel));
   }
+  const bool is_tested =
+      library == Library::rccl ||
+      (allows_ll128(release_number(context.software.nccl_version), capability) && have_one_capability(context, hosts));
   graph.ll128_allowed =
-      capability >= 70 && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
+      is_tested && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
   graph.is_by_table = std::ranges::all_of(by_host, [](const auto* one) { return one->is_full_mesh; });
   if (library == Library::rccl) graph.ll128_allowed = graph.ll128_allowed && graph.is_by_table && hosts.size() > 1;
   return graph;
