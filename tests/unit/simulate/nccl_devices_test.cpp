@@ -44,6 +44,31 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 
 }  // namespace
 
+TEST_CASE(
+    "a release of NCCL older than the GPUs says so and widens the band, the first that has rules for them does not") {
+  struct Younger {
+    const char *host, *last_without, *first;
+  };
+  for (const auto& one : {Younger{"dgx-a100", "2.6", "2.7"}, Younger{"hgx-h100-8", "2.14", "2.15"},
+                          Younger{"dgx-b200", "2.24", "2.25"}}) {
+    CAPTURE(one.host);
+    const auto of = [&](const std::string& release) {
+      return test::run(
+          on_host(one.host, 8, "all_reduce_perf, sizes: [64 KiB]", 1, "{nccl: {version: \"" + release + "\"}}"));
+    };
+    const auto old = of(one.last_without);
+    const auto said = stand_ins(old);
+    CHECK(std::ranges::any_of(said, [&](const std::string& sentence) {
+      return says(sentence, "NCCL " + std::string(one.last_without) + " has no rules for compute capability") &&
+             says(sentence, std::string(one.first) + " is the first that does");
+    }));
+    for (const auto& sentence : stand_ins(of(one.first))) CHECK_FALSE(says(sentence, "has no rules"));
+  }
+  CHECK(stand_ins(
+            test::run(on_host("dgx-1-v100", 8, "all_reduce_perf, sizes: [64 KiB]", 1, "{nccl: {version: \"2.4\"}}")))
+            .empty());
+}
+
 TEST_CASE("a GPU of an architecture without logs names the one that stands for it, and its band is wider") {
   const std::string sizes = "all_reduce_perf, sizes: [64 B, 64 KiB, 256 MiB]";
   // Of Blackwell logs have taught one host, none what goes between hosts.
