@@ -45,24 +45,17 @@ std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
       has("libfabric_message_time") ? "the rest" : "it");
 }
 
-/// The first release of NCCL with rules for GPUs of a compute capability (src/graph/tuning.cc, tables and LL128).
-std::string_view first_release(int capability) {
-  if (capability >= 100) return "2.25";
-  if (capability >= 90) return "2.15";
-  return capability >= 80 ? "2.7" : "2.4";
-}
-
 /// For a GPU that is younger than the release of NCCL, the sentence that says so.
 std::string younger_than_release(const PlanContext& context, DeviceId gpu) {
   if (library_of(context, gpu) == Library::rccl) return {};
   const int capability = compute_capability(context, gpu);
-  const auto first = first_release(capability);
+  const int first = first_release(capability);
   const auto& release = context.software.nccl_version;
-  if (release_number(release) >= release_number(first)) return {};
+  if (release_number(release) >= first) return {};
   return fmt::format(
-      "{}: NCCL {} has no rules for compute capability {}.{}, {} is the first that does; it is taken to run there by "
-      "its rules for older GPUs",
-      context.topology.device(gpu).type, release, capability / 10, capability % 10, first);
+      "{}: NCCL {} has no rules for compute capability {}.{}, {}.{} is the first that does; it is taken to run there "
+      "by its rules for older GPUs",
+      context.topology.device(gpu).type, release, capability / 10, capability % 10, first / 100, first % 100);
 }
 
 /// The architecture whose values count from exactly this compute capability.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/assert.hpp"
@@ -111,20 +112,9 @@ bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>
 /// Whether a release allows LL128 on GPUs of a compute capability: those that it was tested with, from 2.27 on all
 /// since Volta (tuning.cc).
 bool allows_ll128(int version, int capability) {
+  constexpr std::array k_tested{70, 80, 90, 100, 120};
   if (version >= 227) return capability >= 70;
-  switch (capability) {
-    case 70:
-      return true;
-    case 80:
-      return version >= 207;
-    case 90:
-      return version >= 215;
-    case 100:
-    case 120:
-      return version >= 225;
-    default:
-      return false;
-  }
+  return version >= first_release(capability) && std::ranges::find(k_tested, capability) != k_tested.end();
 }
 
 bool have_one_capability(const PlanContext& context, const std::vector<HostGroup>& hosts) {

@@ -127,6 +127,12 @@ int release_number(std::string_view version) {
   return 100 * number(version) + (dot == std::string_view::npos ? 0 : number(version.substr(dot + 1)));
 }
 
+int first_release(int compute_capability) {
+  if (compute_capability >= 100) return 225;
+  if (compute_capability >= 90) return 215;
+  return compute_capability >= 80 ? 207 : 204;
+}
+
 std::string_view to_string(Library library) { return library == Library::rccl ? "RCCL" : "NCCL"; }
 
 std::string_view to_string(Algorithm algorithm) {

@@ -17,6 +17,10 @@ namespace fabricast::models::nccl {
 /// 100 x major + minor of a release: 228 of "2.28.9".
 int release_number(std::string_view version);
 
+/// The first release, as a number, with rules for GPUs of a compute capability (NVIDIA/nccl src/graph/tuning.cc, tables
+/// and LL128); of those before Ampere the oldest that is modelled.
+int first_release(int compute_capability);
+
 /// Whose rules hold: NVIDIA's, or those of AMD's fork (rccl.hpp).
 enum class Library { nccl, rccl };
 

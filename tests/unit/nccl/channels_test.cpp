@@ -19,16 +19,10 @@ using test::Setup;
 
 namespace {
 
-bool allows(const Setup& setup) {
-  return search_channels(setup.context,
-                         group_by_host(setup.loaded->topology, setup.context.topology.devices(DeviceKind::gpu)))
-      .ll128_allowed;
-}
-
 /// Two hosts with one GPU beside their HCA.
 bool allows(const std::string& gpu, const std::string& release) {
   const PairedHost host{.gpus = 1, .hcas = {{"connectx-7-ndr", "sw0"}}, .gpu = gpu, .has_nvswitch = false};
-  return allows(Setup(cluster_of(host, 2, fmt::format("{{version: \"{}\"}}", release))));
+  return test::graph_of(Setup(cluster_of(host, 2, fmt::format("{{version: \"{}\"}}", release)))).ll128_allowed;
 }
 
 }  // namespace
@@ -54,17 +48,22 @@ TEST_CASE("LL128 is for the GPUs that a release was tested with, from 2.27 on fo
 
 TEST_CASE("hosts with unlike GPUs have no LL128") {
   const auto mixed = [](const std::string& second) {
-    return allows(Setup(test::scenario(
-        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
-        "    - {name: a, host: {processor: xeon-sapphirerapids, devices: [{name: sw0, kind: pcie_switch, below: "
-        "socket0}, "
-        "{name: gpu0, type: h100-sxm, below: sw0}, {name: hca0, type: connectx-7-ndr, below: sw0}]}}\n"
-        "    - {name: b, host: {processor: xeon-sapphirerapids, devices: [{name: sw0, kind: pcie_switch, below: "
-        "socket0}, "
-        "{name: gpu0, type: " +
-        second +
-        ", below: sw0}, {name: hca0, type: connectx-7-ndr, below: sw0}]}}\n"
-        "  fabric: {single_switch: {switch: qm9700}}\nworkload: {benchmark: all_reduce_perf}\n")));
+    return test::graph_of(
+               Setup(test::scenario(
+                   "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  "
+                   "hosts:\n"
+                   "    - {name: a, host: {processor: xeon-sapphirerapids, devices: [{name: sw0, kind: pcie_switch, "
+                   "below: "
+                   "socket0}, "
+                   "{name: gpu0, type: h100-sxm, below: sw0}, {name: hca0, type: connectx-7-ndr, below: sw0}]}}\n"
+                   "    - {name: b, host: {processor: xeon-sapphirerapids, devices: [{name: sw0, kind: pcie_switch, "
+                   "below: "
+                   "socket0}, "
+                   "{name: gpu0, type: " +
+                   second +
+                   ", below: sw0}, {name: hca0, type: connectx-7-ndr, below: sw0}]}}\n"
+                   "  fabric: {single_switch: {switch: qm9700}}\nworkload: {benchmark: all_reduce_perf}\n")))
+        .ll128_allowed;
   };
   CHECK(mixed("h200-sxm"));
   CHECK_FALSE(mixed("a100-sxm4-80"));

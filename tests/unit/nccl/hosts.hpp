@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
+#include "nccl/channels.hpp"
 #include "tests/support/clusters.hpp"
 
 namespace fabricast::test {
@@ -73,5 +74,11 @@ struct Setup {
   std::unique_ptr<models::Resources> resources;
   models::PlanContext context;
 };
+
+/// The channels among all GPUs.
+inline models::nccl::ChannelGraph graph_of(const Setup& setup) {
+  const auto& topology = setup.context.topology;
+  return search_channels(setup.context, models::nccl::group_by_host(topology, topology.devices(DeviceKind::gpu)));
+}
 
 }  // namespace fabricast::test

@@ -38,10 +38,7 @@ std::map<int, int> channels_by_hca(const HostSearch& search) {
 }
 
 std::size_t doubled(const PairedHost& host, const std::string& nccl = "{}") {
-  const Setup setup(cluster_of(host, 2, nccl));
-  return search_channels(setup.context,
-                         group_by_host(setup.loaded->topology, setup.context.topology.devices(DeviceKind::gpu)))
-      .channels.size();
+  return test::graph_of(Setup(cluster_of(host, 2, nccl))).channels.size();
 }
 
 PairedHost a100(int gpus, std::vector<HcaAt> hcas) {
@@ -249,10 +246,15 @@ TEST_CASE("over NVSwitches a GPU hands on to its neighbour, and channels that be
     for (const auto& order : search.orders) there.insert(order[place]);
     CHECK(there.size() == search.orders.size());
   }
-  // All devices look equally far: the chain goes down and ends at the neighbour above.
-  const Setup setup(cluster_of({.hcas = beside_gpus("connectx-7-ndr", 8)}, 2, "{pxn: off, gdr_level: pix}"));
-  for (const auto& order : search_with_network(setup.context, setup.gpus()).orders)
+  // Without PXN and GPUDirect RDMA, too.
+  for (const auto& order : found({.hcas = beside_gpus("connectx-7-ndr", 8)}, "{pxn: off, gdr_level: pix}").orders)
     CHECK((order.back() - order.front() == 1 || order.front() - order.back() == 1));
+  // GPUs of one socket are equally far from an adapter on its root port: a chain goes down and ends at the neighbour
+  // above.
+  const auto far = found({.hcas = {{"connectx-7-ndr", "socket0"}}});
+  REQUIRE_FALSE(far.orders.empty());
+  CHECK(far.orders.at(0) == std::vector{0, 7, 6, 5, 4, 3, 2, 1});
+  for (const auto& order : far.orders) CHECK(order.back() == order.front() + 1);
 }
 
 TEST_CASE("with NCCL_CROSS_NIC=1 a ring leaves by the adapter of its last GPU, without it by the one it came in by") {
