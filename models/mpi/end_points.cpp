@@ -78,6 +78,12 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
                                    "give both hosts an HCA and connect them in `fabric`")};
 }
 
+/// Client and server of perftest in one system open the same adapter: without a fabric it is the only way to each
+/// other.
+void share_adapter(const PlanContext& context, const Profile& profile, const EndPoint& first, EndPoint& second) {
+  if (profile.posts_verbs && is_same_system(context, first.device(), second.device())) second.hcas = first.hcas;
+}
+
 /// Why a host's GPUs are too few for one end of all pairs; nothing when they are enough.
 std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workload& workload, int host, int wanted) {
   const int there = context.topology.count(DeviceKind::gpu, host);
@@ -107,6 +113,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     auto second = named_end_point(context, workload, workload.devices[1], second_gpu, profile);
     if (!first) return tl::unexpected(first.error());
     if (!second) return tl::unexpected(second.error());
+    share_adapter(context, profile, *first, *second);
     if (auto faults = unreachable(context, workload, *first, *second); !faults.empty()) return tl::unexpected(faults);
     return std::vector<Pair>{{*first, *second}};
   }
@@ -125,7 +132,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     out.push_back(
         {end_point(topology, 0, i, first_gpu, profile), end_point(topology, host_b, i + offset, second_gpu, profile)});
   }
-  for (const auto& pair : out) {
+  for (auto& pair : out) {
+    share_adapter(context, profile, pair.first, pair.second);
     if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
       return tl::unexpected(faults);
   }

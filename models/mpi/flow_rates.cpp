@@ -31,12 +31,17 @@ void add_gap(const PlanContext& context, Flow& flow, Duration gap, int connectio
   const auto narrow = narrowest(context, flow.crossings);
   const double limit = narrow ? capacity_of(context, *narrow) : 1e18;
   const double seconds = gap.seconds() + flow.bytes / std::min(flow.rate_cap, limit);
+  if (narrow && limit < flow.rate_cap) {
+    flow.cap_name = context.resources.name(narrow->resource);
+    flow.cap_parameter = context.resources.parameter(narrow->resource);
+  }
+  flow.gap_share = gap.seconds() / seconds;
+  flow.gap_parameter = parameter;
+  flow.message_name = flow.cap_name;
+  flow.message_parameter = flow.cap_parameter;
   if (2 * gap.seconds() > seconds) {
     flow.cap_name = "one connection with its gaps";
     flow.cap_parameter = parameter;
-  } else if (narrow && limit < flow.rate_cap) {
-    flow.cap_name = context.resources.name(narrow->resource);
-    flow.cap_parameter = context.resources.parameter(narrow->resource);
   }
   flow.rate_cap = std::min(flow.rate_cap, connections * flow.bytes / seconds);
 }

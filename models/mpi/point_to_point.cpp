@@ -8,6 +8,7 @@
 
 #include "base/parameter_name.hpp"
 #include "mpi/end_points.hpp"
+#include "mpi/verbs.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -95,7 +96,7 @@ OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
 OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   OperationPlan plan;
   plan.size = size;
-  const bool is_perftest = family_of(workload_.benchmark) == BenchmarkFamily::perftest;
+  const bool is_perftest = transfers_.profile().posts_verbs;
   const bool is_both_ways = workload_.is_bidirectional || workload_.benchmark == Benchmark::osu_bibw;
   // perftest keeps its queue full for thousands of messages: latency vanishes in the mean.
   const std::int64_t window = is_perftest ? 5000 : workload_.window;
@@ -134,11 +135,15 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
 void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const {
   const auto& context = transfers_.context();
   const auto senders = static_cast<double>(flows.size());
-  const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
-  double seconds = gap.seconds() / (senders * workload_.queue_pairs);
-  plan.floor_term = {"posting messages", {}, gap_name, context.parameters.at(gap_name).source};
   const auto& hcas = pairs_[0].first.hcas;
-  const double rate = num_hosts() > 1 && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
+  const bool uses_adapter = num_hosts() > 1 || transfers_.profile().posts_verbs;
+  const auto own_gap = hcas.empty() ? "" : context.topology.device(hcas.front()).type + ".post_gap";
+  const auto usual_gap = named<"mpi.{}.message_gap">(transfers_.profile().name);
+  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, usual_gap})
+                                                        : context.parameters.at(usual_gap);
+  double seconds = gap.seconds() / (senders * workload_.queue_pairs);
+  plan.floor_term = {"posting messages", {}, poster.name, poster.source};
+  const double rate = uses_adapter && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
   // Senders of one host take turns on its HCAs.
   const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
   if (rate > 0 && 1 / (rate * used_hcas) > seconds) {
@@ -146,12 +151,16 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
     plan.floor_term = {
         "message rate of the HCAs", {}, context.topology.device(hcas.front()).type + ".message_rate", ""};
   }
-  if (family_of(workload_.benchmark) == BenchmarkFamily::perftest) {
-    const double in_flight = senders * workload_.queue_pairs * workload_.window;
+  if (transfers_.profile().posts_verbs) {
+    const int of_one = is_read() ? std::min(workload_.window, k_reads_under_way) : workload_.window;
+    const double in_flight = senders * workload_.queue_pairs * of_one;
     const double under_way = 2 * flows.front().latency.seconds() / in_flight;
     if (under_way > seconds) {
       seconds = under_way;
-      plan.floor_term = {"round trip over the messages in flight", {}, "tx depth", "perftest -t"};
+      plan.floor_term = {"round trip over the messages in flight",
+                         {},
+                         is_read() ? "outstanding reads" : "tx depth",
+                         is_read() ? "perftest -o, 16 of a queue pair" : "perftest -t"};
     }
   }
   plan.floor = from_seconds(seconds);
@@ -163,6 +172,7 @@ std::vector<GivenUsed> PointToPointPlanner::settings() const {
   const auto& first = pairs_[0].first;
   auto settings = virtual_settings(transfers_.context(),
                                    first.is_device() ? std::vector<DeviceId>{first.gpu} : std::vector<DeviceId>{});
+  if (profile.posts_verbs) return settings;  // the rest is of MPI libraries
   settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, ""});
   settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default",
                       to_string(profile.eager_limit), ""});
@@ -187,47 +197,25 @@ std::vector<std::string> PointToPointPlanner::assumptions() const {
   std::set<std::string> out;
   const auto& topology = transfers_.context().topology;
   const auto& end = pairs_[0].first;
-  if (num_hosts() > 1)
+  if (num_hosts() > 1 || transfers_.profile().posts_verbs)
     out.insert(fmt::format("rank 0 uses {} and sends with {}", name_of(topology, end),
                            topology.device(end.hcas.front()).name));
+  if (transfers_.profile().posts_verbs && end.hcas.front() == pairs_[0].second.hcas.front())
+    out.insert("client and server open the same adapter: messages turn round inside it, on no cable");
   out.insert("no other traffic on the cluster beside the listed workloads");
   for (auto& line : virtual_assumptions(transfers_.context(), {end.host, pairs_[0].second.host}))
     out.insert(std::move(line));
   return {out.begin(), out.end()};
 }
 
-/// perftest needs an adapter with RDMA, in a VM one that reaches the guest.
-Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, const Pair& pair) {
-  if (family_of(workload.benchmark) != BenchmarkFamily::perftest) return {};
-  for (const auto& end : {pair.first, pair.second}) {
-    if (end.hcas.empty()) continue;
-    const auto& adapter = context.topology.device(end.hcas.front());
-    const auto access = access_of(context, end.hcas.front());
-    if (access == Access::tcp)
-      return {make_error_at(workload.location,
-                            fmt::format("{} needs RDMA, {} ({}) carries TCP only", to_string(workload.benchmark),
-                                        adapter.name, adapter.type),
-                            "iperf3 and osu_bw measure TCP")};
-    if (access == Access::libfabric)
-      return {make_error_at(workload.location,
-                            fmt::format("{} needs verbs, {} ({}) has libfabric only", to_string(workload.benchmark),
-                                        adapter.name, adapter.type),
-                            "osu_latency and osu_bw measure it")};
-    if (!is_tcp_only(nic_mode_of(context, end.hcas.front()))) continue;
-    return {make_error_at(workload.location,
-                          fmt::format("{} needs RDMA, the VM has {} by {}", to_string(workload.benchmark), adapter.name,
-                                      to_string(nic_mode_of(context, end.hcas.front()))),
-                          "hand the adapter over by passthrough, sr-iov or pvrdma")};
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_point_to_point_planner(const PlanContext& context, const Workload& workload) {
-  auto pairs = make_pairs(context, workload, make_profile(context, workload));
+  const auto profile = make_profile(context, workload);
+  auto pairs = make_pairs(context, workload, profile);
   if (!pairs) return tl::unexpected(pairs.error());
-  if (auto faults = verbs_faults(context, workload, pairs->front()); !faults.empty()) return tl::unexpected(faults);
+  if (auto faults = verbs_faults(context, workload, profile, pairs->front()); !faults.empty())
+    return tl::unexpected(faults);
   return std::make_unique<PointToPointPlanner>(context, workload, std::move(*pairs));
 }
 

@@ -140,6 +140,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.rotates_hcas = own.get<"mpi.{}.hca_rotation">() != 0;
   profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
+  profile.posts_verbs = family_of(workload.benchmark) == BenchmarkFamily::perftest;
+  if (profile.posts_verbs) profile.gpudirect_farthest = Distance::sys;
   return profile;
 }
 

@@ -41,6 +41,7 @@ struct Profile {
   Bytes staging_chunk;
   Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
   Distance gpudirect_farthest = Distance::node;
+  bool posts_verbs = false;  ///< perftest: no library, always through the adapter, from wherever memory lies
   bool uses_gdrcopy = false;
   bool unpacks_by_engine = false;  ///< eager device data, segment by segment: UCX without its gdr_copy transport
   bool reads_by_gdrcopy = false;   ///< the sender, too, copies eager device data by gdrcopy

@@ -14,7 +14,8 @@
 namespace fabricast::models::mpi {
 
 Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
-  if (from.host == to.host && is_same_system(context_, from.user(), to.user())) return within_host(from, to, size);
+  const bool has_shared_memory = !profile_.posts_verbs && from.host == to.host;
+  if (has_shared_memory && is_same_system(context_, from.user(), to.user())) return within_host(from, to, size);
   return over_network(from, to, size, flow);
 }
 
@@ -176,7 +177,7 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   const auto& busy = direct_to ? to : from;
   message.gap = from_seconds(
       on_processor(is_direct ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy).value);
-  if (profile_.name == "verbs")
+  if (profile_.posts_verbs)
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
     // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.

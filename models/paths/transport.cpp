@@ -243,8 +243,10 @@ Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_send
 void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route,
                 DeviceId from_user, DeviceId to_user) {
   if (add_inside_host(context, from_hca, to_hca, route, from_user, to_user)) return;
-  add_wire(context, from_hca, to_hca, flow, route);
-  if (context.with_legs) route.legs.push_back({from_hca, to_hca, flow + context.seed, 1, uses_tcp(context, from_hca)});
+  const bool is_loopback = from_hca == to_hca;  // a message to itself turns round inside the adapter
+  if (!is_loopback) add_wire(context, from_hca, to_hca, flow, route);
+  if (context.with_legs && !is_loopback)
+    route.legs.push_back({from_hca, to_hca, flow + context.seed, 1, uses_tcp(context, from_hca)});
   route.adapter_latency += from_seconds(half_latency_s(context, from_hca) + half_latency_s(context, to_hca));
   route.crossings.push_back(payload_crossing(context, from_hca, true));
   route.crossings.push_back(payload_crossing(context, to_hca, false));

@@ -150,19 +150,33 @@ struct RowBuilder {
       add_term(terms, {node.work_name + ", beside transfers", one.slowed, "slowdown by active flows", "executor"}, 1);
   }
 
+  /// What a flow takes alone; of one that its connection holds, the gaps between messages apart from the messages.
+  void add_transfer(std::vector<Term>& terms, const Flow& flow, Duration time, std::int64_t repeat) const {
+    auto limit = bottleneck_of(resources, flow);
+    const auto source_of = [&](const std::string& name) {
+      const auto* parameter = parameters.find(name);
+      return parameter == nullptr ? std::string("topology") : parameter->source;
+    };
+    if (flow.gap_share > 0 && binding_crossing(resources, flow) < 0) {
+      const auto gaps = from_seconds(flow.gap_share * time.seconds());
+      add_term(terms,
+               {"gaps between messages of a connection", gaps, flow.gap_parameter, source_of(flow.gap_parameter)},
+               repeat);
+      limit = {flow.message_name, flow.message_parameter};
+      time = time - gaps;
+    }
+    add_term(terms, {fmt::format("transfer over {}", limit.name), time, limit.parameter, source_of(limit.parameter)},
+             repeat);
+  }
+
   void add_flow(std::vector<Term>& terms, const models::Node& node, const NodeTiming& one) const {
     const auto& flow = node.flows[one.critical_flow];
     for (const auto& term : one.latency_terms.empty() ? flow.latency_terms : one.latency_terms)
       add_term(terms, term, one.repeat);
     if (one.transfer.ps <= 0) return;
-    const auto limit = bottleneck_of(resources, flow);
     const auto alone = flow.bytes <= 0 ? Duration{} : alone_time(flow);
-    const auto* parameter = parameters.find(limit.parameter);
-    const std::string source = parameter == nullptr ? "topology" : parameter->source;
     const bool is_shared = one.transfer > alone + k_rounding;
-    add_term(terms,
-             {fmt::format("transfer over {}", limit.name), is_shared ? alone : one.transfer, limit.parameter, source},
-             one.repeat);
+    add_transfer(terms, flow, is_shared ? alone : one.transfer, one.repeat);
     if (!is_shared) return;
     const auto rest = one.transfer - alone;
     add_term(terms,
@@ -218,12 +232,37 @@ struct RowBuilder {
     return fmt::format("sharing {} with concurrent flows", place);
   }
 
-  [[nodiscard]] Duration not_below_floor(Duration time) const {
+  /// Of a time and a floor; the scatter is the one of the plan's floor.
+  [[nodiscard]] Duration longer_of(Duration time, Duration floor) const {
+    const double scatter = 2 * plan.floor_jitter * plan.floor.seconds();
+    if (scatter <= 0) return std::max(time, floor);
     const double t = time.seconds();
-    const double floor = plan.floor.seconds();
-    const double scatter = 2 * plan.floor_jitter * floor;
-    if (scatter <= 0) return std::max(time, plan.floor);
-    return from_seconds((t + floor + std::hypot(t - floor, scatter)) / 2);
+    const double f = floor.seconds();
+    return from_seconds((t + f + std::hypot(t - f, scatter)) / 2);
+  }
+
+  [[nodiscard]] bool is_floor(const Term& term) const {
+    return term.name == plan.floor_term.name && term.parameter == plan.floor_term.parameter;
+  }
+
+  /// The band of the longer of two: what the operation takes itself, and its floor. What hides behind the other widens
+  /// nothing. `of` makes the band of a row.
+  template <typename Of>
+  [[nodiscard]] Interval band(const Row& row, Duration waited, Of of) const {
+    const auto wait = std::ranges::find_if(row.terms, [&](const Term& term) { return is_floor(term); });
+    if (plan.floor.ps <= 0 || plan.watched_stream >= 0) return of(row);
+    Row own = row;
+    Row least = row;
+    if (wait != row.terms.end()) {
+      own.time = own.time - wait->time;
+      std::erase_if(own.terms, [&](const Term& term) { return is_floor(term); });
+    }
+    least.time = plan.floor + waited;
+    least.terms = {plan.floor_term};
+    least.terms[0].time = plan.floor;
+    const auto one = of(own);
+    const auto other = of(least);
+    return {std::min(row.time, longer_of(one.low, other.low)), std::max(row.time, longer_of(one.high, other.high))};
   }
 
   /// Divides the terms by the number of operations; the largest takes what rounding leaves, so that they add up. True
@@ -235,7 +274,7 @@ struct RowBuilder {
       total = (total + Duration{plan.operations - 1}) / plan.operations;
       for (auto& term : terms) term.time = term.time / plan.operations;
     }
-    const auto least = not_below_floor(total);
+    const auto least = longer_of(total, plan.floor);
     const bool waits = least > total && plan.floor_jitter <= 0;
     if (least > total) {
       auto wait = plan.floor_term;
@@ -331,7 +370,8 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
   const auto outside = extrapolation(row, ranks, hosts, parameters, workload.benchmark == Benchmark::training);
   const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
-  const auto band = interval(row, parameters, outside, between);
+  const auto band =
+      builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, outside, between); });
   row.is_extrapolated = outside.is_outside;
   row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
   row.high_time = band.high;

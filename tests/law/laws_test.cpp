@@ -86,7 +86,6 @@ Cluster random_cluster(std::uint64_t seed, const std::string& gpu_prefix = "gpu"
        "{benchmark: sendrecv_perf, protocol: simple}", "{benchmark: osu_allreduce, algorithm: ring}",
        "{benchmark: osu_allreduce, algorithm: recursive_doubling}", "{benchmark: osu_alltoall, algorithm: pairwise}",
        "{benchmark: osu_bcast, algorithm: binomial}", "{benchmark: osu_latency}", "{benchmark: ib_write_lat}"});
-  if (cluster.hosts == 1 && cluster.workload.find("ib_") != std::string::npos) cluster.hosts = 2;
   return cluster;
 }
 
