@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/parameter_name.hpp"
+#include "fabricast/models/training_memory.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
@@ -336,19 +337,6 @@ std::optional<Diagnostics> connect(const PlanContext& context, const Workload& w
   return std::nullopt;
 }
 
-/// Slow GPUs that are none.
-Diagnostics slow_faults(const PlanContext& context, const Workload& workload) {
-  Diagnostics faults;
-  for (const auto& slow : workload.training->slow) {
-    const auto device = context.topology.find_device(slow.gpu);
-    if (device && context.topology.kind(*device) == DeviceKind::gpu) continue;
-    faults.push_back(make_error_at(slow.location,
-                                   fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
-                                   "GPUs are called host.gpuN, of VMs host/vm.gpuN"));
-  }
-  return faults;
-}
-
 /// A form by hosts that no row can take.
 std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int, Size>& sizes) {
   const auto& parallel = workload.training->parallel;
@@ -364,6 +352,8 @@ std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int
 
 Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
   if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
+  if (auto faults = training_memory(context.topology, workload, context.parameters); !faults.empty())
+    return tl::unexpected(std::move(faults));
   std::map<int, Size> sizes;
   auto counts = workload.training->gpu_counts;
   if (!workload.sizes.empty()) counts.clear();

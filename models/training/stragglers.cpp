@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/stragglers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -82,6 +84,18 @@ Program with_stragglers(const Program& program, const std::vector<Straggling>& s
     ends.back() = static_cast<int>(out.nodes.size()) - 1;
   }
   return out;
+}
+
+Diagnostics slow_faults(const PlanContext& context, const Workload& workload) {
+  Diagnostics faults;
+  for (const auto& slow : workload.training->slow) {
+    const auto device = context.topology.find_device(slow.gpu);
+    if (device && context.topology.kind(*device) == DeviceKind::gpu) continue;
+    faults.push_back(make_error_at(slow.location,
+                                   fmt::format("'{}' is not a GPU of topology '{}'", slow.gpu, context.topology.name()),
+                                   "GPUs are called host.gpuN, of VMs host/vm.gpuN"));
+  }
+  return faults;
 }
 
 }  // namespace fabricast::models::training

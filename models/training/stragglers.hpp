@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "fabricast/models/planner.hpp"
 #include "fabricast/models/program.hpp"
 #include "fabricast/training.hpp"
 
@@ -37,5 +38,8 @@ Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string
 /// The same program with the compute of stream i taking `streams[i].factor` times as long: passes and optimiser; copies
 /// and exchanges keep their time. What is added is work of its own, called k_straggler.
 Program with_stragglers(const Program& program, const std::vector<Straggling>& streams);
+
+/// Entries of `workload.slow` that name no GPU of the topology.
+Diagnostics slow_faults(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models::training

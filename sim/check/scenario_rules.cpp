@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "check/training_memory.hpp"
 #include "fabricast/check.hpp"
 #include "fabricast/gpudirect_software.hpp"
+#include "fabricast/models/training_memory.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
 
@@ -24,7 +24,7 @@ class ScenarioRules {
       check_count(workload);
       check_memory(workload);
       check_sharing(workload);
-      const auto memory = check::training_memory(topology_, workload, parameters_);
+      const auto memory = models::training_memory(topology_, workload, parameters_);
       found_.insert(found_.end(), memory.begin(), memory.end());
     }
     check_gpudirect();

@@ -108,7 +108,7 @@ Case random_by_hosts(std::uint64_t seed) {
 }
 
 std::vector<Row> rows_of(const Case& one, const std::string& gpus, const std::vector<Setting>& settings = {}) {
-  return test::run(test::scenario(one.yaml(gpus), settings)).workloads[0].rows;
+  return test::run(test::with_memory(test::scenario(one.yaml(gpus), settings))).workloads[0].rows;
 }
 
 const std::string k_small_experts =

@@ -57,6 +57,16 @@ inline LoadedScenario shipped(const std::string& name, const std::vector<Setting
   return std::move(*loaded);
 }
 
+/// GPUs that hold any step: for laws of time, whatever a step keeps.
+inline LoadedScenario with_memory(LoadedScenario loaded) {
+  for (const auto gpu : loaded.topology.devices(DeviceKind::gpu)) {
+    auto memory = loaded.parameters.at(loaded.topology.device(gpu).type + ".memory");
+    memory.value = memory.low = memory.high = 1e15;
+    loaded.parameters.set(memory);
+  }
+  return loaded;
+}
+
 /// Of the first workload.
 inline const Row& row_at(const Prediction& prediction, Bytes size) {
   for (const auto& row : prediction.workloads[0].rows) {

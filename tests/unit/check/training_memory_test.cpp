@@ -63,3 +63,25 @@ TEST_CASE("a step of latent attention keeps what its heads are wide, and less wi
   CHECK(fault("selective").find("48.2 GiB of activations") != std::string::npos);
   CHECK(fault("full").find("3.38 GiB of activations") != std::string::npos);
 }
+
+TEST_CASE("a step that cannot fit is not forecast, in the words of check") {
+  const std::string cluster =
+      "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+      "type: "
+      "dgx-1-p100}]}\nworkload: {benchmark: training, network: ";
+  const auto whole = test::scenario(cluster + "llama3-405b, batch_per_gpu: 1, precision: fp32, gpus: 1}\n");
+  const auto forecast = simulate(whole.topology, whole.scenario, whole.parameters);
+  REQUIRE_FALSE(forecast.has_value());
+  const auto said = check_scenario(whole.topology, whole.scenario, whole.parameters);
+  REQUIRE(said.size() == 1);
+  CHECK(forecast.error().front().message == said.front().message);
+  const auto small = test::scenario(cluster + "resnet-50, batch_per_gpu: 32, precision: fp32, gpus: 1}\n");
+  CHECK(test::run(small).workloads[0].rows.size() == 1);
+}
+
+TEST_CASE("a step that was measured fits: selective recomputation of PyTorch keeps less than all") {
+  const auto loaded = test::shipped("training/torchtitan-llama3-8b.yaml");
+  CHECK(check_scenario(loaded.topology, loaded.scenario, loaded.parameters).empty());
+  const auto all = test::shipped("training/torchtitan-llama3-8b.yaml", {{"workload.parallel.recompute", "none"}});
+  CHECK_FALSE(check_scenario(all.topology, all.scenario, all.parameters).empty());
+}

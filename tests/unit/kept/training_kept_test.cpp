@@ -29,7 +29,8 @@ TEST_CASE("training steps take what they took, and say what they said") {
           out += "  " + loaded.error().front().message + "\n";
           continue;
         }
-        const auto forecast = simulate(loaded->topology, loaded->scenario, loaded->parameters);
+        const auto whole = test::with_memory(*loaded);
+        const auto forecast = simulate(whole.topology, whole.scenario, whole.parameters);
         if (!forecast) {
           out += "  " + forecast.error().front().message + "\n";
           continue;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether a training step can fit into its GPUs: asked by `check`, and by the planner before it forecasts one.
 #pragma once
 
 #include "fabricast/diagnostic.hpp"
@@ -6,9 +7,9 @@
 #include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
-namespace fabricast::check {
+namespace fabricast::models {
 
 /// An error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
 
-}  // namespace fabricast::check
+}  // namespace fabricast::models

@@ -8,7 +8,7 @@
 // selective recomputation makes the first three again from the latents. The first of p pipeline stages holds p
 // micro-batches (1F1B), interleaved (1 + (p - 1) / (p v)) times the layers of a p-th. A lower bound: buffers of
 // frameworks and fragmentation come on top, so that what is refused here does not run.
-#include "check/training_memory.hpp"
+#include "fabricast/models/training_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 
 #include "fabricast/training.hpp"
 
-namespace fabricast::check {
+namespace fabricast::models {
 
 namespace {
 
@@ -85,6 +85,9 @@ double activation_bytes(const TrainingSpec& spec) {
   double per_layer = p.sequence ? 34 * sbh / t : sbh * (10 + 24 / t);
   if (shape.latent)
     per_layer += sbh / static_cast<double>(shape.hidden) * latent_attention_bytes(shape, p) - 8 * sbh / t;
+  // Megatron's selective recomputation makes attention's matrices again, which fused kernels never store, PyTorch's
+  // keeps every second product: both keep what a layer and its output projection read.
+  if (p.recompute == Recomputation::selective && !shape.latent) per_layer = sbh * (2 / (p.sequence ? t : 1) + 2 / t);
   if (p.recompute == Recomputation::full) per_layer = 2 * sbh / (p.sequence ? t : 1);
   const double in_flight = std::min(p.pipeline, p.micro_batches);
   const double layers = static_cast<double>(shape.layers) / p.pipeline;
@@ -104,6 +107,8 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   const auto* memory = parameters.find(type + ".memory");
   if (memory == nullptr) return found;
   auto counts = spec.gpu_counts;
+  if (!workload.sizes.empty()) counts.clear();  // a row per count
+  for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
   if (counts.empty()) counts.push_back(static_cast<int>(gpus.size()));
   const auto& p = spec.parallel;
   const int split = p.tensor * p.pipeline * p.context;
@@ -128,4 +133,4 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   return found;
 }
 
-}  // namespace fabricast::check
+}  // namespace fabricast::models
