@@ -244,3 +244,30 @@ TEST_CASE("NCCL: one HCA more makes nothing slower, where NCCL leaves others idl
     check_not_slower(cluster, more, workload);
   }
 }
+
+TEST_CASE(
+    "a second host makes rings through host memory no faster: its GPUs read and write host memory as those of one") {
+  struct Pair {
+    const char *host, *fabric;
+  };
+  for (const auto& [host, fabric] :
+       {Pair{"server-2s-sapphirerapids-8l40s", "sn5600"}, Pair{"server-2s-rome-8a100", "qm8700"},
+        Pair{"server-2s-rome-4a100", "qm8700"}, Pair{"server-2s-skylake-4v100", "sb7800"},
+        Pair{"server-2s-skylake-8v100", "sb7800"}, Pair{"server-2s-icelake-4a40", "sn3700"},
+        Pair{"server-2s-icelake-8a40", "sn3700"}, Pair{"server-2s-broadwell-4p100", "sb7800"}}) {
+    const std::string type = host;
+    CAPTURE(type);
+    const auto rate = [&, switches = std::string(fabric)](int hosts) {
+      const auto fabric_line = hosts > 1 ? "\n  fabric: {single_switch: {switch: " + switches + ", cable: 3 m}}" : "";
+      const auto prediction = test::run(test::scenario(
+          "schema: fabricast/scenario/1\nname: law\ntopology:\n  schema: fabricast/topology/1\n  name: law\n  hosts: "
+          "[{name: n, count: " +
+          std::to_string(hosts) + ", type: " + type + "}]" + fabric_line +
+          "\nworkload: {benchmark: all_reduce_perf, algorithm: ring, protocol: simple, sizes: [1 GiB]}\n"));
+      return prediction.workloads[0].rows[0].busbw.bytes_per_s;
+    };
+    const double one = rate(1);
+    CHECK(rate(2) <= 1.08 * one);  // a longer ring hides more of its first and last steps
+    CHECK(rate(4) <= 1.10 * one);
+  }
+}

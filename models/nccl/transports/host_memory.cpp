@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "base/assert.hpp"
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/guest.hpp"
@@ -15,6 +17,19 @@ namespace {
 
 /// A GPU that sends over NVLink receives through host memory or the other way round.
 bool has_one_way(const Operation& op) { return op.has_hop(TransportKind::nvlink); }
+
+/// The slowest link of a GPU of the first rank's host on its way to memory.
+LinkId slowest_way_to_memory(const Operation& op) {
+  const auto& topology = op.context.topology;
+  std::optional<LinkId> slowest;
+  for (const auto gpu : topology.devices(DeviceKind::gpu, topology.host_of(op.group.gpu))) {
+    const auto path = topology.path_in_host(gpu, staging_memory(op.context, gpu), {.may_use_nvlink = false});
+    FABRICAST_ASSERT(path.has_value() && !path->links.empty(), "no path between a GPU and host memory");
+    const auto own = path->links.front();
+    if (!slowest || topology.link_bandwidth(own) < topology.link_bandwidth(*slowest)) slowest = own;
+  }
+  return *slowest;
+}
 
 /// What a device writes stays in the last-level cache, and is read and overwritten there, until two other lines of its
 /// set come in between: devices write into two ways. Slots of all GPUs of a memory lie at random over the sets, 2 s / c
@@ -63,23 +78,33 @@ void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block) {
 /// the name.
 void queue_reads(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  if (!op.has_hop(TransportKind::host_memory) || !op.is_in_one_host()) return;
+  if (!op.has_hop(TransportKind::host_memory)) return;
+  const auto directions = steps.algorithm.directions();
+  if (!op.is_in_one_host() && directions.apart > 0) return;  // pairs wait for the network
   const auto& resources = op.context.resources;
   double link = std::numeric_limits<double>::infinity();
   int narrowest = -1;
-  for (const auto& crossing : flow.crossings) {
-    if (!resources.is_link(crossing.resource)) continue;
-    const auto kind = resources.topology().link(LinkId{crossing.resource}).kind;
-    // The way to the memory controllers; of equal ones in a row a pattern names one.
-    if (kind != LinkKind::pcie && kind != LinkKind::socket_internal) continue;
-    const double rate = resources.capacity(crossing.resource) / crossing.times;
-    if (rate >= link) continue;
+  const auto meet = [&](int resource, double rate) {
+    if (rate >= link) return;
     link = rate;
-    narrowest = crossing.resource;
+    narrowest = resource;
+  };
+  if (op.is_in_one_host()) {
+    for (const auto& crossing : flow.crossings) {
+      if (!resources.is_link(crossing.resource)) continue;
+      const auto kind = resources.topology().link(LinkId{crossing.resource}).kind;
+      // The way to the memory controllers; of equal ones in a row a pattern names one.
+      if (kind == LinkKind::pcie || kind == LinkKind::socket_internal)
+        meet(crossing.resource, resources.capacity(crossing.resource) / crossing.times);
+    }
+  } else {
+    // Over hosts adapters' links are on the way too, and a pattern leaves out links that limit less than these.
+    const auto own = slowest_way_to_memory(op);
+    meet(own.value, resources.capacity(own.value) / op.channels);
   }
   if (narrowest < 0) return;
   const auto& parameters = op.context.parameters;
-  const auto ways = has_one_way(op) ? Directions{1, 0, 0} : steps.algorithm.directions();
+  const auto shares = has_one_way(op) ? Directions{1, 0, 0} : directions;
   // LL waits for the flag of every line whatever else a thread does.
   const double gain = op.is(Protocol::simple) ? parameters["nccl.shm_one_way_gain"_key] : 1;
   const auto& in_step = parameters.at("nccl.shm_both_ways_share"_key);
@@ -91,14 +116,14 @@ void queue_reads(Flow& flow, const Steps& steps) {
     of_link += part / (share * link);
   };
   const double blocks = flow.rate_cap;
-  add(ways.one_way, blocks * gain, 1);
-  add(ways.in_step, blocks, in_step.value);
-  add(ways.apart, blocks, apart.value);
+  add(shares.one_way, blocks * gain, 1);
+  add(shares.in_step, blocks, in_step.value);
+  add(shares.apart, blocks, apart.value);
   flow.rate_cap = 1 / of_both;
   if (of_link <= of_blocks) return;
-  const bool is_one_way = ways.one_way == 1;
+  const bool is_one_way = shares.one_way == 1;
   flow.cap_name = resources.name(narrowest) + (is_one_way ? ", by thread blocks" : ", read and written at once");
-  flow.cap_parameter = is_one_way ? resources.parameter(narrowest) : ways.apart > 0 ? apart.name : in_step.name;
+  flow.cap_parameter = is_one_way ? resources.parameter(narrowest) : shares.apart > 0 ? apart.name : in_step.name;
 }
 
 void limit_host_memories(Flow& flow, const Steps& steps) {
