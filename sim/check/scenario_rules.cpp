@@ -74,13 +74,20 @@ class ScenarioRules {
     const auto type = topology_.device(gpus.front()).type;
     const auto* memory = parameters_.find(type + ".memory");
     const auto largest = *std::max_element(workload.sizes.begin(), workload.sizes.end());
-    // Benchmarks keep a send and a receive buffer.
-    if (memory != nullptr && 2.0 * static_cast<double>(largest.value) > memory->value) {
-      add(Severity::warning, workload.location,
-          fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest),
-                      to_string(Bytes{static_cast<std::int64_t>(memory->value)}), type),
-          "lower the largest of `sizes`");
-    }
+    if (memory == nullptr) return;
+    // Benchmarks keep a send and a receive buffer; nccl-tests (common.cu) leaves at least 1 GiB to
+    // NCCL and keeps a third one for its check.
+    const bool is_nccl_tests = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+    const double room = memory->value - (is_nccl_tests ? 0x1p30 : 0);
+    if (2.0 * static_cast<double>(largest.value) <= room) return;
+    const auto text = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
+    add(Severity::warning, workload.location,
+        fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), text(memory->value), type),
+        is_nccl_tests
+            ? fmt::format(
+                  "lower the largest of `sizes`: nccl-tests ends at most at {} (-c 0), at {} when it checks data",
+                  text(room / 2), text(room / 3))
+            : "lower the largest of `sizes`");
   }
 
   /// Profile, number of clients and slice of a shared GPU, as the run would refuse them.
