@@ -190,7 +190,8 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
     }
   }
   auto doubts = check_scenario(loaded->topology, loaded->scenario, loaded->parameters);
-  std::erase_if(doubts, [](const Diagnostic& one) { return one.severity == Severity::error; });  // planners refuse these
+  std::erase_if(doubts,
+                [](const Diagnostic& one) { return one.severity == Severity::error; });  // planners refuse these
   print_faults(doubts);
   SimulateOptions simulate_options;
   simulate_options.seed = options.seed;
