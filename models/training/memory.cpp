@@ -97,6 +97,14 @@ double activation_bytes(const TrainingSpec& spec) {
 
 }  // namespace
 
+std::vector<int> training_counts(const Topology& topology, const Workload& workload) {
+  auto counts = workload.training->gpu_counts;
+  if (!workload.sizes.empty()) counts.clear();
+  for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
+  if (counts.empty()) counts.push_back(static_cast<int>(topology.devices(DeviceKind::gpu).size()));
+  return counts;
+}
+
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
   Diagnostics found;
   if (!workload.training || !workload.training->network || workload.training->part != TrainingPart::step) return found;
@@ -106,10 +114,7 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   const auto type = topology.device(gpus.front()).type;
   const auto* memory = parameters.find(type + ".memory");
   if (memory == nullptr) return found;
-  auto counts = spec.gpu_counts;
-  if (!workload.sizes.empty()) counts.clear();  // a row per count
-  for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
-  if (counts.empty()) counts.push_back(static_cast<int>(gpus.size()));
+  const auto counts = training_counts(topology, workload);
   const auto& p = spec.parallel;
   const int split = p.tensor * p.pipeline * p.context;
   // More GPUs shard more: the smallest count decides.

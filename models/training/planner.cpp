@@ -355,11 +355,7 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (auto faults = training_memory(context.topology, workload, context.parameters); !faults.empty())
     return tl::unexpected(std::move(faults));
   std::map<int, Size> sizes;
-  auto counts = workload.training->gpu_counts;
-  if (!workload.sizes.empty()) counts.clear();
-  for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
-  if (counts.empty()) counts = {static_cast<int>(context.topology.devices(DeviceKind::gpu).size())};
-  for (const int count : counts) {
+  for (const int count : training_counts(context.topology, workload)) {
     auto asked = workload;
     asked.gpus = count;
     auto gpus = nccl::choose_ranks(context, asked);

@@ -249,14 +249,11 @@ struct RowBuilder {
   /// nothing. `of` makes the band of a row.
   template <typename Of>
   [[nodiscard]] Interval band(const Row& row, Duration waited, Of of) const {
-    const auto wait = std::ranges::find_if(row.terms, [&](const Term& term) { return is_floor(term); });
     if (plan.floor.ps <= 0 || plan.watched_stream >= 0) return of(row);
     Row own = row;
+    std::erase_if(own.terms, [&](const Term& term) { return is_floor(term); });
+    own.time = models::sum(own.terms);
     Row least = row;
-    if (wait != row.terms.end()) {
-      own.time = own.time - wait->time;
-      std::erase_if(own.terms, [&](const Term& term) { return is_floor(term); });
-    }
     least.time = plan.floor + waited;
     least.terms = {plan.floor_term};
     least.terms[0].time = plan.floor;

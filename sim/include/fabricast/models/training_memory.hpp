@@ -2,12 +2,17 @@
 // Whether a training step can fit into its GPUs: asked by `check`, and by the planner before it forecasts one.
 #pragma once
 
+#include <vector>
+
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
 namespace fabricast::models {
+
+/// Numbers of GPUs that a training workload is asked for, a row each: its sizes, else `gpus`, else all.
+std::vector<int> training_counts(const Topology& topology, const Workload& workload);
 
 /// An error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
