@@ -37,12 +37,6 @@ void add_gap(const PlanContext& context, Flow& flow, Duration gap, int connectio
   }
   flow.gap_share = gap.seconds() / seconds;
   flow.gap_parameter = parameter;
-  flow.message_name = flow.cap_name;
-  flow.message_parameter = flow.cap_parameter;
-  if (2 * gap.seconds() > seconds) {
-    flow.cap_name = "one connection with its gaps";
-    flow.cap_parameter = parameter;
-  }
   flow.rate_cap = std::min(flow.rate_cap, connections * flow.bytes / seconds);
 }
 

@@ -77,6 +77,7 @@ struct Bottleneck {
 
 Bottleneck bottleneck_of(const Resources& resources, const Flow& flow) {
   const int binding = binding_crossing(resources, flow);
+  if (binding < 0 && flow.gap_share > 0.5) return {"one connection with its gaps", flow.gap_parameter};
   if (binding < 0) return {flow.cap_name, flow.cap_parameter};
   const int resource = flow.crossings[static_cast<std::size_t>(binding)].resource;
   return {resources.name(resource), resources.parameter(resource)};
@@ -162,7 +163,7 @@ struct RowBuilder {
       add_term(terms,
                {"gaps between messages of a connection", gaps, flow.gap_parameter, source_of(flow.gap_parameter)},
                repeat);
-      limit = {flow.message_name, flow.message_parameter};
+      limit = {flow.cap_name, flow.cap_parameter};
       time = time - gaps;
     }
     add_term(terms, {fmt::format("transfer over {}", limit.name), time, limit.parameter, source_of(limit.parameter)},

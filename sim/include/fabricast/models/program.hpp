@@ -49,10 +49,8 @@ struct Flow {
   double rate_cap = std::numeric_limits<double>::infinity();  ///< bytes/s, e.g. what one channel's thread block copies
   std::string cap_name;                                       ///< what the cap is, for --explain
   std::string cap_parameter;
-  double gap_share = 0;       ///< of the time at `rate_cap`, idle gaps between messages of a connection
-  std::string gap_parameter;  ///< how long such a gap is
-  std::string message_name;   ///< what limits a message between two gaps
-  std::string message_parameter;
+  double gap_share = 0;             ///< of the time at `rate_cap`, idle gaps between messages of a connection
+  std::string gap_parameter;        ///< how long such a gap is
   Duration latency;                 ///< paid before the first byte counts
   std::vector<Term> latency_terms;  ///< add up to `latency`
   std::vector<Leg> legs;            ///< its network transfers; only when PlanContext::with_legs
