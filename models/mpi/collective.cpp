@@ -72,8 +72,9 @@ class CollectivePlanner : public Planner {
     const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
-    plan.before.push_back(
-        parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
+    if (num_hosts() > 1)
+      plan.before.push_back(
+          parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
@@ -164,8 +165,11 @@ class CollectivePlanner : public Planner {
   /// rendezvous keeps it until the receiver's answer is back, of an eager message only what its core does counts.
   void set_periods(const schedules::Round& round, std::vector<Message>& messages, const std::string& gap) const {
     std::vector<double> work(ranks_.size(), 0);
+    std::vector<double> read(ranks_.size(), 0);  // a process's memory, by its children in turn
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& [from, to, bytes] = round.steps[i];
+      if (messages[i].is_copied_inside() && messages[i].is_rendezvous)
+        read[static_cast<std::size_t>(from)] += messages[i].receiver_copies.seconds();
       work[static_cast<std::size_t>(from)] += (messages[i].gap + messages[i].sender_copies).seconds();
       work[static_cast<std::size_t>(to)] += (messages[i].gap + messages[i].receiver_copies).seconds();
     }
@@ -180,7 +184,8 @@ class CollectivePlanner : public Planner {
       } else {
         message.terms.clear();
       }
-      const double rest = std::max(work[from], work[to]) - transfer_seconds(message) - sum(message.terms).seconds();
+      const double rest =
+          std::max({work[from], work[to], read[from]}) - transfer_seconds(message) - sum(message.terms).seconds();
       if (rest > 0)
         message.terms.push_back({"segments posted, copied and handled", from_seconds(rest), gap,
                                  "all messages that the rank's core posts, copies or receives"});
@@ -189,7 +194,8 @@ class CollectivePlanner : public Planner {
 
   [[nodiscard]] MessageTimes times_of(const Message& message) const {
     const double whole = sum(message.terms).seconds() + transfer_seconds(message);
-    const bool is_eager = message.protocol.starts_with("eager") || message.protocol == "shared memory";
+    const bool is_eager =
+        message.protocol.starts_with("eager") || (message.is_copied_inside() && !message.is_rendezvous);
     const double own = (message.gap + message.sender_copies).seconds();
     return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
@@ -219,6 +225,7 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
+    const bool is_of_one_host = num_hosts() == 1;
     std::map<int, int> sent;
     std::set<int> receivers;
     std::vector<MessageTimes> times;
@@ -230,6 +237,9 @@ class CollectivePlanner : public Planner {
       set_periods(scheduled, messages, gap_name);
     } else {
       out.copies = share_cores(transfers_, scheduled, messages);
+      std::vector<std::pair<int, int>> ends;
+      for (const auto& step : scheduled.steps) ends.emplace_back(step.from, step.to);
+      share_copies_inside(ends, messages);
     }
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
@@ -242,6 +252,12 @@ class CollectivePlanner : public Planner {
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
                                  gap_name, "each message posted or received by the rank's core"});
       }
+      // Of two cores that send to each other each waits for the other; around a ring nobody waits for a pair. What
+      // hosts start apart by covers these waits.
+      if (is_of_one_host && scheduled.order == schedules::RoundOrder::barrier && message.is_copied_inside() &&
+          receivers.contains(step.from))
+        message.terms.push_back(
+            parameter_term(parameters, "exchange inside the host", "mpi.shared_memory.exchange_time"_key));
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       node.flows.push_back(std::move(message.flow));

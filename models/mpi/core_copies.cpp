@@ -39,6 +39,28 @@ std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::R
   return copies;
 }
 
+void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vector<Message>& messages) {
+  std::map<int, double> work;  // of a core
+  std::map<int, double> read;  // of a process's memory, by others
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto& message = messages[i];
+    if (!message.is_copied_inside()) continue;
+    work[ends[i].first] += message.sender_copies.seconds();
+    work[ends[i].second] += message.receiver_copies.seconds();
+    if (message.is_rendezvous) read[ends[i].first] += message.receiver_copies.seconds();
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    auto& message = messages[i];
+    if (!message.is_copied_inside()) continue;
+    double busier = std::max(work[ends[i].first], work[ends[i].second]);
+    if (message.is_rendezvous) busier = std::max(busier, read[ends[i].first]);
+    if (busier <= 0) continue;
+    const double rate = message.flow.bytes / busier;
+    message.flow.rate_cap = std::min(message.flow.rate_cap, rate);
+    if (message.window_rate > 0) message.window_rate = std::min(message.window_rate, rate);
+  }
+}
+
 double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies) {
   const auto& parameters = transfers.context().parameters;
   const double core = parameters.at("mpi.core_memory_bandwidth"_key).value;

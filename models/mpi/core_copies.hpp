@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "mpi/transfer.hpp"
@@ -21,6 +22,11 @@ struct Copies {
 /// several segments get the rate that is left when a core sends and receives.
 std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::Round& round,
                                   std::vector<Message>& messages);
+
+/// Inside a host a rank's core makes all copies of its messages one after the other, and what others read from one
+/// process's memory (rendezvous) they read in turn, since each pins its pages. `ends`: sender and receiver of each
+/// of `messages`, all under way at once; those of other protocols are left alone.
+void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vector<Message>& messages);
 
 /// Seconds that the busiest core needs more for a round when all that it sums and copies is in memory: a sum of
 /// `reduced` bytes reads two and writes one for each, a sent byte is read, a received one's line is read and written.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/parameter_name.hpp"
+#include "mpi/cache.hpp"
 #include "mpi/flow_rates.hpp"
 #include "mpi/transfer.hpp"
 #include "paths/guest.hpp"
@@ -73,6 +74,48 @@ void Transfers::add_staged_inside(Message& message, const EndPoint& from, const 
   message.gap = std::max(message.gap, message.wire_gap);
 }
 
+/// Eager: the sender's core copies pieces into shared memory, the receiver's out of it, one piece apart. Rendezvous:
+/// the receiver's core copies from the sender's memory. What another core has written comes at the rate of lines
+/// between cores; what a benchmark never writes again lies in the copying core's own cache, where it fits with its
+/// copy.
+void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes size) const {
+  const auto& parameters = context_.parameters;
+  const auto bytes = static_cast<double>(size.value);
+  const auto& between = of_processor(
+      context_, from.memory, "shared_memory_copy_bandwidth",
+      profile_.has_old_ucx ? "mpi.shared_memory.copy_bandwidth.ucx1.7"_key : "mpi.shared_memory.copy_bandwidth"_key);
+  const auto cap_at = [&](double rate, const Parameter& owner) {
+    message.flow.rate_cap = rate;
+    message.flow.cap_name = "memory copy of one core";
+    message.flow.cap_parameter = owner.name;
+  };
+  message.is_rendezvous = size > profile_.inside_eager_limit;
+  if (!message.is_rendezvous) {
+    const double piece = std::min(bytes, parameters.at("mpi.shared_memory.segment"_key).value);
+    cap_at(between.value * bytes / (bytes + piece), between);
+    message.sender_copies = message.receiver_copies = from_seconds(bytes / between.value);
+    message.window_rate = between.value;
+    if (bytes > parameters.at("mpi.shared_memory.short_limit"_key).value)
+      message.gap = std::max(message.gap, parameters["mpi.shared_memory.message_gap"_key]);
+    return;
+  }
+  message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
+  message.wire_gap = parameters["mpi.shared_memory.rendezvous_gap"_key];
+  const auto& attached = parameters.at(profile_.has_old_ucx ? "mpi.shared_memory.attach_bandwidth.ucx1.7"_key
+                                                            : "mpi.shared_memory.attach_bandwidth"_key);
+  cap_at(attached.value, attached);
+  if (profile_.keeps_buffers && !profile_.has_old_ucx) {  // of old releases the slow rate alone was seen
+    const auto& cache = of_processor(context_, from.memory, "core_cache", "mpi.core_cache"_key);
+    const auto& cached = parameters.at("mpi.shared_memory.cached_copy_bandwidth"_key);
+    const auto& memory = parameters.at("mpi.core_memory_bandwidth"_key);
+    const double beyond = share_beyond_cache(2 * bytes, cache.value);
+    // A copied byte is read and written.
+    const double seconds = (1 - beyond) / cached.value + (memory.value > 0 ? 2 * beyond / memory.value : 0);
+    if (1 / seconds > attached.value) cap_at(1 / seconds, beyond < 0.5 ? cached : memory);
+  }
+  message.receiver_copies = from_seconds(bytes / message.flow.rate_cap);
+}
+
 /// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
 Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
   Message out;
@@ -122,17 +165,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
   } else {
-    out.is_rendezvous = size > profile_.inside_eager_limit;
-    if (out.is_rendezvous) out.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
-    const auto& copy = of_processor(
-        context_, from.memory, "shared_memory_copy_bandwidth",
-        profile_.has_old_ucx ? "mpi.shared_memory.copy_bandwidth.ucx1.7"_key : "mpi.shared_memory.copy_bandwidth"_key);
-    out.flow.rate_cap = copy.value;
-    out.flow.cap_name = "memory copy of one core";
-    out.flow.cap_parameter = copy.name;
-    // Copied in by one core, out by the other; a rendezvous by the receiver alone.
-    const auto copied = from_seconds(static_cast<double>(size.value) / copy.value / 2);
-    if (!out.is_rendezvous) out.sender_copies = out.receiver_copies = copied;
+    add_core_copies(out, from, size);
     add_dram(context_, from.memory, 5, route);
   }
   out.terms.push_back(

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/parameter_name.hpp"
+#include "mpi/core_copies.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/verbs.hpp"
 #include "paths/guest.hpp"
@@ -25,6 +26,7 @@ class PointToPointPlanner : public Planner {
       transfers_.assume_blocking();
     }
     if (is_read()) transfers_.assume_reads();
+    transfers_.assume_kept_buffers();
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -104,20 +106,27 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   Node node;
   node.label = "window";
   Duration gap;
+  std::vector<Message> messages;
+  std::vector<std::pair<int, int>> ends;
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     for (int direction = 0; direction < (is_both_ways ? 2 : 1); ++direction) {
       const bool is_back = is_read() ? direction == 0 : direction == 1;
       const auto& from = is_back ? pairs_[p].second : pairs_[p].first;
       const auto& to = is_back ? pairs_[p].first : pairs_[p].second;
-      auto message = transfers_.message(from, to, size, p);
-      plan.protocol = message.protocol;
-      gap = std::max(gap, message.gap);
-      transfers_.slow_after_burst(message, from, to, window);
-      transfers_.repeat(message, window, workload_.queue_pairs);
-      message.flow.latency = sum(message.terms);
-      message.flow.latency_terms = std::move(message.terms);
-      node.flows.push_back(std::move(message.flow));
+      messages.push_back(transfers_.message(from, to, size, p));
+      const int first = 2 * static_cast<int>(p);
+      ends.emplace_back(first + (is_back ? 1 : 0), first + (is_back ? 0 : 1));
+      transfers_.slow_after_burst(messages.back(), from, to, window);
     }
+  }
+  share_copies_inside(ends, messages);
+  for (auto& message : messages) {
+    plan.protocol = message.protocol;
+    gap = std::max(gap, message.gap);
+    transfers_.repeat(message, window, workload_.queue_pairs);
+    message.flow.latency = sum(message.terms);
+    message.flow.latency_terms = std::move(message.terms);
+    node.flows.push_back(std::move(message.flow));
   }
   if (!is_perftest) {
     node.fixed.push_back({"acknowledgement of the window",
@@ -139,7 +148,10 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
   const bool uses_adapter = num_hosts() > 1 || transfers_.profile().posts_verbs;
   const auto own_gap = hcas.empty() ? "" : context.topology.device(hcas.front()).type + ".post_gap";
   const auto usual_gap = named<"mpi.{}.message_gap">(transfers_.profile().name);
+  const bool is_inside =
+      num_hosts() == 1 && !transfers_.profile().posts_verbs && gap > transfers_.profile().message_gap;
   const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, usual_gap})
+                       : is_inside                      ? context.parameters.at("mpi.shared_memory.message_gap"_key)
                                                         : context.parameters.at(usual_gap);
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, poster.name, poster.source};

@@ -48,7 +48,8 @@ struct Profile {
   bool rotates_hcas = true;        ///< ranks take turns on equally near HCAs
   bool compares_gpus = true;       ///< HCAs near the GPU come first; else those of the rank's socket, in their order
   bool is_tcp = false;
-  bool has_old_ucx = false;  ///< before 1.8: slower copies through shared memory (one site with 1.7, one with 1.9)
+  bool keeps_buffers = false;  ///< nobody writes to the buffers between messages
+  bool has_old_ucx = false;    ///< before 1.8: slower copies through shared memory (one site with 1.7, one with 1.9)
 };
 
 /// Every profile name, for messages and `fabricast list profiles`.

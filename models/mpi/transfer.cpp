@@ -294,8 +294,11 @@ void Transfers::slow_after_burst(Message& message, const EndPoint& from, const E
 /// t = wire gap + bytes / rate for each message of one connection; several connections fill each other's gaps.
 void Transfers::repeat(Message& message, std::int64_t window, int connections) const {
   auto& flow = message.flow;
+  if (message.window_rate > 0) flow.rate_cap = message.window_rate;
   if (flow.bytes > 0 && message.wire_gap.ps > 0)
-    add_gap(context_, flow, message.wire_gap, connections, own<"mpi.{}.wire_gap">());
+    add_gap(context_, flow, message.wire_gap, connections,
+            message.is_copied_inside() ? std::string("mpi.shared_memory.rendezvous_gap")
+                                       : std::string(own<"mpi.{}.wire_gap">()));
   flow.bytes *= static_cast<double>(window);
 }
 

@@ -47,8 +47,12 @@ struct Message {
   Duration wire_gap;           ///< idle time of the connection between two messages of a window
   bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
   Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
-  Duration receiver_copies;    ///< by the receiver's
+  Duration receiver_copies;    ///< by the receiver's; inside a host of a rendezvous too
+  double window_rate = 0;      ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
   std::string reason;          ///< why this protocol, when it is not the first choice
+
+  /// Host memory to host memory of one host, copied by cores.
+  [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
 };
 
 class Transfers {
@@ -62,7 +66,11 @@ class Transfers {
   void assume_window() {
     profile_.message_bandwidth = Bandwidth{};
     profile_.eager_bandwidth = Bandwidth{};
+    assume_posted();
   }
+
+  /// From now on nobody writes to the buffers between messages, as in OSU's tests of pairs.
+  void assume_kept_buffers() { profile_.keeps_buffers = true; }
 
   /// From now on every message is a blocking send.
   void assume_blocking() {
@@ -123,6 +131,7 @@ class Transfers {
   std::optional<Duration> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
                                           double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
+  void add_core_copies(Message& message, const EndPoint& from, Bytes size) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,

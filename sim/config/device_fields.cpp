@@ -125,6 +125,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"memory_bandwidth", k_rate, "sustained, per socket", "100 GB/s"},
           {"memory_latency", k_time, "from a core"},
           {"last_level_cache", k_bytes, "per socket; default mpi.last_level_cache"},
+          {"core_cache", k_bytes, "second level, per core; default mpi.core_cache"},
           {"io_cache", k_bytes, "ways of the last-level cache that devices write to; default none"},
           {"shared_memory_copy_bandwidth", k_rate,
            "what one core copies between ranks of a host; default mpi.shared_memory.copy_bandwidth"},

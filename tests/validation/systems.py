@@ -38,6 +38,7 @@ SYSTEMS = (
     ("V100 mlx5 pair", r"v100-mlx5-2node-", ("mpi-dgx-1-v100",)),
     ("V100 behind a PCIe switch", r"v100-pcie-4gpu-1node", ("v100-pcie-switch-nccl2.4", "v100-pcie-switch-nccl2.8")),
     ("V100 PCIe, 40 Gb/s RoCE", r"v100-pcie-2gpu-1node-shm|v100-pcie-4gpu-2node-roce40", ()),
+    ("MPI inside a VM of ours", r"emr-vm-", ()),
     # no calibration and no value, but a scenario or choice was made with these logs in view
     ("A100 KVM", r"a100-16gpu-2vm-2xhdr", ()),
     ("Azure NC96ads", r"a100-azure-nc96ads-", ()),
@@ -89,7 +90,8 @@ FAMILIES = {
 READ_OFF = {
     "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
     "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.store_and_forward", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
-    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap",
+                 "efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate"),
     "AWS p4d": ("efa-100g-gdr.plugin_bandwidth",),
     "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
     "Azure NDv2": ("virtualization.sr-iov.message_time",),
@@ -108,6 +110,7 @@ READ_OFF = {
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
+    "MPI inside a VM of ours": ("mpi.shared_memory.rendezvous_gap", "mpi.shared_memory.message_gap", "mpi.shared_memory.cached_copy_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
     "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
