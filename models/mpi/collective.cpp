@@ -252,12 +252,16 @@ class CollectivePlanner : public Planner {
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
                                  gap_name, "each message posted or received by the rank's core"});
       }
-      // Of two cores that send to each other each waits for the other; around a ring nobody waits for a pair. What
+      // Of two cores that send to each other each looks after both messages, what a
+      // message without data takes; around a ring nobody waits for a pair. What
       // hosts start apart by covers these waits.
       if (is_of_one_host && scheduled.order == schedules::RoundOrder::barrier && message.is_copied_inside() &&
-          receivers.contains(step.from))
-        message.terms.push_back(
-            parameter_term(parameters, "exchange inside the host", "mpi.shared_memory.exchange_time"_key));
+          receivers.contains(step.from)) {
+        const auto& sender = ranks_[static_cast<std::size_t>(step.from)];
+        auto handled = transfers_.shared_memory_software(sender, true, Bytes{0});
+        handled.name = "the message of the other side";
+        message.terms.push_back(std::move(handled));
+      }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
       node.flows.push_back(std::move(message.flow));

@@ -95,23 +95,24 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
     cap_at(between.value * bytes / (bytes + piece), between);
     message.sender_copies = message.receiver_copies = from_seconds(bytes / between.value);
     message.window_rate = between.value;
+    // In a window nothing hides what a message takes that lies beside the queue.
     if (bytes > parameters.at("mpi.shared_memory.short_limit"_key).value)
-      message.gap = std::max(message.gap, parameters["mpi.shared_memory.message_gap"_key]);
+      message.gap = std::max(message.gap, shared_memory_software(from, true, Bytes{0}).time);
     return;
   }
   message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
-  message.wire_gap = parameters["mpi.shared_memory.rendezvous_gap"_key];
-  const auto& attached = parameters.at(profile_.has_old_ucx ? "mpi.shared_memory.attach_bandwidth.ucx1.7"_key
-                                                            : "mpi.shared_memory.attach_bandwidth"_key);
-  cap_at(attached.value, attached);
-  if (profile_.keeps_buffers && !profile_.has_old_ucx) {  // of old releases the slow rate alone was seen
+  message.wire_gap = parameters["mpi.shared_memory.rendezvous"_key];
+  // Of old UCX the copies alone were seen: attached memory is taken to be as much slower.
+  const auto& attached = parameters.at("mpi.shared_memory.attach_bandwidth"_key);
+  const double slowness = between.value / parameters.at("mpi.shared_memory.copy_bandwidth"_key).value;
+  const double fresh = attached.value * (profile_.has_old_ucx ? slowness : 1);
+  cap_at(fresh, attached);
+  if (profile_.keeps_buffers && !profile_.has_old_ucx) {
+    // What a core moves to and from memory, it copies in its cache; beyond it each byte is read and written.
     const auto& cache = of_processor(context_, from.memory, "core_cache", "mpi.core_cache"_key);
-    const auto& cached = parameters.at("mpi.shared_memory.cached_copy_bandwidth"_key);
     const auto& memory = parameters.at("mpi.core_memory_bandwidth"_key);
-    const double beyond = share_beyond_cache(2 * bytes, cache.value);
-    // A copied byte is read and written.
-    const double seconds = (1 - beyond) / cached.value + (memory.value > 0 ? 2 * beyond / memory.value : 0);
-    if (1 / seconds > attached.value) cap_at(1 / seconds, beyond < 0.5 ? cached : memory);
+    const double kept = memory.value / (1 + share_beyond_cache(2 * bytes, cache.value));
+    if (kept > fresh) cap_at(kept, memory);
   }
   message.receiver_copies = from_seconds(bytes / message.flow.rate_cap);
 }

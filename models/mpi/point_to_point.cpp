@@ -151,7 +151,7 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std
   const bool is_inside =
       num_hosts() == 1 && !transfers_.profile().posts_verbs && gap > transfers_.profile().message_gap;
   const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, usual_gap})
-                       : is_inside                      ? context.parameters.at("mpi.shared_memory.message_gap"_key)
+                       : is_inside                      ? context.parameters.at("mpi.shared_memory.overhead"_key)
                                                         : context.parameters.at(usual_gap);
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, poster.name, poster.source};

@@ -108,7 +108,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   if (!device_limit && is_late_for_devices)
     profile.blocking_device_eager_limit =
         own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
-  profile.inside_eager_limit = std::max(profile.blocking_eager_limit, p["mpi.shared_memory.eager_limit"_key]);
+  profile.inside_eager_limit = profile.blocking_eager_limit;
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
   profile.has_old_ucx = profile.name == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
   if (profile.name == "open-mpi-ucx") {

@@ -297,7 +297,7 @@ void Transfers::repeat(Message& message, std::int64_t window, int connections) c
   if (message.window_rate > 0) flow.rate_cap = message.window_rate;
   if (flow.bytes > 0 && message.wire_gap.ps > 0)
     add_gap(context_, flow, message.wire_gap, connections,
-            message.is_copied_inside() ? std::string("mpi.shared_memory.rendezvous_gap"_key)
+            message.is_copied_inside() ? std::string("mpi.shared_memory.rendezvous"_key)
                                        : std::string(own<"mpi.{}.wire_gap">()));
   flow.bytes *= static_cast<double>(window);
 }

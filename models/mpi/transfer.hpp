@@ -101,6 +101,9 @@ class Transfers {
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;
 
+  /// Software of one message in shared memory.
+  [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
+
   [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] const PlanContext& context() const { return context_; }
 
@@ -133,7 +136,6 @@ class Transfers {
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
   void add_core_copies(Message& message, const EndPoint& from, Bytes size) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
-  [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;
   [[nodiscard]] Term term(std::string name, const std::string& parameter, double times = 1) const {

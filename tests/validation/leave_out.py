@@ -54,7 +54,7 @@ def names_in(system) -> frozenset:
 
 
 def read_off(system) -> set:
-    return {name for one in names_in(system) for name in systems.READ_OFF.get(one, ())}
+    return {name for one in names_in(system) for name in (*systems.READ_OFF.get(one, ()), *systems.AS_OF.get(one, ()))}
 
 
 def parent_of(name: str, values: dict, taught: dict, system, is_start: bool = False):

@@ -90,8 +90,7 @@ FAMILIES = {
 READ_OFF = {
     "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
     "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.store_and_forward", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
-    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap",
-                 "efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.plugin_latency", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap"),
     "AWS p4d": ("efa-100g-gdr.plugin_bandwidth",),
     "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
     "Azure NDv2": ("virtualization.sr-iov.message_time",),
@@ -110,7 +109,6 @@ READ_OFF = {
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
-    "MPI inside a VM of ours": ("mpi.shared_memory.rendezvous_gap", "mpi.shared_memory.message_gap", "mpi.shared_memory.cached_copy_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
     "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
@@ -120,8 +118,11 @@ READ_OFF = {
     "Azure NC24rs v3": ("xeon-broadwell.launch_interval",),
 }
 
+# Values guessed from what a system taught, beside it: they go with it too.
+AS_OF = {"AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
+
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
-SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.eager_limit", "mpi.shared_memory.device_eager_limit")
+SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.device_eager_limit")
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",

@@ -309,7 +309,7 @@ TEST_CASE("names in the program are declared, and reading one gives its dimensio
   CHECK((!is_stem("nccl.hop_tim") && !is_stem("nccl.local_work.all_toall") && !is_stem("nccl.hop_time.")));
   static_assert(std::is_same_v<decltype(ParameterSet()["gpu.time_slice"_key]), Duration>);
   static_assert(std::is_same_v<decltype(ParameterSet()["mpi.tcp.flow_bandwidth"_key]), Bandwidth>);
-  static_assert(std::is_same_v<decltype(ParameterSet()["mpi.shared_memory.eager_limit"_key]), Bytes>);
+  static_assert(std::is_same_v<decltype(ParameterSet()["mpi.shared_memory.posted_eager_limit"_key]), Bytes>);
   static_assert(std::is_same_v<decltype(ParameterSet()["host.smt_speed"_key]), double>);
   ParameterSet set;
   Parameter gap{"mpi.verbs.message_gap", 3e-7, Dimension::time};
