@@ -88,9 +88,11 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   const auto staging_gap = context_.parameters.duration(own<"mpi.{}.staging_gap">());
   const auto copy_gap = std::max(staging_gap, context_.parameters["cuda.copy_overhead"_key]);
   const auto& device_gap = on_processor(own<"mpi.{}.device_message_gap">(), to.is_device() ? to : from);
-  const auto gap_of_one = uses_engine ? copy_gap : from_seconds(device_gap.value) + copies;
-  out.gap = is_one_chunk ? gap_of_one : profile_.rendezvous_gap;
-  if (is_pageable && uses_engine) out.gap += from_seconds(static_cast<double>(size.value) / pageable);
+  const auto by_driver = is_pageable ? from_seconds(static_cast<double>(size.value) / pageable) : Duration{};
+  const auto by_processor = from_seconds(device_gap.value) + copies;
+  // What is quicker for one message is not slower for many.
+  const auto gap_of_one = uses_engine ? copy_gap + by_driver : std::min(copy_gap + by_driver, by_processor);
+  out.gap = is_one_chunk ? gap_of_one : profile_.rendezvous_gap + (uses_engine ? by_driver : Duration{});
   // One processor copies and runs TCP.
   if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
   if (!is_one_chunk) out.wire_gap = staging_gap;
