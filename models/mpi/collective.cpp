@@ -53,6 +53,7 @@ class CollectivePlanner : public Planner {
       hosts_.push_back(rank.host);
       sharers_[{rank.host, rank.memory}] += alike_;
     }
+    num_hosts_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
@@ -72,7 +73,7 @@ class CollectivePlanner : public Planner {
     const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
-    if (num_hosts() > 1)
+    if (num_hosts_ > 1)
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
@@ -91,11 +92,7 @@ class CollectivePlanner : public Planner {
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] int num_hosts() const override {
-    std::set<int> hosts;
-    for (const auto& rank : ranks_) hosts.insert(rank.host);
-    return static_cast<int>(hosts.size());
-  }
+  [[nodiscard]] int num_hosts() const override { return num_hosts_; }
   [[nodiscard]] std::vector<std::string> devices() const override {
     std::vector<std::string> names;
     for (std::size_t r = 0; r < ranks_.size() && r < 16; ++r)
@@ -168,8 +165,7 @@ class CollectivePlanner : public Planner {
     std::vector<double> read(ranks_.size(), 0);  // a process's memory, by its children in turn
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& [from, to, bytes] = round.steps[i];
-      if (messages[i].is_copied_inside() && messages[i].is_rendezvous)
-        read[static_cast<std::size_t>(from)] += messages[i].receiver_copies.seconds();
+      read[static_cast<std::size_t>(from)] += messages[i].read_from_sender().seconds();
       work[static_cast<std::size_t>(from)] += (messages[i].gap + messages[i].sender_copies).seconds();
       work[static_cast<std::size_t>(to)] += (messages[i].gap + messages[i].receiver_copies).seconds();
     }
@@ -225,7 +221,6 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
-    const bool is_of_one_host = num_hosts() == 1;
     std::map<int, int> sent;
     std::set<int> receivers;
     std::vector<MessageTimes> times;
@@ -252,10 +247,9 @@ class CollectivePlanner : public Planner {
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
                                  gap_name, "each message posted or received by the rank's core"});
       }
-      // Of two cores that send to each other each looks after both messages, what a
-      // message without data takes; around a ring nobody waits for a pair. What
-      // hosts start apart by covers these waits.
-      if (is_of_one_host && scheduled.order == schedules::RoundOrder::barrier && message.is_copied_inside() &&
+      // Of two cores that send to each other each looks after both messages: what one without data takes. Around a ring
+      // nobody waits for a pair, and what hosts start apart by covers these waits.
+      if (num_hosts_ == 1 && scheduled.order == schedules::RoundOrder::barrier && message.is_copied_inside() &&
           receivers.contains(step.from)) {
         const auto& sender = ranks_[static_cast<std::size_t>(step.from)];
         auto handled = transfers_.shared_memory_software(sender, true, Bytes{0});
@@ -349,7 +343,8 @@ class CollectivePlanner : public Planner {
   std::vector<EndPoint> ranks_;
   std::vector<int> hosts_;                           ///< [rank]
   std::map<std::pair<int, DeviceId>, int> sharers_;  ///< ranks of each socket
-  int alike_;                                        ///< equal collectives per socket at the same time
+  int num_hosts_ = 0;
+  int alike_;  ///< equal collectives per socket at the same time
   bool is_in_place_ = false;
   bool is_staged_ = false;
 };

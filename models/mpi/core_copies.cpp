@@ -47,7 +47,7 @@ void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vect
     if (!message.is_copied_inside()) continue;
     work[ends[i].first] += message.sender_copies.seconds();
     work[ends[i].second] += message.receiver_copies.seconds();
-    if (message.is_rendezvous) read[ends[i].first] += message.receiver_copies.seconds();
+    read[ends[i].first] += message.read_from_sender().seconds();
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
     auto& message = messages[i];

@@ -102,10 +102,10 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
   }
   message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
   message.wire_gap = parameters["mpi.shared_memory.rendezvous"_key];
-  // Of old UCX the copies alone were seen: attached memory is taken to be as much slower.
+  // Of old UCX, and of a processor that has a rate of its own, the copies alone are known: attached memory is taken to
+  // be slower or faster in proportion.
   const auto& attached = parameters.at("mpi.shared_memory.attach_bandwidth"_key);
-  const double slowness = between.value / parameters.at("mpi.shared_memory.copy_bandwidth"_key).value;
-  const double fresh = attached.value * (profile_.has_old_ucx ? slowness : 1);
+  const double fresh = attached.value * between.value / parameters.at("mpi.shared_memory.copy_bandwidth"_key).value;
   cap_at(fresh, attached);
   if (profile_.keeps_buffers && !profile_.has_old_ucx) {
     // What a core moves to and from memory, it copies in its cache; beyond it each byte is read and written.

@@ -53,6 +53,10 @@ struct Message {
 
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
+  /// How long the receiver's core reads the sender's memory.
+  [[nodiscard]] Duration read_from_sender() const {
+    return is_copied_inside() && is_rendezvous ? receiver_copies : Duration{};
+  }
 };
 
 class Transfers {
