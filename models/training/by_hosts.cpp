@@ -243,7 +243,8 @@ ByHosts::Ends ByHosts::append(Program& program, const Bucket& buffer, const std:
   return ends;
 }
 
-/// Of chains that run at the same time, node beside node: the slowest flow alone, or the fullest resource.
+/// Of chains that run at the same time, node beside node: the slowest flow alone, or the fullest resource; what a node
+/// does after its flows (sums) waits for either.
 Duration ByHosts::time_of(const std::vector<const OperationPlan*>& plans) const {
   std::size_t length = 0;
   Duration time;
@@ -253,7 +254,7 @@ Duration ByHosts::time_of(const std::vector<const OperationPlan*>& plans) const 
   }
   for (std::size_t n = 0; n < length; ++n) {
     std::map<int, double> load;
-    Duration longest;
+    Duration longest, after;
     for (const auto* plan : plans) {
       if (n >= plan->program.nodes.size()) continue;
       const auto& node = plan->program.nodes[n];
@@ -264,10 +265,11 @@ Duration ByHosts::time_of(const std::vector<const OperationPlan*>& plans) const 
         slowest = std::max(slowest, flow.latency + from_seconds(alone));
         for (const auto& crossing : flow.crossings) load[crossing.resource] += repeat * crossing.times * flow.bytes;
       }
+      after = std::max(after, node.repeat * sum(node.fixed));
       longest = std::max(longest, node.repeat * (sum(node.fixed) + slowest));
     }
     for (const auto& [resource, bytes] : load)
-      longest = std::max(longest, from_seconds(bytes / resources_->capacity(resource)));
+      longest = std::max(longest, from_seconds(bytes / resources_->capacity(resource)) + after);
     time += longest;
   }
   return time;
