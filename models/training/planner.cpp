@@ -41,7 +41,7 @@ struct Size {
 bool is_plain(const TrainingSpec& spec) {
   const auto& p = spec.parallel;
   const bool is_whole = p.tensor == 1 && p.pipeline == 1 && p.context == 1 && p.expert == 1;
-  return spec.part == TrainingPart::step && is_whole && p.recompute == Recomputation::none &&
+  return spec.part == TrainingPart::step && is_whole &&
          (p.data == DataParallelism::ddp || p.data == DataParallelism::horovod);
 }
 
@@ -51,9 +51,8 @@ class TrainingPlanner : public Planner {
       : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
     gpu_ = largest().gpus.front();
     if (is_plain(spec_))
-      work_ = spec_.profile
-                  ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
-                  : work_of_network(context_, gpu_, *spec_.network, spec_.precision, spec_.batch_per_gpu, is_eager());
+      work_ = spec_.profile ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
+                            : work_of_network(context_, gpu_, spec_, is_eager());
   }
 
   [[nodiscard]] OperationPlan plan(Bytes count) const override {
@@ -151,6 +150,17 @@ class TrainingPlanner : public Planner {
     return is_pytorch && spec_.part == TrainingPart::step && workload_.launch != LaunchMode::graph;
   }
 
+  /// Whose rules the step follows.
+  [[nodiscard]] std::string framework() const {
+    if (spec_.parallel.data == DataParallelism::fsdp) return "PyTorch, FSDP";
+    if (!is_plain(spec_)) return "Megatron-LM";
+    return spec_.parallel.data == DataParallelism::horovod ? "PyTorch, Horovod" : "PyTorch, DDP";
+  }
+  [[nodiscard]] std::string pace() const {
+    if (spec_.profile) return "launches are part of the profile";
+    return is_eager() ? "kernels are launched one by one" : "fused kernels or a graph: launches take no time";
+  }
+
   [[nodiscard]] int hosts_of(const Size& size) const {
     std::set<int> hosts;
     for (const auto gpu : size.gpus) hosts.insert(context_.topology.host_of(gpu));
@@ -244,7 +254,8 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                       spec_.profile ? fmt::format("profile of {}", spec_.profile->model) : spec_.network->name,
                       spec_.profile ? "measured times of one GPU" : std::string("roofline"),
                       fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
-  if (parallel.data == DataParallelism::ddp)
+  if (spec_.part == TrainingPart::step) settings.push_back({"framework", "default", framework(), pace()});
+  if (is_plain(spec_) && parallel.data == DataParallelism::ddp)
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
                         parallel.bucket ? to_string(*parallel.bucket) : "1 MiB first, then 25 MiB",
                         parallel.bucket ? "also the first" : "PyTorch's defaults"});
@@ -299,7 +310,8 @@ Diagnostics parallel_faults(const Workload& workload) {
   const auto add = [&](std::string message, std::string fix) {
     faults.push_back(make_error_at(workload.location, message, fix));
   };
-  if (!is_plain(spec) && (!spec.network || !spec.network->transformer))
+  const bool needs_blocks = !is_plain(spec) || p.recompute != Recomputation::none;
+  if (needs_blocks && (!spec.network || !spec.network->transformer))
     add(fmt::format("`data: {}`, recomputation and splits need a network given by the dimensions of a transformer",
                     to_string(p.data)),
         "write `data: ddp`, or name such a network");

@@ -162,10 +162,37 @@ Duration Roofline::launches(double operators) const {
   return from_seconds(operators * parameter("training.operator_time"_stem).value);
 }
 
-StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
-                         int batch_per_gpu, bool is_eager) {
+namespace {
+
+/// Forward work that the backward pass makes once more, and before which layer of those that it meets.
+struct Again {
+  std::map<const NetworkLayer*, Duration> before;
+  double operators = 0;
+};
+
+/// A block is made again as a whole before the backward pass enters it by its last layer.
+Again computed_again(const Roofline& roofline, const LayerShare& share, const TrainingSpec& spec) {
+  Again again;
+  if (spec.parallel.recompute == Recomputation::none) return again;
+  const bool is_full = spec.parallel.recompute == Recomputation::full;
+  std::map<int, const NetworkLayer*> last;  // of each block
+  for (const auto& layer : spec.network->layers) last[layer.block] = &layer;
+  for (const auto& layer : spec.network->layers) {
+    if (is_full ? layer.block < 0 : !layer.is_selective) continue;
+    again.before[is_full ? last[layer.block] : &layer] += roofline.forward(layer, share);
+    again.operators += layer.operators;
+  }
+  return again;
+}
+
+}  // namespace
+
+StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {
+  const auto& network = *spec.network;
+  const auto precision = spec.precision;
   const Roofline roofline(context, gpu, precision, is_eager);
-  const LayerShare share{.samples = static_cast<double>(batch_per_gpu)};
+  const LayerShare share{.samples = static_cast<double>(spec.batch_per_gpu)};
+  const auto again = computed_again(roofline, share, spec);
   StepWork work;
   double operators = 0;
   std::map<LayerKind, double> by_kind;
@@ -178,6 +205,7 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network
     if (layer.buffers > 0) work.buffer_bytes += Bytes{8 * layer.tensors.front() + 8};
   }
   for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
+    if (const auto more = again.before.find(&*layer); more != again.before.end()) work.backward += more->second;
     work.backward += roofline.backward(*layer, share);
     auto tensors = layer->tensors;
     if (bias_first(precision) && layer->buffers == 0 && layer->kind != LayerKind::memory)
@@ -188,10 +216,11 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network
     }
   }
   const auto limit = is_eager ? roofline.launches(operators) : Duration{};
-  work.launch = std::max(Duration{}, limit - work.forward) + std::max(Duration{}, 2 * limit - work.backward);
-  if (2 * limit > work.backward) {
+  const auto backward_limit = is_eager ? roofline.launches(2 * operators + again.operators) : Duration{};
+  work.launch = std::max(Duration{}, limit - work.forward) + std::max(Duration{}, backward_limit - work.backward);
+  if (backward_limit > work.backward) {
     for (auto& tensor : work.tensors)
-      tensor.ready = from_seconds(tensor.ready.seconds() * (2 * limit).seconds() / work.backward.seconds());
+      tensor.ready = from_seconds(tensor.ready.seconds() * backward_limit.seconds() / work.backward.seconds());
   }
   work.optimizer = roofline.optimizer(static_cast<double>(network.parameters()), network.num_tensors());
   const auto most = std::ranges::max_element(by_kind, {}, [](const auto& one) { return one.second; });

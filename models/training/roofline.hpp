@@ -75,8 +75,8 @@ class Roofline {
 };
 
 /// Forward, backward and gradients of a whole network on one GPU; gradients are ready in the reverse order of layers,
-/// in a layer the weight before the bias where autocast casts it, else after.
-StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Network& network, Precision precision,
-                         int batch_per_gpu, bool is_eager);
+/// in a layer the weight before the bias where autocast casts it, else after. What a step computes again (a whole block
+/// of a transformer, or what selective recomputation names) delays the gradients behind it.
+StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager);
 
 }  // namespace fabricast::models::training

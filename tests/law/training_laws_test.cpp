@@ -247,6 +247,28 @@ TEST_CASE("a step that hides its exchange is never slower than one that hides no
   }
 }
 
+TEST_CASE("what is computed again never makes a step faster, whatever holds the replicas") {
+  for (std::uint64_t seed = 0; seed < test::draws(24); ++seed) {
+    Random random(seed + 4000);
+    Case one;
+    one.network = random.pick<std::string>({"gpt-345m", "mpt-1b", "bert-large", "llama3-8b", "mixtral-8x7b"});
+    one.precision = random.pick<std::string>({"bf16", "fp16", "fp32"});
+    one.gpu = random.pick<std::string>({"h100-sxm", "a100-pcie-40", "v100-pcie-16"});
+    one.batch = random.pick<int>({1, 2, 8, 32});
+    const auto rest = random.pick<std::string>({"data: ddp", "data: ddp, bucket: 4 MiB", "data: horovod",
+                                                "data: ddp, micro_batches: 4", "data: fsdp", "data: zero1",
+                                                "data: ddp, tensor: 2", "data: zero1, pipeline: 2, micro_batches: 4"});
+    double before = 0;
+    for (const std::string recompute : {"none", "selective", "full"}) {
+      one.parallel = "{" + rest + ", recompute: " + recompute + "}";
+      CAPTURE(one.yaml("4"));
+      const double now = rows_of(one, "4").front().time.seconds();
+      CHECK(now >= before * (1 - 1e-9));
+      before = now;
+    }
+  }
+}
+
 TEST_CASE("experts that exchange beside compute are never slower than those that wait") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     auto one = random_experts(seed);
