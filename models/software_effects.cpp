@@ -176,9 +176,10 @@ bool is_gated_by_mpi_version(const Use& use) {
 /// The same where MPI all-reduces host memory beside NCCL.
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
   const auto& mpi = use.context.software.mpi;
-  if (key == "mpi") return use.is_tcp ? ": over TCP all libraries are one profile" : "";
+  if (key == "mpi") return {};
   if (key == "mpi_version" && (mpi.empty() || mpi.starts_with("open-mpi"))) return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
+  if (key == "cross_memory_attach") return ": MPI does not exchange inside hosts";
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
 }
 
@@ -188,14 +189,25 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   const auto& mpi = use.context.software.mpi;
   if (use.is_mpi_on_host) return why_host_mpi_unread(use, key);
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
-  if (key == "mpi") return use.is_tcp && use.crosses_hosts ? ": over TCP all libraries are one profile" : "";
+  if (key == "mpi") {
+    const bool has_rules = is_collective(use.workload.benchmark) || !use.crosses_hosts;
+    return use.is_tcp && !has_rules ? ": over TCP all libraries are one profile" : "";
+  }
   if (key == "eager_limit") return {};
   if (key == "mpi_version") {
     const bool is_read = is_collective(use.workload.benchmark) && (mpi.empty() || mpi.starts_with("open-mpi"));
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);
-  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).name == "open-mpi-ucx") return {};
+  if (key == "cross_memory_attach") {
+    const auto benchmark = use.workload.benchmark;
+    const bool is_summed = benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
+                           benchmark == Benchmark::osu_reduce_scatter;
+    if (!meets_in_hosts || (use.has_device && !is_summed)) return ": no two ranks of a host exchange host memory";
+    return mpi::make_profile(use.context, use.workload).library == "cray-mpich" ? ": Cray MPICH uses XPMEM" : "";
+  }
+  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).library == "open-mpi-ucx")
+    return {};
   return use.has_device ? "" : ": no buffer is in GPU memory";
 }
 

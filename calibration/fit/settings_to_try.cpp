@@ -44,6 +44,7 @@ const std::vector<Choice>& mpi_choices() {
       {"software.transport", {"tcp", "rdma"}},
       {"software.gpudirect_rdma", {"off", "on"}},
       {"software.gdrcopy", {"off", "on"}},
+      {"software.cross_memory_attach", {"off", "on"}},
       {"workload.buffers", {"device", "host"}},
   };
   return all;

@@ -69,7 +69,7 @@ class CollectivePlanner : public Planner {
                            .root = workload_.root,
                            .is_in_place = is_in_place_,
                            .hosts = hosts_};
-    const auto library = library_of(transfers_.profile().name, transfers_.context().software.mpi_version);
+    const auto library = library_of(transfers_.profile().library, transfers_.context().software.mpi_version);
     const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
@@ -104,7 +104,8 @@ class CollectivePlanner : public Planner {
     auto out = virtual_settings(transfers_.context(),
                                 ranks_[0].is_device() ? std::vector<DeviceId>{ranks_[0].gpu} : std::vector<DeviceId>{});
     const auto& asked = transfers_.context().software.mpi;
-    out.push_back({"profile", asked.empty() ? "default" : asked, transfers_.profile().name, ""});
+    out.push_back(
+        {"profile", asked.empty() ? "default" : asked, transfers_.profile().name, transfers_.profile().reason});
     out.push_back({"algorithm", workload_.algorithm,
                    workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                    workload_.algorithm == "auto" ? "the library's decision rules" : "forced"});
@@ -158,14 +159,19 @@ class CollectivePlanner : public Planner {
     return message.flow.bytes > 0 ? message.flow.bytes / rate_alone(transfers_.context().resources, message.flow) : 0;
   }
 
+  static std::vector<std::pair<int, int>> ends_of(const schedules::Round& round) {
+    std::vector<std::pair<int, int>> ends;
+    for (const auto& step : round.steps) ends.emplace_back(step.from, step.to);
+    return ends;
+  }
+
   /// The period of a pipeline of segments. A rank sends a segment to all its children before it goes on to the next: a
   /// rendezvous keeps it until the receiver's answer is back, of an eager message only what its core does counts.
-  void set_periods(const schedules::Round& round, std::vector<Message>& messages, const std::string& gap) const {
+  void set_periods(const schedules::Round& round, std::vector<Message>& messages) const {
     std::vector<double> work(ranks_.size(), 0);
-    std::vector<double> read(ranks_.size(), 0);  // a process's memory, by its children in turn
+    auto read = reads_in_turn(ends_of(round), messages);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& [from, to, bytes] = round.steps[i];
-      read[static_cast<std::size_t>(from)] += messages[i].read_from_sender().seconds();
       work[static_cast<std::size_t>(from)] += (messages[i].gap + messages[i].sender_copies).seconds();
       work[static_cast<std::size_t>(to)] += (messages[i].gap + messages[i].receiver_copies).seconds();
     }
@@ -180,10 +186,11 @@ class CollectivePlanner : public Planner {
       } else {
         message.terms.clear();
       }
-      const double rest =
-          std::max({work[from], work[to], read[from]}) - transfer_seconds(message) - sum(message.terms).seconds();
+      const double rest = std::max({work[from], work[to], read[round.steps[i].from]}) - transfer_seconds(message) -
+                          sum(message.terms).seconds();
       if (rest > 0)
-        message.terms.push_back({"segments posted, copied and handled", from_seconds(rest), gap,
+        message.terms.push_back({"segments posted, copied and handled", from_seconds(rest),
+                                 transfers_.gap_parameter_of(message),
                                  "all messages that the rank's core posts, copies or receives"});
     }
   }
@@ -204,8 +211,10 @@ class CollectivePlanner : public Planner {
 
   [[nodiscard]] Message message_of(const schedules::Round& round, const schedules::Step& step) const {
     const auto& transfers = round.is_posted ? posted_ : transfers_;
+    // Nobody writes to what the root broadcasts, call after call.
+    const bool is_kept = workload_.benchmark == Benchmark::osu_bcast && step.from == workload_.root;
     return transfers.message(ranks_[static_cast<std::size_t>(step.from)], ranks_[static_cast<std::size_t>(step.to)],
-                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from));
+                             Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from), is_kept);
   }
 
   struct PlannedRound {
@@ -220,7 +229,6 @@ class CollectivePlanner : public Planner {
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
-    const auto gap_name = named<"mpi.{}.message_gap">(transfers_.profile().name);
     std::map<int, int> sent;
     std::set<int> receivers;
     std::vector<MessageTimes> times;
@@ -229,12 +237,10 @@ class CollectivePlanner : public Planner {
     for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
     if (is_pipeline) {
-      set_periods(scheduled, messages, gap_name);
+      set_periods(scheduled, messages);
     } else {
       out.copies = share_cores(transfers_, scheduled, messages);
-      std::vector<std::pair<int, int>> ends;
-      for (const auto& step : scheduled.steps) ends.emplace_back(step.from, step.to);
-      share_copies_inside(ends, messages);
+      share_copies_inside(ends_of(scheduled), messages);
     }
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
@@ -245,7 +251,8 @@ class CollectivePlanner : public Planner {
       if (const int earlier = sent[step.from]++; earlier > 0 && !is_pipeline) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
-                                 gap_name, "each message posted or received by the rank's core"});
+                                 transfers_.gap_parameter_of(message),
+                                 "each message posted or received by the rank's core"});
       }
       // Of two cores that send to each other each looks after both messages: what one without data takes. Around a ring
       // nobody waits for a pair, and what hosts start apart by covers these waits.
@@ -262,7 +269,7 @@ class CollectivePlanner : public Planner {
     }
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
     if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
-      node.flows = in_lockstep(std::move(node.flows), gap_name);
+      node.flows = in_lockstep(std::move(node.flows), transfers_.gap_parameter_of(messages.front()));
     double reducing = 0;
     if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);

@@ -39,15 +39,28 @@ std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::R
   return copies;
 }
 
+std::map<int, double> reads_in_turn(const std::vector<std::pair<int, int>>& ends,
+                                    const std::vector<Message>& messages) {
+  std::map<int, int> readers;
+  for (std::size_t i = 0; i < messages.size(); ++i) readers[ends[i].first] += messages[i].is_read_from_sender() ? 1 : 0;
+  std::map<int, double> seconds;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto& message = messages[i];
+    if (!message.is_read_from_sender()) continue;
+    const bool is_alone = readers[ends[i].first] == 1;
+    seconds[ends[i].first] += (is_alone ? message.receiver_copies : message.shared_read).seconds();
+  }
+  return seconds;
+}
+
 void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vector<Message>& messages) {
   std::map<int, double> work;  // of a core
-  std::map<int, double> read;  // of a process's memory, by others
+  auto read = reads_in_turn(ends, messages);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const auto& message = messages[i];
     if (!message.is_copied_inside()) continue;
     work[ends[i].first] += message.sender_copies.seconds();
     work[ends[i].second] += message.receiver_copies.seconds();
-    read[ends[i].first] += message.read_from_sender().seconds();
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
     auto& message = messages[i];

@@ -28,6 +28,10 @@ std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::R
 /// of `messages`, all under way at once; those of other protocols are left alone.
 void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vector<Message>& messages);
 
+/// By rank: how long others read from the memory of its process, one after the other, since each pins its pages.
+/// `ends`: sender and receiver of each of `messages`.
+std::map<int, double> reads_in_turn(const std::vector<std::pair<int, int>>& ends, const std::vector<Message>& messages);
+
 /// Seconds that the busiest core needs more for a round when all that it sums and copies is in memory: a sum of
 /// `reduced` bytes reads two and writes one for each, a sent byte is read, a received one's line is read and written.
 double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies);

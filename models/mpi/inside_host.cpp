@@ -27,6 +27,7 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from, const E
   message.sender_copies = from_seconds(bytes / read.value);
   message.receiver_copies = from_seconds(bytes / gdrcopy_write(to).value);
   message.protocol = "eager, gdrcopy";
+  message.gap_parameter = "mpi.shared_memory.device_gap"_key;
   message.gap = context_.parameters["mpi.shared_memory.device_gap"_key];
   message.wire_gap = message.gap;
   for (const auto* end : {&from, &to}) add_device_handling(message, *end, true);
@@ -71,14 +72,18 @@ void Transfers::add_staged_inside(Message& message, const EndPoint& from, const 
   cap(message.flow, together, "copies through host memory", share.name);
   cap(message.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", own<"mpi.{}.staging_bandwidth">());
   message.wire_gap = std::max(context_.parameters.duration(own<"mpi.{}.staging_gap">()), from_seconds(copy.value));
-  message.gap = std::max(message.gap, message.wire_gap);
+  if (message.wire_gap > message.gap) {
+    message.gap = message.wire_gap;
+    message.gap_parameter = own<"mpi.{}.staging_gap">();
+  }
 }
 
-/// Eager: the sender's core copies pieces into shared memory, the receiver's out of it, one piece apart. Rendezvous:
-/// the receiver's core copies from the sender's memory. What another core has written comes at the rate of lines
-/// between cores; what a benchmark never writes again lies in the copying core's own cache, where it fits with its
-/// copy.
-void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes size) const {
+/// Eager, or where nobody may read another's memory: the sender's core copies pieces into shared memory, the receiver's
+/// out of it, one piece apart. Else, in a rendezvous, the receiver's core copies from the sender's memory. What another
+/// core has written comes at the rate of lines between cores; what a benchmark never writes again lies in the copying
+/// core's own cache, where it fits with its copy. Several that read one process at once pin the same pages: they are no
+/// faster than copies between cores.
+void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes size, bool is_kept) const {
   const auto& parameters = context_.parameters;
   const auto bytes = static_cast<double>(size.value);
   const auto& between = of_processor(
@@ -89,25 +94,28 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
     message.flow.cap_name = "memory copy of one core";
     message.flow.cap_parameter = owner.name;
   };
-  message.is_rendezvous = size > profile_.inside_eager_limit;
+  const bool is_eager = size <= profile_.inside_eager_limit;
+  if (!is_eager) message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
+  message.is_rendezvous = !is_eager && profile_.may_attach;
   if (!message.is_rendezvous) {
-    const double piece = std::min(bytes, parameters.at("mpi.shared_memory.segment"_key).value);
+    const double piece = std::min(bytes, static_cast<double>(profile_.inside_segment.value));
     cap_at(between.value * bytes / (bytes + piece), between);
     message.sender_copies = message.receiver_copies = from_seconds(bytes / between.value);
     message.window_rate = between.value;
-    // In a window nothing hides what a message takes that lies beside the queue.
+    // In a window nothing hides what a message takes that lies beside the queue, and a core that handles it copies
+    // before or after.
     if (bytes > parameters.at("mpi.shared_memory.short_limit"_key).value)
       message.gap = std::max(message.gap, shared_memory_software(from, true, Bytes{0}).time);
+    message.wire_gap = message.gap;
     return;
   }
-  message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
   message.wire_gap = parameters["mpi.shared_memory.rendezvous"_key];
   // Of old UCX, and of a processor that has a rate of its own, the copies alone are known: attached memory is taken to
   // be slower or faster in proportion.
   const auto& attached = parameters.at("mpi.shared_memory.attach_bandwidth"_key);
   const double fresh = attached.value * between.value / parameters.at("mpi.shared_memory.copy_bandwidth"_key).value;
   cap_at(fresh, attached);
-  if (profile_.keeps_buffers && !profile_.has_old_ucx) {
+  if (is_kept && !profile_.has_old_ucx) {
     // What a core moves to and from memory, it copies in its cache; beyond it each byte is read and written.
     const auto& cache = of_processor(context_, from.memory, "core_cache", "mpi.core_cache"_key);
     const auto& memory = parameters.at("mpi.core_memory_bandwidth"_key);
@@ -115,13 +123,17 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
     if (kept > fresh) cap_at(kept, memory);
   }
   message.receiver_copies = from_seconds(bytes / message.flow.rate_cap);
+  message.shared_read = from_seconds(bytes / std::min(message.flow.rate_cap, std::max(fresh, between.value)));
 }
 
 /// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
-Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size) const {
+Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size, bool is_kept) const {
   Message out;
   const auto& topology = context_.topology;
-  out.gap = profile_.message_gap;
+  // Adapters have no part in it: of short messages each side does half of what one takes.
+  const auto shortest = shared_memory_software(from, true, Bytes{0});
+  out.gap = shortest.time / 2;
+  out.gap_parameter = shortest.parameter;
   out.terms.push_back(shared_memory_software(from, !from.is_device() && !to.is_device(), size));
   out.protocol = "shared memory";
   out.flow.bytes = static_cast<double>(size.value);
@@ -137,7 +149,10 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
         topology.device(from.gpu).type + ".memory_bandwidth");
     return out;
   }
-  if (from.is_device() || to.is_device()) out.gap = context_.parameters["mpi.cuda_ipc.gap"_key];
+  if (from.is_device() || to.is_device()) {
+    out.gap_parameter = "mpi.cuda_ipc.gap"_key;
+    out.gap = context_.parameters["mpi.cuda_ipc.gap"_key];
+  }
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
@@ -166,7 +181,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
       add_host_copy(context_, to.gpu, from.memory, false, route);
     }
   } else {
-    add_core_copies(out, from, size);
+    add_core_copies(out, from, size, is_kept);
     add_dram(context_, from.memory, 5, route);
   }
   out.terms.push_back(

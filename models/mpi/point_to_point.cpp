@@ -53,7 +53,8 @@ class PointToPointPlanner : public Planner {
   [[nodiscard]] OperationPlan latency_plan(Bytes size) const;
   [[nodiscard]] OperationPlan bandwidth_plan(Bytes size) const;
   void add_direction(OperationPlan& plan, Bytes size, bool is_back) const;
-  void set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const;
+  void set_floor(OperationPlan& plan, Duration gap, const std::string& gap_parameter,
+                 const std::vector<Flow>& flows) const;
 
   Transfers transfers_;
   Workload workload_;
@@ -106,6 +107,7 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   Node node;
   node.label = "window";
   Duration gap;
+  std::string gap_parameter;
   std::vector<Message> messages;
   std::vector<std::pair<int, int>> ends;
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
@@ -122,7 +124,10 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   share_copies_inside(ends, messages);
   for (auto& message : messages) {
     plan.protocol = message.protocol;
-    gap = std::max(gap, message.gap);
+    if (gap_parameter.empty() || message.gap > gap) {
+      gap = message.gap;
+      gap_parameter = transfers_.gap_parameter_of(message);
+    }
     transfers_.repeat(message, window, workload_.queue_pairs);
     message.flow.latency = sum(message.terms);
     message.flow.latency_terms = std::move(message.terms);
@@ -134,25 +139,22 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
                           "a message without payload"});
   }
   plan.operations = window * static_cast<std::int64_t>(node.flows.size());
-  set_floor(plan, gap, node.flows);
+  set_floor(plan, gap, gap_parameter, node.flows);
   plan.program.then(std::move(node));
   return plan;
 }
 
 /// How fast messages can follow each other, whatever their size: a sender posts one per gap and queue pair, an HCA
 /// takes its message rate, and perftest's queue (tx depth) lets only so many be under way for one latency.
-void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::vector<Flow>& flows) const {
+void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::string& gap_parameter,
+                                    const std::vector<Flow>& flows) const {
   const auto& context = transfers_.context();
   const auto senders = static_cast<double>(flows.size());
   const auto& hcas = pairs_[0].first.hcas;
   const bool uses_adapter = num_hosts() > 1 || transfers_.profile().posts_verbs;
   const auto own_gap = hcas.empty() ? "" : context.topology.device(hcas.front()).type + ".post_gap";
-  const auto usual_gap = named<"mpi.{}.message_gap">(transfers_.profile().name);
-  const bool is_inside =
-      num_hosts() == 1 && !transfers_.profile().posts_verbs && gap > transfers_.profile().message_gap;
-  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, usual_gap})
-                       : is_inside                      ? context.parameters.at("mpi.shared_memory.overhead"_key)
-                                                        : context.parameters.at(usual_gap);
+  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, gap_parameter})
+                                                        : context.parameters.at(gap_parameter);
   double seconds = gap.seconds() / (senders * workload_.queue_pairs);
   plan.floor_term = {"posting messages", {}, poster.name, poster.source};
   const double rate = uses_adapter && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
@@ -185,7 +187,7 @@ std::vector<GivenUsed> PointToPointPlanner::settings() const {
   auto settings = virtual_settings(transfers_.context(),
                                    first.is_device() ? std::vector<DeviceId>{first.gpu} : std::vector<DeviceId>{});
   if (profile.posts_verbs) return settings;  // the rest is of MPI libraries
-  settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, ""});
+  settings.push_back({"profile", software.mpi.empty() ? "default" : software.mpi, profile.name, profile.reason});
   settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default",
                       to_string(profile.eager_limit), ""});
   if (pairs_[0].first.is_device() || pairs_[0].second.is_device()) {

@@ -69,11 +69,14 @@ struct OfLibrary {
 };
 
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
-/// come with Cray MPICH; a version is one of Open MPI.
-std::string usual_library(const PlanContext& context) {
+/// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
+/// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
+std::string usual_library(const PlanContext& context, const Workload& workload) {
   const auto& topology = context.topology;
   const auto hcas = topology.devices(DeviceKind::hca);
-  if (hcas.empty()) return "open-mpi-ucx";
+  const auto is_of_host = [](BufferPlace place) { return place == BufferPlace::host; };
+  if (hcas.empty() && context.software.ucx_version.empty())
+    return is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer) ? "tcp" : "open-mpi-ucx";
   const bool is_of_cray = access_of(context, hcas.front()) == Access::libfabric;
   const bool is_efa = topology.attribute(topology.device(hcas.front()).type, "libfabric") == "efa";
   if (is_of_cray && context.software.mpi_version.empty()) return "cray-mpich";
@@ -87,10 +90,14 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const Software none;
   const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
   Profile profile;
+  const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context);
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
-                 : software.transport == "tcp" || has_tcp_adapters(context) ? "tcp"
-                 : software.mpi.empty()                                     ? usual_library(context)
+                 : has_tcp                                                  ? "tcp"
+                 : software.mpi.empty()                                     ? usual_library(context, workload)
                                                                             : software.mpi;
+  profile.library = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
+  if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
+    profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();
@@ -108,10 +115,20 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   if (!device_limit && is_late_for_devices)
     profile.blocking_device_eager_limit =
         own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
-  profile.inside_eager_limit = profile.blocking_eager_limit;
+  const OfLibrary inside{p, profile.library};
+  if (software.eager_limit) {
+    profile.inside_eager_limit = *software.eager_limit;
+  } else if (const auto limit = named<"mpi.{}.inside_eager_limit">(profile.library); p.contains(limit)) {
+    profile.inside_eager_limit = p[limit];
+  } else {
+    profile.inside_eager_limit = inside.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">();
+  }
+  profile.inside_segment = inside.either<"mpi.{}.inside_segment", "mpi.shared_memory.segment">();
+  // Cray's kernels map another process's memory (XPMEM).
+  profile.may_attach = software.cross_memory_attach || profile.library == "cray-mpich";
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
-  profile.has_old_ucx = profile.name == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
-  if (profile.name == "open-mpi-ucx") {
+  profile.has_old_ucx = profile.library == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
+  if (profile.library == "open-mpi-ucx") {
     const auto posted = profile.has_old_ucx ? "mpi.shared_memory.posted_eager_limit.ucx1.7"_key
                                             : "mpi.shared_memory.posted_eager_limit"_key;
     profile.posted_inside_eager_limit = software.eager_limit.value_or(p[posted]);

@@ -11,7 +11,10 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string name;          ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, verbs, tcp
+  std::string
+      name;  ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, verbs, tcp (Open MPI's own)
+  std::string library;       ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
+  std::string reason;        ///< why this one where none was named and it is not UCX over verbs
   Duration overhead;         ///< software of both sides, one message, host buffers
   Duration device_check;     ///< extra per end whose buffer is on a GPU: the library finds out what memory it is
   Duration device_overhead;  ///< extra per end whose buffer is on a GPU, eager message not empty
@@ -22,6 +25,8 @@ struct Profile {
   Bytes blocking_device_eager_limit;
   Bytes inside_eager_limit;         ///< the same between ranks of a host
   Bytes posted_inside_eager_limit;  ///< of sends that do not block, where the library tells them apart
+  Bytes inside_segment;             ///< inside a host: pieces that both sides copy
+  bool may_attach = true;           ///< a process may read another's memory
   Bytes eager_segment;              ///< eager messages are copied in segments; copies of later ones overlap the wire
   Bandwidth eager_bandwidth;        ///< what eager messages of several segments reach; 0 = the wire's rate
   Bandwidth eager_copy;             ///< copies into and out of bounce buffers; 0 = none
@@ -56,8 +61,8 @@ struct Profile {
 const std::vector<std::string>& profile_names();
 
 /// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
-/// over EFA, cray-mpich over Slingshot-11 and Aries; tcp where adapters or settings leave nothing else; verbs for
-/// perftest.
+/// over EFA, cray-mpich over Slingshot-11 and Aries; tcp where adapters or settings leave nothing else, and for host
+/// memory where there are none; verbs for perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models::mpi

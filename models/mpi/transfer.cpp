@@ -13,9 +13,11 @@
 
 namespace fabricast::models::mpi {
 
-Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const {
+Message Transfers::message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
+                           bool is_kept) const {
   const bool has_shared_memory = !profile_.posts_verbs && from.host == to.host;
-  if (has_shared_memory && is_same_system(context_, from.user(), to.user())) return within_host(from, to, size);
+  if (has_shared_memory && is_same_system(context_, from.user(), to.user()))
+    return within_host(from, to, size, is_kept || profile_.keeps_buffers);
   return over_network(from, to, size, flow);
 }
 
@@ -297,8 +299,9 @@ void Transfers::repeat(Message& message, std::int64_t window, int connections) c
   if (message.window_rate > 0) flow.rate_cap = message.window_rate;
   if (flow.bytes > 0 && message.wire_gap.ps > 0)
     add_gap(context_, flow, message.wire_gap, connections,
-            message.is_copied_inside() ? std::string("mpi.shared_memory.rendezvous"_key)
-                                       : std::string(own<"mpi.{}.wire_gap">()));
+            message.is_read_from_sender() ? std::string("mpi.shared_memory.rendezvous"_key)
+            : message.is_copied_inside()  ? message.gap_parameter
+                                          : own<"mpi.{}.wire_gap">());
   flow.bytes *= static_cast<double>(window);
 }
 

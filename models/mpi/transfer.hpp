@@ -44,27 +44,27 @@ struct Message {
   Flow flow;                   ///< the bytes; its latency is part of `terms`, not repeated
   std::string protocol;        ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
   Duration gap;                ///< least time between messages of this sender
+  std::string gap_parameter;   ///< what says so inside a host; empty: the library's message gap
   Duration wire_gap;           ///< idle time of the connection between two messages of a window
   bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
   Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
   Duration receiver_copies;    ///< by the receiver's; inside a host of a rendezvous too
+  Duration shared_read;        ///< as `receiver_copies`, where others read the sender's memory at the same time
   double window_rate = 0;      ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
   std::string reason;          ///< why this protocol, when it is not the first choice
 
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
-  /// How long the receiver's core reads the sender's memory.
-  [[nodiscard]] Duration read_from_sender() const {
-    return is_copied_inside() && is_rendezvous ? receiver_copies : Duration{};
-  }
+  [[nodiscard]] bool is_read_from_sender() const { return is_copied_inside() && is_rendezvous; }
 };
 
 class Transfers {
  public:
   Transfers(const PlanContext& context, Profile profile) : context_(context), profile_(std::move(profile)) {}
 
-  /// One message of `size` from one end point to the other.
-  [[nodiscard]] Message message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow = 0) const;
+  /// One message of `size` from one end point to the other; `is_kept`: nobody writes to what it is read from.
+  [[nodiscard]] Message message(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow = 0,
+                                bool is_kept = false) const;
 
   /// From now on messages are part of a window: several in flight may use several HCAs.
   void assume_window() {
@@ -108,12 +108,17 @@ class Transfers {
   /// Software of one message in shared memory.
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
 
+  /// What says how closely messages like this one follow each other.
+  [[nodiscard]] std::string gap_parameter_of(const Message& message) const {
+    return message.gap_parameter.empty() ? named<"mpi.{}.message_gap">(profile_.name) : message.gap_parameter;
+  }
+
   [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] const PlanContext& context() const { return context_; }
 
  private:
   struct Stages;
-  [[nodiscard]] Message within_host(const EndPoint& from, const EndPoint& to, Bytes size) const;
+  [[nodiscard]] Message within_host(const EndPoint& from, const EndPoint& to, Bytes size, bool is_kept) const;
   [[nodiscard]] Message over_network(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow) const;
   [[nodiscard]] Message staged(const EndPoint& from, const EndPoint& to, Bytes size, std::uint64_t flow,
                                std::string reason) const;
@@ -138,7 +143,7 @@ class Transfers {
   std::optional<Duration> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
                                           double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
-  void add_core_copies(Message& message, const EndPoint& from, Bytes size) const;
+  void add_core_copies(Message& message, const EndPoint& from, Bytes size, bool is_kept) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;

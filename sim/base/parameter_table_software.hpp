@@ -124,6 +124,12 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"mpi.{library}.eager_limit", B, {}, "largest eager message"},
     ParameterKey{"mpi.{library}.device_eager_limit", B, {}, "the same from device memory"},
     ParameterKey{"mpi.{library}.blocking_eager_limit", B, {}, "the same of blocking sends; default eager_limit"},
+    ParameterKey{"mpi.{library}.inside_eager_limit",
+                 B,
+                 {},
+                 "the same between ranks of a host, whose data the receiver else reads; default blocking_eager_limit"},
+    ParameterKey{"mpi.{library}.inside_segment", B, k_part_size,
+                 "pieces of a message that both ranks of a host copy; default mpi.shared_memory.segment"},
     ParameterKey{
         "mpi.{library}.blocking_device_eager_limit", B, {}, "the same from device memory; default device_eager_limit"},
     ParameterKey{"mpi.{library}.eager_copy_bandwidth", R, k_rate_or_no_limit, "copies of eager messages; 0: none"},

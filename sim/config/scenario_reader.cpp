@@ -64,6 +64,7 @@ class ScenarioReader {
     read_flag(node, "gpudirect_rdma", software.gpudirect_rdma);
     if (const auto* module = node.find("nv_peer_mem")) software.nv_peer_mem = module->scalar == "loaded";
     read_flag(node, "gdrcopy", software.gdrcopy);
+    read_flag(node, "cross_memory_attach", software.cross_memory_attach);
     read_version(node, "cuda", "a CUDA version, e.g. \"11.4\"", software.cuda_version);
     read_version(node, "ofed", "an MLNX_OFED version, e.g. \"5.4\"", software.ofed_version);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;

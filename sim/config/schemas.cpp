@@ -252,7 +252,8 @@ SchemaPtr software() {
   return mapping(
       "the software",
       {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
-        "MPI profile; default open-mpi-ucx, over EFA open-mpi-ofi, over Slingshot-11 and Aries cray-mpich"},
+        "MPI profile; default open-mpi-ucx, over EFA open-mpi-ofi, over Slingshot-11 and Aries cray-mpich, for host "
+        "memory on hosts without adapters Open MPI's own transports"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
@@ -263,6 +264,9 @@ SchemaPtr software() {
        {"gpudirect_rdma", flag(), "default on"},
        {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},
        {"gdrcopy", flag(), "default on"},
+       {"cross_memory_attach", flag(),
+        "ranks of a host may read each other's memory (process_vm_readv); off in containers apart from each other or "
+        "without the right to trace, and for Open MPI's vader on kernels without Yama; default on"},
        {"cuda", text(), "CUDA version, major.minor; GPUDirect RDMA needs 5.0; default new enough"},
        {"ofed", text(), "MLNX_OFED version; GPUDirect RDMA needs 2.1, from ConnectX-4 on 3.1; default new enough"},
        {"mpi_version", text(),

@@ -190,9 +190,10 @@ struct Software {
   bool gpudirect_rdma = true;
   bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible
   bool gdrcopy = true;
-  std::string nccl_version = "2.28";               ///< major.minor[.patch]
-  bool nccl_p2p = true;                            ///< NCCL_P2P_DISABLE=0
-  bool nccl_shm = true;                            ///< NCCL_SHM_DISABLE=0
+  bool cross_memory_attach = true;    ///< processes of a host may read each other's memory (process_vm_readv)
+  std::string nccl_version = "2.28";  ///< major.minor[.patch]
+  bool nccl_p2p = true;               ///< NCCL_P2P_DISABLE=0
+  bool nccl_shm = true;               ///< NCCL_SHM_DISABLE=0
   NvlsSetting nccl_nvls = NvlsSetting::automatic;  ///< NVLink SHARP (NCCL_NVLS_ENABLE)
   bool nccl_collnet = false;                       ///< the fabric's switches reduce, SHARP (NCCL_COLLNET_ENABLE)
   std::string nccl_gdr_level;         ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly; empty: by release

@@ -75,6 +75,7 @@ const std::vector<TwoValues> k_software{{"mpi", "", "open-mpi-ucx", "mvapich2-gd
                                         {"gpudirect_rdma", "", "on", "off"},
                                         {"nv_peer_mem", "", "loaded", "not loaded"},
                                         {"gdrcopy", "", "on", "off"},
+                                        {"cross_memory_attach", "", "on", "off"},
                                         {"cuda", "", "\"4.0\"", "\"12.0\""},
                                         {"ofed", "", "\"2.0\"", "\"5.4\""},
                                         {"transport", "", "rdma", "tcp"}};
