@@ -177,7 +177,8 @@ bool is_gated_by_mpi_version(const Use& use) {
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
   const auto& mpi = use.context.software.mpi;
   if (key == "mpi") return {};
-  if (key == "mpi_version" && (mpi.empty() || mpi.starts_with("open-mpi"))) return {};
+  const bool has_releases = mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
+  if (key == "mpi_version" && has_releases) return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
   if (key == "cross_memory_attach") return ": MPI does not exchange inside hosts";
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
@@ -195,7 +196,8 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   }
   if (key == "eager_limit") return {};
   if (key == "mpi_version") {
-    const bool is_read = is_collective(use.workload.benchmark) && (mpi.empty() || mpi.starts_with("open-mpi"));
+    const bool has_releases = mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
+    const bool is_read = is_collective(use.workload.benchmark) && has_releases;
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);
@@ -204,7 +206,9 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
     const bool is_summed = benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
                            benchmark == Benchmark::osu_reduce_scatter;
     if (!meets_in_hosts || (use.has_device && !is_summed)) return ": no two ranks of a host exchange host memory";
-    return mpi::make_profile(use.context, use.workload).library == "cray-mpich" ? ": Cray MPICH uses XPMEM" : "";
+    const auto library = mpi::make_profile(use.context, use.workload).library;
+    if (library == "cray-mpich") return ": Cray MPICH uses XPMEM";
+    return library == "mpich" || library == "intel-mpi" ? ": the library copies through shared memory" : "";
   }
   if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).library == "open-mpi-ucx")
     return {};

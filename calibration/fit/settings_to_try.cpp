@@ -40,7 +40,8 @@ const std::vector<Choice>& nccl_choices() {
 
 const std::vector<Choice>& mpi_choices() {
   static const std::vector<Choice> all{
-      {"software.mpi", {"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}},
+      {"software.mpi",
+       {"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich", "mpich", "intel-mpi"}},
       {"software.transport", {"tcp", "rdma"}},
       {"software.gpudirect_rdma", {"off", "on"}},
       {"software.gdrcopy", {"off", "on"}},

@@ -205,7 +205,7 @@ class Suggestion {
     try_one("transport", "tcp");
     try_one("gpudirect_rdma", "off");
     try_one("gdrcopy", "off");
-    for (const auto* profile : {"open-mpi-openib", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"})
+    for (const auto* profile : {"open-mpi-openib", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich", "mpich", "intel-mpi"})
       try_one("mpi", profile);
     return others;
   }

@@ -149,6 +149,8 @@ std::string mpi_profile(const MeasuredLog& log) {
                           provenance(log, "interconnect"));
   if (contains(text, "mvapich")) return "mvapich2-gdr";
   if (contains(text, "cray")) return "cray-mpich";
+  if (contains(text, "intel mpi") || contains(text, "intel(r) mpi")) return "intel-mpi";
+  if (contains(text, "mpich")) return "mpich";
   if (contains(text, "libfabric") || contains(text, "efa")) return "open-mpi-ofi";
   if (contains(text, "ucx") || contains(text, "hpc-x")) return "open-mpi-ucx";
   return contains(text, "openib") ? "open-mpi-openib" : "";
@@ -194,7 +196,7 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
   if (profile.empty())
     out.comments.push_back(
         "the log does not name the MPI library: set software.mpi (open-mpi-openib, open-mpi-ucx, open-mpi-ofi, "
-        "mvapich2-gdr, cray-mpich; open-mpi-ucx assumed)");
+        "mvapich2-gdr, cray-mpich, mpich, intel-mpi; open-mpi-ucx assumed)");
   add_mpi_name(log, out);
   add_unread_settings(log, out);
   return out;

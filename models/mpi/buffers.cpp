@@ -2,6 +2,8 @@
 // Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c.
 #include "mpi/buffers.hpp"
 
+#include "mpi/decisions_mpich.hpp"
+
 #include <numeric>
 
 namespace fabricast::models::mpi {
@@ -29,7 +31,7 @@ Buffers buffers_of(Library library, const Collective& one) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
   const bool is_vector = one.benchmark == Benchmark::osu_allreduce || one.benchmark == Benchmark::osu_reduce_scatter;
-  if (library == Library::mpich || !is_vector) return out;
+  if (is_of_mpich(library) || !is_vector) return out;
   const double size = static_cast<double>(one.size.value);
   const double block = size / one.num_ranks;
   switch (one.algorithm) {

@@ -13,6 +13,7 @@
 #include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
+#include "mpi/decisions_mpich.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
@@ -81,7 +82,7 @@ class CollectivePlanner : public Planner {
     std::optional<RankClocks> clocks;
     if (ends_apart(collective)) clocks.emplace(num_ranks());
     auto rounds = make_schedule(collective);
-    if (library != Library::mpich && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
+    if (!is_of_mpich(library) && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
       rounds = schedules::by_generation(rounds);
     for (auto& round : rounds) {
       auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);

@@ -2,30 +2,20 @@
 #include "mpi/decisions.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
+#include <numeric>
 #include <set>
 #include <span>
-#include <string_view>
 
 #include "base/assert.hpp"
 #include "base/version.hpp"
-#include "schedules/powers.hpp"
+#include "mpi/decision_tables.hpp"
+#include "mpi/decisions_mpich.hpp"
 
 namespace fabricast::models::mpi {
 
 namespace {
 
 using Algorithm = CollectiveAlgorithm;
-
-constexpr int k_any = std::numeric_limits<int>::max();
-constexpr std::int64_t k_float = 4;  ///< bytes of an element of OSU's reductions
-
-/// Below `ranks`: sizes and letters, "8R 4kD *B" = below 8 B R, else below 4 KiB D, else B.
-struct Rule {
-  int ranks;
-  std::string_view sizes;
-};
 
 /// Open MPI 4.1 to 5.0, commutative operations, nothing in segments.
 /// N reduce and broadcast, D doubling, R and S ring, B Rabenseifner.
@@ -94,25 +84,6 @@ constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {1024, "64D 256B 2kD *E"},
                                  {k_any, "4kB *E"}};
 
-std::int64_t size_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  FABRICAST_ASSERT(error == std::errc{}, "'{}' is no size of a decision table", text);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  return unit == "k" ? value << 10 : unit == "M" ? value << 20 : value;
-}
-
-char letter(std::span<const Rule> rules, int ranks, std::int64_t size) {
-  const auto rule = std::ranges::find_if(rules, [&](const Rule& one) { return ranks < one.ranks; });
-  auto rest = (rule == rules.end() ? rules.back() : *rule).sizes;
-  while (true) {
-    const auto word = rest.substr(0, rest.find(' '));
-    const auto limit = word.substr(0, word.size() - 1);
-    if (limit == "*" || size < size_in(limit)) return word.back();
-    rest.remove_prefix(word.size() + 1);
-  }
-}
-
 Algorithm named(char letter, Benchmark benchmark) {
   switch (letter) {
     case 'N':
@@ -156,8 +127,6 @@ Algorithm named(char letter, Benchmark benchmark) {
   FABRICAST_ASSERT(false, "'{}' is no letter of a decision table", letter);
   return Algorithm::ring;
 }
-
-bool is_power_of_two(int n) { return schedules::floor_power_of_two(n) == n; }
 
 /// What algorithms do that cannot work on so few elements or on such a number of ranks.
 Algorithm fallen_back(Algorithm algorithm, Benchmark benchmark, int n, std::int64_t size) {
@@ -276,68 +245,29 @@ void choose_4_0(Collective& out) {
   }
 }
 
-void choose_mpich(Collective& out) {
-  const int n = out.num_ranks;
-  const std::int64_t size = out.size.value;
-  const std::int64_t total = (n * out.size).value;
-  const bool is_small_vector = size / k_float < schedules::floor_power_of_two(n);
-  switch (out.benchmark) {
-    case Benchmark::osu_allreduce:
-      out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::recursive_doubling : Algorithm::rabenseifner;
-      return;
-    case Benchmark::osu_allgather:
-      if (total < 524'288 && is_power_of_two(n))
-        out.algorithm = Algorithm::recursive_doubling;
-      else
-        out.algorithm = total < 81'920 ? Algorithm::bruck : Algorithm::ring;
-      return;
-    case Benchmark::osu_reduce_scatter:
-      out.algorithm = size < 524'288 ? Algorithm::recursive_halving : Algorithm::pairwise;
-      return;
-    case Benchmark::osu_bcast:
-      if (size < 12'288 || n < 8)
-        out.algorithm = Algorithm::binomial;
-      else
-        out.algorithm =
-            size < 524'288 && is_power_of_two(n) ? Algorithm::scatter_doubling : Algorithm::scatter_allgather;
-      return;
-    case Benchmark::osu_reduce:
-      out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::binomial : Algorithm::rabenseifner;
-      return;
-    case Benchmark::osu_alltoall:
-      out.algorithm = size <= 256 && n >= 8 ? Algorithm::bruck
-                      : size <= 32'768      ? Algorithm::linear
-                                            : Algorithm::pairwise;
-      return;
-    default:
-      out.algorithm = Algorithm::dissemination;
-  }
-}
-
 void choose_flat(Library library, Collective& out) {
   if (library == Library::open_mpi_4_0)
     choose_4_0(out);
-  else if (library == Library::mpich)
-    choose_mpich(out);
+  else if (is_of_mpich(library))
+    choose_of_mpich(library, out);
   else
     choose_4_1(out);
 }
 
 constexpr Bytes k_han_segment{64 << 10};
 
-/// Broadcasts of at least this size are flat in MPICH, from 8 ranks on.
-constexpr std::int64_t k_mpich_flat_broadcast = 12'288;
-
+/// Two levels, where some of several hosts have several ranks: MPICH's family has its own rules, Open MPI's HAN takes
+/// all that it knows.
 bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
-  if (library != Library::mpich && library != Library::open_mpi_5_0) return false;
   if (num_hosts < 2 || num_hosts == one.num_ranks) return false;
+  if (is_of_mpich(library)) return splits_hosts(library, one);
+  if (library != Library::open_mpi_5_0) return false;
   switch (one.benchmark) {
     case Benchmark::osu_allreduce:
     case Benchmark::osu_reduce:
     case Benchmark::osu_barrier:
-      return true;
     case Benchmark::osu_bcast:
-      return library == Library::open_mpi_5_0 || one.num_ranks < 8 || one.size.value < k_mpich_flat_broadcast;
+      return true;
     default:
       return false;
   }
@@ -345,8 +275,12 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
 
 }  // namespace
 
-Library library_of(const std::string& profile, const std::string& release) {
-  if (!profile.starts_with("open-mpi") && profile != "tcp") return Library::mpich;
+Library library_of(const std::string& name, const std::string& release) {
+  if (name == "cray-mpich") return Library::cray_mpich;
+  if (name == "intel-mpi") return Library::intel_mpi;
+  // MVAPICH2 is an MPICH 3.2.
+  if (name == "mvapich2-gdr") return Library::mpich_3;
+  if (name == "mpich") return !release.empty() && is_older(release, 3, 4) ? Library::mpich_3 : Library::mpich_4;
   if (release.empty()) return Library::open_mpi_4_1;
   if (is_older(release, 4, 1)) return Library::open_mpi_4_0;
   return is_older(release, 5, 0) ? Library::open_mpi_4_1 : Library::open_mpi_5_0;
@@ -364,9 +298,12 @@ Collective choose(Library library, Collective out, std::optional<CollectiveAlgor
   }
   auto between = out;
   between.num_ranks = std::max(1, num_hosts);
+  between.hosts.resize(static_cast<std::size_t>(between.num_ranks));
+  std::iota(between.hosts.begin(), between.hosts.end(), 0);
   choose_flat(library, between);
   out.algorithm = Algorithm::two_level;
   out.between = between.algorithm;
+  if (library == Library::cray_mpich && out.benchmark == Benchmark::osu_bcast) out.inside = Algorithm::knomial;
   if (library == Library::open_mpi_5_0) out.segment = k_han_segment;
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which algorithm a library picks by itself, by release. Sources: Open MPI coll/tuned (coll_tuned_decision_fixed.c of
-// 4.0 and of 4.1 on) and coll/han, MPICH's selection defaults (maint/tuning/coll), Cray MPICH's printed environment.
+// 4.0 and of 4.1 on) and coll/han; decisions_mpich.hpp has those of MPICH's family.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,19 @@
 
 namespace fabricast::models::mpi {
 
-enum class Library : std::uint8_t { open_mpi_4_0, open_mpi_4_1, open_mpi_5_0, mpich };
+enum class Library : std::uint8_t {
+  open_mpi_4_0,
+  open_mpi_4_1,
+  open_mpi_5_0,
+  mpich_3,  ///< before 3.4, and MVAPICH2
+  mpich_4,  ///< from 3.4 on
+  cray_mpich,
+  intel_mpi
+};
 
-/// Of a profile (open-mpi-ucx, cray-mpich ...) and a release, major.minor; no release: Open MPI 4.1, whose rules 5.0
-/// keeps below HAN.
-Library library_of(const std::string& profile, const std::string& release);
+/// Of a name (open-mpi-ucx, cray-mpich ...) and a release, major.minor; no release: Open MPI 4.1, whose rules 5.0 keeps
+/// below HAN, or MPICH 4.
+Library library_of(const std::string& name, const std::string& release);
 
 /// `asked` (benchmark, ranks, size, root, hosts) with algorithm and segments filled in: what the library picks, or the
 /// `forced` one without segments.

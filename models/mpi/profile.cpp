@@ -13,8 +13,9 @@
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
-  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr",
-                                              "cray-mpich",      "verbs",        "tcp"};
+  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi",
+                                              "mvapich2-gdr",    "cray-mpich",   "mpich",
+                                              "intel-mpi",       "verbs",        "tcp"};
   return names;
 }
 
@@ -68,6 +69,10 @@ struct OfLibrary {
   }
 };
 
+/// Libraries that are known by what they choose and copy; their messages between hosts take what the adapters' usual
+/// library takes.
+bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
+
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
 /// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
 /// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
@@ -79,7 +84,8 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
     return is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer) ? "tcp" : "open-mpi-ucx";
   const bool is_of_cray = access_of(context, hcas.front()) == Access::libfabric;
   const bool is_efa = topology.attribute(topology.device(hcas.front()).type, "libfabric") == "efa";
-  if (is_of_cray && context.software.mpi_version.empty()) return "cray-mpich";
+  const bool is_of_open_mpi = context.software.mpi.empty() && !context.software.mpi_version.empty();
+  if (is_of_cray && !is_of_open_mpi) return "cray-mpich";
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
@@ -91,13 +97,14 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
   Profile profile;
   const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context);
-  profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest ? "verbs"
-                 : has_tcp                                                  ? "tcp"
-                 : software.mpi.empty()                                     ? usual_library(context, workload)
-                                                                            : software.mpi;
+  profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest  ? "verbs"
+                 : has_tcp                                                   ? "tcp"
+                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload)
+                                                                             : software.mpi;
   profile.library = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
   if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
+  if (is_known_by_choices(software.mpi)) profile.reason = "messages between hosts; algorithms and copies are its own";
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();
@@ -124,8 +131,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.inside_eager_limit = inside.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">();
   }
   profile.inside_segment = inside.either<"mpi.{}.inside_segment", "mpi.shared_memory.segment">();
-  // Cray's kernels map another process's memory (XPMEM).
-  profile.may_attach = software.cross_memory_attach || profile.library == "cray-mpich";
+  // Cray's kernels map another process's memory (XPMEM); MPICH and Intel MPI copy through cells of shared memory.
+  profile.may_attach =
+      (software.cross_memory_attach && !is_known_by_choices(profile.library)) || profile.library == "cray-mpich";
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
   profile.has_old_ucx = profile.library == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
   if (profile.library == "open-mpi-ucx") {

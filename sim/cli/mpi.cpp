@@ -248,8 +248,9 @@ std::optional<Protocol> forecast_protocol(const MpiOptions& options, const Loade
     if (!pair) return std::nullopt;
     out.settings += tables_of(pair->rows, first, gaps, rate, way.latency, out.network.ways.front().latency);
   }
-  out.settings += fmt::format("profile {}\nrelease {}\nentry {:.9g}\nreduction {:.9g}\n", first.one_way.profile,
-                              options.release, first.both.collective_entry_s, first.both.reduction_rate);
+  out.settings += fmt::format("profile {}\nrelease {}\nentry {:.9g}\nreduction {:.9g}\n",
+                              options.mpi.empty() ? first.one_way.profile : options.mpi, options.release,
+                              first.both.collective_entry_s, first.both.reduction_rate);
   return out;
 }
 

@@ -75,7 +75,7 @@ std::string expected(const Schema& schema) {
     case Type::weight:
       return "a share or strict";
     case Type::choice:
-      return schema.choices.size() <= 6 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
+      return schema.choices.size() <= 8 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
                                         : "one of the known names";
     case Type::list:
       return "a list";

@@ -251,9 +251,11 @@ SchemaPtr software() {
         "vendor: 1"}});
   return mapping(
       "the software",
-      {{"mpi", choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich"}),
+      {{"mpi",
+        choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich", "mpich", "intel-mpi"}),
         "MPI profile; default open-mpi-ucx, over EFA open-mpi-ofi, over Slingshot-11 and Aries cray-mpich, for host "
-        "memory on hosts without adapters Open MPI's own transports"},
+        "memory on hosts without adapters Open MPI's own transports; mpich and intel-mpi have rules of their own and "
+        "messages between hosts as the adapters' usual library"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
@@ -270,8 +272,8 @@ SchemaPtr software() {
        {"cuda", text(), "CUDA version, major.minor; GPUDirect RDMA needs 5.0; default new enough"},
        {"ofed", text(), "MLNX_OFED version; GPUDirect RDMA needs 2.1, from ConnectX-4 on 3.1; default new enough"},
        {"mpi_version", text(),
-        "of Open MPI, major.minor[.patch]: whose rules pick algorithms (4.0, 4.1, 5.0); GPUDirect RDMA needs 1.7.4; "
-        "default 4.1"},
+        "of Open MPI or MPICH, major.minor[.patch]: whose rules pick algorithms (4.0, 4.1, 5.0; MPICH before and from "
+        "3.4); GPUDirect RDMA needs Open MPI 1.7.4; default 4.1"},
        {"nccl", nccl, "NCCL version and switches"},
        {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "mpi/decisions_mpich.hpp"
+
 namespace fabricast::programs {
 
 double at_size(const SizeTable& table, std::size_t bytes) {
@@ -87,7 +89,7 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
   auto rounds = models::mpi::make_schedule(chosen);
-  if (settings_.mpi_library != models::mpi::Library::mpich && models::mpi::is_posted_tree(chosen, rounds) &&
+  if (!models::mpi::is_of_mpich(settings_.mpi_library) && models::mpi::is_posted_tree(chosen, rounds) &&
       at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1)
     rounds = models::schedules::by_generation(rounds);
   for (const auto& round : rounds) {

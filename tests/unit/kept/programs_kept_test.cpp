@@ -28,7 +28,7 @@ std::string text_of(const std::vector<RankRound>& rounds) {
 TEST_CASE("every rank of a program sends, receives and combines what it did") {
   using models::mpi::Library;
   std::string out;
-  for (const auto library : {Library::open_mpi_4_0, Library::open_mpi_4_1, Library::open_mpi_5_0, Library::mpich}) {
+  for (const auto library : {Library::open_mpi_4_0, Library::open_mpi_4_1, Library::open_mpi_5_0, Library::mpich_4}) {
     Settings settings;
     settings.mpi_library = library;
     settings.held = {{0, 0}, {8192, 1}};

@@ -63,7 +63,7 @@ TEST_CASE("no call allocates more than two vectors and two blocks, and none of a
         CHECK(temporaries <= 2 * static_cast<double>(size) + 2 * block);
         CHECK(fresh_bytes(one, k_mapped) <= temporaries * (1 + 1e-12));
         CHECK(one.copied <= 2 * static_cast<double>(size));
-        CHECK(of(benchmark, algorithm, n, size, Library::mpich).temporaries.empty());
+        CHECK(of(benchmark, algorithm, n, size, Library::mpich_4).temporaries.empty());
       }
     }
     const auto gather = of(Benchmark::osu_allgather, ring, n, size);

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 using namespace fabricast;
@@ -102,7 +103,7 @@ TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
 
 TEST_CASE("MPICH changes where its defaults say") {
   const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
-    return algorithm(Library::mpich, benchmark, ranks, size);
+    return algorithm(Library::mpich_3, benchmark, ranks, size);
   };
   CHECK(at(Benchmark::osu_allreduce, 8, 2'048) == Algorithm::recursive_doubling);
   CHECK(at(Benchmark::osu_allreduce, 8, 2'049) == Algorithm::rabenseifner);
@@ -128,13 +129,13 @@ TEST_CASE("MPICH changes where its defaults say") {
 TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one, Open MPI 4 never") {
   for (const auto benchmark :
        {Benchmark::osu_allreduce, Benchmark::osu_reduce, Benchmark::osu_barrier, Benchmark::osu_bcast}) {
-    CHECK(pick(Library::mpich, benchmark, 16, 1024, 4).algorithm == Algorithm::two_level);
+    CHECK(pick(Library::mpich_3, benchmark, 16, 1024, 4).algorithm == Algorithm::two_level);
     CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 4).algorithm == Algorithm::two_level);
     CHECK(pick(Library::open_mpi_4_1, benchmark, 16, 1024, 4).algorithm != Algorithm::two_level);
     CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 1).algorithm != Algorithm::two_level);
     CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 16).algorithm != Algorithm::two_level);
   }
-  CHECK(pick(Library::mpich, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
+  CHECK(pick(Library::mpich_3, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_alltoall, 16, 1024, 4).algorithm != Algorithm::two_level);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 1 << 20, 4).segment.value == 64 << 10);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 4096, 4).between ==
@@ -147,6 +148,69 @@ TEST_CASE("a release names its library's rules, without one they are Open MPI 4.
   CHECK(library_of("open-mpi-openib", "3.1") == Library::open_mpi_4_0);
   CHECK(library_of("tcp", "5.0") == Library::open_mpi_5_0);
   CHECK(library_of("open-mpi-ofi", "4.1") == Library::open_mpi_4_1);
-  CHECK(library_of("cray-mpich", "8.1") == Library::mpich);
-  CHECK(library_of("mvapich2-gdr", "") == Library::mpich);
+  CHECK(library_of("cray-mpich", "8.1") == Library::cray_mpich);
+  CHECK(library_of("mvapich2-gdr", "") == Library::mpich_3);
+  CHECK(library_of("mpich", "3.3") == Library::mpich_3);
+  CHECK(library_of("mpich", "3.4") == Library::mpich_4);
+  CHECK(library_of("mpich", "") == Library::mpich_4);
+  CHECK(library_of("intel-mpi", "2021.9") == Library::intel_mpi);
+}
+
+TEST_CASE("MPICH from 3.4 on sums hosts first up to 32 KiB and cuts broadcasts by each rank's part") {
+  const auto at = [](Benchmark benchmark, int ranks, std::int64_t size, int hosts = 1) {
+    return pick(Library::mpich_4, benchmark, ranks, size, hosts).algorithm;
+  };
+  CHECK(at(Benchmark::osu_allreduce, 8, 8) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 8, 64) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_allreduce, 16, 32'768, 4) == Algorithm::two_level);
+  CHECK(at(Benchmark::osu_allreduce, 16, 32'769, 4) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_bcast, 8, 512 << 10) == Algorithm::scatter_doubling);
+  CHECK(at(Benchmark::osu_bcast, 8, (512 << 10) + 8) == Algorithm::scatter_allgather);
+  CHECK(at(Benchmark::osu_bcast, 9, 9 * 12'288) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_bcast, 9, 9 * 12'288 + 9) == Algorithm::scatter_allgather);
+  CHECK(at(Benchmark::osu_bcast, 16, (512 << 10) - 1, 4) == Algorithm::two_level);
+  CHECK(at(Benchmark::osu_bcast, 16, 512 << 10, 4) == Algorithm::scatter_doubling);
+}
+
+TEST_CASE("Cray MPICH broadcasts down trees of radix 4 and sums hosts first up to 256 KiB") {
+  const auto broadcast = pick(Library::cray_mpich, Benchmark::osu_bcast, 16, 1 << 20, 4);
+  CHECK(broadcast.algorithm == Algorithm::two_level);
+  CHECK(broadcast.between == Algorithm::knomial);
+  CHECK(broadcast.inside == Algorithm::knomial);
+  CHECK(pick(Library::cray_mpich, Benchmark::osu_bcast, 16, 1 << 20, 16).algorithm == Algorithm::knomial);
+  CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, 256 << 10, 4).algorithm == Algorithm::two_level);
+  CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, (256 << 10) + 1, 4).algorithm ==
+        Algorithm::rabenseifner);
+}
+
+TEST_CASE("Intel MPI's choices depend on ranks per host, and every one of them is an algorithm of its collective") {
+  const auto at = [](Benchmark benchmark, int ranks, std::int64_t size, int hosts) {
+    return pick(Library::intel_mpi, benchmark, ranks, size, ranks / hosts).algorithm;
+  };
+  // The table of 4.1.3: 16 ranks, 12 KiB, on 16, 4 and 1 hosts.
+  CHECK(at(Benchmark::osu_allreduce, 16, 12 << 10, 16) == Algorithm::recursive_doubling);
+  CHECK(at(Benchmark::osu_allreduce, 16, 12 << 10, 4) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_allreduce, 16, 128 << 10, 4) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allreduce, 16, 2 << 20, 1) == Algorithm::ring);
+  CHECK(at(Benchmark::osu_allreduce, 16, 16 << 10, 2) == Algorithm::rabenseifner);
+  CHECK(at(Benchmark::osu_allreduce, 8, 64 << 10, 1) != Algorithm::two_level);
+  CHECK(at(Benchmark::osu_alltoall, 32, 256, 4) == Algorithm::bruck);
+  CHECK(at(Benchmark::osu_alltoall, 32, 10 << 10, 4) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_alltoall, 32, 1 << 20, 4) == Algorithm::pairwise);
+  CHECK(at(Benchmark::osu_barrier, 64, 0, 8) == Algorithm::two_level);
+  for (const auto benchmark :
+       {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce, Benchmark::osu_reduce_scatter,
+        Benchmark::osu_allgather, Benchmark::osu_alltoall, Benchmark::osu_barrier}) {
+    const auto known = algorithms_for(benchmark);
+    for (const int hosts : {1, 2, 3, 8, 32}) {
+      for (const int per_host : {1, 2, 3, 4, 8, 16, 64}) {
+        for (std::int64_t size = 1; size <= 16 << 20; size *= 3) {
+          CAPTURE(hosts);
+          CAPTURE(per_host);
+          CAPTURE(size);
+          CHECK(std::ranges::find(known, at(benchmark, hosts * per_host, size, hosts)) != known.end());
+        }
+      }
+    }
+  }
 }
