@@ -115,6 +115,9 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads",
                                  "rounds of a collective start together on all ranks"};
+    const auto& library = transfers_.profile().library;
+    if (library == "intel-mpi")
+      out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
     for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
       out.push_back(std::move(line));

@@ -95,18 +95,24 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
     message.flow.cap_parameter = owner.name;
   };
   const bool is_eager = size <= profile_.inside_eager_limit;
-  if (!is_eager) message.terms.push_back(term("rendezvous inside the host", "mpi.shared_memory.rendezvous"_key));
+  const auto& usual = parameters.at("mpi.shared_memory.rendezvous"_key);
+  const auto& rendezvous = parameters.first_of({inside<"mpi.{}.inside_rendezvous">(), usual.name});
+  if (!is_eager) message.terms.push_back(term("rendezvous inside the host", rendezvous.name));
   message.is_rendezvous = !is_eager && profile_.may_attach;
   if (!message.is_rendezvous) {
     const double piece = std::min(bytes, static_cast<double>(profile_.inside_segment.value));
     cap_at(between.value * bytes / (bytes + piece), between);
-    message.sender_copies = message.receiver_copies = from_seconds(bytes / between.value);
-    message.window_rate = between.value;
+    // Where the sides do not overlap both cores are held until both copies are done.
+    const double held = !is_eager && profile_.copies_whole ? 2 : 1;
+    message.sender_copies = message.receiver_copies = from_seconds(held * bytes / between.value);
+    message.window_rate = between.value / held;
     // In a window nothing hides what a message takes that lies beside the queue, and a core that handles it copies
     // before or after.
     if (bytes > parameters.at("mpi.shared_memory.short_limit"_key).value)
       message.gap = std::max(message.gap, shared_memory_software(from, true, Bytes{0}).time);
     message.wire_gap = message.gap;
+    // A library whose rendezvous takes long works on it at both sides.
+    if (!is_eager) message.wire_gap += from_seconds(std::max(0.0, rendezvous.value - usual.value) / 2);
     return;
   }
   message.wire_gap = parameters["mpi.shared_memory.rendezvous"_key];
@@ -135,6 +141,11 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   out.gap = shortest.time / 2;
   out.gap_parameter = shortest.parameter;
   out.terms.push_back(shared_memory_software(from, !from.is_device() && !to.is_device(), size));
+  if (const auto* own = context_.parameters.find(inside<"mpi.{}.inside_overhead">())) {
+    const double usual = context_.parameters.at("mpi.shared_memory.overhead"_key).value;
+    out.terms.push_back(
+        computed_term("the library's progress", std::max(0.0, own->value - usual), own->name, own->source));
+  }
   out.protocol = "shared memory";
   out.flow.bytes = static_cast<double>(size.value);
   if (size.value == 0) return out;

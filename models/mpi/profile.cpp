@@ -54,6 +54,8 @@ bool has_tcp_adapters(const PlanContext& context) {
 
 namespace {
 
+constexpr std::int64_t k_whole = std::int64_t{1} << 40;  ///< a segment of 1 TiB: messages are not cut
+
 /// The values of one library.
 struct OfLibrary {
   const ParameterSet& parameters;
@@ -104,7 +106,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.library = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
   if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
-  if (is_known_by_choices(software.mpi)) profile.reason = "messages between hosts; algorithms and copies are its own";
+  if (is_known_by_choices(software.mpi))
+    profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();
@@ -131,6 +134,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.inside_eager_limit = inside.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">();
   }
   profile.inside_segment = inside.either<"mpi.{}.inside_segment", "mpi.shared_memory.segment">();
+  profile.copies_whole = profile.inside_segment.value >= k_whole;
   // Cray's kernels map another process's memory (XPMEM); MPICH and Intel MPI copy through cells of shared memory.
   profile.may_attach =
       (software.cross_memory_attach && !is_known_by_choices(profile.library)) || profile.library == "cray-mpich";

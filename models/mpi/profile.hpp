@@ -26,6 +26,7 @@ struct Profile {
   Bytes inside_eager_limit;         ///< the same between ranks of a host
   Bytes posted_inside_eager_limit;  ///< of sends that do not block, where the library tells them apart
   Bytes inside_segment;             ///< inside a host: pieces that both sides copy
+  bool copies_whole = false;        ///< inside a host the receiver begins when the sender has copied all
   bool may_attach = true;           ///< a process may read another's memory
   Bytes eager_segment;              ///< eager messages are copied in segments; copies of later ones overlap the wire
   Bandwidth eager_bandwidth;        ///< what eager messages of several segments reach; 0 = the wire's rate

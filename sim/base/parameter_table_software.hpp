@@ -129,7 +129,16 @@ inline constexpr std::array k_software_keys{
                  {},
                  "the same between ranks of a host, whose data the receiver else reads; default blocking_eager_limit"},
     ParameterKey{"mpi.{library}.inside_segment", B, k_part_size,
-                 "pieces of a message that both ranks of a host copy; default mpi.shared_memory.segment"},
+                 "pieces of a message that both ranks of a host copy, 1 TiB: the sender all of it before the receiver; "
+                 "default mpi.shared_memory.segment"},
+    ParameterKey{"mpi.{library}.inside_overhead",
+                 T,
+                 {},
+                 "of software for one message between ranks of a host; default mpi.shared_memory.overhead"},
+    ParameterKey{"mpi.{library}.inside_rendezvous",
+                 T,
+                 {},
+                 "a rendezvous between ranks of a host; default mpi.shared_memory.rendezvous"},
     ParameterKey{
         "mpi.{library}.blocking_device_eager_limit", B, {}, "the same from device memory; default device_eager_limit"},
     ParameterKey{"mpi.{library}.eager_copy_bandwidth", R, k_rate_or_no_limit, "copies of eager messages; 0: none"},

