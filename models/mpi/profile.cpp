@@ -82,8 +82,10 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
   const auto& topology = context.topology;
   const auto hcas = topology.devices(DeviceKind::hca);
   const auto is_of_host = [](BufferPlace place) { return place == BufferPlace::host; };
-  if (hcas.empty() && context.software.ucx_version.empty())
-    return is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer) ? "tcp" : "open-mpi-ucx";
+  if (hcas.empty()) {
+    const bool is_host_only = is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer);
+    return is_host_only && context.software.ucx_version.empty() ? "tcp" : "open-mpi-ucx";
+  }
   const bool is_of_cray = access_of(context, hcas.front()) == Access::libfabric;
   const bool is_efa = topology.attribute(topology.device(hcas.front()).type, "libfabric") == "efa";
   const bool is_of_open_mpi = context.software.mpi.empty() && !context.software.mpi_version.empty();

@@ -217,4 +217,6 @@ TEST_CASE("a rank's host decides who copies: Open MPI's own transports without a
   CHECK(eager("", "ethernet-25g") == eager("", ""));
   CHECK(eager("", "connectx-6-hdr") == eager(k_ucx, ""));
   CHECK(eager("", "") != eager(k_ucx, ""));
+  // Who names UCX's release uses UCX.
+  CHECK(eager("ucx: \"1.13\"", "") == eager("mpi: open-mpi-ucx, ucx: \"1.13\"", ""));
 }
