@@ -10,6 +10,7 @@
 
 #include "fabricast/training.hpp"
 #include "mpi/profile.hpp"
+#include "mpi/schedule.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
@@ -173,12 +174,16 @@ bool is_gated_by_mpi_version(const Use& use) {
   });
 }
 
+/// Releases of the library pick algorithms by rules of their own.
+bool has_rules_by_release(const std::string& mpi) {
+  return mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
+}
+
 /// The same where MPI all-reduces host memory beside NCCL.
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
   const auto& mpi = use.context.software.mpi;
   if (key == "mpi") return {};
-  const bool has_releases = mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
-  if (key == "mpi_version" && has_releases) return {};
+  if (key == "mpi_version" && has_rules_by_release(mpi)) return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
   if (key == "cross_memory_attach") return ": MPI does not exchange inside hosts";
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
@@ -196,19 +201,16 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   }
   if (key == "eager_limit") return {};
   if (key == "mpi_version") {
-    const bool has_releases = mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
-    const bool is_read = is_collective(use.workload.benchmark) && has_releases;
+    const bool is_read = is_collective(use.workload.benchmark) && has_rules_by_release(mpi);
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);
   if (key == "cross_memory_attach") {
-    const auto benchmark = use.workload.benchmark;
-    const bool is_summed = benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
-                           benchmark == Benchmark::osu_reduce_scatter;
-    if (!meets_in_hosts || (use.has_device && !is_summed)) return ": no two ranks of a host exchange host memory";
+    if (!meets_in_hosts || (use.has_device && !mpi::is_reduction(use.workload.benchmark)))
+      return ": no two ranks of a host exchange host memory";
     const auto library = mpi::make_profile(use.context, use.workload).library;
     if (library == "cray-mpich") return ": Cray MPICH uses XPMEM";
-    return library == "mpich" || library == "intel-mpi" ? ": the library copies through shared memory" : "";
+    return mpi::is_known_by_choices(library) ? ": the library copies through shared memory" : "";
   }
   if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).library == "open-mpi-ucx")
     return {};

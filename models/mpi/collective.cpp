@@ -26,11 +26,6 @@ namespace {
 
 constexpr double k_page = 4096;  // bytes
 
-bool is_reduction(Benchmark benchmark) {
-  return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
-         benchmark == Benchmark::osu_reduce_scatter;
-}
-
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
   for (const auto algorithm : algorithms_for(benchmark)) {
     if (to_string(algorithm) == name) return algorithm;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "mpi/schedule.hpp"
 #include "schedules/powers.hpp"
 
 namespace fabricast::models::mpi {
@@ -44,5 +45,75 @@ inline char letter(std::span<const Rule> rules, int ranks, std::int64_t size) {
 }
 
 inline bool is_power_of_two(int n) { return schedules::floor_power_of_two(n) == n; }
+
+/// What a letter of a table names.
+inline CollectiveAlgorithm algorithm_of(char letter, Benchmark benchmark) {
+  switch (letter) {
+    case 'N':
+      return benchmark == Benchmark::osu_reduce_scatter ? CollectiveAlgorithm::reduce_scatter
+                                                        : CollectiveAlgorithm::reduce_broadcast;
+    case 'D':
+      return CollectiveAlgorithm::recursive_doubling;
+    case 'R':
+      return CollectiveAlgorithm::ring;
+    case 'S':
+      return benchmark == Benchmark::osu_alltoall ? CollectiveAlgorithm::linear : CollectiveAlgorithm::ring;
+    case 'B':
+      return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce
+                 ? CollectiveAlgorithm::rabenseifner
+                 : CollectiveAlgorithm::bruck;
+    case 'L':
+      return CollectiveAlgorithm::linear;
+    case 'C':
+    case 'P':
+      return CollectiveAlgorithm::chain;
+    case 'T':
+      return CollectiveAlgorithm::split_binary;
+    case 'Y':
+    case 'O':
+      return CollectiveAlgorithm::binary;
+    case 'M':
+      return CollectiveAlgorithm::binomial;
+    case 'K':
+      return CollectiveAlgorithm::knomial;
+    case 'G':
+      return CollectiveAlgorithm::scatter_doubling;
+    case 'H':
+      return CollectiveAlgorithm::recursive_halving;
+    case 'F':
+      return benchmark == Benchmark::osu_barrier ? CollectiveAlgorithm::dissemination : CollectiveAlgorithm::butterfly;
+    case 'A':
+      return CollectiveAlgorithm::scatter_allgather;
+    case 'W':
+      return CollectiveAlgorithm::pairwise;
+    case 'E':
+      return CollectiveAlgorithm::neighbor_exchange;
+    default:
+      break;
+  }
+  FABRICAST_ASSERT(false, "'{}' is no letter of a decision table", letter);
+  return CollectiveAlgorithm::ring;
+}
+
+/// What algorithms do that cannot work on so few elements or on such a number of ranks.
+inline CollectiveAlgorithm fallen_back(CollectiveAlgorithm algorithm, Benchmark benchmark, int n, std::int64_t size) {
+  const auto elements = size / k_float;
+  if (benchmark == Benchmark::osu_allreduce && algorithm == CollectiveAlgorithm::ring && elements < n)
+    return CollectiveAlgorithm::recursive_doubling;
+  if (benchmark == Benchmark::osu_allreduce && algorithm == CollectiveAlgorithm::rabenseifner &&
+      elements < schedules::floor_power_of_two(n))
+    return CollectiveAlgorithm::reduce_broadcast;
+  if (benchmark == Benchmark::osu_reduce && algorithm == CollectiveAlgorithm::rabenseifner &&
+      elements < schedules::floor_power_of_two(n))
+    return CollectiveAlgorithm::linear;
+  if (benchmark == Benchmark::osu_allgather && algorithm == CollectiveAlgorithm::recursive_doubling &&
+      !is_power_of_two(n))
+    return CollectiveAlgorithm::bruck;
+  if (algorithm == CollectiveAlgorithm::neighbor_exchange && n % 2 != 0) return CollectiveAlgorithm::ring;
+  if (algorithm == CollectiveAlgorithm::scatter_doubling && size < n) return CollectiveAlgorithm::linear;
+  if (algorithm == CollectiveAlgorithm::scatter_doubling && !is_power_of_two(n))
+    return CollectiveAlgorithm::scatter_allgather;
+  return algorithm;
+}
 
 }  // namespace fabricast::models::mpi

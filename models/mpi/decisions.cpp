@@ -84,69 +84,6 @@ constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {1024, "64D 256B 2kD *E"},
                                  {k_any, "4kB *E"}};
 
-Algorithm named(char letter, Benchmark benchmark) {
-  switch (letter) {
-    case 'N':
-      return benchmark == Benchmark::osu_reduce_scatter ? Algorithm::reduce_scatter : Algorithm::reduce_broadcast;
-    case 'D':
-      return Algorithm::recursive_doubling;
-    case 'R':
-      return Algorithm::ring;
-    case 'S':
-      return benchmark == Benchmark::osu_alltoall ? Algorithm::linear : Algorithm::ring;
-    case 'B':
-      return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ? Algorithm::rabenseifner
-                                                                                         : Algorithm::bruck;
-    case 'L':
-      return Algorithm::linear;
-    case 'C':
-    case 'P':
-      return Algorithm::chain;
-    case 'T':
-      return Algorithm::split_binary;
-    case 'Y':
-    case 'O':
-      return Algorithm::binary;
-    case 'M':
-      return Algorithm::binomial;
-    case 'K':
-      return Algorithm::knomial;
-    case 'G':
-      return Algorithm::scatter_doubling;
-    case 'H':
-      return Algorithm::recursive_halving;
-    case 'F':
-      return Algorithm::butterfly;
-    case 'W':
-      return Algorithm::pairwise;
-    case 'E':
-      return Algorithm::neighbor_exchange;
-    default:
-      break;
-  }
-  FABRICAST_ASSERT(false, "'{}' is no letter of a decision table", letter);
-  return Algorithm::ring;
-}
-
-/// What algorithms do that cannot work on so few elements or on such a number of ranks.
-Algorithm fallen_back(Algorithm algorithm, Benchmark benchmark, int n, std::int64_t size) {
-  const auto elements = size / k_float;
-  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::ring && elements < n)
-    return Algorithm::recursive_doubling;
-  if (benchmark == Benchmark::osu_allreduce && algorithm == Algorithm::rabenseifner &&
-      elements < schedules::floor_power_of_two(n))
-    return Algorithm::reduce_broadcast;
-  if (benchmark == Benchmark::osu_reduce && algorithm == Algorithm::rabenseifner &&
-      elements < schedules::floor_power_of_two(n))
-    return Algorithm::linear;
-  if (benchmark == Benchmark::osu_allgather && algorithm == Algorithm::recursive_doubling && !is_power_of_two(n))
-    return Algorithm::bruck;
-  if (algorithm == Algorithm::neighbor_exchange && n % 2 != 0) return Algorithm::ring;
-  if (algorithm == Algorithm::scatter_doubling && size < n) return Algorithm::linear;
-  if (algorithm == Algorithm::scatter_doubling && !is_power_of_two(n)) return Algorithm::scatter_allgather;
-  return algorithm;
-}
-
 Algorithm barrier_4_1(int n) {
   if (n < 4) return Algorithm::recursive_doubling;
   if (n < 8) return Algorithm::linear;
@@ -161,7 +98,7 @@ void choose_4_1(Collective& out) {
   const int n = out.num_ranks;
   const auto from = [&](std::span<const Rule> rules) {
     out.algorithm =
-        fallen_back(named(letter(rules, n, out.size.value), out.benchmark), out.benchmark, n, out.size.value);
+        fallen_back(algorithm_of(letter(rules, n, out.size.value), out.benchmark), out.benchmark, n, out.size.value);
   };
   switch (out.benchmark) {
     case Benchmark::osu_allreduce:

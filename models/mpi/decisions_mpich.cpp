@@ -217,51 +217,15 @@ void choose_mpich(Library library, Collective& out) {
 }
 
 void choose_intel(Collective& out) {
-  const bool is_small_vector = out.size.value / k_float < schedules::floor_power_of_two(out.num_ranks);
-  switch (intel_letter(out)) {
-    case 'D':
-      out.algorithm = out.benchmark == Benchmark::osu_allgather && !is_power_of_two(out.num_ranks)
-                          ? Algorithm::bruck
-                          : Algorithm::recursive_doubling;
-      return;
-    case 'B':
-      out.algorithm = out.benchmark == Benchmark::osu_alltoall ? Algorithm::bruck
-                      : is_small_vector                        ? Algorithm::recursive_doubling
-                                                               : Algorithm::rabenseifner;
-      return;
-    case 'N':
-      out.algorithm =
-          out.benchmark == Benchmark::osu_allreduce ? Algorithm::reduce_broadcast : Algorithm::reduce_scatter;
-      return;
-    case 'R':
-      out.algorithm = out.benchmark == Benchmark::osu_allreduce && out.size.value / k_float < out.num_ranks
-                          ? Algorithm::recursive_doubling
-                          : Algorithm::ring;
-      return;
-    case 'L':
-      out.algorithm = Algorithm::linear;
-      return;
-    case 'W':
-      out.algorithm = Algorithm::pairwise;
-      return;
-    case 'H':
-      out.algorithm = Algorithm::recursive_halving;
-      return;
-    case 'M':
-      out.algorithm = Algorithm::binomial;
-      return;
-    case 'G':
-      out.algorithm = is_power_of_two(out.num_ranks) ? Algorithm::scatter_doubling : Algorithm::scatter_allgather;
-      return;
-    case 'A':
-      out.algorithm = Algorithm::scatter_allgather;
-      return;
-    case 'F':
-      out.algorithm = Algorithm::dissemination;
-      return;
-    default:  // U, and T where no host has several ranks
-      choose_mpich(Library::mpich_3, out);
-  }
+  const int n = out.num_ranks;
+  const bool is_small_vector = out.size.value / k_float < schedules::floor_power_of_two(n);
+  const char picked = intel_letter(out);
+  // T: hosts apart, where no host has several ranks.
+  if (picked == 'U' || picked == 'T') return choose_mpich(Library::mpich_3, out);
+  if (out.benchmark == Benchmark::osu_allreduce && picked == 'B' && is_small_vector)
+    out.algorithm = Algorithm::recursive_doubling;
+  else
+    out.algorithm = fallen_back(algorithm_of(picked, out.benchmark), out.benchmark, n, out.size.value);
 }
 
 }  // namespace

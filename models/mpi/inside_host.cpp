@@ -96,7 +96,7 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
   };
   const bool is_eager = size <= profile_.inside_eager_limit;
   const auto& usual = parameters.at("mpi.shared_memory.rendezvous"_key);
-  const auto& rendezvous = parameters.first_of({inside<"mpi.{}.inside_rendezvous">(), usual.name});
+  const auto& rendezvous = parameters.at(profile_.inside_rendezvous);
   if (!is_eager) message.terms.push_back(term("rendezvous inside the host", rendezvous.name));
   message.is_rendezvous = !is_eager && profile_.may_attach;
   if (!message.is_rendezvous) {
@@ -141,10 +141,11 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   out.gap = shortest.time / 2;
   out.gap_parameter = shortest.parameter;
   out.terms.push_back(shared_memory_software(from, !from.is_device() && !to.is_device(), size));
-  if (const auto* own = context_.parameters.find(inside<"mpi.{}.inside_overhead">())) {
+  if (!profile_.inside_overhead.empty()) {
+    const auto& own = context_.parameters.at(profile_.inside_overhead);
     const double usual = context_.parameters.at("mpi.shared_memory.overhead"_key).value;
     out.terms.push_back(
-        computed_term("the library's progress", std::max(0.0, own->value - usual), own->name, own->source));
+        computed_term("the library's progress", std::max(0.0, own.value - usual), own.name, own.source));
   }
   out.protocol = "shared memory";
   out.flow.bytes = static_cast<double>(size.value);

@@ -71,10 +71,6 @@ struct OfLibrary {
   }
 };
 
-/// Libraries that are known by what they choose and copy; their messages between hosts take what the adapters' usual
-/// library takes.
-bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
-
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
 /// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
 /// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
@@ -94,6 +90,8 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
 }
 
 }  // namespace
+
+bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
 
 Profile make_profile(const PlanContext& context, const Workload& workload) {
   // perftest posts verbs itself: settings of MPI libraries are not its own.
@@ -136,6 +134,10 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.inside_eager_limit = inside.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">();
   }
   profile.inside_segment = inside.either<"mpi.{}.inside_segment", "mpi.shared_memory.segment">();
+  const auto usual_rendezvous = std::string("mpi.shared_memory.rendezvous"_key);
+  profile.inside_rendezvous = p.first_of({named<"mpi.{}.inside_rendezvous">(profile.library), usual_rendezvous}).name;
+  if (const auto* software_inside = p.find(named<"mpi.{}.inside_overhead">(profile.library)))
+    profile.inside_overhead = software_inside->name;
   profile.copies_whole = profile.inside_segment.value >= k_whole;
   // Cray's kernels map another process's memory (XPMEM); MPICH and Intel MPI copy through cells of shared memory.
   profile.may_attach =

@@ -27,6 +27,8 @@ struct Profile {
   Bytes posted_inside_eager_limit;  ///< of sends that do not block, where the library tells them apart
   Bytes inside_segment;             ///< inside a host: pieces that both sides copy
   bool copies_whole = false;        ///< inside a host the receiver begins when the sender has copied all
+  std::string inside_rendezvous;    ///< the parameter of one between ranks of a host
+  std::string inside_overhead;      ///< what a message by itself takes beside shared memory's own; empty: nothing
   bool may_attach = true;           ///< a process may read another's memory
   Bytes eager_segment;              ///< eager messages are copied in segments; copies of later ones overlap the wire
   Bandwidth eager_bandwidth;        ///< what eager messages of several segments reach; 0 = the wire's rate
@@ -60,6 +62,10 @@ struct Profile {
 
 /// Every profile name, for messages and `fabricast list profiles`.
 const std::vector<std::string>& profile_names();
+
+/// Libraries that are known by what they choose and copy; their messages between hosts take what the adapters' usual
+/// library takes.
+bool is_known_by_choices(const std::string& library);
 
 /// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
 /// over EFA, cray-mpich over Slingshot-11 and Aries; tcp where adapters or settings leave nothing else, and for host

@@ -162,6 +162,11 @@ Rounds two_level(const Collective& whole) {
 
 }  // namespace
 
+bool is_reduction(Benchmark benchmark) {
+  return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce ||
+         benchmark == Benchmark::osu_reduce_scatter;
+}
+
 std::string_view to_string(CollectiveAlgorithm algorithm) {
   for (const auto& [known, name] : k_names) {
     if (known == algorithm) return name;

@@ -38,6 +38,8 @@ enum class CollectiveAlgorithm : std::uint8_t {
 };
 
 std::string_view to_string(CollectiveAlgorithm algorithm);
+/// Ranks sum: with device buffers on the host, staged.
+bool is_reduction(Benchmark benchmark);
 /// Algorithms that exist for a benchmark, for messages and `list algorithms`.
 std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark);
 

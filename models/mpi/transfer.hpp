@@ -156,12 +156,6 @@ class Transfers {
     return named<Pattern>(profile_.name);
   }
 
-  /// The same of the library that holds inside hosts.
-  template <parameter_table::Literal Pattern>
-  [[nodiscard]] auto inside() const {
-    return named<Pattern>(profile_.library);
-  }
-
   PlanContext context_;
   Profile profile_;
 };
