@@ -276,16 +276,22 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
     if (is_network(hops.kind)) hops.connection_units = gpus_of_host();
 }
 
-/// Of resources crossed equally often only the slowest can bind a lone flow. The slowest link stays beside a slower
-/// limit: it is what no protocol can beat.
+/// Of resources of one kind that are crossed equally often only the slowest can bind a lone flow. Transports ask for
+/// the slowest of a kind: links of PCIe apart from those between sockets, memories apart from root complexes.
 void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
-  std::map<std::pair<bool, int>, Crossing> slowest;
+  const auto& resources = context_.resources;
+  const auto kind_of = [&](int resource) {
+    if (resources.is_link(resource))
+      return std::to_string(static_cast<int>(context_.topology.link_kind(LinkId{resource})));
+    const auto& limit = resources.parameter(resource);
+    return limit.substr(limit.rfind('.') + 1);
+  };
+  std::map<std::pair<std::string, int>, Crossing> slowest;
   for (const auto& crossing : crossings) {
-    const std::pair key{context_.resources.is_link(crossing.resource), crossing.times};
+    const std::pair key{kind_of(crossing.resource), crossing.times};
     const auto [it, is_new] = slowest.try_emplace(key, crossing);
-    if (!is_new && context_.resources.capacity(crossing.resource) < context_.resources.capacity(it->second.resource)) {
+    if (!is_new && resources.capacity(crossing.resource) < resources.capacity(it->second.resource))
       it->second = crossing;
-    }
   }
   crossings.clear();
   for (const auto& [key, crossing] : slowest) crossings.push_back(crossing);

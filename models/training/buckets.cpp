@@ -38,10 +38,12 @@ std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Byt
   std::vector<Bucket> buffers;
   std::size_t first = 0;  // buffer of the round that is being filled
   Duration round, free;   // when the round was found, and when those before it leave the thread
+  Duration last;
+  for (const auto& tensor : tensors) last = std::max(last, tensor.ready);
   for (const auto& tensor : tensors) {
-    // Cycles are not in step with the backward pass: a tensor waits half of one in the mean.
-    const auto found = cycle.ps > 0 ? Duration{tensor.ready.ps / cycle.ps * cycle.ps + cycle.ps / 2} : Duration{};
-    const auto seen = std::max(found, tensor.ready);
+    // Cycles are not in step with the backward pass: its last gradient waits half of one in the mean.
+    const auto before_last = last.ps + cycle.ps / 2 - tensor.ready.ps;
+    const auto seen = cycle.ps > 0 ? tensor.ready + Duration{before_last % cycle.ps} : tensor.ready;
     const bool is_same_round = !buffers.empty() && std::max(seen, free) == round;
     if (!is_same_round) {
       if (busy && !buffers.empty()) {

@@ -28,9 +28,9 @@ struct Bucket {
 std::vector<Bucket> ddp_buckets(std::span<const GradientTensor> tensors, std::optional<Bytes> cap);
 
 /// What Horovod's coordinator finds at each of its cycles, cut at the fusion threshold: tensors in order, as long as
-/// the next one fits. `ready` is the cycle's. `busy`: how long a buffer keeps the thread that runs the cycles; it finds
-/// what has become ready meanwhile at once when it is through. Empty: exchanges do not keep it. [horovod,
-/// controller.cc, FuseResponses; operations.cc, RunLoopOnce]
+/// the next one fits. `ready` is the cycle's; cycles lie so that the last gradient waits for half of one. `busy`: how
+/// long a buffer keeps the thread that runs the cycles; it finds what has become ready meanwhile at once when it is
+/// through. Empty: exchanges do not keep it. [horovod, controller.cc, FuseResponses; operations.cc, RunLoopOnce]
 std::vector<Bucket> horovod_buffers(std::span<const GradientTensor> tensors, Bytes fusion, Duration cycle,
                                     const std::function<Duration(const Bucket&)>& busy = {});
 

@@ -239,7 +239,9 @@ TEST_CASE("the same scenario gives the same prediction twice") {
 TEST_CASE("the shortcuts of the engine give the times of full expansion") {
   for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     CAPTURE(seed);
-    const auto loaded = test::scenario(random_cluster(seed).yaml(), {{"workload.sizes", "[64 KiB, 4 MiB]"}});
+    const auto yaml = random_cluster(seed).yaml();
+    CAPTURE(yaml);
+    const auto loaded = test::scenario(yaml, {{"workload.sizes", "[64 KiB, 4 MiB]"}});
     const auto fast = test::run(loaded);
     SimulateOptions options;
     options.full_expansion = true;

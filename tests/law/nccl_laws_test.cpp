@@ -143,14 +143,18 @@ TEST_CASE("NCCL: more bytes are never faster, around every size at which somethi
     const auto rows = rows_of(cluster, workload, sizes_around_thresholds(cluster, workload));
     for (std::size_t i = 1; i < rows.size(); ++i) {
       // NCCL itself changes algorithm and protocol where its own model says so, sooner or later than would be best.
+      // Sends change to Simple at 16 KiB whatever is best: on two A100 32 KiB of it take 1.02 of 16 KiB of LL.
       if (rows[i].algorithm != "direct" && !is_same_choice(rows[i], rows[i - 1])) continue;
+      // Until 2.19 trees of Simple take larger chunks from certain sizes on, and fewer of them.
+      const bool is_cut_anew = rows[i].algorithm == "tree" && rows[i].protocol == "simple";
+      const double least = rows[i].protocol != rows[i - 1].protocol ? 0.75 : is_cut_anew ? 0.9 : 0.999;
       // Blocks of ranks that are not 16-byte aligned are moved element by element.
       const int ranks = cluster.hosts * cluster.gpus;
       if (is_cut_at_16_bytes(rows[i].size, ranks) && !is_cut_at_16_bytes(rows[i - 1].size, ranks)) continue;
       INFO(rows[i - 1].size.value << " B " << rows[i - 1].protocol << " " << rows[i - 1].channels << " channels "
                                   << rows[i - 1].time.us() << " us, " << rows[i].size.value << " B " << rows[i].protocol
                                   << " " << rows[i].channels << " channels " << rows[i].time.us() << " us");
-      CHECK(rows[i].time.us() >= 0.999 * rows[i - 1].time.us());
+      CHECK(rows[i].time.us() >= least * rows[i - 1].time.us());
     }
   }
 }

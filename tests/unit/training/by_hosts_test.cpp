@@ -113,6 +113,13 @@ TEST_CASE("what becomes ready while Horovod's thread is kept is found at once an
   std::vector<GradientTensor> tensors;
   for (int t = 0; t < 10; ++t) tensors.push_back({"t", Bytes{1000}, t * 1_ms});  // one per ms
   CHECK(horovod_buffers(tensors, Bytes{1 << 20}, 1_ms).size() == 10);
+  // Whatever its phase, a cycle of 4 ms finds four of them.
+  const auto found = horovod_buffers(tensors, Bytes{1 << 20}, 4_ms);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].tensors == 4);
+  CHECK(found[0].ready == 3_ms);
+  CHECK(found[1].tensors == 4);
+  CHECK(found[2].ready == 11_ms);
   // The first at 0.5 ms keeps the thread to 4.5 ms; of the others, found at half past each ms, four are there by then.
   const auto buffers = horovod_buffers(tensors, Bytes{1 << 20}, 1_ms, [](const Bucket&) { return 4_ms; });
   REQUIRE(buffers.size() == 4);
