@@ -139,12 +139,15 @@ void add_channel_start(Flow& flow, const Steps& steps) {
   }
 }
 
-/// What the thread block of one channel moves, by the slowest kind of connection it serves.
+/// What the thread block of one channel moves, by the slowest kind of connection it serves. No generation moves more
+/// through host memory than between GPUs.
 const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
   const auto& op = steps.op;
   if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
-  return op.parameter(through_host_memory ? "nccl.shm_channel_bandwidth"_stem : "nccl.channel_bandwidth"_stem,
-                      steps.algorithm.bandwidth_name(through_host_memory));
+  const auto& direct = op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
+  if (!through_host_memory) return direct;
+  const auto& shared = op.parameter("nccl.shm_channel_bandwidth"_stem, steps.algorithm.bandwidth_name(true));
+  return direct.value < shared.value ? direct : shared;
 }
 
 /// What of an operation moves single elements, and what is left of a thread block's rate there.
@@ -238,6 +241,7 @@ Node steps_node(const Operation& operation) {
   slow_unaligned_blocks(flow, steps, rate_of_block);
   algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
+  limit_line_checks(flow, steps);
   limit_late_receivers(flow, steps);
   add_wait_for_messages(flow, steps);
   node.flows.push_back(std::move(flow));

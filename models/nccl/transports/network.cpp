@@ -34,6 +34,11 @@ double proxy_time(const Hops& hops, const Steps& steps) {
 
 namespace {
 
+/// Of LL over verbs a core finds the lines before they are sent.
+bool checks_lines(const Hops& hops, const Operation& op) {
+  return op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops);
+}
+
 const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const auto* of_plugin =
@@ -49,7 +54,7 @@ Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& ste
   const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units / op.share;
   // Lines of LL lie in host memory until the sender's proxy has found all of a slice, one channel after the other;
   // meanwhile other channels' are on the wire.
-  if (op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops)) {
+  if (checks_lines(hops, op)) {
     const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
     const double finding = slice * std::max(1, hops.process_sends) / check.value;
     const double sending = slice / rate_of_crossings(op.context.resources, flow);
@@ -66,6 +71,19 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
     const double count = steps.algorithm.paid_hops(hops);
     if (!is_network(hops.kind) || count <= 0 || is_paced_by_process(flow, hops, steps)) continue;
     add_latency(flow, store_and_forward_term(flow, hops, steps, count));
+  }
+}
+
+void limit_line_checks(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
+  for (const auto& hops : op.pattern.hops) {
+    if (!is_network(hops.kind) || !checks_lines(hops, op)) continue;
+    const double lines = flow.payload / op.share * hops.process_sends;
+    const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units / op.share;
+    const double on_the_way = steps.algorithm.paid_hops(hops) * slice * hops.process_sends;
+    if (lines <= on_the_way) continue;
+    limit_rate(flow, flow.bytes * check.value / (lines - on_the_way), "lines that one proxy checks", check.name);
   }
 }
 
