@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "nccl/nics.hpp"
@@ -34,18 +35,49 @@ GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& g
   return setting;
 }
 
+namespace {
+
+constexpr const char* k_rule_of_pairs = "for each GPU those of the widest path, of them the nearest";
+
+/// Sends and receives whose busiest HCA carries a quarter more than if all carried as their rates are.
+std::vector<std::string> crowded_hca(const PlanContext& context, const HostNics& nics, const std::string& host) {
+  constexpr double noticed = 1.25;
+  const auto gpus = nics.gpus_of_hcas();
+  std::size_t busiest = 0;
+  double rates = 0;
+  for (std::size_t h = 0; h < gpus.size(); ++h) {
+    rates += nics.rate_gb_per_s(h);
+    if (gpus[h] / nics.rate_gb_per_s(h) > gpus[busiest] / nics.rate_gb_per_s(busiest)) busiest = h;
+  }
+  if (gpus.empty()) return {};
+  const double even = static_cast<double>(nics.gpus().size()) * nics.rate_gb_per_s(busiest) / rates;
+  if (gpus[busiest] < noticed * even) return {};
+  return {
+      fmt::format("{} carries the data of {:.3g} GPUs, spread evenly over the HCAs of {} it were {:.3g}: NCCL takes {}",
+                  context.topology.device(nics.hcas()[busiest]).name, gpus[busiest], host, even, k_rule_of_pairs)};
+}
+
+}  // namespace
+
 std::vector<std::string> hca_assumptions(const PlanContext& context, const ChannelGraph& graph, const HostGroup& host,
                                          bool is_peer_to_peer) {
   const HostNics nics(context, host.gpus);
+  const auto name = context.topology.host_name(host.host);
   std::set<DeviceId> used;
   for (const auto& channel : graph.channels) used.insert(channel[0].hca);
-  const auto count = is_peer_to_peer ? nics.num_used_by_pairs() : used.size();
+  const auto loads = nics.gpus_of_hcas();
+  const auto count = is_peer_to_peer
+                         ? static_cast<std::size_t>(std::ranges::count_if(loads, [](double gpus) { return gpus > 0; }))
+                         : used.size();
   const auto all = context.topology.hcas_by_distance(host.gpus.front()).size();
-  if (count >= all) return {};
-  return {fmt::format("{} of the {} HCAs of {} carry data: NCCL takes {}", count, all,
-                      context.topology.host_name(host.host),
-                      is_peer_to_peer ? "for each GPU those of the widest path, of them the nearest"
-                                      : "near ones, and as many as give its channels most bandwidth")};
+  std::vector<std::string> out;
+  if (count < all)
+    out.push_back(
+        fmt::format("{} of the {} HCAs of {} carry data: NCCL takes {}", count, all, name,
+                    is_peer_to_peer ? k_rule_of_pairs : "near ones, and as many as give its channels most bandwidth"));
+  else if (is_peer_to_peer)
+    for (auto& line : crowded_hca(context, nics, name)) out.push_back(std::move(line));
+  return out;
 }
 
 }  // namespace fabricast::models::nccl

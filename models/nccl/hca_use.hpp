@@ -13,7 +13,7 @@ namespace fabricast::models::nccl {
 /// `gpus`: of one host.
 GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& gpus);
 
-/// HCAs of a host that carry nothing, or nothing but some collectives.
+/// HCAs of a host that carry nothing; where all do, the one on which sends and receives crowd.
 std::vector<std::string> hca_assumptions(const PlanContext& context, const ChannelGraph& graph, const HostGroup& host,
                                          bool is_peer_to_peer);
 

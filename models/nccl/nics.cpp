@@ -336,11 +336,11 @@ bool HostNics::has_relays() const {
   return false;
 }
 
-std::size_t HostNics::num_used_by_pairs() const {
-  std::set<std::size_t> used;
+std::vector<double> HostNics::gpus_of_hcas() const {
+  std::vector<double> out(hcas_.size());
   for (std::size_t g = 0; g < gpus_.size() && !hcas_.empty(); ++g)
-    for (int turn = 0; turn < spread(g); ++turn) used.insert(local_hca(g, turn));
-  return used.size();
+    for (int turn = 0; turn < spread(g); ++turn) out[local_hca(g, turn)] += 1.0 / spread(g);
+  return out;
 }
 
 }  // namespace fabricast::models::nccl

@@ -105,8 +105,8 @@ class HostNics {
   [[nodiscard]] Sender sender(std::size_t gpu, int peer_index, int turn) const;
   /// True when some GPU can hand over data of others.
   [[nodiscard]] bool has_relays() const;
-  /// HCAs that sends and receives of all GPUs take.
-  [[nodiscard]] std::size_t num_used_by_pairs() const;
+  /// Of how many GPUs each HCA carries the sends and receives; a GPU that spreads over several counts in parts.
+  [[nodiscard]] std::vector<double> gpus_of_hcas() const;
 
  private:
   void find_hcas(const PlanContext& context);

@@ -139,15 +139,15 @@ void add_channel_start(Flow& flow, const Steps& steps) {
   }
 }
 
-/// What the thread block of one channel moves, by the slowest kind of connection it serves. No generation moves more
-/// through host memory than between GPUs.
+/// What the thread block of one channel moves, by the slowest kind of connection it serves. Sends move no more through
+/// host memory than between GPUs: what an H200 reaches there is more than Ampere reaches over NVLink.
 const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
   const auto& op = steps.op;
   if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
-  const auto& direct = op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
-  if (!through_host_memory) return direct;
+  const auto& between_gpus = op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
+  if (!through_host_memory) return between_gpus;
   const auto& shared = op.parameter("nccl.shm_channel_bandwidth"_stem, steps.algorithm.bandwidth_name(true));
-  return direct.value < shared.value ? direct : shared;
+  return is_peer_to_peer(op.collective) && between_gpus.value < shared.value ? between_gpus : shared;
 }
 
 /// What of an operation moves single elements, and what is left of a thread block's rate there.
@@ -241,9 +241,9 @@ Node steps_node(const Operation& operation) {
   slow_unaligned_blocks(flow, steps, rate_of_block);
   algorithm->add_filling(flow, steps.cut);
   add_store_and_forward(flow, steps);
-  limit_line_checks(flow, steps);
   limit_late_receivers(flow, steps);
   add_wait_for_messages(flow, steps);
+  limit_line_checks(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;
 }

@@ -163,11 +163,14 @@ namespace {
 
 const std::vector<Bytes> k_some_sizes{1_KiB, 64_KiB, 1_MiB, 16_MiB, 256_MiB};
 
-/// NCCL leaves wide HCAs idle for near ones, and for sends near ones for the widest; the result says so.
+/// NCCL leaves wide HCAs idle for near ones, and for sends near ones for the widest, or crowds on them, or stages for
+/// those that are far; the result says so.
 bool says_that_hcas_are_idle(const Cluster& cluster, const std::string& workload) {
   const auto prediction = test::run(test::scenario(cluster.yaml("{" + workload + ", sizes: [1 MiB]}")));
   for (const auto& line : prediction.workloads[0].assumptions)
-    if (line.find("HCAs of n0 carry data") != std::string::npos) return true;
+    for (const auto* said :
+         {"HCAs of n0 carry data", "carries the data of", "GPUDirect RDMA is not used between hosts"})
+      if (line.find(said) != std::string::npos) return true;
   return false;
 }
 
@@ -189,11 +192,12 @@ void check_not_slower(const Cluster& before, const Cluster& after, const std::st
     const bool is_chain =
         workload.find(" broadcast_perf") != std::string::npos || workload.find(" reduce_perf") != std::string::npos;
     // The first chunks of more channels share what fills a tree; queued chains wait for those that come in elsewhere;
-    // GPUs spread over HCAs by their number, unevenly over five; until 2.21 each channel more costs a start.
-    double most = fast[i].channels > slow[i].channels ? 1.04 : 1.02;
+    // GPUs spread over HCAs by their number, unevenly over five; until 2.21 each channel more costs a start, on
+    // Ampere 1.7 us with LL128.
+    double most = fast[i].channels > slow[i].channels ? 1.25 : 1.02;
     if (fast[i].algorithm == "tree") most = 1.05;
     if (fast[i].algorithm == "direct") most = 1.1;
-    if (is_chain) most = 1.3;
+    if (is_chain) most = 1.4;
     if (!is_same_choice(slow[i], fast[i]) || fast[i].time.us() <= most * slow[i].time.us()) continue;
     if (is_limited_inside(fast[i])) continue;
     CAPTURE(fast[i].bottleneck);

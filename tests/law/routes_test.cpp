@@ -43,7 +43,7 @@ std::string random_generator(Random& random) {
       return "dragonfly: {switch: " + type + ", routers_per_group: 4, hosts_per_router: " + some(2, 5) +
              ", global_links: 3}";
     default:
-      return "torus: {switch: " + type + ", dimensions: [" + some(1, 6) + ", " + some(1, 6) + ", " + some(1, 4) + "]}";
+      return "torus: {switch: " + type + ", dimensions: [" + some(3, 6) + ", " + some(1, 6) + ", " + some(1, 4) + "]}";
   }
 }
 

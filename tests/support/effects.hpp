@@ -45,7 +45,7 @@ inline const std::vector<std::string> k_further{
     "benchmark: all_reduce_perf, gpus: 2, sizes: [1 KiB, 64 MiB]",
     "benchmark: alltoall_perf, sizes: [1 KiB, 64 MiB]",
     "benchmark: broadcast_perf, sizes: [1 KiB, 64 MiB]",
-    "benchmark: sendrecv_perf, sizes: [64 MiB]",
+    "benchmark: sendrecv_perf, sizes: [1 KiB, 64 MiB]",
     "benchmark: gpu_step, gpus: 1, compute: 20 ms, sizes: [0 B]",
     "benchmark: training, network: vgg-16, batch_per_gpu: 32",
     "benchmark: training, network: vgg-16, batch_per_gpu: 32, gpus: 1",

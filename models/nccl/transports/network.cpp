@@ -79,11 +79,9 @@ void limit_line_checks(Flow& flow, const Steps& steps) {
   const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
   for (const auto& hops : op.pattern.hops) {
     if (!is_network(hops.kind) || !checks_lines(hops, op)) continue;
-    const double lines = flow.payload / op.share * hops.process_sends;
-    const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units / op.share;
-    const double on_the_way = steps.algorithm.paid_hops(hops) * slice * hops.process_sends;
-    if (lines <= on_the_way) continue;
-    limit_rate(flow, flow.bytes * check.value / (lines - on_the_way), "lines that one proxy checks", check.name);
+    const double busy = flow.payload / op.share * hops.process_sends / check.value;
+    const double left = busy - flow.latency.seconds();
+    if (left > 0) limit_rate(flow, flow.bytes / left, "lines that one proxy checks", check.name);
   }
 }
 

@@ -61,7 +61,7 @@ double paid_loops(const Hops& hops, const Steps& steps);
 /// arrived: what `count` hops of the kind add.
 Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& steps, double count);
 void add_store_and_forward(Flow& flow, const Steps& steps);
-/// One core checks all lines of LL that a process sends: those that no hop has waited for, beside the bytes.
+/// One core checks all lines of LL that a process sends: nothing is done before it is. It comes after all latencies.
 void limit_line_checks(Flow& flow, const Steps& steps);
 void limit_network_channels(Flow& flow, const Steps& steps);
 /// Thread blocks do their local work while a limit below `before`, the flow's rate alone before it, holds the bytes up.
