@@ -50,8 +50,11 @@ std::string time_picture(const Rows& rows) {
 
 std::string rate_picture(const Rows& rows, bool is_bus) {
   const std::string name = is_bus ? "bus bandwidth" : "bandwidth";
-  Chart chart("predicted " + name + " over message size", name,
-              [](double value) { return fmt::format("{:.6g} GB/s", value); });
+  // Ticks of other powers of ten would be wider than the margin.
+  Chart chart("predicted " + name + " over message size", name, [](double value) {
+    const bool is_short = value == 0 || (value >= 1e-3 && value < 1e6);
+    return is_short ? fmt::format("{:.6g} GB/s", value) : to_string(Bandwidth{value * 1e9});
+  });
   chart.start_at_zero();
   const auto rate = [&](const Row& row, Duration time) {
     const double shown = is_bus ? row.busbw.bytes_per_s : row.algbw.bytes_per_s;

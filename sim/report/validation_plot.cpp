@@ -27,7 +27,7 @@ class Panel {
       size_low_ = std::min(size_low_, size);
       size_high_ = std::max(size_high_, size);
       for (const auto t : {p.low, p.high, p.measured}) {
-        const double time = std::log10(std::max(1e-12, t.seconds()));
+        const double time = log_time(t);
         time_low_ = std::min(time_low_, time);
         time_high_ = std::max(time_high_, time);
       }
@@ -70,7 +70,12 @@ class Panel {
   [[nodiscard]] double y_of(double log_time) const {
     return top_ + k_top + (time_high_ - log_time) / (time_high_ - time_low_) * k_curve;
   }
-  [[nodiscard]] double y(Duration time) const { return y_of(std::log10(std::max(1e-12, time.seconds()))); }
+  /// What does not fit into a duration lies on the upper edge.
+  static double log_time(Duration time) {
+    constexpr double shortest = 1e-12, longest = 1e7;
+    return std::log10(std::clamp(time.seconds(), shortest, longest));
+  }
+  [[nodiscard]] double y(Duration time) const { return y_of(log_time(time)); }
   [[nodiscard]] double error_y(double error) const {
     return error_top() + (1 - std::clamp(error / error_, -1.0, 1.0)) / 2 * k_error;
   }

@@ -153,6 +153,22 @@ TEST_CASE("labels of no picture touch, whatever the sizes and times") {
   }
 }
 
+TEST_CASE("a picture of times that fit no duration, of the slowest and of the fastest rates has labels inside it") {
+  const auto scenario = asked();
+  const report::Provenance provenance;
+  for (const double us : {1e-6, 1.0, 1e12, 8e12, 1e15}) {
+    CAPTURE(us);
+    const auto one = prediction({row(8, us), row(1024, us * 1.3)});
+    check_labels(report::html({one, scenario, provenance}));
+    Validation log;
+    log.file = "f.log";
+    for (const auto& from : one.workloads[0].rows)
+      log.points.push_back({from.size, from.time, from.low_time, from.high_time, from.low_time});
+    const std::vector<Validation> logs{log};
+    check_labels(report::validation_svg({logs, {}, "s", one.workloads.data(), &provenance}));
+  }
+}
+
 TEST_CASE("times and errors of a validation are labelled left of their frames") {
   Validation log;
   log.file = "f.log";
