@@ -319,3 +319,32 @@ TEST_CASE("BlueField-3 and Thor 2 carry what their rate lets them, a 400 Gb/s po
   CHECK(rate("bluefield-3-400g", "ethernet-400g-leaf") == test::approx(thor).epsilon(0.02));
   CHECK(rate("connectx-7-200g", "ethernet-400g-leaf") == test::approx(thor / 2).epsilon(0.1));
 }
+
+TEST_CASE("sends that crowd on one HCA, or leave HCAs idle, are said to") {
+  const auto said = [](const std::string& hcas, const std::string& benchmark) {
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+        "{name: n, count: 2, host: {processor: xeon-icelake, devices: [{name: sw0, kind: pcie_switch, below: socket0, "
+        "pcie: gen4 x16}, {name: sw1, kind: pcie_switch, below: socket0, pcie: gen4 x16}, {name: gpu0, type: "
+        "a100-pcie-40, below: sw0}, {name: gpu1, type: a100-pcie-40, below: sw0}, {name: gpu2, type: a100-pcie-40, "
+        "below: sw1}, {name: gpu3, type: a100-pcie-40, below: sw1}, " +
+        hcas + "]}}\n  fabric: {single_switch: {switch: qm8700}}\nworkload: {benchmark: " + benchmark +
+        ", sizes: [1 MiB]}\n"));
+    std::string lines;
+    for (const auto& line : prediction.workloads[0].assumptions)
+      if (line.find("NCCL takes") != std::string::npos) lines += line + "\n";
+    return lines;
+  };
+  const auto hca = [](int number, const char* below) {
+    return "{name: hca" + std::to_string(number) + ", type: connectx-6-hdr, below: " + below + "}";
+  };
+  // Both GPUs of the second switch take its one HCA, those of the first its three.
+  const auto uneven = hca(0, "sw0") + ", " + hca(1, "sw0") + ", " + hca(2, "sw0") + ", " + hca(3, "sw1");
+  CHECK(said(uneven, "alltoall_perf")
+            .starts_with("n0.hca3 carries the data of 2 GPUs, spread evenly over the HCAs of n0 it were 1:"));
+  const auto even = hca(0, "sw0") + ", " + hca(1, "sw0") + ", " + hca(2, "sw1") + ", " + hca(3, "sw1");
+  CHECK(said(even, "alltoall_perf").empty());
+  // One far HCA, and none else: nothing to spread.
+  CHECK(said(hca(0, "socket1"), "alltoall_perf").empty());
+  CHECK(said(even, "sendrecv_perf").empty());
+}

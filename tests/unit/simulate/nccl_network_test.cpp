@@ -219,3 +219,26 @@ TEST_CASE("NCCL_CROSS_NIC: 0 keeps a channel on the adapter it came in by, 1 tak
   CHECK(time("polaris-tcp", "2.18", "") == time("polaris-tcp", "2.18", ", cross_nic: 0"));
   CHECK(time("polaris-tcp", "2.18", ", cross_nic: 1") > 1.3 * time("polaris-tcp", "2.18", ""));
 }
+
+TEST_CASE(
+    "nothing is done before one core has found all lines of LL that its process sends, on however many channels") {
+  const auto time = [](const std::string& hca, const std::string& rate) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+        "{name: n, count: 4, host: {processor: epyc-rome, devices: [{name: gpu0, type: h100-sxm, below: socket0}, "
+        "{name: hca0, type: " +
+        hca + ", below: socket0}]}}\n  fabric: {single_switch: {switch: qm9700}}\n  parameters:\n    " +
+        "nccl.line_check_bandwidth: {value: " + rate +
+        ", source: test}\nsoftware: {nccl: {version: \"2.14\"}}\nworkload: {benchmark: all_reduce_perf, algorithm: "
+        "ring, protocol: ll, sizes: [4 MiB]}\n");
+    return test::run(loaded).workloads[0].rows[0].time.seconds();
+  };
+  // A rank of four sends 2 x 3/4 of the bytes, twice as many with their flags.
+  const double lines = 2 * 2 * 0.75 * (4 << 20);
+  for (const auto* hca : {"connectx-7-ndr200", "connectx-7-ndr"}) {
+    CAPTURE(hca);
+    CHECK(time(hca, "8 GB/s") >= lines / 8e9);
+    CHECK(time(hca, "4 GB/s") == test::approx(lines / 4e9).epsilon(0.01));
+    CHECK(time(hca, "100 GB/s") < 0.7 * time(hca, "8 GB/s"));
+  }
+}
