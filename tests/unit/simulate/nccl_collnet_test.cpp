@@ -55,12 +55,13 @@ TEST_CASE("NCCL's CollNet is off by default, A100 take CollNetDirect, Hopper kee
 TEST_CASE("a reduction in the fabric takes as long with many hosts as with two, and no longer than rings or trees") {
   for (const auto& [host, fabric] : {std::pair{"dgx-a100", "rail_optimized: {switch: qm8700}"},
                                      std::pair{"hgx-h100-8", "leaf_spine: {switch: qm9700}"}}) {
+    const std::string type = host;
     const auto two = run({.host = host, .hosts = 2, .fabric = fabric, .workload = ", gpus: 16"});
     for (const int hosts : {4, 8, 16}) {
       const auto many = run({.host = host, .hosts = hosts, .fabric = fabric});
       const auto without = run({.host = host, .hosts = hosts, .fabric = fabric, .nccl = ""});
       for (const auto size : {64_MiB, 1_GiB, 8_GiB}) {
-        CAPTURE(host);
+        CAPTURE(type);
         CAPTURE(hosts);
         CAPTURE(size.value);
         // Switches on the way are all that grows.

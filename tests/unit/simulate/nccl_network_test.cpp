@@ -101,25 +101,27 @@ TEST_CASE("until 2.19 NCCL halves the chunks of Simple trees while fewer than th
     const char* size;
     double size_kib, kib, later_kib;
   };
-  for (const auto& [size, size_kib, kib, later_kib] :
+  for (const auto& one :
        {Halved{"64 KiB", 64, 32, 64}, Halved{"128 KiB", 128, 32, 128}, Halved{"256 KiB", 256, 64, 256},
         Halved{"1 MiB", 1024, 64, 512}, Halved{"2 MiB", 2048, 128, 512}, Halved{"8 MiB", 8192, 256, 512},
         Halved{"16 MiB", 16384, 512, 512}, Halved{"64 MiB", 65536, 512, 512}}) {
-    CAPTURE(size);
+    CAPTURE(one.size);
     const auto row = [&](const char* version) {
       return row_of(k_v100, {{"software.nccl.version", version},
                              {"workload.algorithm", "tree"},
                              {"workload.protocol", "simple"},
                              {"workload.channels", "1"},
-                             {"workload.sizes", std::string("[") + size + "]"}});
+                             {"workload.sizes", std::string("[") + one.size + "]"}});
     };
     const auto halved = row("2.19"), whole = row("2.20");
     CHECK(term_us(halved, "filling the pipeline") / term_us(whole, "filling the pipeline") ==
-          test::approx(kib / later_kib).epsilon(1e-3));
+          test::approx(one.kib / one.later_kib).epsilon(1e-3));
     // A chunk alone has the adapter to itself, one of four behind it a quarter of it.
-    const auto waits = [&](double chunk) { return chunk * (1 + 3 * std::min(1.0, (size_kib / chunk - 1) / 4)) / 4; };
+    const auto waits = [&](double chunk) {
+      return chunk * (1 + 3 * std::min(1.0, (one.size_kib / chunk - 1) / 4)) / 4;
+    };
     CHECK(term_us(halved, "store and forward") / term_us(whole, "store and forward") ==
-          test::approx(waits(kib) / waits(later_kib)).epsilon(1e-3));
+          test::approx(waits(one.kib) / waits(one.later_kib)).epsilon(1e-3));
   }
 }
 

@@ -201,7 +201,8 @@ TEST_CASE(
   };
   for (const auto& [work, shared_by] : {std::pair{"64, part: layer, parallel: {tensor: 8}", 1.0},
                                         std::pair{"64, parallel: {data: zero1, tensor: 8, sequence: on}", 8.0}}) {
-    CAPTURE(work);
+    const std::string asked = work;
+    CAPTURE(asked);
     const double blocks = shared_by > 1 ? 2 : 1;
     CHECK(compute("3072", work) - compute("2048", work) == test::approx(blocks * more(shared_by)).epsilon(1e-3));
   }
