@@ -19,6 +19,7 @@
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
 #include "paths/guest.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models {
 namespace {
@@ -68,6 +69,19 @@ bool same_routes_in_host(const PlanContext& context, const Software& other) {
       if (from != to && nccl::kind_in_host(context, from, to, count) != nccl::kind_in_host(changed, from, to, count))
         return false;
   return true;
+}
+
+/// True when MPI would copy between some two GPUs of the first host by peer access where it is on (mpi/inside_host).
+bool has_peers_for_mpi(const PlanContext& context) {
+  const auto gpus = context.topology.devices(DeviceKind::gpu, 0);
+  for (const auto from : gpus) {
+    for (const auto to : gpus) {
+      const auto path = from != to ? context.topology.path_in_host(from, to) : std::nullopt;
+      if (!path || !is_peer_path(context, from, to, *path)) continue;
+      if ((path->uses_nvlink ? nvlink_gate_of(context, from) : pcie_gate_of(context, from)).is_open) return true;
+    }
+  }
+  return false;
 }
 
 /// True when GPUDirect RDMA is used between the same GPUs and HCAs of the first host at every level.
@@ -135,7 +149,8 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     if (!use.shares_hosts) return ": no two GPUs of the workload share a host";
     auto other = software;
     other.nccl_p2p = !other.nccl_p2p;
-    return same_routes_in_host(use.context, other) ? ": the GPUs of a host have no peer access" : "";
+    const bool is_read = use.is_nccl ? !same_routes_in_host(use.context, other) : has_peers_for_mpi(use.context);
+    return is_read ? "" : ": the GPUs of a host have no peer access";
   }
   if (!use.is_nccl || !use.has_exchange) return of;
   if (key == "version") return {};

@@ -52,9 +52,9 @@ std::vector<std::string> crowded_hca(const PlanContext& context, const HostNics&
   if (gpus.empty()) return {};
   const double even = static_cast<double>(nics.gpus().size()) * nics.rate_gb_per_s(busiest) / rates;
   if (gpus[busiest] < noticed * even) return {};
-  return {
-      fmt::format("{} carries the data of {:.3g} GPUs, spread evenly over the HCAs of {} it were {:.3g}: NCCL takes {}",
-                  context.topology.device(nics.hcas()[busiest]).name, gpus[busiest], host, even, k_rule_of_pairs)};
+  return {fmt::format(
+      "{} carries the data of {:.3g} GPUs, where an even spread over the HCAs of {} is {:.3g}: NCCL takes {}",
+      context.topology.device(nics.hcas()[busiest]).name, gpus[busiest], host, even, k_rule_of_pairs)};
 }
 
 }  // namespace

@@ -341,7 +341,7 @@ TEST_CASE("sends that crowd on one HCA, or leave HCAs idle, are said to") {
   // Both GPUs of the second switch take its one HCA, those of the first its three.
   const auto uneven = hca(0, "sw0") + ", " + hca(1, "sw0") + ", " + hca(2, "sw0") + ", " + hca(3, "sw1");
   CHECK(said(uneven, "alltoall_perf")
-            .starts_with("n0.hca3 carries the data of 2 GPUs, spread evenly over the HCAs of n0 it were 1:"));
+            .starts_with("n0.hca3 carries the data of 2 GPUs, where an even spread over the HCAs of n0 is 1:"));
   const auto even = hca(0, "sw0") + ", " + hca(1, "sw0") + ", " + hca(2, "sw1") + ", " + hca(3, "sw1");
   CHECK(said(even, "alltoall_perf").empty());
   // One far HCA, and none else: nothing to spread.

@@ -247,3 +247,25 @@ TEST_CASE("the launching part of a step is longer with shared cores") {
   const double ticks = 20 * step("host_neighbours: {threads: 40, vcpus: 32}") / 4'000;
   CHECK(ticks == test::approx(std::round(ticks)).epsilon(1e-6));
 }
+
+TEST_CASE("peer access that NCCL does not use and MPI does is not said to change nothing") {
+  // NCCL's level on AMD is one PCIe switch; MPI asks CUDA, which copies between roots of one socket.
+  const auto seen_with = [](const std::string& benchmark, const char* p2p) {
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
+        "{name: n, count: 1, host: {processor: epyc-genoa, devices: [{name: gpu0, type: p100-pcie-16, below: socket0}, "
+        "{name: gpu1, type: p100-pcie-16, below: socket0}, {name: gpu2, type: p100-pcie-16, below: socket1}, {name: "
+        "hca0, type: connectx-6-hdr, below: socket0}]}}\nsoftware: {nccl: {p2p: " +
+        std::string(p2p) + "}}\nworkload: {benchmark: " + benchmark + ", sizes: [4 MiB]}\n"));
+    bool is_said_idle = false;
+    for (const auto& line : prediction.workloads[0].assumptions)
+      is_said_idle = is_said_idle || line.find("software.nccl.p2p changes no time") != std::string::npos;
+    return std::pair{prediction.workloads[0].rows[0].time, is_said_idle};
+  };
+  const std::string latency = "osu_latency, buffers: device, devices: [n.gpu0, n.gpu1]";
+  CHECK(seen_with(latency, "on").first < seen_with(latency, "off").first);
+  CHECK_FALSE(seen_with(latency, "on").second);
+  CHECK_FALSE(seen_with(latency, "off").second);
+  CHECK(seen_with("all_reduce_perf", "on").first == seen_with("all_reduce_perf", "off").first);
+  CHECK(seen_with("all_reduce_perf", "off").second);
+}
