@@ -78,7 +78,7 @@ bool has_peers_for_mpi(const PlanContext& context) {
     for (const auto to : gpus) {
       const auto path = from != to ? context.topology.path_in_host(from, to) : std::nullopt;
       if (!path || !is_peer_path(context, from, to, *path)) continue;
-      if ((path->uses_nvlink ? nvlink_gate_of(context, from) : pcie_gate_of(context, from)).is_open) return true;
+      if (peer_gate_of(context, from, path->uses_nvlink).is_open) return true;
     }
   }
   return false;

@@ -168,7 +168,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   Route route;
   if (from.is_device() && to.is_device()) {
     const auto path = topology.path_in_host(from.gpu, to.gpu);
-    const auto gate = path && path->uses_nvlink ? nvlink_gate_of(context_, from.gpu) : pcie_gate_of(context_, from.gpu);
+    const auto gate = peer_gate_of(context_, from.gpu, path && path->uses_nvlink);
     const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
     if (profile_.uses_gdrcopy && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
       add_eager_inside(out, from, to, size);

@@ -40,9 +40,9 @@ namespace {
 constexpr const char* k_rule_of_pairs = "for each GPU those of the widest path, of them the nearest";
 
 /// Sends and receives whose busiest HCA carries a quarter more than if all carried as their rates are.
-std::vector<std::string> crowded_hca(const PlanContext& context, const HostNics& nics, const std::string& host) {
+std::vector<std::string> crowded_hca(const PlanContext& context, const HostNics& nics, const std::vector<double>& gpus,
+                                     const std::string& host) {
   constexpr double noticed = 1.25;
-  const auto gpus = nics.gpus_of_hcas();
   std::size_t busiest = 0;
   double rates = 0;
   for (std::size_t h = 0; h < gpus.size(); ++h) {
@@ -76,7 +76,7 @@ std::vector<std::string> hca_assumptions(const PlanContext& context, const Chann
         fmt::format("{} of the {} HCAs of {} carry data: NCCL takes {}", count, all, name,
                     is_peer_to_peer ? k_rule_of_pairs : "near ones, and as many as give its channels most bandwidth"));
   else if (is_peer_to_peer)
-    for (auto& line : crowded_hca(context, nics, name)) out.push_back(std::move(line));
+    for (auto& line : crowded_hca(context, nics, loads, name)) out.push_back(std::move(line));
   return out;
 }
 

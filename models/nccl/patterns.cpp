@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
@@ -280,15 +283,12 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
 /// the slowest of a kind: links of PCIe apart from those between sockets, memories apart from root complexes.
 void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
   const auto& resources = context_.resources;
-  const auto kind_of = [&](int resource) {
-    if (resources.is_link(resource))
-      return std::to_string(static_cast<int>(context_.topology.link_kind(LinkId{resource})));
-    const auto& limit = resources.parameter(resource);
-    return limit.substr(limit.rfind('.') + 1);
-  };
-  std::map<std::pair<std::string, int>, Crossing> slowest;
+  std::map<std::tuple<int, std::string, int>, Crossing> slowest;  // by kind of link, or limit, and times
   for (const auto& crossing : crossings) {
-    const std::pair key{kind_of(crossing.resource), crossing.times};
+    const bool is_link = resources.is_link(crossing.resource);
+    const int kind = is_link ? static_cast<int>(context_.topology.link_kind(LinkId{crossing.resource})) : -1;
+    const std::string limit = is_link ? "" : resources.parameter(crossing.resource);
+    const std::tuple key{kind, limit.substr(limit.rfind('.') + 1), crossing.times};
     const auto [it, is_new] = slowest.try_emplace(key, crossing);
     if (!is_new && resources.capacity(crossing.resource) < resources.capacity(it->second.resource))
       it->second = crossing;

@@ -144,10 +144,14 @@ void add_channel_start(Flow& flow, const Steps& steps) {
 const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
   const auto& op = steps.op;
   if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
-  const auto& between_gpus = op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
-  if (!through_host_memory) return between_gpus;
+  const auto between_gpus = [&]() -> const Parameter& {
+    return op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
+  };
+  if (!through_host_memory) return between_gpus();
   const auto& shared = op.parameter("nccl.shm_channel_bandwidth"_stem, steps.algorithm.bandwidth_name(true));
-  return is_peer_to_peer(op.collective) && between_gpus.value < shared.value ? between_gpus : shared;
+  if (!is_peer_to_peer(op.collective)) return shared;
+  const auto& direct = between_gpus();
+  return direct.value < shared.value ? direct : shared;
 }
 
 /// What of an operation moves single elements, and what is left of a thread block's rate there.

@@ -234,7 +234,7 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
   const auto gpu = gpus.front();
   if (context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu)) > 1) {
     const bool has_nvlink = device_value_or(context, gpu, "nvlink_links", 0) > 0;
-    const auto gate = has_nvlink ? nvlink_gate_of(context, gpu) : pcie_gate_of(context, gpu);
+    const auto gate = peer_gate_of(context, gpu, has_nvlink);
     const bool is_wanted = context.software.nccl_p2p;
     out.push_back({fmt::format("peer access over {}", has_nvlink ? context.topology.gpu_link_word(gpu) : "PCIe"),
                    is_wanted ? "default" : "off", is_wanted && gate.is_open ? "yes" : "no",

@@ -46,6 +46,10 @@ bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
 /// May two GPUs of one system read and write each other's memory, over NVLink or over PCIe?
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu);
 Gate pcie_gate_of(const PlanContext& context, DeviceId gpu);
+/// The one of both that the way to the peer passes.
+inline Gate peer_gate_of(const PlanContext& context, DeviceId gpu, bool by_nvlink) {
+  return by_nvlink ? nvlink_gate_of(context, gpu) : pcie_gate_of(context, gpu);
+}
 /// May the GPUs of its system be reduced and multicast by their NVSwitches, as far as the VM decides?
 Gate multicast_gate_of(const PlanContext& context, DeviceId gpu);
 Gate gpudirect_gate_of(const PlanContext& context, DeviceId gpu, DeviceId hca);

@@ -28,7 +28,7 @@ class PeerCopiesPlanner : public Planner {
     const auto& topology = context_.topology;
     path_ = topology.path_in_host(gpus_[0], gpus_[1]);
     is_nvlink_ = path_ && path_->uses_nvlink;
-    const auto gate = is_nvlink_ ? nvlink_gate_of(context_, gpus_[0]) : pcie_gate_of(context_, gpus_[0]);
+    const auto gate = peer_gate_of(context_, gpus_[0], is_nvlink_);
     is_direct_ = context_.software.nccl_p2p && path_ && gate.is_open;
     reason_ = !context_.software.nccl_p2p ? "peer access is off" : gate.reason;
     if (is_direct_ && rate(true) < rate(false)) {

@@ -76,9 +76,9 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
 
 void limit_line_checks(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
   for (const auto& hops : op.pattern.hops) {
     if (!is_network(hops.kind) || !checks_lines(hops, op)) continue;
+    const auto& check = op.context.parameters.at("nccl.line_check_bandwidth"_key);
     const double busy = flow.payload / op.share * hops.process_sends / check.value;
     const double left = busy - flow.latency.seconds();
     if (left > 0) limit_rate(flow, flow.bytes / left, "lines that one proxy checks", check.name);
