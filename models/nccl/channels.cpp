@@ -305,8 +305,8 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, 
 
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
   Route route;
-  route.kind = add_end(context, gpu, hca, false, Buffers::device, route) ? TransportKind::network
-                                                                         : TransportKind::network_staged;
+  route.lands_in_gpu = add_end(context, gpu, hca, false, Buffers::device, route);
+  route.kind = route.lands_in_gpu ? TransportKind::network : TransportKind::network_staged;
   return route;
 }
 

@@ -32,6 +32,7 @@ constexpr int k_reports_by_type = 10700;    ///< the latency by type of instance
 constexpr int k_allows_nvls = 10703;        ///< with NCCL from 2.18.5 on
 constexpr int k_stripes_large = 10704;      ///< over its rails messages above 256 KiB, before above 8 KiB
 constexpr int k_tree_chunk = 10800;         ///< NCCL_NVLSTREE_MAX_CHUNKSIZE
+constexpr int k_needs_runts = 10800;        ///< needs libfabric 1.18, which sends the begin of a GPU's message at once
 constexpr int k_needs_nccl_2_17 = 11000;    ///< and NCCL 2.17.1 or later
 constexpr int k_nvls_chunk = 11100;         ///< and NCCL_NVLS_CHUNKSIZE, without which NCCL halts at its own 128 KiB
 constexpr int k_stripes_parts = 11300;      ///< parts of 64 KiB (read at 1.15), from 1.16 on of 128 KiB (read at 1.17)
@@ -49,6 +50,7 @@ constexpr double k_usual_latency_s = 75e-6;      ///< of types without one of th
 constexpr double k_nccl_nvls_chunk = 128 << 10;  ///< NVLS_CHUNKSIZE of NCCL
 
 std::string release_text(int release) {
+  if (release == k_last) return fmt::format("{}.{}", release / 10000, release / 100 % 100);
   return fmt::format("{}.{}.{}", release / 10000, release / 100 % 100, release % 100);
 }
 
@@ -81,10 +83,27 @@ bool is_taught(const PlanContext& context, DeviceId hca) {
   return context.parameters.contains(type_of(context, hca) + ".plugin_latency");
 }
 
-/// The release whose rules hold. Where none is stated, an adapter with logs keeps what they did, another one has the
-/// newest.
+/// The last release of aws-ofi-nccl whose notes name a release of NCCL as the one that it supports, or an older one
+/// (RELEASENOTES.md); the newest for younger ones. 0 before 2.12: what plugins of that time set changes nothing here.
+int made_for(int nccl) {
+  struct Made {
+    int nccl, plugin;
+  };
+  constexpr Made k_made[] = {{212, 10400}, {216, 10500}, {217, 10600}, {218, 10703}, {219, 10800}, {220, 10801},
+                             {221, 10902}, {222, 11200}, {223, 11302}, {226, 11400}, {227, 11603}, {228, k_last}};
+  int plugin = 0;
+  for (const auto& made : k_made)
+    if (nccl >= made.nccl) plugin = made.plugin;
+  return plugin;
+}
+
+/// The release whose rules hold; where none is stated, the one made for this NCCL, or the first that knows the adapter.
 int ruling_release(const PlanContext& context, DeviceId hca, int stated) {
-  return stated > 0 || is_taught(context, hca) ? stated : k_last;
+  if (stated > 0) return stated;
+  const int made = made_for(release_number(context.software.nccl_version));
+  return made == 0 && is_taught(context, hca)
+             ? 0
+             : std::max(made, plugin_release_number(attribute_of(context, hca, "plugin_since")));
 }
 
 /// NCCL is older than major.minor.patch; a release without a patch means its last one.
@@ -130,6 +149,8 @@ std::string why_no_nvls(const PlanContext& context, int release) {
 /// What aws-ofi-nccl does on EFA.
 void add_efa_rules(const PlanContext& context, DeviceId hca, NetworkPlugin& out) {
   const int release = ruling_release(context, hca, out.release);
+  out.release = release;
+  out.sends_runts = release >= k_needs_runts;
   const int lines = plugin_release_number(attribute_of(context, hca, "line_protocols_since"));
   out.is_simple_only = release >= k_forces_simple && (lines == 0 || release < lines);
   out.why_no_nvls = why_no_nvls(context, release);
@@ -255,6 +276,8 @@ std::vector<GivenUsed> plugin_settings(const PlanContext& context, const Network
   if (plugin.release > 0) used += " " + release_text(plugin.release);
   if (!plugin.provider.empty()) used += fmt::format(" ({})", plugin.provider);
   std::vector<std::string> does;
+  if (plugin.release > 0 && software.nccl_plugin_version.empty())
+    does.push_back(fmt::format("made for NCCL {}", software.nccl_version));
   if (plugin.is_simple_only) does.emplace_back("it sets NCCL_PROTO=simple");
   if (plugin.reported_latency_s > 0)
     does.push_back(fmt::format("reports {:.0f} us to NCCL's planning", plugin.reported_latency_s * 1e6));

@@ -22,7 +22,8 @@ int plugin_release_number(std::string_view text);
 struct NetworkPlugin {
   std::string name;               ///< internal, aws-ofi-nccl, nccl-rdma-sharp, tcpxo
   std::string provider;           ///< of libfabric: efa, cxi; empty without it
-  int release = 0;                ///< plugin_release_number; 0: not stated
+  int release = 0;                ///< plugin_release_number; 0: not stated, over EFA one from before its rules
+  bool sends_runts = false;       ///< over EFA, messages out of a GPU's memory up to `libfabric_runt`
   bool is_simple_only = false;    ///< it sets NCCL_PROTO=simple
   std::string why_no_nvls;        ///< it sets NCCL_NVLS_ENABLE=0; empty: it does not
   double reported_latency_s = 0;  ///< of a message, to NCCL's planning

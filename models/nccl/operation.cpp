@@ -45,6 +45,7 @@ Operation::Operation(const PlanContext& given, const Communicator& whole, const 
       protocol(to_string(chosen.protocol)),
       size(static_cast<double>(bytes.value)),
       channels(use.channels),
+      threads(use.threads),
       filled(use.filled > 0 ? use.filled : use.channels) {
   share = parameter("nccl.payload_share"_stem, protocol).value;
 }

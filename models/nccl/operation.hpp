@@ -40,7 +40,8 @@ struct Communicator {
   double p2p_chunk = 0;
   double nvls_tree_chunk = 0;
   double one_rail_bytes = 0;
-  int queued = 0;  ///< operations that nccl-tests queues before it waits for them; 0: part of a step or trace
+  bool sends_runts = false;  ///< network_plugin.hpp
+  int queued = 0;            ///< operations that nccl-tests queues before it waits for them; 0: part of a step or trace
 };
 
 struct Operation {
@@ -52,8 +53,9 @@ struct Operation {
   std::string protocol;  ///< of `choice`, as parameters name it
   double size = 0;       ///< bytes
   double channels = 1;
-  double filled = 1;  ///< as many of them as are filled like a full one (filling.hpp)
-  double share = 1;   ///< of payload in what the protocol puts on the wire
+  double threads = 512;  ///< of a channel's thread block
+  double filled = 1;     ///< as many of them as are filled like a full one (filling.hpp)
+  double share = 1;      ///< of payload in what the protocol puts on the wire
 
   Operation(const PlanContext& context, const Communicator& group, const Pattern& pattern, Collective collective,
             const Choice& choice, const ChannelUse& use, Bytes size);

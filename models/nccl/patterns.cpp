@@ -22,10 +22,11 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count, Device
     known.link_latency = std::max(known.link_latency, route.latency);
     known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
     if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
+    known.lands_in_gpu = known.lands_in_gpu || route.lands_in_gpu;
     return;
   }
   hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
-                  is_network(route.kind) ? adapter : DeviceId{}});
+                  is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
 }
 
 bool is_peer_to_peer(Collective collective) { return collective == Collective::send_receive || has_parts(collective); }

@@ -20,6 +20,7 @@ struct Hops {
   Duration adapter_latency;       ///< of one hop: HCAs
   std::vector<Term> guest_terms;  ///< of one message: what VMs add
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host
+  bool lands_in_gpu = false;      ///< the receiver's buffer lies in its GPU
   int adapter_uses = 0;           ///< times all channels together cross it one way
   int duplex_uses = 0;            ///< channels that one process sends and receives over the network, when it does both
   int connection_units = 1;       ///< units of the flow that one connection over the network carries one way

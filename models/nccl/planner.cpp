@@ -275,6 +275,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            plugin_.p2p_chunk,
                            plugin_.nvls_tree_chunk,
                            plugin_.one_rail_bytes,
+                           plugin_.sends_runts,
                            workload_.iterations};
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});

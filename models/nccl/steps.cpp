@@ -78,6 +78,8 @@ double add_hops_of_kind(Flow& flow, const Hops& hops, const Steps& steps) {
   add_rails(flow, hops, steps);
   add_rendezvous(flow, hops, steps);
   add_immediate_copies(flow, hops, steps);
+  add_copies_into_gpu(flow, hops, steps);
+  add_flush(flow, hops, steps);
   for (auto& delay : neighbour_delays(op.context, hops.kind, op.group.gpu, hop, count))
     add_latency(flow, std::move(delay));
   for (auto term : hops.guest_terms) {
@@ -247,6 +249,7 @@ Node steps_node(const Operation& operation) {
   add_store_and_forward(flow, steps);
   limit_late_receivers(flow, steps);
   add_wait_for_messages(flow, steps);
+  add_waits_for_copies(flow, steps);
   limit_line_checks(flow, steps);
   node.flows.push_back(std::move(flow));
   return node;

@@ -82,6 +82,7 @@ void append(Route& route, const Route& next) {
   route.crossings.insert(route.crossings.end(), next.crossings.begin(), next.crossings.end());
   route.latency += next.latency;
   route.adapter_latency += next.adapter_latency;
+  route.lands_in_gpu = route.lands_in_gpu || next.lands_in_gpu;
   route.pcie_switch_hops += next.pcie_switch_hops;
   route.socket_crossings += next.socket_crossings;
   route.guest_terms.insert(route.guest_terms.end(), next.guest_terms.begin(), next.guest_terms.end());

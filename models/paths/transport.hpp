@@ -29,6 +29,7 @@ struct Route {
   Duration latency;                 ///< links and switches only
   Duration adapter_latency;         ///< one-way HCA processing, sending and receiving side together
   std::vector<Term> guest_terms;    ///< one way, what virtual machines on the ends add
+  bool lands_in_gpu = false;        ///< between hosts: the receiver's buffer lies in its GPU
   int pcie_switch_hops = 0;
   int socket_crossings = 0;
   std::vector<Leg> legs;  ///< only when PlanContext::with_legs

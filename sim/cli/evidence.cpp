@@ -106,14 +106,13 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
   if (prediction.num_hosts < 2) return out;
   if (has_term_of(prediction, ".plugin_") && !software.nccl_plugin_version.empty())
     out.push_back(fmt::format(
-        "what a message costs by aws-ofi-nccl {}: logs of other releases stand for it; three of one adapter's "
-        "moved 17 to 31 GB/s",
+        "what a message costs by aws-ofi-nccl {}: logs of other releases stand for it; two of one adapter's "
+        "differ by 30 % above 128 MiB",
         software.nccl_plugin_version));
   else if (has_term_of(prediction, ".plugin_"))
     out.push_back(
-        "the release of the adapters' network plugin: that of the logs stands for it; three of one adapter's moved 17 "
-        "to "
-        "31 GB/s");
+        "the release of the adapters' network plugin: that of the logs stands for it; two of one adapter's differ by "
+        "30 % above 128 MiB");
   else if (has_term_of(prediction, ".libfabric_eager_limit"))
     out.push_back(
         "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "

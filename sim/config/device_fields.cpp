@@ -65,9 +65,6 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
            "proxy"},
           {"sockets_per_thread", k_number, "TCP streams of each of them; default 1"},
           {"plugin_latency", k_time, "what NCCL's network plugin adds to a message; default: nothing"},
-          {"plugin_simple_latency", k_time, "further time of a message of Simple, which is no line of flags and data"},
-          {"plugin_ramp_time", k_time, "further time of a message of several packets; default: none"},
-          {"plugin_ramp_bytes", k_bytes, "message that takes half of it"},
           {"plugin_bandwidth", k_rate, "what NCCL's network plugin moves, many messages at once; default: the port's"},
           {"plugin_store_and_forward", k_number,
            "times that a slice of Simple is complete before it moves on; default nccl.network_store_and_forward"},
@@ -89,6 +86,8 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"libfabric_eager_limit", k_bytes,
            "largest message that NCCL's plugin sends at once by libfabric; the receiver reads longer ones after their "
            "header; default: all at once"},
+          {"libfabric_gpu_eager_limit", k_bytes,
+           "the same of messages that the adapter reads from a GPU's memory; default libfabric_eager_limit"},
           {"libfabric_immediate_limit", k_bytes,
            "largest message that libfabric's provider writes into its command, and copies out of GPU memory for it; "
            "default: none"},
@@ -96,8 +95,13 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"libfabric_latency", k_time, "what NCCL's plugin adds to a hop by libfabric; default 0"},
           {"libfabric_message_time", k_time,
            "of NCCL's proxy for each message that it sends or receives by libfabric; default 0"},
-          {"libfabric_late_receive_time", k_time,
-           "of the receiver's processor for a message that comes before NCCL's proxy has posted for it; default 0"},
+          {"libfabric_runt", k_bytes,
+           "the same where the plugin needs a libfabric that sends the begin of such a message at once (over EFA "
+           "aws-ofi-nccl from 1.8 on); default libfabric_gpu_eager_limit"},
+          {"libfabric_receive_copy_time", k_time,
+           "of a message from libfabric's buffers to a GPU's memory: over EFA of any that is sent at once, and of the "
+           "read "
+           "that flushes; over CXI, by the processor, of one for which NCCL's proxy has not posted; default 0"},
           {"plugin_reported_latency", k_time,
            "of a message, as aws-ofi-nccl reports it to NCCL's planning from 1.7 on; default 75 us"},
           {"post_gap", k_time,

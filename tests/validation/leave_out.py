@@ -107,7 +107,8 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_
         stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
         names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
     else:
-        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind)]
+        # What libfabric costs is the library's, whatever adapter it drives.
+        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind or field.startswith("libfabric_"))]
     usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
     found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
     return found[(len(found) - 1) // 2] if found else None

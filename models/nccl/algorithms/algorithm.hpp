@@ -40,6 +40,12 @@ struct Work {
   double parallel = 1;  ///< channels that share one unit of the flow
 };
 
+/// Chunks of one channel that follow each other round its ranks, and how often each passes any edge.
+struct Train {
+  double chunks = 1;
+  double laps = 1;
+};
+
 /// Of NCCL's buffer, a message each (NCCL_STEPS).
 constexpr double k_buffer_steps = 8;
 
@@ -59,6 +65,8 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double messages(const Cut& cut) const { return cut.loops; }
   /// Of them, those whose handling the hops of a chunk hold.
   [[nodiscard]] virtual double messages_of_hops(const Hops&) const { return 1; }
+  /// Its chunks that are not empty.
+  [[nodiscard]] virtual Train train(const Cut&) const { return {}; }
   /// They come at a receiver that has not posted for them: those of others make it late, and it stays so.
   [[nodiscard]] virtual bool finds_late_receivers(const Cut&) const { return false; }
 

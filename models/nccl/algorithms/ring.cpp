@@ -2,6 +2,9 @@
 // Every rank passes on n-th parts of a channel's bytes, round by round.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "schedules/algorithms.hpp"
@@ -9,6 +12,8 @@
 namespace fabricast::models::nccl {
 
 namespace {
+
+constexpr double k_line_data = 8;  ///< bytes of data in a line of LL
 
 class Ring : public ChannelAlgorithm {
  public:
@@ -42,6 +47,14 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] Directions directions() const override {
     const double one_way = 2 / (steps() + 1);
     return {one_way, 1 - one_way, 0};
+  }
+  /// Of few bytes the first ranks' chunks hold everything: a chunk has a line for each thread at least (NVIDIA/nccl
+  /// src/collectives/device/all_reduce.h, minChunkSize of LL).
+  [[nodiscard]] Train train(const Cut& cut) const override {
+    const double ranks = op_.num_ranks();
+    const double least = op_.is(Protocol::ll) ? op_.threads * k_line_data : 1;
+    const double chunks = is_all_reduce() ? std::clamp(std::ceil(cut.per_channel / least), 1.0, ranks) : ranks;
+    return {chunks, steps() / ranks};
   }
   /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before. A
   /// slice of Simple takes two steps of the buffer.

@@ -9,8 +9,6 @@ namespace fabricast::models::nccl {
 
 bool has_plugin(const Operation& op, const Hops& hops) { return op.of_adapter(hops, "plugin_bandwidth") != nullptr; }
 
-/// A time per message, and for messages of several packets up to ramp more: ramp x m / (m + half), m bytes of the
-/// message.
 void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const double count = hops.count * paid_loops(hops, steps);
@@ -19,37 +17,102 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps) {
   if (const auto* latency = hops.kind == TransportKind::socket ? nullptr : op.of_adapter(hops, "libfabric_latency"))
     add_latency(flow,
                 {"NCCL's plugin over libfabric", from_seconds(count * latency->value), latency->name, latency->source});
-  const auto* simple = op.of_adapter(hops, "plugin_simple_latency");
-  if (simple != nullptr && op.is(Protocol::simple))
-    add_latency(flow,
-                {"the network plugin's rendezvous", from_seconds(count * simple->value), simple->name, simple->source});
-  const auto* ramp = op.of_adapter(hops, "plugin_ramp_time");
-  const auto* half = op.of_adapter(hops, "plugin_ramp_bytes");
-  if (ramp == nullptr || half == nullptr) return;
-  const double message = steps.cut.chunk / op.share;
-  add_latency(flow, {"messages of several packets",
-                     from_seconds(count * ramp->value * message / (message + half->value)), ramp->name, ramp->source});
 }
 
 namespace {
 
+/// Whether the adapter takes what is sent from the GPU's memory itself.
+bool leaves_gpu(const Hops& hops, const Operation& op) {
+  return is_peer_to_peer(op.collective) ? hops.device_sends > 0 : hops.kind == TransportKind::network;
+}
+
+/// Bytes of one message on the wire.
+double message_bytes(const Hops& hops, const Steps& steps) {
+  return steps.algorithm.message(hops, steps.cut) / steps.op.share;
+}
+
 /// The limit up to which libfabric sends a message at once, where the messages of these hops are longer.
 const Parameter* passed_eager_limit(const Hops& hops, const Steps& steps) {
-  const auto* limit = steps.op.of_adapter(hops, "libfabric_eager_limit");
-  if (limit == nullptr || hops.kind == TransportKind::socket) return nullptr;
-  return steps.algorithm.message(hops, steps.cut) / steps.op.share > limit->value ? limit : nullptr;
+  if (hops.kind == TransportKind::socket) return nullptr;
+  const auto& op = steps.op;
+  const Parameter* limit = nullptr;
+  if (leaves_gpu(hops, op)) {
+    if (op.group.sends_runts) limit = op.of_adapter(hops, "libfabric_runt");
+    if (limit == nullptr) limit = op.of_adapter(hops, "libfabric_gpu_eager_limit");
+  }
+  if (limit == nullptr) limit = op.of_adapter(hops, "libfabric_eager_limit");
+  return limit != nullptr && message_bytes(hops, steps) > limit->value ? limit : nullptr;
+}
+
+/// The provider of EFA exchanges packets in software; that of Slingshot leaves matching and reading to the adapters.
+bool is_in_software(const Hops& hops, const Operation& op) {
+  const auto& topology = op.context.topology;
+  return hops.adapter.value >= 0 && topology.attribute(topology.device(hops.adapter).type, "libfabric") == "efa";
+}
+
+/// What it takes the receiver to get a message that came at once into its GPU; null where it lands there. The provider
+/// has the adapter read it out of its own buffers (prov/efa/src/rxr/rxr_pkt_entry.c of 2020, rxr_pkt_copy_to_rx).
+const Parameter* copy_into_gpu(const Hops& hops, const Steps& steps) {
+  if (!hops.lands_in_gpu || hops.kind == TransportKind::socket || !is_in_software(hops, steps.op)) return nullptr;
+  if (passed_eager_limit(hops, steps) != nullptr) return nullptr;
+  return steps.op.of_adapter(hops, "libfabric_receive_copy_time");
 }
 
 }  // namespace
 
-/// A longer message is announced and read by the receiving adapter: header, request and data each pass the network
-/// (libfabric man/fi_cxi.7, Messaging). No software of the receiver is in it.
+/// A longer message is announced: header, answer (a request to read, or leave to send) and data each pass the network
+/// (libfabric man/fi_cxi.7, Messaging; prov/efa/docs/efa_rdm_protocol_v4.md), and the provider's software where it does
+/// that.
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto* limit = passed_eager_limit(hops, steps);
   if (limit == nullptr) return;
-  const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
-  add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * one_way),
+  double pass = hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  const auto* software = steps.op.of_adapter(hops, "plugin_latency");
+  if (software != nullptr && is_in_software(hops, steps.op)) pass += software->value;
+  add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * pass),
                      limit->name, limit->source});
+}
+
+/// What an adapter wrote into a GPU's memory with Simple may be used once a read by the same adapter has come back, as
+/// NCCL asks before Hopper (NVIDIA/nccl src/graph/paths.cc, ncclTopoNeedFlush). By libfabric the plugin reads from
+/// its own host over the adapter (aws/aws-ofi-nccl, iflush), over EFA as the provider copies; over verbs NCCL's own
+/// hops have it.
+void add_flush(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto& op = steps.op;
+  if (!hops.lands_in_gpu || !op.is(Protocol::simple) || compute_capability(op.context, op.group.gpu) >= 90) return;
+  if (op.of_adapter(hops, "libfabric_eager_limit") == nullptr || hops.kind == TransportKind::socket) return;
+  const auto* local_read = is_in_software(hops, op) ? op.of_adapter(hops, "libfabric_receive_copy_time") : nullptr;
+  const auto* named = local_read != nullptr ? local_read : op.of_adapter(hops, "latency");
+  const double one = local_read != nullptr ? local_read->value : 2 * hops.adapter_latency.seconds();
+  const double count = hops.count * paid_loops(hops, steps);
+  add_latency(flow, {"the plugin's flush", from_seconds(count * one), named->name, named->source});
+}
+
+/// Packets of a message that came at once lie in the provider's buffers in host memory and are copied into the GPU, one
+/// message after the other.
+void add_copies_into_gpu(Flow& flow, const Hops& hops, const Steps& steps) {
+  const auto* copy = copy_into_gpu(hops, steps);
+  if (copy == nullptr) return;
+  const double count = hops.count * paid_loops(hops, steps);
+  add_latency(flow,
+              {"libfabric's copies into GPU memory", from_seconds(count * copy->value), copy->name, copy->source});
+}
+
+/// Chunks that follow each other wait for the copies of those before them, and nothing is done before a process has
+/// copied all that come to it.
+void add_waits_for_copies(Flow& flow, const Steps& steps) {
+  for (const auto& hops : steps.op.pattern.hops) {
+    const auto* copy = copy_into_gpu(hops, steps);
+    const auto train = steps.algorithm.train(steps.cut);
+    if (copy == nullptr || train.chunks <= 1) continue;
+    const double each = copy->value * std::max(1, hops.process_receives);
+    // A train that is longer than the way meets itself.
+    const double follow = std::min(train.chunks * each, flow.latency.seconds() / train.laps) - each;
+    if (follow > 0)
+      add_latency(flow, {"chunks behind libfabric's copies of others", from_seconds(follow), copy->name, copy->source});
+    const double left = train.chunks * train.laps * each - flow.latency.seconds();
+    if (left > 0) limit_rate(flow, flow.bytes / left, "libfabric's copies into GPU memory", copy->name);
+  }
 }
 
 /// The provider writes a short message into its command, and the processor copies it out of the GPU's memory for that,
@@ -86,8 +149,9 @@ void limit_late_receivers(Flow& flow, const Steps& steps) {
   if (op.is_in_one_host() || !steps.algorithm.finds_late_receivers(steps.cut)) return;
   const double before = rate_alone(op.context.resources, flow);
   for (const auto& hops : op.pattern.hops) {
-    const auto* copy = op.of_adapter(hops, "libfabric_late_receive_time");
+    const auto* copy = op.of_adapter(hops, "libfabric_receive_copy_time");
     if (copy == nullptr || !is_network(hops.kind) || hops.kind == TransportKind::socket) continue;
+    if (is_in_software(hops, op)) continue;
     if (is_peer_to_peer(op.collective) && passed_eager_limit(hops, steps) == nullptr) continue;
     const double others = hops.process_uses - hops.process_receives;
     const double once = hops.process_receives * copy->value + others * message_time(hops, steps);

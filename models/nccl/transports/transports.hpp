@@ -44,7 +44,11 @@ void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
 void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps);
+void add_flush(Flow& flow, const Hops& hops, const Steps& steps);
+void add_copies_into_gpu(Flow& flow, const Hops& hops, const Steps& steps);
 void limit_plugin(Flow& flow, const Steps& steps);
+/// It comes after all other latencies.
+void add_waits_for_copies(Flow& flow, const Steps& steps);
 /// Slices arrive as fast as without it: it comes after what they wait for.
 void limit_late_receivers(Flow& flow, const Steps& steps);
 /// Where the thread of one process is the slowest part, other slices of Simple keep it busy while one is collected.

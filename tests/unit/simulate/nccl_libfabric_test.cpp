@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL over libfabric's CXI provider (Slingshot-11): announced messages, messages inside the command, the proxy's time
-// for each, receives that come too late.
+// NCCL over libfabric's providers. CXI (Slingshot-11): announced messages, messages inside the command, the proxy's
+// time for each, receives that come too late. EFA: what is announced, copied into GPUs, read back.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/approx.hpp"
@@ -118,7 +119,7 @@ TEST_CASE("over CXI the proxy needs its time for every message: the more peers, 
 
 TEST_CASE("over CXI several rings come in upon receivers that have not posted, which copy every message") {
   const auto of = [](const std::string& time, const std::string& more, int hosts, std::int64_t bytes) {
-    const auto topology = cxi("late_receive_time", time);
+    const auto topology = cxi("receive_copy_time", time);
     const auto prediction = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
                                                      "\nworkload: {gpus: " + std::to_string(4 * hosts) + ", sizes: [" +
                                                      std::to_string(bytes) + " B], " + more + "}\n"));
@@ -147,4 +148,98 @@ TEST_CASE("over CXI several rings come in upon receivers that have not posted, w
   // Once the wire takes longer nothing of it is seen.
   CHECK(of("8 us", ring + "simple, channels: 4", 8, 256 * mib) ==
         of("0 s", ring + "simple, channels: 4", 8, 256 * mib));
+}
+
+namespace {
+
+/// A validation scenario with other settings.
+Prediction shipped(const std::string& name, std::vector<Setting> settings) {
+  return test::run(test::shipped("validation/" + name + ".yaml", std::move(settings)));
+}
+
+/// us of a row that name `parameter`.
+double us_of(const Prediction& prediction, Bytes size, const std::string& parameter) {
+  double sum = 0;
+  for (const auto& term : row_at(prediction, size).terms)
+    if (term.parameter == parameter) sum += term.time.us();
+  return sum;
+}
+
+/// One way of a message between two VMs: switches, adapters and the provider's software; not cables and PCIe.
+double pass_us(const std::string& name, const std::string& adapter) {
+  const auto scenario = test::shipped("validation/" + name + ".yaml");
+  const double switches = scenario.parameters.number("aws-srd.latency");
+  return (switches + scenario.parameters.number(adapter + ".latency") +
+          scenario.parameters.number(adapter + ".plugin_latency")) *
+         1e6;
+}
+
+}  // namespace
+
+TEST_CASE("over EFA a message of more than 64 KiB asks its receiver first, one out of a GPU's memory always") {
+  const auto asked_us = [](const std::string& name, const std::string& protocol, const std::string& size, Bytes bytes,
+                           const std::string& limit) {
+    return us_of(shipped(name, {{"workload.algorithm", "ring"},
+                                {"workload.protocol", protocol},
+                                {"workload.sizes", "[" + size + "]"}}),
+                 bytes, limit);
+  };
+  // Two ranks, two hops: header, answer and data are three passes where one was. p3dn stages through host memory.
+  const std::string p3dn = "v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6";
+  const std::string host = "efa-100g.libfabric_eager_limit";
+  CHECK(asked_us(p3dn, "simple", "64 MiB", 64_MiB, host) ==
+        test::approx(2 * 2 * pass_us(p3dn, "efa-100g")).epsilon(0.03));
+  CHECK(asked_us(p3dn, "simple", "64 KiB", 64_KiB, host) == 0);
+  CHECK(asked_us(p3dn, "ll", "64 KiB", 64_KiB, host) == 0);
+  // LL leaves from host memory with GPUDirect RDMA, too; LL128 and Simple from the GPU.
+  const std::string p4d = "a100-aws-p4d-16gpu-2vm-efa4-allreduce-nccl2.8";
+  const std::string gpu = "efa-100g-gdr.libfabric_gpu_eager_limit";
+  CHECK(asked_us(p4d, "ll", "1 KiB", 1_KiB, gpu) == 0);
+  for (const auto* protocol : {"ll128", "simple"}) {
+    CAPTURE(protocol);
+    CHECK(asked_us(p4d, protocol, "1 KiB", 1_KiB, gpu) ==
+          test::approx(3.75 * 2 * pass_us(p4d, "efa-100g-gdr")).epsilon(0.03));
+  }
+}
+
+TEST_CASE("over EFA the receiver's processor copies what comes at once into its GPU, the parts of a ring in turn") {
+  const auto run = [](const std::string& gpudirect, const std::string& protocol, const std::string& size) {
+    return shipped("a100-aws-p4d-16gpu-2vm-efa4-allreduce-nccl2.8", {{"software.gpudirect_rdma", gpudirect},
+                                                                     {"workload.protocol", protocol},
+                                                                     {"workload.sizes", "[" + size + "]"}});
+  };
+  const std::string copy = "efa-100g-gdr.libfabric_receive_copy_time";
+  const double once =
+      test::shipped("validation/a100-aws-p4d-16gpu-2vm-efa4-allreduce-nccl2.8.yaml").parameters.number(copy) * 1e6;
+  // 64 threads with a line of 8 B of data each: 512 B are the first rank's part, 1 KiB those of two, and so on.
+  CHECK(us_of(run("on", "ll", "8 B"), 8_B, copy) == test::approx(3.75 * once).epsilon(1e-4));
+  CHECK(us_of(run("on", "ll", "512 B"), 512_B, copy) == test::approx(3.75 * once).epsilon(1e-4));
+  CHECK(us_of(run("on", "ll", "1 KiB"), 1_KiB, copy) == test::approx(4.75 * once).epsilon(1e-4));
+  CHECK(us_of(run("on", "ll", "2 KiB"), 2_KiB, copy) == test::approx(6.75 * once).epsilon(1e-4));
+  // All parts: at least one copy for every message of a connection.
+  CHECK(us(run("on", "ll", "8 KiB"), 8_KiB) > 30 * once);
+  CHECK(us_of(run("off", "ll", "8 KiB"), 8_KiB, copy) == 0);
+  CHECK(us_of(run("on", "ll128", "8 KiB"), 8_KiB, copy) == 0);
+}
+
+TEST_CASE("GPUDirect RDMA over libfabric reads back what Simple wrote, before Hopper") {
+  const auto flush_us = [](const std::string& host, const std::string& protocol, const std::string& gpudirect) {
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "node, count: 2, type: " +
+        host + "}]\n  fabric: {single_switch: {switch: rosetta, cable: 5 m}}\nsoftware: {gpudirect_rdma: " + gpudirect +
+        ", nccl: {version: '2.27', gdr_level: phb}}\nworkload: {benchmark: all_reduce_perf, gpus: 2, ranks_per_host: "
+        "1, "
+        "algorithm: ring, protocol: " +
+        protocol + ", sizes: [1 KiB]}\n"));
+    double sum = 0;
+    for (const auto& term : row_at(prediction, 1_KiB).terms)
+      if (term.name.find("flush") != std::string::npos) sum += term.time.us();
+    return sum;
+  };
+  // Two hops of two ranks, each there and back by an adapter of 0.8 us.
+  CHECK(flush_us("hpe-4a100-slingshot", "simple", "on") == test::approx(2 * 2 * 0.8).epsilon(1e-3));
+  CHECK(flush_us("hpe-4a100-slingshot", "ll", "on") == 0);
+  CHECK(flush_us("hpe-4a100-slingshot", "simple", "off") == 0);
+  CHECK(flush_us("hpe-4gh200-slingshot", "simple", "on") == 0);
 }

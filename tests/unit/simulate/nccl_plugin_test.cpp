@@ -3,6 +3,7 @@
 // where nobody names one.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/approx.hpp"
@@ -101,7 +102,45 @@ TEST_CASE("a plugin without a release changes nothing, nor does NCCL's own where
     CHECK(at("hgx-h100-8", "plugin: internal", "transport: tcp, ") == at("hgx-h100-8", "", "transport: tcp, "));
   }
   CHECK(used(test::run(on("hgx-h100-8", 16, ""))).empty());
-  CHECK(says(used(test::run(on("aws-p4d", 16, ""))), "aws-ofi-nccl (efa)"));
+  CHECK(says(used(test::run(on("aws-p4d", 16, "version: \"2.10\""))), "aws-ofi-nccl (efa)"));
+}
+
+TEST_CASE("where no release is stated the one made for this NCCL rules on EFA, and the result says which") {
+  for (const auto* host : {"aws-p3dn", "aws-p4d", "aws-p5"}) {
+    CAPTURE(std::string(host));
+    for (const auto& [nccl, release] : {std::pair{"2.18", "1.7.3"},
+                                        {"2.19", "1.8"},
+                                        {"2.21", "1.9.2"},
+                                        {"2.23", "1.13.2"},
+                                        {"2.25", "1.13.2"},
+                                        {"2.27", "1.16.3"},
+                                        {"2.28", "1.21"}}) {
+      CAPTURE(std::string(nccl));
+      const auto prediction = test::run(on(host, 32, std::string("version: \"") + nccl + "\""));
+      CHECK(times(prediction) == times(test::run(on(host, 32, ofi(release, nccl)))));
+      CHECK(says(used(prediction), std::string("made for NCCL ") + nccl));
+    }
+  }
+  // Before 2.12 no plugin sets what NCCL reads; on an adapter that came later the first that knows it rules.
+  CHECK_FALSE(says(used(test::run(on("aws-p4d", 16, "version: \"2.10\""))), "made for"));
+  CHECK_FALSE(is_all_simple(test::run(on("aws-p4d", 16, "version: \"2.10\""))));
+  CHECK(times(test::run(on("aws-p5", 16, "version: \"2.16\""))) ==
+        times(test::run(on("aws-p5", 16, ofi("1.7", "2.16")))));
+}
+
+TEST_CASE("from 1.8 on the begin of a message leaves a GPU at once over EFA, and is copied at the other end") {
+  const auto of = [](const char* release, const char* what) {
+    const auto prediction = test::run(on("aws-p4d", 16, ofi(release, "2.18")));
+    double sum = 0;
+    for (const auto& term : row_at(prediction, 64_KiB).terms)
+      if (says(term.name, what)) sum += term.time.us();
+    return sum;
+  };
+  CHECK(of("1.7.4", "rendezvous") > 0);
+  CHECK(of("1.8", "rendezvous") == 0);
+  CHECK(of("1.7.4", "copies into GPU") == 0);
+  CHECK(of("1.8", "copies into GPU") > 0);
+  CHECK(of("1.8", "flush") == of("1.7.4", "flush"));
 }
 
 TEST_CASE("a plugin that cannot drive the adapter, or not with this NCCL, is refused with the reason") {
