@@ -11,16 +11,14 @@ namespace {
 
 constexpr std::string_view k_nccl_host = "model.between_systems.nccl_host";
 constexpr std::string_view k_nccl_network = "model.between_systems.nccl_network";
-constexpr std::string_view k_nccl_untaught = "model.between_systems.nccl_untaught";
+constexpr std::string_view k_nccl_sockets = "model.between_systems.nccl_sockets";
 constexpr std::string_view k_stand_in = "model.between_systems.stand_in";
 constexpr std::string_view k_training_host = "model.between_systems.training_host";
 constexpr std::string_view k_training_network = "model.between_systems.training_network";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
 
-bool is_untaught(const std::vector<std::string>& of_terms) {
-  return std::any_of(of_terms.begin(), of_terms.end(), [](const std::string& parameter) {
-    return parameter.find(".plugin_") != std::string::npos || parameter.ends_with(".socket");
-  });
+bool is_over_sockets(const std::vector<std::string>& of_terms) {
+  return std::ranges::any_of(of_terms, [](const std::string& parameter) { return parameter.ends_with(".socket"); });
 }
 
 }  // namespace
@@ -58,11 +56,11 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
   // A strange system and a strange device: two independent reasons. A calibration that knows the system sets the usual
   // one to 0.
   if (usual > 0 && has_stand_in && stand_in != nullptr) usual = std::hypot(usual, stand_in->value);
-  const auto* untaught = parameters.find(std::string(k_nccl_untaught));
+  const auto* sockets = parameters.find(std::string(k_nccl_sockets));
   const auto name = between_systems_name(benchmark, num_hosts);
   const bool is_nccl = name == k_nccl_network || name == k_training_network;
-  if (usual == 0 || untaught == nullptr || !is_nccl) return usual;
-  return is_untaught(of_terms) ? std::max(usual, untaught->value) : usual;
+  if (usual == 0 || sockets == nullptr || !is_nccl) return usual;
+  return is_over_sockets(of_terms) ? std::max(usual, sockets->value) : usual;
 }
 
 ParameterSet without_scatter(ParameterSet parameters) {

@@ -7,7 +7,7 @@ import math
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parent / "families.json"
-KINDS = ("nccl_host", "nccl_network", "nccl_untaught", "mpi")
+KINDS = ("nccl_host", "nccl_network", "nccl_sockets", "mpi")
 SHARE = 0.8
 FEWEST = 4  # families that an estimate needs
 ONE_LOG = 25  # points; a family with less than one log has no more to say than these
@@ -56,7 +56,9 @@ def coverage(families: dict, b: float) -> float:
 
 
 def coverage_of_strangers(families: dict) -> float:
-    """The same where each family is judged by the b of the others."""
+    """The same where each family is judged by the b of the others; 0 where there are none."""
+    if len(families) < 2:
+        return 0.0
     total = sum(weight_of(one) for one in families.values())
     return sum(weight_of(families[name]) * coverage({name: families[name]}, estimate({k: v for k, v in families.items() if k != name})) for name in families) / total
 

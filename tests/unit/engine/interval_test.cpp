@@ -128,7 +128,8 @@ TEST_CASE("the scatter belongs to the kind of forecast, a calibration of that ki
   CHECK(between_systems(Benchmark::osu_bcast, 4, parameters) == 0);
 }
 
-TEST_CASE("connections that no other system teaches scatter more, until a calibration has seen the system") {
+TEST_CASE(
+    "NCCL over TCP between hosts, which one system taught, scatters more until a calibration has seen the system") {
   ParameterSet parameters;
   const auto number = [&](const char* name, double value) {
     parameters.set(parameter(name, value, Confidence::medium, Dimension::number));
@@ -136,18 +137,18 @@ TEST_CASE("connections that no other system teaches scatter more, until a calibr
   const auto scatter = [&](const char* term, int hosts) {
     return between_systems(Benchmark::all_reduce_perf, hosts, parameters, std::vector<std::string>{term});
   };
+  const char* socket = "nccl.hop_time.ring.ll.socket";
   number("model.between_systems.nccl_host", 0.1);
   number("model.between_systems.nccl_network", 0.2);
-  CHECK(scatter("efa-100g.plugin_latency", 2) == 0.2);  // nothing declared
-  number("model.between_systems.nccl_untaught", 1);
-  for (const auto* term : {"efa-100g.plugin_latency", "nccl.hop_time.ring.ll.socket"}) {
-    CHECK(scatter(term, 2) == 1);
-    CHECK(scatter(term, 1) == 0.1);
-  }
-  CHECK(scatter("nccl.hop_time.ring.ll.network", 2) == 0.2);
-  CHECK(scatter("nccl.hop_time.ring.ll.loopback", 2) == 0.2);
+  CHECK(scatter(socket, 2) == 0.2);  // nothing declared
+  number("model.between_systems.nccl_sockets", 1);
+  CHECK(scatter(socket, 2) == 1);
+  CHECK(scatter(socket, 1) == 0.1);
+  for (const auto* term :
+       {"efa-100g.plugin_latency", "nccl.hop_time.ring.ll.network", "nccl.hop_time.ring.ll.loopback"})
+    CHECK(scatter(term, 2) == 0.2);
   number("model.between_systems.nccl_network", 0);
-  CHECK(scatter("efa-100g.plugin_latency", 2) == 0);
+  CHECK(scatter(socket, 2) == 0);
 }
 
 TEST_CASE("where values of another device stand in, that scatter comes on top of the one between systems") {
@@ -162,12 +163,12 @@ TEST_CASE("where values of another device stand in, that scatter comes on top of
   number("model.between_systems.nccl_network", 0.5);
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0.1);  // nothing declared
   number("model.between_systems.stand_in", 0.3);
-  number("model.between_systems.nccl_untaught", 1);
+  number("model.between_systems.nccl_sockets", 1);
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", false) == 0.1);
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == test::approx(std::hypot(0.1, 0.3)));
   CHECK(scatter(Benchmark::all_reduce_perf, 2, "a", true) == test::approx(std::hypot(0.5, 0.3)));
   CHECK(scatter(Benchmark::training, 1, "a", true) == test::approx(std::hypot(0.1, 0.3)));
-  CHECK(scatter(Benchmark::all_reduce_perf, 2, "efa-100g.plugin_latency", true) == 1);
+  CHECK(scatter(Benchmark::all_reduce_perf, 2, "nccl.hop_time.ring.ll.socket", true) == 1);
   number("model.between_systems.nccl_host", 0);  // a calibration has seen the system
   CHECK(scatter(Benchmark::all_reduce_perf, 1, "a", true) == 0);
 }
