@@ -19,8 +19,8 @@ std::string_view between_systems_name(Benchmark benchmark, int num_hosts);
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters);
 
 /// The same for a forecast whose terms come from these parameters: NCCL over TCP between hosts, which one system
-/// taught, scatters as `model.between_systems.nccl_sockets` says; where values of other devices stand for their own (`has_stand_in`),
-/// `model.between_systems.stand_in` is added in quadrature.
+/// taught, scatters as `model.between_systems.nccl_sockets` says; where values of other devices stand for their own
+/// (`has_stand_in`), `model.between_systems.stand_in` is added in quadrature.
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
                        const std::vector<std::string>& of_terms, bool has_stand_in = false);
 
