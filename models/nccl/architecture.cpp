@@ -38,11 +38,14 @@ std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
   if (provider.empty() || uses_tcp(context, adapter)) return {};
   if (context.parameters.contains(fmt::format("{}.plugin_latency", type))) return {};
   const auto has = [&](const char* field) { return context.parameters.contains(fmt::format("{}.{}", type, field)); };
-  return fmt::format(
-      "{}: NCCL reaches it by aws-ofi-nccl over libfabric ({}), of which {}; verbs{} stand for {}", type, provider,
-      has("libfabric_message_time") ? "logs have taught what messages cost" : "no log has taught anything",
-      has("libfabric_eager_limit") ? " with the provider's rendezvous" : "",
-      has("libfabric_message_time") ? "the rest" : "it");
+  const bool has_costs = has("libfabric_message_time"), has_software = has("libfabric_latency");
+  return fmt::format("{}: NCCL reaches it by aws-ofi-nccl over libfabric ({}), of which {}; verbs{} stand for {}", type,
+                     provider,
+                     has_costs      ? "logs have taught what messages cost"
+                     : has_software ? "logs of other adapters have taught what its software costs"
+                                    : "no log has taught anything",
+                     has("libfabric_eager_limit") ? " with the provider's rendezvous" : "",
+                     has_costs || has_software ? "the rest" : "it");
 }
 
 /// For a GPU that is younger than the release of NCCL, the sentence that says so.
