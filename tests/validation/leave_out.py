@@ -83,18 +83,21 @@ def amount(value: str) -> float:
 
 
 def kin_of(source: pathlib.Path, device: str, of_kind: bool = False) -> list:
-    """Devices of the same kind and of the same protocol or vendor (`of_kind`: or any); of a processor in a VM that processor."""
+    """Devices of the same kind and of the same protocol or vendor (`of_kind`: or any); of a processor in a VM, or in four domains, that processor."""
     file = next((source / "models" / "catalogue").rglob(f"{device}.yaml"), None)
     if file is None:
         return []
-    if device.endswith("-vm"):
-        return [device.removesuffix("-vm")]
+    for part in ("-vm", "-nps4"):
+        if device.endswith(part):
+            return [device.removesuffix(part)]
     words = {path.stem: (re.search(r"attributes: \{(?:protocol|vendor): (\w+)", path.read_text()) or [None, path.stem])[1] for path in file.parent.glob("*.yaml")}
     return [name for name, word in words.items() if (of_kind or word == words[device]) and name != device]
 
 
-def scaled(value: str, values: dict, other: str, device: str) -> str:
-    """A rate in proportion to the port; everything else as it is."""
+def scaled(value: str, values: dict, other: str, device: str, field: str) -> str:
+    """A rate in proportion to the port, of a memory in four domains a quarter; everything else as it is."""
+    if device.endswith("-nps4") and not other.endswith("-nps4") and field == "memory_bandwidth":
+        return f"{amount(value) / 4e9:.4g} GB/s"
     ports = [amount(values[f"{one}.rate"][0]) for one in (device, other) if f"{one}.rate" in values]
     return f"{amount(value) * ports[0] / ports[1] / 1e9:.4g} GB/s" if len(ports) == 2 and value.endswith("B/s") else value
 
@@ -107,10 +110,12 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_
         stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
         names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
     else:
-        # What libfabric costs is the library's, whatever adapter it drives.
-        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind or field.startswith("libfabric_"))]
+        # Into a GPU libfabric copies whatever adapter it drives; what else it costs is the provider's.
+        if field.startswith("libfabric_"):
+            of_kind = field == "libfabric_receive_copy_time"
+        names = [f"{device}.{field}" for device in kin_of(source, head, of_kind)]
     usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
-    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head) for other in usable), key=amount)
+    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head, field) for other in usable), key=amount)
     return found[(len(found) - 1) // 2] if found else None
 
 

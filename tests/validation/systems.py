@@ -118,7 +118,8 @@ READ_OFF = {
 }
 
 # Values guessed from what a system taught, beside it: they go with it too.
-AS_OF = {"AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
+AS_OF = {"A100 PCIe pair, HDR across sockets": ("epyc-milan-nps4.memory_bandwidth", *(f"{name}.p2p_cross_{way}_bandwidth" for name in ("epyc-rome", "epyc-milan") for way in ("read", "write"))),
+         "AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-4x100g.libfabric_latency", "efa-2x200g.libfabric_latency", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
 SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.device_eager_limit")
