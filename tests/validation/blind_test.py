@@ -70,8 +70,19 @@ class LeaveOut(unittest.TestCase):
         self.assertEqual({"xeon-emeraldrapids"}, set(leave_out.kin_of(SOURCE, "xeon-emeraldrapids-vm")))
         self.assertNotIn("aries.latency", leave_out.relatives(SOURCE, "Piz Daint", []))
         self.assertIn(leave_out.relatives(SOURCE, "Piz Daint", ["mpi.cray-mpich.overhead"])["mpi.cray-mpich.overhead"], [value for name, (value, _) in VALUES.items() if re.fullmatch(r"mpi\.[\w-]+\.overhead", name)])
-        self.assertEqual("25 GB/s", leave_out.scaled("12.5 GB/s", VALUES, "connectx-4-edr", "connectx-6-hdr"))
-        self.assertEqual("2 us", leave_out.scaled("2 us", VALUES, "connectx-4-edr", "connectx-6-hdr"))
+        self.assertEqual("25 GB/s", leave_out.scaled("12.5 GB/s", VALUES, "connectx-4-edr", "connectx-6-hdr", "connection_bandwidth"))
+        self.assertEqual("2 us", leave_out.scaled("2 us", VALUES, "connectx-4-edr", "connectx-6-hdr", "latency"))
+
+    def test_one_of_four_memory_domains_has_a_quarter_of_the_socket(self):
+        self.assertEqual(["epyc-rome"], leave_out.kin_of(SOURCE, "epyc-rome-nps4"))
+        self.assertEqual("41 GB/s", leave_out.scaled("164 GB/s", VALUES, "epyc-rome", "epyc-rome-nps4", "memory_bandwidth"))
+        self.assertEqual("12 GB/s", leave_out.scaled("12 GB/s", VALUES, "epyc-rome", "epyc-rome-nps4", "p2p_read_bandwidth"))
+
+    def test_what_libfabric_costs_is_the_providers_but_for_copies_into_gpus(self):
+        found = leave_out.relatives(SOURCE, "AWS p4d", ["efa-100g-gdr.libfabric_receive_copy_time", "efa-100g-gdr.plugin_latency"], of_kind=True)
+        self.assertEqual(VALUES["slingshot-11.libfabric_receive_copy_time"][0], found["efa-100g-gdr.libfabric_receive_copy_time"])
+        self.assertEqual(VALUES["efa-100g.plugin_latency"][0], leave_out.relatives(SOURCE, "AWS p4d", ["efa-100g-gdr.plugin_latency"])["efa-100g-gdr.plugin_latency"])
+        self.assertNotIn("slingshot-11.libfabric_message_time", leave_out.relatives(SOURCE, "Polaris, libfabric", ["slingshot-11.libfabric_message_time"], of_kind=True))
 
     def test_an_entry_without_a_start_gets_its_parent_and_keeps_the_rest(self):
         text = leave_out.reduced(SOURCE, "shipped-nccl-ampere", "ABCI A100", {"nccl.channel_start.ampere": "2 us", "nccl.hop_time.ring.ll.nvlink.ampere": "9 us"}, ["a.yaml"])
