@@ -306,6 +306,14 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
         fmt::format("a message costs by aws-ofi-nccl {} what logs of 2019 to 2021 taught: of its releases the settings "
                     "are known, not the times",
                     release_text(plugin.release)));
+  if (const double runt = device_value_or(context, hca, "libfabric_runt", 0); runt > 0 && plugin.release > 0)
+    out.push_back(
+        plugin.sends_runts
+            ? fmt::format("libfabric is 1.18 or later, which this plugin needs: messages out of GPU memory go "
+                          "at once up to {}, through buffers at the receiver",
+                          to_string(Bytes{static_cast<std::int64_t>(runt)}))
+            : std::string("libfabric is of the plugin's time: messages out of GPU memory are announced and "
+                          "read at any size"));
   if (plugin.buffer_size > 0)
     out.emplace_back(
         "larger buffers (NCCL_BUFFSIZE of the plugin) lengthen chunks, what they gain in bandwidth no log has taught");

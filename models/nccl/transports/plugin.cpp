@@ -66,11 +66,13 @@ const Parameter* copy_into_gpu(const Hops& hops, const Steps& steps) {
 void add_rendezvous(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto* limit = passed_eager_limit(hops, steps);
   if (limit == nullptr) return;
-  double pass = hops.link_latency.seconds() + hops.adapter_latency.seconds();
-  const auto* software = steps.op.of_adapter(hops, "plugin_latency");
-  if (software != nullptr && is_in_software(hops, steps.op)) pass += software->value;
-  add_latency(flow, {"libfabric's rendezvous", from_seconds(hops.count * paid_loops(hops, steps) * 2 * pass),
-                     limit->name, limit->source});
+  const double passes = 2 * hops.count * paid_loops(hops, steps);
+  const double one_way = hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  add_latency(flow, {"libfabric's rendezvous", from_seconds(passes * one_way), limit->name, limit->source});
+  const auto* software = is_in_software(hops, steps.op) ? steps.op.of_adapter(hops, "plugin_latency") : nullptr;
+  if (software != nullptr)
+    add_latency(flow, {"libfabric's rendezvous, its software", from_seconds(passes * software->value), software->name,
+                       software->source});
 }
 
 /// What an adapter wrote into a GPU's memory with Simple may be used once a read by the same adapter has come back, as

@@ -141,6 +141,10 @@ TEST_CASE("from 1.8 on the begin of a message leaves a GPU at once over EFA, and
   CHECK(of("1.7.4", "copies into GPU") == 0);
   CHECK(of("1.8", "copies into GPU") > 0);
   CHECK(of("1.8", "flush") == of("1.7.4", "flush"));
+  CHECK(assumes(test::run(on("aws-p4d", 16, ofi("1.8", "2.18"))), "at once up to 300 KiB"));
+  CHECK(assumes(test::run(on("aws-p4d", 16, ofi("1.7.4", "2.18"))), "announced and read at any size"));
+  for (const auto* host : {"aws-p3dn", "aws-p5"})
+    CHECK_FALSE(assumes(test::run(on(host, 16, ofi("1.8", "2.18"))), "out of GPU memory"));
 }
 
 TEST_CASE("a plugin that cannot drive the adapter, or not with this NCCL, is refused with the reason") {
