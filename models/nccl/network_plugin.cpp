@@ -60,12 +60,6 @@ std::string attribute_of(const PlanContext& context, DeviceId hca, std::string_v
 
 std::string type_of(const PlanContext& context, DeviceId hca) { return context.topology.device(hca).type; }
 
-/// The provider of libfabric by which programs reach an adapter; empty: by verbs or sockets.
-std::string provider_of(const PlanContext& context, DeviceId hca) {
-  auto named = attribute_of(context, hca, "libfabric");
-  return named.empty() && attribute_of(context, hca, "protocol") == "efa" ? std::string("efa") : named;
-}
-
 /// The plugin by which programs reach an adapter.
 std::string usual_plugin(const PlanContext& context, DeviceId hca) {
   if (uses_tcp(context, hca)) return std::string(k_internal);
@@ -219,6 +213,11 @@ Diagnostics release_faults(const PlanContext& context, const Workload& workload,
 
 }  // namespace
 
+std::string provider_of(const PlanContext& context, DeviceId hca) {
+  auto named = attribute_of(context, hca, "libfabric");
+  return named.empty() && attribute_of(context, hca, "protocol") == "efa" ? std::string("efa") : named;
+}
+
 int plugin_release_number(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   // Tags of releases for one cloud end in its name.
@@ -306,7 +305,7 @@ std::vector<std::string> plugin_assumptions(const PlanContext& context, const Ne
         fmt::format("a message costs by aws-ofi-nccl {} what logs of 2019 to 2021 taught: of its releases the settings "
                     "are known, not the times",
                     release_text(plugin.release)));
-  if (const double runt = device_value_or(context, hca, "libfabric_runt", 0); runt > 0 && plugin.release > 0)
+  if (const double runt = plugin_value(context, hca, "libfabric_runt"); runt > 0 && plugin.release > 0)
     out.push_back(
         plugin.sends_runts
             ? fmt::format("libfabric is 1.18 or later, which this plugin needs: messages out of GPU memory go "

@@ -100,8 +100,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
            "aws-ofi-nccl from 1.8 on); default libfabric_gpu_eager_limit"},
           {"libfabric_receive_copy_time", k_time,
            "of a message from libfabric's buffers to a GPU's memory: over EFA of any that is sent at once, and of the "
-           "read "
-           "that flushes; over CXI, by the processor, of one for which NCCL's proxy has not posted; default 0"},
+           "read that flushes; over CXI, by the processor, of one for which NCCL's proxy has not posted; default 0"},
           {"plugin_reported_latency", k_time,
            "of a message, as aws-ofi-nccl reports it to NCCL's planning from 1.7 on; default 75 us"},
           {"post_gap", k_time,

@@ -242,8 +242,7 @@ SchemaPtr software() {
         "network plugin (NCCL_NET_PLUGIN); internal is NCCL's own; default auto: what reaches the adapters"},
        {"plugin_version", text(),
         "release of aws-ofi-nccl in quotes, 1.0 to 1.21: what it sets by itself; default: over EFA the one made for "
-        "this "
-        "NCCL"},
+        "this NCCL"},
        {"socket_nthreads", integer(0, 16),
         "helper threads of a connection over TCP between hosts (NCCL_SOCKET_NTHREADS); default by the adapter's "
         "vendor: 0, the proxy itself"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parameter_name.hpp"
+#include "nccl/network_plugin.hpp"
 #include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
@@ -46,8 +47,7 @@ const Parameter* passed_eager_limit(const Hops& hops, const Steps& steps) {
 
 /// The provider of EFA exchanges packets in software; that of Slingshot leaves matching and reading to the adapters.
 bool is_in_software(const Hops& hops, const Operation& op) {
-  const auto& topology = op.context.topology;
-  return hops.adapter.value >= 0 && topology.attribute(topology.device(hops.adapter).type, "libfabric") == "efa";
+  return hops.adapter.value >= 0 && provider_of(op.context, hops.adapter) == "efa";
 }
 
 /// What it takes the receiver to get a message that came at once into its GPU; null where it lands there. The provider

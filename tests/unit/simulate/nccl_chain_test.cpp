@@ -88,15 +88,19 @@ TEST_CASE(
 
 TEST_CASE("one message of a connection is on its way at a time: ranks behind a slow network wait for it") {
   const auto plain = [](const char* release) {
-    return Case{"aws-p4d",        release,
-                "broadcast_perf", ", channels: 1, protocol: ll",
-                "1 KiB",          "{single_switch: {switch: aws-srd, cable: 30 m, mtu: 8192 B}}"};
+    return Case{"aws-p4d",
+                release,
+                "broadcast_perf",
+                ", channels: 1, protocol: ll",
+                "1 KiB",
+                "{single_switch: {switch: aws-srd, cable: 30 m, mtu: 8192 B}}\n"
+                "  parameters: {efa-100g-gdr.plugin_latency: {value: 46.5 us, source: test}}"};
   };
-  // A hop between hosts takes 38 us, of which the plugin 15 and the copy into the GPU 8; the root's own kernels take 8.
+  // A slow plugin takes 55 us a message with the copy into the GPU; the root's own kernels take 8.
   CHECK(seconds(plain("2.10"), 2) < 10e-6);
-  CHECK(seconds(plain("2.21"), 2) > 20e-6);
+  CHECK(seconds(plain("2.21"), 2) > 30e-6);
   CHECK(seconds(plain("2.21"), 2) < 50e-6);
   // Half of the ranks of two hosts, three quarters of those of four.
   CHECK(seconds(plain("2.21"), 4) > 1.3 * seconds(plain("2.21"), 2));
-  CHECK(seconds(plain("2.21"), 32) < 1.15 * seconds(plain("2.21"), 16));
+  CHECK(seconds(plain("2.21"), 32) < 1.1 * seconds(plain("2.21"), 16));
 }

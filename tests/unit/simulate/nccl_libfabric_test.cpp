@@ -201,7 +201,7 @@ TEST_CASE("over EFA a message of more than 64 KiB asks its receiver first, one o
   }
 }
 
-TEST_CASE("over EFA the receiver's processor copies what comes at once into its GPU, the parts of a ring in turn") {
+TEST_CASE("over EFA what comes at once is copied into the receiver's GPU, the parts of a ring in turn") {
   const auto run = [](const std::string& gpudirect, const std::string& protocol, const std::string& size) {
     return shipped("a100-aws-p4d-16gpu-2vm-efa4-allreduce-nccl2.8", {{"software.gpudirect_rdma", gpudirect},
                                                                      {"workload.protocol", protocol},

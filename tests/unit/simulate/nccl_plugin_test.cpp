@@ -108,17 +108,18 @@ TEST_CASE("a plugin without a release changes nothing, nor does NCCL's own where
 TEST_CASE("where no release is stated the one made for this NCCL rules on EFA, and the result says which") {
   for (const auto* host : {"aws-p3dn", "aws-p4d", "aws-p5"}) {
     CAPTURE(std::string(host));
-    for (const auto& [nccl, release] : {std::pair{"2.18", "1.7.3"},
-                                        {"2.19", "1.8"},
-                                        {"2.21", "1.9.2"},
-                                        {"2.23", "1.13.2"},
-                                        {"2.25", "1.13.2"},
-                                        {"2.27", "1.16.3"},
-                                        {"2.28", "1.21"}}) {
-      CAPTURE(std::string(nccl));
-      const auto prediction = test::run(on(host, 32, std::string("version: \"") + nccl + "\""));
-      CHECK(times(prediction) == times(test::run(on(host, 32, ofi(release, nccl)))));
-      CHECK(says(used(prediction), std::string("made for NCCL ") + nccl));
+    for (const auto& made : {std::pair{"2.18", "1.7.3"},
+                             {"2.19", "1.8"},
+                             {"2.21", "1.9.2"},
+                             {"2.23", "1.13.2"},
+                             {"2.25", "1.13.2"},
+                             {"2.27", "1.16.3"},
+                             {"2.28", "1.21"}}) {
+      const std::string nccl = made.first;
+      CAPTURE(nccl);
+      const auto prediction = test::run(on(host, 32, "version: \"" + nccl + "\""));
+      CHECK(times(prediction) == times(test::run(on(host, 32, ofi(made.second, nccl)))));
+      CHECK(says(used(prediction), "made for NCCL " + nccl));
     }
   }
   // Before 2.12 no plugin sets what NCCL reads; on an adapter that came later the first that knows it rules.
