@@ -267,6 +267,65 @@ TEST_CASE("NCCL: one HCA more makes nothing slower, where NCCL leaves others idl
   }
 }
 
+namespace {
+
+/// Of a row: the first number of its term over the network, per loop; what its proxies hold; what all its bytes take.
+struct Held {
+  double hops = 0, slices_us = 0, all_us = 0;
+  std::string factor;
+};
+
+Held held_by_proxies(const Row& row) {
+  Held held;
+  for (const auto& term : row.terms) {
+    if (term.name.find("hops over network") != std::string::npos) {
+      const auto loops = term.name.find(" (");
+      held.hops += std::stod(term.name) / (loops == std::string::npos ? 1 : std::stod(term.name.substr(loops + 2)));
+    }
+    if (term.name.starts_with("network store and forward")) {
+      held.slices_us += term.time.us();
+      held.factor = term.parameter;
+    }
+    if (term.name.starts_with("transfer over")) held.all_us = term.time.us();
+  }
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("NCCL: in a hop proxies hold no slice for longer than all bytes of the operation take") {
+  auto workloads = k_workloads;
+  workloads.emplace_back("benchmark: all_reduce_perf, algorithm: nvls_tree");
+  int judged = 0;
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
+    CAPTURE(seed);
+    auto cluster = random_cluster(seed);
+    const auto& workload = workloads[(seed / 3) % workloads.size()];
+    CAPTURE(workload);
+    if (cluster.hosts == 1) continue;
+    if (workload.find("nvls_tree") != std::string::npos) {
+      cluster.gpus = std::max(2, cluster.gpus);
+      cluster.has_nvswitch = true;
+      cluster.gpu = "h100-sxm";
+      cluster.nvlinks = 18;
+      cluster.nccl = "{}";
+    }
+    const auto yaml = cluster.yaml("{" + workload + "}");
+    CAPTURE(yaml);
+    const auto loaded = test::scenario(yaml);
+    const auto prediction = test::run(loaded);
+    for (const auto& row : prediction.workloads[0].rows) {
+      const auto held = held_by_proxies(row);
+      if (held.factor.empty()) continue;
+      ++judged;
+      CAPTURE(row.size.value);
+      const double hops = held.hops + 0.5;  // as printed, without decimals
+      CHECK(held.slices_us <= loaded.parameters.at(held.factor).value * hops * held.all_us + 0.01);
+    }
+  }
+  CHECK(judged > 300);
+}
+
 TEST_CASE(
     "a second host makes rings through host memory no faster: its GPUs read and write host memory as those of one") {
   struct Pair {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
 // tree, or once where the fabric's switches reduce (CollNet).
+#include <algorithm>
+#include <cmath>
+
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
@@ -17,13 +20,21 @@ class NvlinkSharp : public ChannelAlgorithm {
   [[nodiscard]] bool is_limited_by_thread_block() const override { return false; }
   [[nodiscard]] std::string store_name() const override { return has_trees() ? "nvls_tree" : "nvls"; }
   [[nodiscard]] std::string slice_name() const override { return "nvls"; }
+  /// As in trees of GPUs: an adapter carries two trees, up and down, of which a chunk that is alone meets nothing.
+  [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
+    if (!has_trees()) return cut.chunk;
+    constexpr double others = 3;
+    const double depth = std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
+    const double under_way = std::min(1.0, std::max(0.0, cut.per_step / cut.chunk - 1) / depth);
+    return cut.chunk * (1 + others * under_way) / (1 + others);
+  }
+  [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
   [[nodiscard]] double bytes_per_step(double per_channel) const override {
-    const bool is_reduced_outside = !op_.is_in_one_host() && !has_trees();
-    return per_channel / (is_reduced_outside ? op_.group.gpus_of_host * parts() : op_.num_ranks());
+    return per_channel / (op_.group.gpus_of_host * parts());
   }
   [[nodiscard]] double largest_chunk(double) const override {
     return op_.is_in_one_host() ? buffer_chunk("nccl.chunk.ring"_stem) : tree_chunk();
