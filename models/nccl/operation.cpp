@@ -59,6 +59,10 @@ bool Operation::has_hop(TransportKind kind) const {
   return std::any_of(pattern.hops.begin(), pattern.hops.end(), [kind](const Hops& h) { return h.kind == kind; });
 }
 
+bool is_before_new_primitives(const Operation& operation) {
+  return operation.group.library == Library::nccl && release_number(operation.context.software.nccl_version) < 210;
+}
+
 void add_latency(Flow& flow, Term term) {
   flow.latency += term.time;
   flow.latency_terms.push_back(std::move(term));

@@ -71,6 +71,9 @@ struct Operation {
   [[nodiscard]] bool is_in_one_host() const { return group.num_hosts == 1; }
 };
 
+/// NCCL before 2.10, whose primitives take longer between the operations of a thread block.
+[[nodiscard]] bool is_before_new_primitives(const Operation& operation);
+
 void add_latency(Flow& flow, Term term);
 /// What limits the flow from now on, where `rate` is less.
 void limit_rate(Flow& flow, double rate, std::string name, const std::string& parameter_name);

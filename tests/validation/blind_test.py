@@ -87,7 +87,7 @@ class LeaveOut(unittest.TestCase):
     def test_an_entry_without_a_start_gets_its_parent_and_keeps_the_rest(self):
         text = leave_out.reduced(SOURCE, "shipped-nccl-ampere", "ABCI A100", {"nccl.channel_start.ampere": "2 us", "nccl.hop_time.ring.ll.nvlink.ampere": "9 us"}, ["a.yaml"])
         self.assertIn("  nccl.channel_start.ampere: {start: 2 us}\n", text)
-        self.assertIn("  nccl.hop_ramp_time.ll.ampere: {start: 0.6 us}\n", text)
+        self.assertIn("  nccl.channel_start.ring.ampere: {start: 1.5 us}\n", text)
         self.assertTrue(text.endswith("parameters_before: [a.yaml]\n"))
 
     def test_band_and_range_of_a_fit_are_taken_out(self):

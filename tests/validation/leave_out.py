@@ -18,7 +18,7 @@ VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
 GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
 ELDERS = {"blackwell": "hopper"}  # architecture.NAME.elder
 # Values that a fit found are starts of a later one.
-ORDER = ("shipped-nccl-ampere", "shipped-nccl-network-ampere", "shipped-nccl-volta", "shipped-nccl-network-volta")
+ORDER = ("shipped-nccl-lines", "shipped-nccl-ampere", "shipped-nccl-network-ampere", "shipped-nccl-volta", "shipped-nccl-network-volta")
 
 
 def shipped_values(source: pathlib.Path) -> dict:
@@ -161,16 +161,20 @@ def fitted_lines(text: str) -> tuple:
 
 
 def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
-    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest, and what falls back to 0
-    has nothing to start from: they go."""
+    """The parameter file of a fit. Entries of devices that only the system left out has are no parameters of the rest, what only its logs depend
+    on has no others, and what falls back to 0 has nothing to start from: they go."""
     file, out = folder / f"{name}.yaml", folder / f"{name}.fitted.yaml"
     while True:
         file.write_text(text)
         done = subprocess.run([program, "calibrate", str(file), "--quick", "-q", "-o", str(out), "--report", str(folder / f"{name}.json")], capture_output=True, text=True, check=False, timeout=LIMIT_S)
         absent = set(re.findall(r"no parameter '([\w.-]+)' in these scenarios", done.stderr)) | set(re.findall(r"'([\w.-]+)' is 0 and cannot be fitted", done.stderr))
+        for names in re.findall(r"no forecast of the fitted logs depends on (.*)", done.stderr):
+            absent.update(re.findall(r"'([\w.-]+)'", names))
         if not absent:
             break
         text = "".join(line for line in text.splitlines(keepends=True) if line.partition(":")[0].strip() not in absent)
+        if re.search(r"^fit:\n(?!  )", text, re.MULTILINE):
+            return parameters_file(name, {})
     if done.returncode != 0:
         raise RuntimeError(f"{name}: exit {done.returncode}\n{done.stderr[:600]}")
     return out.read_text()

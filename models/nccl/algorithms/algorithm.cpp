@@ -32,6 +32,15 @@ double ChannelAlgorithm::first_chunk(const Cut& cut) const {
   return op_.parameter("nccl.first_chunk"_stem, op_.protocol).value * cut.chunk;
 }
 
+bool ChannelAlgorithm::passes_lines() const {
+  return op_.is(Protocol::ll) && op_.group.library == Library::nccl && !op_.has_hop(TransportKind::host_memory) &&
+         !op_.has_hop(TransportKind::socket);
+}
+
+double ChannelAlgorithm::first_line() const {
+  return op_.parameter("nccl.first_line"_stem, is_before_new_primitives(op_) ? "ll.nccl2.9" : "ll").value;
+}
+
 /// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own
 /// from a queue.
 std::vector<std::string> ChannelAlgorithm::channel_start_names() const {

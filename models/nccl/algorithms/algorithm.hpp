@@ -48,6 +48,8 @@ struct Train {
 
 /// Of NCCL's buffer, a message each (NCCL_STEPS).
 constexpr double k_buffer_steps = 8;
+/// Bytes of data in a line of LL, and in one for each of the threads that a channel has at most.
+constexpr double k_line_data = 8, k_lines = 512 * k_line_data;
 
 class ChannelAlgorithm {
  public:
@@ -85,7 +87,7 @@ class ChannelAlgorithm {
   /// Chunks are handed over by flags that thread blocks poll: hops take longer with larger chunks and more channels.
   [[nodiscard]] virtual bool polls_flags() const { return true; }
   /// Of those, the ones that take longer with larger chunks beyond the time that the bytes take.
-  [[nodiscard]] virtual bool has_ramp() const { return true; }
+  [[nodiscard]] virtual bool has_ramp() const { return !op_.is(Protocol::ll); }
   /// The algorithm whose hop this one pays.
   [[nodiscard]] virtual Algorithm hop_algorithm(const Hops&) const { return op_.choice.algorithm; }
   /// Ranks work on different iterations of those that are queued: each pays one hop, and the network is hidden.
@@ -104,6 +106,10 @@ class ChannelAlgorithm {
   /// What the thread block reaches of it.
   [[nodiscard]] virtual double reached_share() const { return 1; }
   [[nodiscard]] virtual bool is_limited_by_thread_block() const { return true; }
+  /// Bytes of that work for which the thread block takes time beyond what a hop takes.
+  [[nodiscard]] virtual double bytes_beyond_hops(const Cut&, const Work& work) const {
+    return work.payload + work.moved;
+  }
   [[nodiscard]] virtual bool hides_local_work() const { return true; }
   [[nodiscard]] virtual Directions directions() const { return {}; }
   /// Last part of `nccl.nvlink_store_share`, and a further factor.
@@ -127,6 +133,10 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double largest_chunk(double per_channel) const = 0;
   /// `kind`: ring or pipelined.
   [[nodiscard]] double buffer_chunk(ParameterStem kind) const;
+  /// Lines of LL from GPU to GPU; through host memory, over TCP and of RCCL a rate is known of all bytes.
+  [[nodiscard]] bool passes_lines() const;
+  /// Of a line of every thread the share that is not in a hop.
+  [[nodiscard]] double first_line() const;
   /// The first chunk is complete before it is passed on.
   [[nodiscard]] double first_chunk(const Cut& cut) const;
   [[nodiscard]] virtual double paid_loops(double) const { return 1; }

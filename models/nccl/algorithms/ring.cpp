@@ -13,13 +13,13 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-constexpr double k_line_data = 8;  ///< bytes of data in a line of LL
-
 class Ring : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
 
   [[nodiscard]] Work work(const Cut& cut) const override {
+    // Of LL a thread block's operations are alike: one more than steps.
+    if (passes_lines()) return {cut.per_step * steps(), cut.per_step, 1};
     const auto local = op_.has_hop(TransportKind::host_memory)
                            ? "nccl.shm_local_work"_stem
                            : (is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem);
@@ -48,13 +48,35 @@ class Ring : public ChannelAlgorithm {
     const double one_way = 2 / (steps() + 1);
     return {one_way, 1 - one_way, 0};
   }
-  /// Of few bytes the first ranks' chunks hold everything: a chunk has a line for each thread at least (NVIDIA/nccl
-  /// src/collectives/device/all_reduce.h, minChunkSize of LL).
+  /// Of a line for every thread a hop holds a part; each further one takes the thread block its time. (Small messages
+  /// have fewer threads, whose lines take less.)
+  [[nodiscard]] double bytes_beyond_hops(const Cut& cut, const Work& work) const override {
+    if (!passes_lines()) return ChannelAlgorithm::bytes_beyond_hops(cut, work);
+    constexpr double rounding = 1e-6;  // of what channels share
+    const double further = std::max(1.0, std::ceil(cut.per_step / k_lines - rounding)) - 1;
+    return steps() * first_line() * std::min(cut.per_step, k_lines) + (steps() + 1) * further * k_lines;
+  }
+  /// Of few bytes the first ranks' chunks hold everything: until 2.19 a chunk of LL has a line for each thread at least
+  /// (NVIDIA/nccl src/collectives/device/all_reduce.h, minChunkSize), since then 16 bytes (common.h of
+  /// ncclCollCbdPart).
   [[nodiscard]] Train train(const Cut& cut) const override {
     const double ranks = op_.num_ranks();
-    const double least = op_.is(Protocol::ll) ? op_.threads * k_line_data : 1;
+    constexpr double aligned = 16;
+    const bool is_even = release_number(op_.context.software.nccl_version) >= 220;
+    const double least = !op_.is(Protocol::ll) ? 1 : is_even ? aligned : op_.threads * k_line_data;
     const double chunks = is_all_reduce() ? std::clamp(std::ceil(cut.per_channel / least), 1.0, ranks) : ranks;
     return {chunks, steps() / ranks};
+  }
+  /// A chunk that follows another meets thread blocks that are not done with that one: beyond the way of its lines an
+  /// operation takes them a moment to end and to begin.
+  void add_filling(Flow& flow, const Cut& cut) const override {
+    if (!op_.is(Protocol::ll)) return;
+    const bool is_older = is_before_new_primitives(op_);
+    const auto& between = op_.parameter("nccl.step_overhead"_stem, is_older ? "ll.nccl2.9" : "ll");
+    const double laps = steps() / (op_.num_ranks() - 1);
+    const double following = train(cut).chunks - 1;
+    add_latency(flow, {fmt::format("{:.0f} chunks that follow another", following),
+                       from_seconds(laps * following * between.value), between.name, between.source});
   }
   /// One ring keeps pace with its own steps; several come in upon threads that are not done with the step before. A
   /// slice of Simple takes two steps of the buffer.
@@ -71,8 +93,10 @@ class Ring : public ChannelAlgorithm {
  protected:
   [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / op_.num_ranks(); }
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
-  /// Later loops overlap with earlier ones: they pay a share of their hops.
+  /// Later loops overlap with earlier ones: they pay a share of their hops, nothing where lines are passed on as they
+  /// come.
   [[nodiscard]] double paid_loops(double loops) const override {
+    if (passes_lines()) return 1;
     return 1 + (loops - 1) * op_.parameter("nccl.later_loops"_stem, op_.protocol).value;
   }
 

@@ -22,6 +22,10 @@ struct HalvedChunk {
 };
 constexpr std::array k_halved_chunks{HalvedChunk{131072, 8}, HalvedChunk{65536, 4}, HalvedChunk{32768, 1}};
 
+/// Of the threads of a block of LL, those that send down (NVIDIA/nccl src/device/all_reduce.h, from 2.22 on, and
+/// before).
+constexpr double k_threads_down = 0.3, k_threads_down_before = 0.5;
+
 class Tree : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
@@ -56,7 +60,7 @@ class Tree : public ChannelAlgorithm {
 
   /// With Simple the bytes of the first chunk are all that a hop adds (add_filling): the six hops of 4 H200 take as
   /// long with 4 KiB as with 8 B.
-  [[nodiscard]] bool has_ramp() const override { return !op_.is(Protocol::simple); }
+  [[nodiscard]] bool has_ramp() const override { return op_.is(Protocol::ll128); }
 
   /// With Simple the first chunk of every channel passes every hop of a tree alone, as fast as the NVLinks and the
   /// channels' thread blocks let it. LL and LL128 pass lines on as they come, but every further chunk of LL128 costs.
@@ -83,8 +87,18 @@ class Tree : public ChannelAlgorithm {
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
                        filling.source});
   }
+  /// As in rings, of the threads that go one way.
+  [[nodiscard]] double bytes_beyond_hops(const Cut& cut, const Work& work) const override {
+    const double all = ChannelAlgorithm::bytes_beyond_hops(cut, work);
+    if (!passes_lines()) return all;
+    const double first = std::min(all, k_lines * reached_share());
+    return all - (1 - first_line()) * first;
+  }
   /// In the middle of a chain some threads of the block send up, the others down.
   [[nodiscard]] double reached_share() const override {
+    // Through host memory a line waits for PCIe whatever else a thread block does.
+    if (op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory))
+      return release_number(op_.context.software.nccl_version) >= 222 ? k_threads_down : k_threads_down_before;
     return op_.parameter(op_.num_ranks() > 2 ? "nccl.tree_share.middle"_stem : "nccl.tree_share.end"_stem, op_.protocol)
         .value;
   }

@@ -231,8 +231,8 @@ TEST_CASE("a start of the calibration's own goes along though the data cannot im
 }
 
 TEST_CASE("what all protocols share is fitted for one of them on one generation of GPUs") {
-  const auto report = fit_planted(5, 0.02, "  nccl.hop_ramp_time.ll.hopper: {start: 0.3 us}\n");
-  CHECK(fitted(report, "nccl.hop_ramp_time.ll.hopper").start == test::approx(0.3e-6));
+  const auto report = fit_planted(5, 0.02, "  nccl.channel_skew.ll.hopper: {start: 0.04 us}\n");
+  CHECK(fitted(report, "nccl.channel_skew.ll.hopper").start == test::approx(0.04e-6));
 }
 
 TEST_CASE("a run with the fitted parameters has the band and the marks that the fit reported") {

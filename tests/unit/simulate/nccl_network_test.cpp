@@ -126,7 +126,7 @@ TEST_CASE("until 2.19 NCCL halves the chunks of Simple trees while fewer than th
 }
 
 TEST_CASE("hops over the network pay nothing for larger chunks: those with one GPU per host pay nothing at all") {
-  for (const auto* protocol : {"ll", "ll128", "simple"}) {
+  for (const auto* protocol : {"ll128", "simple"}) {
     CAPTURE(protocol);
     const auto paid = [&](const char* gpus, const char* per_host) {
       return term_us(row_of(k_v100, {{"workload.algorithm", "ring"},
