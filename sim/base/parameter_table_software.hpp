@@ -20,6 +20,7 @@ inline constexpr std::array k_software_keys{
                  T,
                  {},
                  "what a step of a ring takes a thread block beyond the way of its lines; nccl2.9: before 2.10"},
+    ParameterKey{"nccl.tree_turn.ll.nccl2.9", T, {}, "between up and down at the root of a tree, before 2.10"},
     ParameterKey{"nccl.first_line.ll[.nccl2.9][.{architecture}]", N, k_factor,
                  "of the time of one line of LL per thread, what comes on top of a hop; nccl2.9: before 2.10"},
     ParameterKey{"nccl.hop_ramp_bytes.{protocol}[.{architecture}]", B, {}, "chunk of which half of that time is paid"},

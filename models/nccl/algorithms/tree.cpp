@@ -32,6 +32,7 @@ class Tree : public ChannelAlgorithm {
 
   /// Inside one host the first chunk passes every hop alone (add_filling).
   [[nodiscard]] Work work(const Cut& cut) const override {
+    if (passes_lines()) return {cut.per_channel, 0, 1};
     if (!op_.is_in_one_host()) return {cut.per_channel, first_chunk(cut), 1};
     return {cut.per_channel, op_.is(Protocol::simple) ? -cut.chunk : 0, 1};
   }
@@ -87,12 +88,21 @@ class Tree : public ChannelAlgorithm {
     add_latency(flow, {"filling the pipeline with the first chunk", from_seconds(hops * cut.chunk / rate), filling.name,
                        filling.source});
   }
-  /// As in rings, of the threads that go one way.
+  /// As in rings: of the first line of the threads that go one way a part in every hop, of further ones all once.
   [[nodiscard]] double bytes_beyond_hops(const Cut& cut, const Work& work) const override {
     const double all = ChannelAlgorithm::bytes_beyond_hops(cut, work);
     if (!passes_lines()) return all;
+    double hops = 0;
+    for (const auto& one : op_.pattern.hops)
+      if (!is_network(one.kind)) hops += one.count;
     const double first = std::min(all, k_lines * reached_share());
-    return all - (1 - first_line()) * first;
+    return std::max(1.0, hops) * first_line() * first * reached_share() + all - first;
+  }
+  /// The thread block of the root begins anew before it sends down, before 2.10.
+  void add_preparation(Flow& flow) const override {
+    if (!op_.is(Protocol::ll) || !is_before_new_primitives(op_)) return;
+    const auto& turn = op_.context.parameters.at("nccl.tree_turn.ll.nccl2.9"_key);
+    add_latency(flow, {"the root turns round", from_seconds(turn.value), turn.name, turn.source});
   }
   /// In the middle of a chain some threads of the block send up, the others down.
   [[nodiscard]] double reached_share() const override {

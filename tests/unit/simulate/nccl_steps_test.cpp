@@ -119,6 +119,56 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
   CHECK(tree.us("start of 8") == test::approx(start(tree, "nccl.channel_start.ampere")));
 }
 
+TEST_CASE("of few bytes the first chunks of LL hold all: a line per thread until 2.19, 16 bytes since") {
+  // Eight A100, 14 steps: what follows the first chunk twice round.
+  const auto following = [](const char* release, const char* size) {
+    return forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", "ring"},
+                                                                  {"workload.protocol", "ll"},
+                                                                  {"software.nccl.version", release},
+                                                                  {"workload.sizes", size}})
+        .us("chunks that follow");
+  };
+  const auto parameters = test::shipped("validation/a100-oci-bm-8gpu-1node-nvswitch-allreduce.yaml").parameters;
+  const double old = parameters.number("nccl.step_overhead.ll.nccl2.9") * 1e6;
+  const double young = parameters.number("nccl.step_overhead.ll.ampere") * 1e6;
+  for (const auto& [size, chunks] : std::vector<std::pair<const char*, int>>{
+           {"[8 B]", 1}, {"[512 B]", 1}, {"[1 KiB]", 2}, {"[2 KiB]", 4}, {"[4 KiB]", 8}, {"[1 MiB]", 8}}) {
+    CHECK(following("2.8", size) == test::approx(2 * (chunks - 1) * old));
+    CHECK(following("2.19", size) == test::approx(2 * (chunks - 1) * young));
+  }
+  for (const auto& [size, chunks] : std::vector<std::pair<const char*, int>>{
+           {"[8 B]", 1}, {"[32 B]", 2}, {"[64 B]", 4}, {"[128 B]", 8}, {"[512 B]", 8}})
+    CHECK(following("2.27", size) == test::approx(2 * (chunks - 1) * young));
+}
+
+TEST_CASE("a tree of LL starts as a ring does, holds a line in every hop, and turns round at its root before 2.10") {
+  const auto tree = [](const char* release, const char* size) {
+    return forecast("a100-abci-16gpu-2node-hdr4-allreduce-nccl2.8", {{"workload.algorithm", "tree"},
+                                                                     {"workload.protocol", "ll"},
+                                                                     {"workload.channels", "1"},
+                                                                     {"software.nccl.version", release},
+                                                                     {"workload.sizes", size}});
+  };
+  const auto number = [&](const Forecast& f, const std::string& name) { return f.scenario.parameters.number(name); };
+  for (const auto& first_line_of : std::vector<std::pair<const char*, const char*>>{
+           {"2.8", "nccl.first_line.ll.nccl2.9"}, {"2.10", "nccl.first_line.ll"}}) {
+    const auto& [release, first_line] = first_line_of;
+    CAPTURE(first_line_of.first);
+    for (const auto& [size, bytes] :
+         std::vector<std::pair<const char*, double>>{{"[1 KiB]", 1024}, {"[64 KiB]", 65536}}) {
+      const auto f = tree(release, size);
+      CHECK(f.us("kernel start") == test::approx(number(f, "nccl.base_time.ring.ll.ampere") * 1e6));
+      CHECK(f.us("over nvlink") == test::approx(14 * number(f, "nccl.hop_time.tree.ll.nvlink") * 1e6));
+      const double share = number(f, "nccl.tree_share.middle.ll");
+      const double first = at_most(4096 * share, bytes);
+      const double work = 14 * number(f, first_line) * first + (bytes - first) / share;
+      CHECK(f.us("transfer") == test::approx(work / number(f, "nccl.channel_bandwidth.ll") * 1e6).epsilon(1e-3));
+      const bool is_old = std::string(release) == "2.8";
+      CHECK(f.us("the root turns round") == test::approx(is_old ? number(f, "nccl.tree_turn.ll.nccl2.9") * 1e6 : -1));
+    }
+  }
+}
+
 TEST_CASE("from 2.22 on thread blocks fetch no work, but a protocol's own start of rings stays in every release") {
   for (const auto& release : std::vector<std::pair<const char*, bool>>{{"2.8", true},
                                                                        {"2.12", true},
