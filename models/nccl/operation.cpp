@@ -32,7 +32,7 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Ar
         architecture.names_of(fmt::format("{}.{}.{}", what.text, is_chain(collective) ? "chain" : "direct", last));
     names.insert(names.begin(), other.begin(), other.end());
   }
-  // A kernel starts as one of rings does where nothing else is known of it.
+  // What is known of rings alone holds for trees too.
   if (algorithm == Algorithm::tree) {
     const auto of_rings = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::ring), last));
     names.insert(names.end(), of_rings.begin(), of_rings.end());

@@ -37,8 +37,19 @@ bool ChannelAlgorithm::passes_lines() const {
          !op_.has_hop(TransportKind::socket);
 }
 
-double ChannelAlgorithm::first_line() const {
-  return op_.parameter("nccl.first_line"_stem, is_before_new_primitives(op_) ? "ll.nccl2.9" : "ll").value;
+const Parameter& ChannelAlgorithm::of_primitives(ParameterStem what) const {
+  return op_.parameter(what, is_before_new_primitives(op_) ? "ll.nccl2.9" : "ll");
+}
+
+double ChannelAlgorithm::levels() const { return std::floor(std::log2(static_cast<double>(op_.group.num_hosts))); }
+
+double ChannelAlgorithm::under_way(double chunks, double depth) {
+  return std::min(1.0, std::max(0.0, chunks - 1) / depth);
+}
+
+double ChannelAlgorithm::slice_in_tree(double chunk, double under_way) {
+  constexpr double others = 3;
+  return chunk * (1 + others * under_way) / (1 + others);
 }
 
 /// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own

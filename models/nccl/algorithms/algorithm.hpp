@@ -135,8 +135,17 @@ class ChannelAlgorithm {
   [[nodiscard]] double buffer_chunk(ParameterStem kind) const;
   /// Lines of LL from GPU to GPU; through host memory, over TCP and of RCCL a rate is known of all bytes.
   [[nodiscard]] bool passes_lines() const;
+  /// Of LL, what primitives before 2.10 took otherwise.
+  [[nodiscard]] const Parameter& of_primitives(ParameterStem what) const;
   /// Of a line of every thread the share that is not in a hop.
-  [[nodiscard]] double first_line() const;
+  [[nodiscard]] double first_line() const { return of_primitives("nccl.first_line"_stem).value; }
+  /// Between hosts, of the binary tree.
+  [[nodiscard]] double levels() const;
+  /// Of `chunks` that pass a tree of this depth, the share of those that fill it which follows the first.
+  [[nodiscard]] static double under_way(double chunks, double depth);
+  /// An adapter carries two channels, or trees, up and down. A chunk that is alone meets nothing of it; once as many as
+  /// the tree is deep are on their way it meets all, and then the whole slice waits at the rate that a channel has.
+  [[nodiscard]] static double slice_in_tree(double chunk, double under_way);
   /// The first chunk is complete before it is passed on.
   [[nodiscard]] double first_chunk(const Cut& cut) const;
   [[nodiscard]] virtual double paid_loops(double) const { return 1; }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
 // tree, or once where the fabric's switches reduce (CollNet).
-#include <algorithm>
-#include <cmath>
-
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
@@ -20,13 +17,8 @@ class NvlinkSharp : public ChannelAlgorithm {
   [[nodiscard]] bool is_limited_by_thread_block() const override { return false; }
   [[nodiscard]] std::string store_name() const override { return has_trees() ? "nvls_tree" : "nvls"; }
   [[nodiscard]] std::string slice_name() const override { return "nvls"; }
-  /// As in trees of GPUs: an adapter carries two trees, up and down, of which a chunk that is alone meets nothing.
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
-    if (!has_trees()) return cut.chunk;
-    constexpr double others = 3;
-    const double depth = std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
-    const double under_way = std::min(1.0, std::max(0.0, cut.per_step / cut.chunk - 1) / depth);
-    return cut.chunk * (1 + others * under_way) / (1 + others);
+    return has_trees() ? slice_in_tree(cut.chunk, under_way(cut.per_step / cut.chunk, levels())) : cut.chunk;
   }
   [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
   [[nodiscard]] double redirected_share() const override { return 0; }

@@ -71,8 +71,7 @@ class Ring : public ChannelAlgorithm {
   /// operation takes them a moment to end and to begin.
   void add_filling(Flow& flow, const Cut& cut) const override {
     if (!op_.is(Protocol::ll)) return;
-    const bool is_older = is_before_new_primitives(op_);
-    const auto& between = op_.parameter("nccl.step_overhead"_stem, is_older ? "ll.nccl2.9" : "ll");
+    const auto& between = of_primitives("nccl.step_overhead"_stem);
     const double laps = steps() / (op_.num_ranks() - 1);
     const double following = train(cut).chunks - 1;
     add_latency(flow, {fmt::format("{:.0f} chunks that follow another", following),

@@ -49,12 +49,8 @@ class Tree : public ChannelAlgorithm {
 
   /// The bytes of a tree pass once, its first chunk waits at every hop: nothing hides it as the steps of a ring do.
   [[nodiscard]] std::string slice_name() const override { return op_.is(Protocol::simple) ? "tree" : op_.protocol; }
-  /// An adapter carries two channels, up and down. A chunk that is alone meets nothing of it; once as many as the tree
-  /// is deep are on their way it meets all, and then the whole slice waits at the rate that a channel has.
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
-    if (!op_.is(Protocol::simple)) return cut.chunk;
-    constexpr double others = 3;
-    return cut.chunk * (1 + others * under_way(cut)) / (1 + others);
+    return op_.is(Protocol::simple) ? slice_in_tree(cut.chunk, under_way(cut)) : cut.chunk;
   }
   /// A message is the whole chunk.
   [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
@@ -125,13 +121,11 @@ class Tree : public ChannelAlgorithm {
  private:
   /// Of the chunks that fill a channel's tree, the share that follows the first.
   [[nodiscard]] double under_way(const Cut& cut) const {
-    return std::min(1.0, std::max(0.0, cut.per_channel / cut.chunk - 1) / depth());
+    return ChannelAlgorithm::under_way(cut.per_channel / cut.chunk, depth());
   }
 
   /// Of the chain in a host and the binary tree over hosts.
-  [[nodiscard]] double depth() const {
-    return op_.num_ranks() / op_.group.num_hosts - 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts)));
-  }
+  [[nodiscard]] double depth() const { return op_.num_ranks() / op_.group.num_hosts - 1 + levels(); }
 
   [[nodiscard]] bool halves_chunks() const {
     return op_.group.library == Library::rccl || release_number(op_.context.software.nccl_version) < 220;
@@ -152,7 +146,7 @@ class Tree : public ChannelAlgorithm {
   /// calcCollChunking).
   [[nodiscard]] double ll128_chunk(double per_channel) const {
     const double ranks_per_host = op_.num_ranks() / op_.group.num_hosts;
-    const double steps = 1 + std::floor(std::log2(static_cast<double>(op_.group.num_hosts))) + 0.1 * ranks_per_host;
+    const double steps = 1 + levels() + 0.1 * ranks_per_host;
     double chunk = op_.parameter("nccl.chunk.ring"_stem, op_.protocol).value;
     const auto halve = [&](double chunks, double least) {
       while (std::floor(per_channel / chunk) < steps * chunks / ranks_per_host && chunk > least) chunk /= 2;
