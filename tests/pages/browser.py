@@ -37,7 +37,7 @@ class Browser:
             os.dup2(to_read, 3)
             os.dup2(from_write, 4)
         self.process = subprocess.Popen([program(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={self.profile}", "--remote-debugging-pipe",
-                                         f"--window-size={width},{height}", *(["--force-dark-mode"] if dark else []), "about:blank"], preexec_fn=attach, close_fds=False,
+                                         f"--window-size={width},{height}", *(["--force-dark-mode"] if dark else []), "about:blank"], preexec_fn=attach, close_fds=False, env={**os.environ, "TMPDIR": self.profile},
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(from_write)
@@ -115,4 +115,8 @@ class Browser:
     def close(self):
         self.process.kill()
         self.process.wait(timeout=PATIENCE)
-        shutil.rmtree(self.profile, ignore_errors=True)
+        for _ in range(50):  # its children write until they notice
+            shutil.rmtree(self.profile, ignore_errors=True)
+            if not os.path.exists(self.profile):
+                break
+            time.sleep(0.1)

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -220,6 +221,8 @@ def main() -> int:
         tab.close()
     for failure in test.failures:
         print(failure)
+    if not test.failures:
+        shutil.rmtree(test.here)
     return 1 if test.failures else 0
 
 

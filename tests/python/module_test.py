@@ -18,6 +18,7 @@ import fabricast  # noqa: E402
 LIMIT_S = 300  # of one command
 
 failures = []
+scratch = tempfile.TemporaryDirectory()  # removed when the program ends
 
 
 def expect(claim: bool, what: str):
@@ -51,7 +52,7 @@ def main() -> int:
     except fabricast.InputError as error:
         expect("did you mean 'gpus'" in str(error), f"the message of a misspelt key: {error}")
     plan = str(SOURCE / "tests" / "pages" / "plan.yaml")
-    store = tempfile.mkdtemp() + "/plan.sqlite"
+    store = scratch.name + "/plan.sqlite"
     swept = fabricast.sweep(plan, jobs=2, store=store)
     expect(swept.document == printed("sweep", plan, "-q"), "sweep")
     expect(fabricast.sweep(plan, store=store).document == swept.document, "sweep: from its store")
@@ -66,7 +67,7 @@ def main() -> int:
     else:
         print(f"no scenario for {log}: validate is not compared")
     data = SOURCE / "calibration" / "data" / "h200-8gpu-nvswitch-passthrough-vm" / "nccl-tests"
-    fit = pathlib.Path(tempfile.mkdtemp()) / "fit.yaml"
+    fit = pathlib.Path(scratch.name) / "fit.yaml"
     fit.write_text(f"""schema: fabricast/calibration/1
 name: small fit
 logs:
