@@ -73,6 +73,14 @@ class LeaveOut(unittest.TestCase):
         self.assertEqual("25 GB/s", leave_out.scaled("12.5 GB/s", VALUES, "connectx-4-edr", "connectx-6-hdr", "connection_bandwidth"))
         self.assertEqual("2 us", leave_out.scaled("2 us", VALUES, "connectx-4-edr", "connectx-6-hdr", "latency"))
 
+    def test_a_rate_of_0_is_no_limit_and_what_most_relatives_have(self):
+        rates = {"mpi.a.eager_limit": ("1 KiB", ""), "mpi.a.x": ("9 GB/s", "")}
+        for stack, rate in (("b", "0 GB/s"), ("c", "1 GB/s"), ("d", "0 GB/s"), ("e", "0 GB/s")):
+            rates |= {f"mpi.{stack}.eager_limit": ("1 KiB", ""), f"mpi.{stack}.x": (rate, "")}
+        self.assertEqual("0 GB/s", leave_out.relative_of(SOURCE, "mpi.a.x", rates, set()))
+        self.assertEqual("1 GB/s", leave_out.relative_of(SOURCE, "mpi.a.x", rates, {"mpi.b.x", "mpi.d.x"}))
+        self.assertIsNone(leave_out.relative_of(SOURCE, "mpi.a.y", {**rates, "mpi.b.y": ("0 us", "")}, set()))
+
     def test_one_of_four_memory_domains_has_a_quarter_of_the_socket(self):
         self.assertEqual(["epyc-rome"], leave_out.kin_of(SOURCE, "epyc-rome-nps4"))
         self.assertEqual("41 GB/s", leave_out.scaled("164 GB/s", VALUES, "epyc-rome", "epyc-rome-nps4", "memory_bandwidth"))

@@ -94,6 +94,11 @@ def kin_of(source: pathlib.Path, device: str, of_kind: bool = False) -> list:
     return [name for name, word in words.items() if (of_kind or word == words[device]) and name != device]
 
 
+def height(value: str) -> float:
+    """What values are ordered by. A rate of 0 is no limit: the highest."""
+    return amount(value) or (float("inf") if value.endswith("B/s") else 0)
+
+
 def scaled(value: str, values: dict, other: str, device: str, field: str) -> str:
     """A rate in proportion to the port, of a memory in four domains a quarter; everything else as it is."""
     if device.endswith("-nps4") and not other.endswith("-nps4") and field == "memory_bandwidth":
@@ -103,7 +108,8 @@ def scaled(value: str, values: dict, other: str, device: str, field: str) -> str
 
 
 def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_kind: bool = False):
-    """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none."""
+    """The middle one of the same value of other devices of the kind, or of other MPI stacks; None where there is none. What relatives do not
+    have (0, but for rates) says nothing."""
     head, _, field = name.partition(".")
     if head == "mpi":
         stack, _, field = field.partition(".")
@@ -114,8 +120,8 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_
         if field.startswith("libfabric_"):
             of_kind = field == "libfabric_receive_copy_time"
         names = [f"{device}.{field}" for device in kin_of(source, head, of_kind)]
-    usable = [other for other in names if other in values and other != name and other not in foreign and amount(values[other][0]) > 0]
-    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head, field) for other in usable), key=amount)
+    usable = [other for other in names if other in values and other != name and other not in foreign and height(values[other][0]) > 0]
+    found = sorted((scaled(values[other][0], values, other.partition(".")[0], head, field) for other in usable), key=height)
     return found[(len(found) - 1) // 2] if found else None
 
 
