@@ -42,7 +42,7 @@ double unfairness(const SwitchConfig& config, const TransportConfig& transport, 
   return static_cast<double>(burst.value) / (static_cast<double>(config.reserved.value) + threshold);
 }
 
-TEST_CASE("N senders to one receiver share its link equally and nothing is dropped") {
+TEST_CASE("N senders to one receiver share its link equally and nothing is dropped" * doctest::test_suite("long")) {
   for (const auto& preset : {k_htsim, k_ns3, k_spectrum}) {
     for (const int senders : {2, 4, 7, 8, 31, 64, 127}) {
       if (senders > 31 && preset.switch_name == k_spectrum.switch_name) continue;  // has 32 ports

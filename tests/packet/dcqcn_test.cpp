@@ -111,7 +111,8 @@ TEST_CASE("DCQCN cuts, recovers and notifies at the ticks of its timers") {
   CHECK(control->on_mark(transport.dcqcn.cnp_interval.ps));
 }
 
-TEST_CASE("two DCQCN flows that start together dip, recover and share the link without a pause") {
+TEST_CASE("two DCQCN flows that start together dip, recover and share the link without a pause" *
+          doctest::test_suite("long")) {
   // Bins of 1 ms in the published run: 16.2, 96.4, 41.6, 87.9, 75.4 Gb/s; when the marks of the first microseconds fall
   // otherwise, the second dip is missing. Steady state 48.4 and 47.8; at most 454 KB per port.
   for (const std::uint64_t seed : {1U, 4U, 5U}) {

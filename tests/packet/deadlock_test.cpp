@@ -79,7 +79,7 @@ TEST_CASE("a ring of lossless switches deadlocks and the report names the cycle"
   }
 }
 
-TEST_CASE("the same ring finishes with shortest paths, and with lossy classes") {
+TEST_CASE("the same ring finishes with shortest paths, and with lossy classes" * doctest::test_suite("long")) {
   auto base = Cluster("htsim-like", "htsim-like");
   base.transport().timeout = 100_us;
   const auto given = ring(base, 5);

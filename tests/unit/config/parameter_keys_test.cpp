@@ -231,7 +231,8 @@ TEST_CASE("the expressions of the JSON Schema name what the keys declare, and no
   }
 }
 
-TEST_CASE("a shipped parameter is refused in another unit, and misspelt it is a warning") {
+TEST_CASE("a shipped parameter is refused in another unit, and misspelt it is a warning" *
+          doctest::test_suite("long")) {
   const auto shipped = load_shipped_parameters();
   REQUIRE(shipped);
   std::set<std::string_view> seen;
