@@ -205,6 +205,15 @@ void slow_unaligned_blocks(Flow& flow, const Steps& steps, double rate_of_block)
   flow.cap_parameter = share->name;
 }
 
+/// What a thread block copies inside its GPU goes at its own rate, however slow the links are.
+void copy_at_own_rate(Flow& flow, const Steps& steps, double rate_of_block) {
+  const auto& op = steps.op;
+  if (op.has_hop(TransportKind::host_memory) || op.has_hop(TransportKind::socket)) return;
+  const double local = steps.algorithm.work(steps.cut).local / op.share / op.pattern.units;
+  const double of_links = rate_alone(op.context.resources, flow);
+  if (of_links < rate_of_block) flow.bytes -= local * (1 - of_links / rate_of_block);
+}
+
 /// Bytes on the wire in units of one channel's flow, and the rate one channel's thread block reaches.
 void add_bytes(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
@@ -244,6 +253,7 @@ Node steps_node(const Operation& operation) {
   hide_local_work(flow, steps, rate_of_block);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
+  copy_at_own_rate(flow, steps, rate_of_block);
   limit_network_channels(flow, steps);
   slow_unaligned_blocks(flow, steps, rate_of_block);
   algorithm->add_filling(flow, steps.cut);

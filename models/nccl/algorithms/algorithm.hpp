@@ -36,8 +36,9 @@ struct Directions {
 /// What a thread block has to do, in units of one channel's flow.
 struct Work {
   double payload = 0;   ///< bytes
-  double moved = 0;     ///< beyond it, inside the GPU
+  double moved = 0;     ///< beyond it, before or after what others do
   double parallel = 1;  ///< channels that share one unit of the flow
+  double local = 0;     ///< of what is moved beyond it, bytes that stay inside the GPU
 };
 
 /// Chunks of one channel that follow each other round its ranks, and how often each passes any edge.
@@ -112,9 +113,10 @@ class ChannelAlgorithm {
   }
   [[nodiscard]] virtual bool hides_local_work() const { return true; }
   [[nodiscard]] virtual Directions directions() const { return {}; }
-  /// Last part of `nccl.nvlink_store_share`, and a further factor.
+  /// Last part of `nccl.nvlink_store_share`.
   [[nodiscard]] virtual std::string store_name() const { return op_.protocol; }
-  [[nodiscard]] virtual double store_factor() const { return 1; }
+  /// What it reaches of what others reach of a link; null: all.
+  [[nodiscard]] virtual const Parameter* link_share() const { return nullptr; }
   /// Last part of `nccl.network_store_and_forward`, and bytes of a slice.
   [[nodiscard]] virtual std::string slice_name() const { return op_.protocol; }
   [[nodiscard]] virtual double slice(const Hops&, const Cut& cut) const { return cut.chunk; }

@@ -6,6 +6,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -50,6 +51,10 @@ class Chain : public ChannelAlgorithm {
   }
   [[nodiscard]] std::string bandwidth_name(bool through_host_memory) const override {
     return op_.is(Protocol::ll) && !through_host_memory ? "chain.ll" : op_.protocol;
+  }
+  [[nodiscard]] double reached_share() const override {
+    if (!counts_traffic(op_)) return 1;
+    return 1 / time_of(op_, op_.collective == Collective::reduce ? k_receive_reduce_send : k_receive_copy_send);
   }
   [[nodiscard]] std::string slice_name() const override { return op_.is(Protocol::simple) ? "chain" : op_.protocol; }
 

@@ -7,6 +7,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
 #include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
@@ -19,8 +20,11 @@ class Pat : public ChannelAlgorithm {
 
   /// The pattern counts blocks.
   [[nodiscard]] Work work(const Cut& cut) const override {
-    const double local = op_.parameter("nccl.local_work.all_gather"_stem, op_.protocol).value;
-    return {cut.per_step * (op_.num_ranks() - 1), cut.per_step * local, 1};
+    const double copied = cut.per_step * time_of(op_, k_receive) / time_of(op_, k_receive_copy_send);
+    return {cut.per_step * (op_.num_ranks() - 1), copied, 1, copied};
+  }
+  [[nodiscard]] double reached_share() const override {
+    return 1 / time_of(op_, op_.collective == Collective::reduce_scatter ? k_receive_reduce_send : k_receive_copy_send);
   }
   /// Blocks that fit into a step of the buffer together go together, in powers of two.
   [[nodiscard]] double messages(const Cut& cut) const override {

@@ -7,6 +7,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
 #include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
@@ -20,11 +21,10 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] Work work(const Cut& cut) const override {
     // Of LL a thread block's operations are alike: one more than steps.
     if (passes_lines()) return {cut.per_step * steps(), cut.per_step, 1};
-    const auto local = op_.has_hop(TransportKind::host_memory)
-                           ? "nccl.shm_local_work"_stem
-                           : (is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem);
-    return {cut.per_step * steps(), cut.per_step * op_.parameter(local, op_.protocol).value + first_chunk(cut), 1};
+    const double copied = cut.per_step * local_share();
+    return {cut.per_step * steps(), copied + first_chunk(cut), 1, copied};
   }
+  [[nodiscard]] double reached_share() const override { return counts_traffic(op_) ? 1 / time_of(op_, step()) : 1; }
   [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
     if (op_.is(Protocol::ll)) return {};
     return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
@@ -101,6 +101,23 @@ class Ring : public ChannelAlgorithm {
 
  private:
   [[nodiscard]] bool is_all_reduce() const { return op_.collective == Collective::all_reduce; }
+  /// The mean one of those that send.
+  [[nodiscard]] Traffic step() const {
+    if (is_all_reduce()) return k_ring_step;
+    if (op_.collective != Collective::reduce_scatter) return k_receive_copy_send;
+    const double middle = op_.num_ranks() - 2;
+    return 1 / (middle + 1) * (k_send + middle * k_receive_reduce_send);
+  }
+  /// What the last rank of a chunk does, which sends nothing, in steps.
+  [[nodiscard]] double local_share() const {
+    if (op_.has_hop(TransportKind::host_memory)) return op_.parameter("nccl.shm_local_work"_stem, op_.protocol).value;
+    if (counts_traffic(op_)) {
+      const auto last = op_.collective == Collective::reduce_scatter ? k_receive_reduce_copy : k_receive;
+      return time_of(op_, last) / time_of(op_, step());
+    }
+    const auto local = is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem;
+    return op_.parameter(local, op_.protocol).value;
+  }
   [[nodiscard]] double steps() const { return schedules::ring_rounds(op_.num_ranks(), is_all_reduce() ? 2 : 1); }
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
 #include "nccl/transports/transports.hpp"
 #include "nccl/tuning.hpp"
 
@@ -100,15 +101,22 @@ class Tree : public ChannelAlgorithm {
     const auto& turn = op_.context.parameters.at("nccl.tree_turn.ll.nccl2.9"_key);
     add_latency(flow, {"the root turns round", from_seconds(turn.value), turn.name, turn.source});
   }
-  /// In the middle of a chain some threads of the block send up, the others down.
+  /// In the middle of a chain some threads of the block send up, the others down, at the root of two ranks all of them
+  /// down. With Simple it is what the block reads and writes in all that counts.
   [[nodiscard]] double reached_share() const override {
     // Through host memory a line waits for PCIe whatever else a thread block does.
     if (op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory))
       return release_number(op_.context.software.nccl_version) >= 222 ? k_threads_down : k_threads_down_before;
+    if (op_.is(Protocol::simple))
+      return 1 / time_of(op_, op_.num_ranks() > 2 ? k_receive_reduce_send + k_receive_copy_send
+                                                  : k_receive_reduce_copy_send);
     return op_.parameter(op_.num_ranks() > 2 ? "nccl.tree_share.middle"_stem : "nccl.tree_share.end"_stem, op_.protocol)
         .value;
   }
-  [[nodiscard]] double store_factor() const override { return op_.parameter("nccl.nvlink_tree_share"_stem).value; }
+  /// What goes up waits for what goes down.
+  [[nodiscard]] const Parameter* link_share() const override {
+    return &op_.parameter("nccl.tree_link_share"_stem, op_.protocol);
+  }
   /// In the middle of a tree of hosts a connection sends each chunk to two, between two hosts to one.
   [[nodiscard]] double redirected_share() const override { return op_.group.num_hosts > 2 ? 0.5 : 1; }
 

@@ -89,6 +89,25 @@ void hide_work_behind_limit(Flow& flow, const Steps& steps, double before) {
   if (flow.rate_cap < before) flow.bytes = std::max(std::min(sent, flow.bytes), flow.bytes * flow.rate_cap / before);
 }
 
+/// Of the link between an adapter and its switch, beside the channels that share it; where two children of a tree meet
+/// at one, the link limits before.
+void limit_network_links(Flow& flow, const Steps& steps) {
+  const auto& op = steps.op;
+  const auto* reached = steps.algorithm.link_share();
+  const auto is_on_adapter = [&](const Hops& hops) {
+    return hops.kind == TransportKind::network && !has_plugin(op, hops);
+  };
+  if (reached == nullptr || std::ranges::none_of(op.pattern.hops, is_on_adapter)) return;
+  const auto& resources = op.context.resources;
+  double widest = 0;
+  for (const auto& crossing : flow.crossings) {
+    if (!resources.is_link(crossing.resource)) continue;
+    if (resources.topology().link(LinkId{crossing.resource}).kind == LinkKind::network)
+      widest = std::max(widest, resources.capacity(crossing.resource) / crossing.times);
+  }
+  if (widest > 0) limit_rate(flow, reached->value * widest, "what trees reach of a network's link", reached->name);
+}
+
 /// A channel has a few buffers towards the network and one proxy that serves them: in-flight bytes over their round
 /// trip, which is long where peer requests between GPU and HCA are redirected to the root complex.
 void limit_network_channels(Flow& flow, const Steps& steps) {
@@ -96,6 +115,7 @@ void limit_network_channels(Flow& flow, const Steps& steps) {
   if (op.is_in_one_host()) return;
   limit_plugin(flow, steps);
   limit_sockets(flow, steps);
+  limit_network_links(flow, steps);
   if (const auto* reached = steps.algorithm.network_share()) {
     flow.rate_cap = reached->value * rate_alone(op.context.resources, flow);
     flow.cap_name = fmt::format("what {} reaches of the network", to_string(op.choice.algorithm));

@@ -9,7 +9,8 @@ namespace fabricast::models::nccl {
 void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   const auto& reached = op.parameter("nccl.nvlink_store_share"_stem, steps.algorithm.store_name());
-  const double share = reached.value * steps.algorithm.store_factor();
+  const auto* of_links = steps.algorithm.link_share();
+  const double share = reached.value * (of_links != nullptr ? of_links->value : 1);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;
     if (!is_nvlink(resources, crossing)) continue;

@@ -47,6 +47,29 @@ double ring_chunk(const std::string& protocol) {
   return protocol == "ll" ? 32768 : (protocol == "ll128" ? 576000 : 2097152);
 }
 
+/// Work of a thread block, in steps of an all-reduce ring: what it does for one n-th of the bytes, and one step of its
+/// own.
+struct RingWork {
+  double steps;
+  double one;
+};
+
+/// By hand. Simple reads and writes, in all: all-reduce 3 n - 2 of each (1.5 a step of it); all-gather n, 2 n - 1;
+/// reduce-scatter 2 n - 1, n.
+RingWork work_of_ring(const Forecast& f, const std::string& benchmark, const std::string& protocol, double n) {
+  if (protocol != "simple") {
+    const bool is_reduce = benchmark == "all_reduce_perf";
+    const double local =
+        f.value(std::string("nccl.local_work.") + (is_reduce ? "all_reduce." : "all_gather.") + protocol);
+    return {(is_reduce ? 2 : 1) * (n - 1) + local, 1};
+  }
+  const double read = f.value("nccl.read_share") / 1.5;
+  const double write = (1 - f.value("nccl.read_share")) / 1.5;
+  if (benchmark == "all_reduce_perf") return {(3 * n - 2) / 1.5, 1};
+  if (benchmark == "all_gather_perf") return {n * read + (2 * n - 1) * write, read + 2 * write};
+  return {(2 * n - 1) * read + n * write, ((2 * n - 3) * read + (n - 1) * write) / (n - 1)};
+}
+
 }  // namespace
 
 TEST_CASE("a ring pays every hop of its first loop, a share of later ones, and bytes at the rate of its channels") {
@@ -85,9 +108,8 @@ TEST_CASE("a ring pays every hop of its first loop, a share of later ones, and b
           CHECK(f.us("larger chunks") == test::approx(hops * f.value("nccl.hop_ramp_time." + p) * chunk /
                                                       (chunk + f.value("nccl.hop_ramp_bytes." + p)) * 1e6)
                                              .epsilon(1e-4));
-          const double work =
-              f.value(std::string("nccl.local_work.") + (is_reduce ? "all_reduce." : "all_gather.") + p);
-          const double bytes = step * (steps + work) + f.value("nccl.first_chunk." + p) * chunk;
+          const auto copies = work_of_ring(f, benchmark, p, 4);
+          const double bytes = step * copies.steps + f.value("nccl.first_chunk." + p) * chunk * copies.one;
           CHECK(f.us("transfer") == test::approx(bytes / f.value("nccl.channel_bandwidth." + p) * 1e6).epsilon(1e-4));
         }
         CHECK(f.us("kernel start") == test::approx(f.value("nccl.base_time.ring." + p) * 1e6));
@@ -216,8 +238,32 @@ TEST_CASE("a tree pays its way up and down once, and some threads of a middle ra
                {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
   CHECK(f.us("filling the pipeline") ==
         test::approx(6 * 524288 / f.value("nccl.channel_bandwidth.simple") * 1e6).epsilon(1e-4));
-  const double rate = f.value("nccl.channel_bandwidth.simple") * f.value("nccl.tree_share.middle.simple");
-  CHECK(f.us("transfer") == test::approx((67108864 - 524288) / rate * 1e6).epsilon(1e-4));
+  // A middle rank receives, reduces and sends up, receives, copies and sends down: three reads and three writes, where
+  // a step of a ring has 1.5 of each. Two ranks: the root does all of it at once, two of each.
+  const double rate = f.value("nccl.channel_bandwidth.simple");
+  CHECK(f.us("transfer") == test::approx((67108864 - 524288) / (rate / 2) * 1e6).epsilon(1e-4));
+  const auto two =
+      forecast("h200vm-2gpu-all_reduce-tree-simple",
+               {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
+  CHECK(two.us("transfer") == test::approx((67108864 - 524288) / (rate * 1.5 / 2) * 1e6).epsilon(1e-4));
+}
+
+TEST_CASE("what a thread block copies inside its GPU goes at its own rate, however slow the links are") {
+  // 24 channels share an NVLink: six steps at what it gives, the last receive, a read and a write, at the block's own.
+  for (const double share : {0.96, 0.3}) {
+    auto scenario =
+        test::shipped("validation/h200vm-4gpu-all_reduce-ring-simple.yaml", {{"workload.sizes", "[8 GiB]"}});
+    auto reached = scenario.parameters.at("nccl.nvlink_store_share.simple.hopper");
+    reached.value = share;
+    scenario.parameters.set(reached);
+    const auto prediction = test::run(scenario);
+    const Forecast f{std::move(scenario), prediction.workloads[0].rows.at(0)};
+    const double step = 8589934592.0 / 4 / 24;
+    const double link = f.scenario.parameters.number("h200-sxm.nvlink_link_bandwidth") * 18 *
+                        f.scenario.parameters.number("h200-sxm.nvlink_efficiency") / 24;
+    const double local = 1 / 1.5 / f.value("nccl.channel_bandwidth.simple");
+    CHECK(f.us("transfer") == test::approx(step * (6 / (share * link) + local) * 1e6).epsilon(2e-3));
+  }
 }
 
 TEST_CASE("in a chain of LL every thread passes on its lines one after the other") {
@@ -244,11 +290,11 @@ TEST_CASE("stores reach a share of an NVLink, trees less of it than rings, NVLin
                       ring.scenario.parameters.number("h200-sxm.nvlink_efficiency");
   const double reached = ring.value("nccl.nvlink_store_share.simple") * link;
   const double step = 8589934592.0 / 4;
-  const double bytes = step * (6 + ring.value("nccl.local_work.all_reduce.simple"));
-  CHECK(ring.us("transfer") == test::approx(bytes / reached * 1e6).epsilon(2e-3));
+  const double local = step / 24 / 1.5 / ring.value("nccl.channel_bandwidth.simple");
+  CHECK(ring.us("transfer") == test::approx((6 * step / reached + local) * 1e6).epsilon(2e-3));
   // Up and down every edge of a chain: S both ways over the links of a middle rank, in and out.
   CHECK(tree.us("transfer") ==
-        test::approx(2 * 8589934592.0 / (reached * tree.value("nccl.nvlink_tree_share")) * 1e6).epsilon(5e-3));
+        test::approx(2 * 8589934592.0 / (reached * tree.value("nccl.tree_link_share")) * 1e6).epsilon(5e-3));
 }
 
 TEST_CASE(
