@@ -40,10 +40,9 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.payload_share.{protocol}[.{architecture}]", N, k_rate_share,
                  "share of the bytes on a link that are payload"},
     ParameterKey{"nccl.read_share", N, k_rate_share,
-                 "of the time a thread block of Simple takes to read and to write a byte, that of the read"},
-    ParameterKey{"nccl.local_work.{collective}[.{protocol}][.{architecture}]", N, k_factor,
-                 "share of a step spent on the last local copies"},
-    ParameterKey{"nccl.shm_local_work[.{protocol}][.{architecture}]", N, k_factor, "the same through host memory"},
+                 "of the time a thread block takes to read and to write a byte, that of the read"},
+    ParameterKey{"nccl.shm_local_work[.{protocol}][.{architecture}]", N, k_factor,
+                 "share of a step spent on the last local copies, through host memory"},
     ParameterKey{
         "nccl.channel_bandwidth.{protocol}[.{architecture}]", R, {}, "payload that one channel (thread block) moves"},
     ParameterKey{"nccl.channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},

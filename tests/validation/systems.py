@@ -103,7 +103,7 @@ READ_OFF = {
     "gdrtest pair": ("epyc-milan.p2p_read_bandwidth", "connectx-6-hdr.store_and_forward"),
     "Google N1": ("ethernet-32g.connection_sustained_bandwidth", "ethernet-32g.latency", "mpi.tcp.flow_bandwidth", "mpi.tcp.message_gap", "mpi.tcp.gap_copy_bandwidth"),
     "H20 VMs": ("connectx-7-bond-2x200.payload_efficiency",),
-    "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128", "nccl.local_work.all_gather", "nccl.local_work.all_reduce",
+    "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128",
                          "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",

@@ -103,20 +103,17 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] bool is_all_reduce() const { return op_.collective == Collective::all_reduce; }
   /// The mean one of those that send.
   [[nodiscard]] Traffic step() const {
-    if (is_all_reduce()) return k_ring_step;
-    if (op_.collective != Collective::reduce_scatter) return k_receive_copy_send;
     const double middle = op_.num_ranks() - 2;
-    return 1 / (middle + 1) * (k_send + middle * k_receive_reduce_send);
+    const auto reduced = k_send + middle * k_receive_reduce_send;
+    if (op_.collective == Collective::reduce_scatter) return 1 / (middle + 1) * reduced;
+    if (!is_all_reduce()) return 1 / (middle + 1) * (k_copy_send + middle * k_receive_copy_send);
+    return 1 / steps() * (reduced + k_receive_reduce_copy_send + middle * k_receive_copy_send);
   }
   /// What the last rank of a chunk does, which sends nothing, in steps.
   [[nodiscard]] double local_share() const {
-    if (op_.has_hop(TransportKind::host_memory)) return op_.parameter("nccl.shm_local_work"_stem, op_.protocol).value;
-    if (counts_traffic(op_)) {
-      const auto last = op_.collective == Collective::reduce_scatter ? k_receive_reduce_copy : k_receive;
-      return time_of(op_, last) / time_of(op_, step());
-    }
-    const auto local = is_all_reduce() ? "nccl.local_work.all_reduce"_stem : "nccl.local_work.all_gather"_stem;
-    return op_.parameter(local, op_.protocol).value;
+    if (!counts_traffic(op_)) return op_.parameter("nccl.shm_local_work"_stem, op_.protocol).value;
+    const auto last = op_.collective == Collective::reduce_scatter ? k_receive_reduce_copy : k_receive;
+    return time_of(op_, last) / time_of(op_, step());
   }
   [[nodiscard]] double steps() const { return schedules::ring_rounds(op_.num_ranks(), is_all_reduce() ? 2 : 1); }
 };

@@ -128,11 +128,11 @@ TEST_CASE("a parameter file outside a range is refused with its line, what was f
   CHECK(says(percent, "error: 'value' of 'connectx-6.payload_efficiency' is 98, outside its range"));
   CHECK(says(percent, "give a share above 0: 0.01 to 1; 98 % is written 0.98"));
   CHECK(says(refusal("nccl.payload_share.ll: {value: -1, source: me}"), "is -1, outside its range"));
-  CHECK(says(refusal("nccl.local_work.all_reduce.ll: {value: 1e300, source: me}"), "is 1e300, outside its range"));
+  CHECK(says(refusal("nccl.shm_local_work.ll: {value: 1e300, source: me}"), "is 1e300, outside its range"));
   CHECK(says(refusal("nccl.base_time.ring.ll: {value: 20 s, source: me}"), "give a time: 0 s to 10 s"));
   CHECK(says(refusal("connectx-6.rate: {value: 0 B/s, source: me}"), "give a rate above 0"));
-  CHECK(says(refusal("nccl.local_work.all_reduce.ll: {value: 1, low: 0.5, high: 1e300, source: me}"),
-             "'high' of 'nccl.local_work.all_reduce.ll' is 1e300"));
+  CHECK(says(refusal("nccl.shm_local_work.ll: {value: 1, low: 0.5, high: 1e300, source: me}"),
+             "'high' of 'nccl.shm_local_work.ll' is 1e300"));
   CHECK(says(refusal("anything.else: {value: 1e12, source: me}"), "outside its range"));
   CHECK(refusal("connectx-6.payload_efficiency: {value: 0.98, source: me}").empty());
   // A fit's interval may reach past the range.
@@ -190,7 +190,7 @@ TEST_CASE("a parameter says whether more of it is less time: rates and what is r
                            "cuda.staged_copy_share", "nccl.pat_network_share", "nccl.shm_one_way_gain",
                            "nccl.shm_both_ways_share", "nccl.nvlink_store_share.simple"})
     CHECK(shipped->at(name).is_rate);
-  for (const auto* name : {"nccl.local_work.all_reduce", "nccl.first_chunk", "virtualization.split_tax",
+  for (const auto* name : {"nccl.shm_local_work", "nccl.first_chunk", "virtualization.split_tax",
                            "training.exchange_slowdown", "lossless.pool_share", "dcqcn.g"})
     CHECK_FALSE(shipped->at(name).is_rate);
 }
@@ -306,8 +306,8 @@ TEST_CASE("names in the program are declared, and reading one gives its dimensio
   CHECK((declared_by("nccl.hop_time.ring.ll") == nullptr));
   CHECK((declared_by("mpi.{}.message_gap") != nullptr && declared_by("mpi.{}.message_gaps") == nullptr));
   CHECK((declared_by("mpi.{}.message_gap.{}") != nullptr));
-  CHECK((is_stem("nccl.hop_time") && is_stem("nccl.hop_time.ring") && is_stem("nccl.local_work.all_reduce")));
-  CHECK((!is_stem("nccl.hop_tim") && !is_stem("nccl.local_work.all_toall") && !is_stem("nccl.hop_time.")));
+  CHECK((is_stem("nccl.hop_time") && is_stem("nccl.hop_time.ring") && is_stem("nccl.shm_local_work")));
+  CHECK((!is_stem("nccl.hop_tim") && !is_stem("nccl.shm_local_works") && !is_stem("nccl.hop_time.")));
   static_assert(std::is_same_v<decltype(ParameterSet()["gpu.time_slice"_key]), Duration>);
   static_assert(std::is_same_v<decltype(ParameterSet()["mpi.tcp.flow_bandwidth"_key]), Bandwidth>);
   static_assert(std::is_same_v<decltype(ParameterSet()["mpi.shared_memory.posted_eager_limit"_key]), Bytes>);

@@ -54,20 +54,23 @@ struct RingWork {
   double one;
 };
 
-/// By hand. Simple reads and writes, in all: all-reduce 3 n - 2 of each (1.5 a step of it); all-gather n, 2 n - 1;
-/// reduce-scatter 2 n - 1, n.
+/// By hand, in the time of a byte read and written: own bytes read, written, and bytes received or sent, each q
+/// (Simple: 1, LL128 what is left of its step of one received, one sent, half read, half written). In all: all-reduce
+/// n, n and 2 n - 2 each way; all-gather 1, n, n - 1; reduce-scatter n, 1, n - 1. The last primitive of a chunk sends
+/// nothing.
 RingWork work_of_ring(const Forecast& f, const std::string& benchmark, const std::string& protocol, double n) {
-  if (protocol != "simple") {
-    const bool is_reduce = benchmark == "all_reduce_perf";
-    const double local =
-        f.value(std::string("nccl.local_work.") + (is_reduce ? "all_reduce." : "all_gather.") + protocol);
-    return {(is_reduce ? 2 : 1) * (n - 1) + local, 1};
-  }
-  const double read = f.value("nccl.read_share") / 1.5;
-  const double write = (1 - f.value("nccl.read_share")) / 1.5;
-  if (benchmark == "all_reduce_perf") return {(3 * n - 2) / 1.5, 1};
-  if (benchmark == "all_gather_perf") return {n * read + (2 * n - 1) * write, read + 2 * write};
-  return {(2 * n - 1) * read + n * write, ((2 * n - 3) * read + (n - 1) * write) / (n - 1)};
+  const double read = f.value("nccl.read_share");
+  const double write = 1 - read;
+  const double unit = 1 / (1.5 * f.value("nccl.channel_bandwidth.simple"));
+  const double q = 1 / f.value("nccl.channel_bandwidth." + protocol) / unit - 0.5;
+  if (protocol == "simple") CHECK(q == test::approx(1));
+  const auto time = [&](double reads, double writes, double received, double sent) {
+    return ((reads + q * received) * read + (writes + q * sent) * write) / (0.5 + q);
+  };
+  if (benchmark == "all_reduce_perf")
+    return {time(n, n, 2 * n - 2, 2 * n - 2), time(n, n - 1, 2 * n - 3, 2 * n - 2) / (2 * n - 2)};
+  if (benchmark == "all_gather_perf") return {time(1, n, n - 1, n - 1), time(1, n - 1, n - 2, n - 1) / (n - 1)};
+  return {time(n, 1, n - 1, n - 1), time(n - 1, 0, n - 2, n - 1) / (n - 1)};
 }
 
 }  // namespace
