@@ -269,6 +269,23 @@ TEST_CASE("what a thread block copies inside its GPU goes at its own rate, howev
   }
 }
 
+TEST_CASE("trees reach a share of the link between adapter and switch, rings all of it") {
+  // 16 channels over four adapters of 400 Gb/s: four share one.
+  const auto transfer = [](const char* algorithm, double share) {
+    auto scenario = test::shipped(
+        "validation/h200-16gpu-2node-cx7x4-baremetal-allreduce.yaml",
+        {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[1 GiB]"}});
+    auto reached = scenario.parameters.at("nccl.tree_link_share");
+    reached.value = share;
+    scenario.parameters.set(reached);
+    const auto prediction = test::run(scenario);
+    return Forecast{std::move(scenario), prediction.workloads[0].rows.at(0)}.us("transfer");
+  };
+  CHECK(transfer("tree", 0.4) == test::approx(2 * transfer("tree", 0.8)).epsilon(1e-3));
+  CHECK(transfer("tree", 0.8) == test::approx(transfer("tree", 1) / 0.8).epsilon(0.02));
+  CHECK(transfer("ring", 0.4) == test::approx(transfer("ring", 0.8)));
+}
+
 TEST_CASE("in a chain of LL every thread passes on its lines one after the other") {
   // One channel, 16 KiB: 2,048 lines of 8 bytes. 4 ranks, 8 bytes x 4 a thread: 512 threads, 4 lines each.
   const auto f = forecast("h200vm-4gpu-broadcast", {{"workload.protocol", "ll"},
