@@ -13,9 +13,8 @@ std::uint64_t pair_key(DeviceId a, DeviceId b) {
 
 }  // namespace
 
-bool is_nvlink(const Resources& resources, const Crossing& crossing) {
-  return resources.is_link(crossing.resource) &&
-         resources.topology().link_kind(LinkId{crossing.resource}) == LinkKind::nvlink;
+bool is_link_of(const Resources& resources, const Crossing& crossing, LinkKind kind) {
+  return resources.is_link(crossing.resource) && resources.topology().link_kind(LinkId{crossing.resource}) == kind;
 }
 
 const Route& Connections::in_host(DeviceId from, DeviceId to) {

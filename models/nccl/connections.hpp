@@ -17,8 +17,8 @@ struct NetworkEnd {
   DeviceId sender;  ///< as in HostChannel; value -1: the GPU itself
 };
 
-/// Whether a crossing is one of an NVLink.
-bool is_nvlink(const Resources& resources, const Crossing& crossing);
+/// Whether a crossing is one of a link of this kind.
+bool is_link_of(const Resources& resources, const Crossing& crossing, LinkKind kind);
 
 class Connections {
  public:

@@ -155,7 +155,7 @@ class PatternMaker::ChunkCounter {
 
   void add(const Route& route, std::size_t place) {
     for (const auto& crossing : route.crossings) {
-      if (!is_nvlink(resources_, crossing)) continue;
+      if (!is_link_of(resources_, crossing, LinkKind::nvlink)) continue;
       const double capacity = resources_.capacity(crossing.resource);
       const auto set_slowest = [&](double& slowest, int uses) {
         slowest = slowest > 0 ? std::min(slowest, capacity / uses) : capacity / uses;

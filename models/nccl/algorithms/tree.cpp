@@ -101,8 +101,8 @@ class Tree : public ChannelAlgorithm {
     const auto& turn = op_.context.parameters.at("nccl.tree_turn.ll.nccl2.9"_key);
     add_latency(flow, {"the root turns round", from_seconds(turn.value), turn.name, turn.source});
   }
-  /// In the middle of a chain some threads of the block send up, the others down, at the root of two ranks all of them
-  /// down. With Simple it is what the block reads and writes in all that counts.
+  /// In the middle of a chain some threads of the block send up, the others down. With Simple what it reads and writes
+  /// in all counts, of two ranks at the root.
   [[nodiscard]] double reached_share() const override {
     // Through host memory a line waits for PCIe whatever else a thread block does.
     if (op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory))

@@ -101,8 +101,7 @@ void limit_network_links(Flow& flow, const Steps& steps) {
   const auto& resources = op.context.resources;
   double widest = 0;
   for (const auto& crossing : flow.crossings) {
-    if (!resources.is_link(crossing.resource)) continue;
-    if (resources.topology().link(LinkId{crossing.resource}).kind == LinkKind::network)
+    if (is_link_of(resources, crossing, LinkKind::network))
       widest = std::max(widest, resources.capacity(crossing.resource) / crossing.times);
   }
   if (widest > 0) limit_rate(flow, reached->value * widest, "what trees reach of a network's link", reached->name);

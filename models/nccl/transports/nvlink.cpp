@@ -13,7 +13,7 @@ void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   const double share = reached.value * (of_links != nullptr ? of_links->value : 1);
   for (const auto& crossing : flow.crossings) {
     const auto& resources = op.context.resources;
-    if (!is_nvlink(resources, crossing)) continue;
+    if (!is_link_of(resources, crossing, LinkKind::nvlink)) continue;
     const double limit = share * resources.capacity(crossing.resource) / crossing.times;
     if (limit >= flow.rate_cap) continue;
     flow.rate_cap = limit;

@@ -40,6 +40,16 @@ Forecast forecast(const std::string& name, std::vector<Setting> settings) {
   return {std::move(scenario), prediction.workloads[0].rows.at(0)};
 }
 
+Forecast forecast_with(const std::string& name, std::vector<Setting> settings, const std::string& parameter,
+                       double value) {
+  auto scenario = test::shipped("validation/" + name + ".yaml", settings);
+  auto other = scenario.parameters.at(parameter);
+  other.value = value;
+  scenario.parameters.set(other);
+  const auto prediction = test::run(scenario);
+  return {std::move(scenario), prediction.workloads[0].rows.at(0)};
+}
+
 double at_most(double value, double limit) { return std::min(value, limit); }
 
 /// Sizes of the largest chunk of a ring's step.
@@ -254,13 +264,8 @@ TEST_CASE("a tree pays its way up and down once, and some threads of a middle ra
 TEST_CASE("what a thread block copies inside its GPU goes at its own rate, however slow the links are") {
   // 24 channels share an NVLink: six steps at what it gives, the last receive, a read and a write, at the block's own.
   for (const double share : {0.96, 0.3}) {
-    auto scenario =
-        test::shipped("validation/h200vm-4gpu-all_reduce-ring-simple.yaml", {{"workload.sizes", "[8 GiB]"}});
-    auto reached = scenario.parameters.at("nccl.nvlink_store_share.simple.hopper");
-    reached.value = share;
-    scenario.parameters.set(reached);
-    const auto prediction = test::run(scenario);
-    const Forecast f{std::move(scenario), prediction.workloads[0].rows.at(0)};
+    const auto f = forecast_with("h200vm-4gpu-all_reduce-ring-simple", {{"workload.sizes", "[8 GiB]"}},
+                                 "nccl.nvlink_store_share.simple.hopper", share);
     const double step = 8589934592.0 / 4 / 24;
     const double link = f.scenario.parameters.number("h200-sxm.nvlink_link_bandwidth") * 18 *
                         f.scenario.parameters.number("h200-sxm.nvlink_efficiency") / 24;
@@ -272,14 +277,11 @@ TEST_CASE("what a thread block copies inside its GPU goes at its own rate, howev
 TEST_CASE("trees reach a share of the link between adapter and switch, rings all of it") {
   // 16 channels over four adapters of 400 Gb/s: four share one.
   const auto transfer = [](const char* algorithm, double share) {
-    auto scenario = test::shipped(
-        "validation/h200-16gpu-2node-cx7x4-baremetal-allreduce.yaml",
-        {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[1 GiB]"}});
-    auto reached = scenario.parameters.at("nccl.tree_link_share");
-    reached.value = share;
-    scenario.parameters.set(reached);
-    const auto prediction = test::run(scenario);
-    return Forecast{std::move(scenario), prediction.workloads[0].rows.at(0)}.us("transfer");
+    return forecast_with(
+               "h200-16gpu-2node-cx7x4-baremetal-allreduce",
+               {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[1 GiB]"}},
+               "nccl.tree_link_share", share)
+        .us("transfer");
   };
   CHECK(transfer("tree", 0.4) == test::approx(2 * transfer("tree", 0.8)).epsilon(1e-3));
   CHECK(transfer("tree", 0.8) == test::approx(transfer("tree", 1) / 0.8).epsilon(0.02));
