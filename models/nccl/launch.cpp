@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/parameter_name.hpp"
 #include "nccl/operation.hpp"
@@ -20,6 +21,15 @@ double sends_and_receives(const Launch& launch) {
   return has_parts(launch.collective) ? launch.num_ranks + 1.0 : 0;
 }
 
+/// Kernels of a rank's peers start apart, and it needs them all: the last of n - 1 comes the later the more they are.
+/// Those of a CUDA graph have no launches between them, one thread's are counted by their intervals.
+Term start_of_peers(const PlanContext& context, const Launch& launch) {
+  const auto& skew = context.parameters.at("nccl.start_skew"_key);
+  const double peers = std::max(1, launch.num_ranks - 1);
+  return {fmt::format("the last of {:.0f} peers to start", peers), from_seconds(skew.value * std::log2(peers)),
+          skew.name, skew.source};
+}
+
 }  // namespace
 
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
@@ -27,6 +37,9 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
   const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
                                             "nccl.base_time"_stem, choice.algorithm, to_string(choice.protocol));
   plan.before.push_back({"kernel start and synchronisation", from_seconds(base.value), base.name, base.source});
+  if (launch.collective == Collective::all_to_all && launch.mode != LaunchMode::graph &&
+      launch.mode != LaunchMode::one_thread)
+    plan.before.push_back(start_of_peers(context, launch));
   for (auto& term : virtual_launch_terms(context, launch.gpu)) plan.before.push_back(std::move(term));
   const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval"_key);
   const double per_thread = launch.mode == LaunchMode::one_thread ? std::max(1, launch.most_gpus) : 1;

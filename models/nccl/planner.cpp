@@ -19,6 +19,7 @@
 #include "nccl/network_plugin.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/nvls.hpp"
+#include "nccl/pair_channels.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/ranks.hpp"
 #include "nccl/rccl.hpp"
@@ -203,6 +204,14 @@ class CollectivePlanner : public Planner {
     for (const auto& host : hosts_) most = std::max(most, host.gpus.size());
     return {workload_.launch, collective_, architecture_, ranks_[0], num_ranks(), static_cast<int>(most)};
   }
+  /// Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
+  [[nodiscard]] Protocol protocol_of_pairs(const Communicator& group, Bytes size) const {
+    const double part = static_cast<double>(size.value) / (has_parts(collective_) ? num_ranks() : 1);
+    const double of_channel = parameter_for(context_.parameters, architecture_, "nccl.p2p_ll_limit"_stem).value;
+    const auto& any = pattern(Algorithm::ring, Protocol::simple, 1);
+    const bool is_short = part <= largest_ll_of_pair(context_.software, group, any, of_channel);
+    return is_short && num_hosts() == 1 ? Protocol::ll : Protocol::simple;
+  }
   [[nodiscard]] GivenUsed nvls_setting() const;
   [[nodiscard]] GivenUsed collnet_setting() const;
 
@@ -236,30 +245,6 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   }
   const auto algorithm = algorithm_from_name(workload_.algorithm);
   const auto protocol = protocol_from_name(workload_.protocol);
-  Choice choice;
-  if (is_peer_to_peer(collective_)) {
-    const double largest_ll = parameter_for(context_.parameters, architecture_, "nccl.p2p_ll_limit"_stem).value;
-    const double part = static_cast<double>(size.value) / (has_parts(collective_) ? num_ranks() : 1);
-    // Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
-    choice = {Algorithm::ring, part <= largest_ll && num_hosts() == 1 ? Protocol::ll : Protocol::simple};
-    if (protocol) choice.protocol = *protocol;
-  } else {
-    choice = choose_with_tuner(plugin_.tuner, facts_, collective_, size, algorithm, protocol);
-  }
-  auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
-  plan.algorithm = is_peer_to_peer(collective_)
-                       ? "direct"
-                       : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1 && !facts_.collnet_allowed
-                                         ? "nvls_tree"
-                                         : to_string(choice.algorithm));
-  plan.protocol = std::string(to_string(choice.protocol));
-  plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  const int launched = use.channels;
-  const bool has_channels =
-      choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree || choice.algorithm == Algorithm::pat;
-  if (has_channels && !is_peer_to_peer(collective_))
-    use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
-  const auto channels = static_cast<std::size_t>(use.channels);
   const Communicator group{num_ranks(),
                            num_hosts(),
                            static_cast<int>(hosts_[0].gpus.size()),
@@ -277,6 +262,26 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            plugin_.one_rail_bytes,
                            plugin_.sends_runts,
                            workload_.iterations};
+  Choice choice;
+  if (is_peer_to_peer(collective_)) {
+    choice = {Algorithm::ring, protocol.value_or(protocol_of_pairs(group, size))};
+  } else {
+    choice = choose_with_tuner(plugin_.tuner, facts_, collective_, size, algorithm, protocol);
+  }
+  auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
+  plan.algorithm = is_peer_to_peer(collective_)
+                       ? "direct"
+                       : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1 && !facts_.collnet_allowed
+                                         ? "nvls_tree"
+                                         : to_string(choice.algorithm));
+  plan.protocol = std::string(to_string(choice.protocol));
+  plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
+  const int launched = use.channels;
+  const bool has_channels =
+      choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree || choice.algorithm == Algorithm::pat;
+  if (has_channels && !is_peer_to_peer(collective_))
+    use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
+  const auto channels = static_cast<std::size_t>(use.channels);
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
   const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);

@@ -58,16 +58,6 @@ Term skew_term(const Steps& steps, double hops) {
   return {fmt::format("slowest of {:.0f} channels", channels), from_seconds(seconds), skew.name, skew.source};
 }
 
-/// Of ranks with one peer each some cross a link inside their host while others cross the network.
-bool is_beside_slower(const Hops& hops, const Steps& steps) {
-  if (!steps.algorithm.has_one_peer()) return false;
-  const auto time = hop_term(hops, steps).time;
-  return std::ranges::any_of(steps.op.pattern.hops, [&](const Hops& other) {
-    const auto its_time = hop_term(other, steps).time;
-    return its_time > time || (its_time == time && other.kind < hops.kind);
-  });
-}
-
 /// What hops of one kind cost, each in so many loops; they are not empty.
 double add_hops_of_kind(Flow& flow, const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
@@ -87,6 +77,22 @@ double add_hops_of_kind(Flow& flow, const Hops& hops, const Steps& steps) {
     add_latency(flow, std::move(term));
   }
   return count;
+}
+
+double time_of_kind(const Hops& hops, const Steps& steps) {
+  Flow way;
+  add_hops_of_kind(way, hops, steps);
+  return way.latency.seconds();
+}
+
+/// Links inside a host are crossed while the network is.
+bool is_beside_slower(const Hops& hops, const Steps& steps) {
+  if (!steps.algorithm.serves_peers_at_once()) return false;
+  const double time = time_of_kind(hops, steps);
+  return std::ranges::any_of(steps.op.pattern.hops, [&](const Hops& other) {
+    const double its_time = time_of_kind(other, steps);
+    return its_time > time || (its_time == time && other.kind < hops.kind);
+  });
 }
 
 /// Trees pay their way up and down once, a ring goes round in every loop.

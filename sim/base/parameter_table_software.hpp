@@ -45,7 +45,8 @@ inline constexpr std::array k_software_keys{
                  "share of a step spent on the last local copies, through host memory"},
     ParameterKey{
         "nccl.channel_bandwidth.{protocol}[.{architecture}]", R, {}, "payload that one channel (thread block) moves"},
-    ParameterKey{"nccl.channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},
+    ParameterKey{"nccl.channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive, RCCL"},
+    ParameterKey{"nccl.channel_bandwidth.half[.{architecture}]", R, {}, "of Simple, by half of its threads alone"},
     ParameterKey{"nccl.channel_bandwidth.chain.{protocol}[.{architecture}]", R, {}, "the same of broadcast and reduce"},
     ParameterKey{"nccl.unaligned_share[.plain]", N, k_rate_share,
                  "share of a channel's bandwidth that is left where blocks are not 16-byte aligned; plain: before 2.8"},
@@ -75,6 +76,9 @@ inline constexpr std::array k_software_keys{
                  "the same of NVLink SHARP with trees between hosts"},
     ParameterKey{"nccl.tree_link_share[.{protocol}][.{architecture}]", N, k_rate_share,
                  "what trees reach of NVLinks and of networks, over what rings do"},
+    ParameterKey{
+        "nccl.pair_contention[.{architecture}]", N, declared(1, 100, "a power"),
+        "sends and receives meet on NVLinks by chance: power by which both rates add up, large: the less of them"},
     ParameterKey{"nccl.tree_share.middle.{protocol}[.{architecture}]", N, k_rate_share,
                  "rate of a tree's thread block in the middle of a chain, over a ring's"},
     ParameterKey{"nccl.tree_share.end.{protocol}[.{architecture}]", N, k_rate_share, "the same at the end of a chain"},
@@ -91,6 +95,7 @@ inline constexpr std::array k_software_keys{
                  "share of a slice's time on the wire that a hop waits for the whole slice"},
     ParameterKey{"nccl.network_store_and_forward.{algorithm}[.{architecture}]", N, k_factor,
                  "the same of chains, trees of Simple and NVLink SHARP"},
+    ParameterKey{"nccl.start_skew", T, {}, "kernels of peers start apart: for every doubling of an all-to-all's peers"},
     ParameterKey{"nccl.launch_time_per_channel[.{architecture}]",
                  T,
                  {},

@@ -10,6 +10,7 @@ FILE = pathlib.Path(__file__).resolve().parent / "families.json"
 KINDS = ("nccl_host", "nccl_network", "nccl_sockets", "mpi")
 SHARE = 0.8
 FEWEST = 4  # families that an estimate needs
+LEAST = 0.01
 ONE_LOG = 25  # points; a family with less than one log has no more to say than these
 
 
@@ -40,7 +41,11 @@ def weighted(families: dict) -> list:
 
 
 def estimate(families: dict) -> float:
-    """The least b that holds SHARE of the points, families weighing alike."""
+    """The least b that holds SHARE of the points, families weighing alike; not 0, which says that a system is calibrated."""
+    return max(LEAST, needed_by(families))
+
+
+def needed_by(families: dict) -> float:
     pairs = weighted(families)
     rest = SHARE * sum(weight for _, weight in pairs)
     for value, weight in pairs:

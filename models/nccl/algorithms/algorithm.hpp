@@ -98,8 +98,8 @@ class ChannelAlgorithm {
   /// Share of the ranks that wait for the one message that a connection over the network carries at a time, where the
   /// hops of the network are hidden otherwise.
   [[nodiscard]] virtual double share_behind_messages() const { return 0; }
-  /// A rank has one peer: of the kinds of hops it waits for the slowest only.
-  [[nodiscard]] virtual bool has_one_peer() const { return false; }
+  /// Its threads serve several peers, or ranks have one each: of the kinds of hops it waits for the slowest only.
+  [[nodiscard]] virtual bool serves_peers_at_once() const { return false; }
 
   // Rates.
   /// Last part of the name of what a thread block moves per second; `through_host_memory`: of its shared-memory value.
@@ -117,6 +117,9 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual std::string store_name() const { return op_.protocol; }
   /// What it reaches of what others reach of a link; null: all.
   [[nodiscard]] virtual const Parameter* link_share() const { return nullptr; }
+  /// Thread blocks come upon links when others do not, not in step: of both rates the sum of this negative power; null:
+  /// the less.
+  [[nodiscard]] virtual const Parameter* link_contention() const { return nullptr; }
   /// Last part of `nccl.network_store_and_forward`, and bytes of a slice.
   [[nodiscard]] virtual std::string slice_name() const { return op_.protocol; }
   [[nodiscard]] virtual double slice(const Hops&, const Cut& cut) const { return cut.chunk; }

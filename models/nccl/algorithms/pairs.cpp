@@ -6,6 +6,9 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
+#include "nccl/pair_channels.hpp"
+#include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -18,28 +21,56 @@ class Pairs : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
 
-  [[nodiscard]] Work work(const Cut&) const override {
+  [[nodiscard]] Work work(const Cut& cut) const override {
     const double payload = bytes_of_pair();
-    const double channels = pair_channels();
-    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
     const double shares = op_.pattern.shares;
+    const double parallel = blocks_of_pair(cut) / shares;
+    if (is_counted()) return {payload / shares, 0, parallel};
+    const double channels = cut.pair_channels;
+    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
     // Inside one host the rate through host memory was fitted with it.
     const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
     const double moved = pays_first ? op_.parameter("nccl.first_chunk"_stem).value * chunk * channels : 0;
-    return {payload / shares, moved / shares, channels * num_peers() / shares};
+    return {payload / shares, moved / shares, parallel};
+  }
+  /// Half of the threads send while the others receive. Of LL each half waits for its lines; of Simple they share what
+  /// the thread block can move, and each moves no more than it can have on its way.
+  [[nodiscard]] double reached_share() const override {
+    if (op_.is(Protocol::ll) && op_.group.library == Library::nccl) return 0.5;
+    if (!is_counted()) return 1;
+    return std::min(1 / time_of(op_, both_ways()), half_of_threads().value / bandwidth());
+  }
+  /// Nothing arrives before a first chunk is sent, nothing leaves while the last is put down: what a chunk takes so,
+  /// beyond the time that it takes while both go on. The links may be what limits the first, else half of the threads
+  /// have the thread block to themselves. A root meets ranks that are ahead of it.
+  void add_filling(Flow& flow, const Cut& cut) const override {
+    if (!is_counted() || !op_.is(Protocol::simple) || is_rooted()) return;
+    const double of_unit = blocks_of_pair(cut) / op_.pattern.shares;
+    const auto& resources = op_.context.resources;
+    const double of_links = std::min(rate_of_crossings(resources, flow), rate_of_stores(flow, {op_, *this, cut}));
+    const double both = of_unit / rate_alone(resources, flow);
+    const auto& half = half_of_threads();
+    const double send = std::max({time_of(op_, k_send) / bandwidth(), 1 / half.value, of_unit / of_links});
+    const double receive = std::max(time_of(op_, k_receive) / bandwidth(), 1 / half.value);
+    const double chunk = std::min(part(cut), op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
+    add_latency(flow, {"first chunk sent, last put down", from_seconds(chunk * std::max(0.0, send + receive - both)),
+                       half.name, half.source});
   }
   /// Channels on which one rank exchanges with all its peers.
   [[nodiscard]] double concurrent_channels() const override {
     return std::min(pair_channels() * num_peers(), std::max(32.0, static_cast<double>(op_.group.channels)));
   }
-  /// Every release fetches the work of send and receive.
-  [[nodiscard]] std::vector<std::string> channel_start_names() const override {
-    return op_.group.architecture.names_of("nccl.channel_start"_stem.text);
-  }
-  [[nodiscard]] bool has_one_peer() const override { return !is_all(); }
+  [[nodiscard]] bool serves_peers_at_once() const override { return true; }
   [[nodiscard]] std::string bandwidth_name(bool) const override {
-    return op_.is(Protocol::simple) ? "direct" : op_.protocol;
+    return op_.is(Protocol::simple) && !is_counted() ? "direct" : op_.protocol;
   }
+  [[nodiscard]] const Parameter* link_contention() const override {
+    return is_counted() && op_.is_in_one_host() && op_.is(Protocol::simple)
+               ? &op_.parameter("nccl.pair_contention"_stem)
+               : nullptr;
+  }
+  /// Chunks are counted whole.
+  [[nodiscard]] bool has_ramp() const override { return !is_counted() && ChannelAlgorithm::has_ramp(); }
   [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
   /// They go over the network in chunks of their own, from 2.12 on in quarters of them where a part is less than one
   /// and in halves where it is less than eight (NVIDIA/nccl src/proxy.cc). More bytes may be fewer messages there; here
@@ -66,29 +97,18 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double redirected_share() const override { return 0; }
   /// Some warps send while others receive; a root does one of both.
   [[nodiscard]] Directions directions() const override {
-    const bool is_rooted = op_.collective == Collective::gather || op_.collective == Collective::scatter;
-    return is_rooted ? Directions{1, 0, 0} : Directions{0, 0, 1};
+    return is_rooted() ? Directions{1, 0, 0} : Directions{0, 0, 1};
   }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
-  /// Channels that one pair of ranks uses (NVIDIA/nccl src/enqueue.cc, calcP2pChannelCount; before 2.14 src/group.cc,
-  /// getP2pChunkSize). From 2.8 on the least number shrinks until all ranks together fit the channels there are, until
-  /// 2.19 the largest until they take them four times (later that is the connection's, nccl/pairs.cpp); NCCL doubles
-  /// the least while a part is too large. Broken numbers of channels, so that more bytes never take less time.
+  /// Broken numbers, so that more bytes never take less time.
   [[nodiscard]] double pair_channels() const override {
-    const double bytes = bytes_of_pair();
-    double there = 1;
-    const double limit = op_.group.library == Library::rccl ? 64 : 32;
-    while (there < static_cast<double>(op_.group.channels) && there < limit) there *= 2;
-    const double ranks = op_.group.num_ranks;
-    double most = std::min<double>(there, op_.pattern.pair_channels);
-    while (release() >= 208 && release() < 220 && most > 1 && most * ranks > 4 * there) most /= 2;
-    double least = most;
-    while (release() >= 208 && least > 1 && least * ranks > there) least /= 2;
+    const auto channels = channels_of_pair(op_.context.software, op_.group, op_.pattern);
     const auto [least_part, largest_part] = parts();
-    return std::max({1.0, std::min(least, bytes / least_part), std::min(most, bytes / largest_part)});
+    const double bytes = bytes_of_pair();
+    return std::max({1.0, std::min(channels.least, bytes / least_part), std::min(channels.most, bytes / largest_part)});
   }
 
  private:
@@ -101,6 +121,11 @@ class Pairs : public ChannelAlgorithm {
   /// Between hosts a step is a chunk of the network, and no part is larger; so it is inside hosts without NVLink.
   [[nodiscard]] Parts parts() const {
     constexpr double step = 512.0 * 1024;
+    if (op_.is(Protocol::ll) && cuts_lines_apart(op_.context.software, op_.group.library)) {
+      constexpr double step_of_lines = 64.0 * 1024;
+      if (!op_.is_in_one_host()) return {step_of_lines / 2, step_of_lines};
+      return {step_of_lines / 8, step_of_lines * 32};
+    }
     if (release() < 208) return {4 * step, 4 * step};
     if (release() < 213) return {step, 4 * step};
     if (!op_.is_in_one_host()) return {network_chunk() / (release() >= 220 ? 2 : 8), network_chunk()};
@@ -110,6 +135,32 @@ class Pairs : public ChannelAlgorithm {
     return {share * least, share * largest};
   }
   [[nodiscard]] bool is_all() const { return has_parts(op_.collective); }
+  [[nodiscard]] bool is_rooted() const {
+    return op_.collective == Collective::gather || op_.collective == Collective::scatter;
+  }
+  /// What a thread block does with each byte is known: lines of LL, reads and writes of Simple.
+  [[nodiscard]] bool is_counted() const {
+    return op_.group.library == Library::nccl && (op_.is(Protocol::ll) ? passes_lines() : counts_traffic(op_));
+  }
+  /// Of a thread block that a ring has to itself.
+  [[nodiscard]] double bandwidth() const { return op_.parameter("nccl.channel_bandwidth"_stem, op_.protocol).value; }
+  [[nodiscard]] const Parameter& half_of_threads() const {
+    return op_.parameter("nccl.channel_bandwidth"_stem, "half");
+  }
+  [[nodiscard]] Traffic both_ways() const {
+    if (!is_rooted()) return k_send + k_receive;
+    return op_.collective == Collective::scatter ? k_send : k_receive;
+  }
+  /// Thread blocks that a pair has. A rank's own part is copied by blocks of its own, as far as there are as many for
+  /// all; else it takes a part of a block's threads (of LL) or of its time (of Simple, half of what a part that is
+  /// exchanged takes).
+  [[nodiscard]] double blocks_of_pair(const Cut& cut) const {
+    const double own = !is_counted() || !is_all() ? 0 : op_.is(Protocol::simple) ? 0.5 : 1;
+    return std::min(cut.pair_channels, most_blocks() / (num_peers() + own));
+  }
+  [[nodiscard]] double most_blocks() const {
+    return channels_of_pair(op_.context.software, op_.group, op_.pattern).all;
+  }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
   }

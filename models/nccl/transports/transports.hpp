@@ -10,6 +10,8 @@ namespace fabricast::models::nccl {
 // NVLink: nvlink.cpp.
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void limit_nvlink_stores(Flow& flow, const Steps& steps);
+/// Bytes per second of the flow that they reach of its NVLinks; infinite without.
+double rate_of_stores(const Flow& flow, const Steps& steps);
 
 // Host memory: host_memory.cpp.
 /// Hops whose slots stay in the processor's last-level cache do not load its memory, and thread blocks read them

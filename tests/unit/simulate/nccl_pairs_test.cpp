@@ -3,9 +3,11 @@
 // rules worked out by hand.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "base/parameter_name.hpp"
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -166,4 +168,146 @@ TEST_CASE("a scatter leaves the root that is written: a GPU with fewer NVLinks t
         .time.us();
   };
   CHECK(time(8) > 1.2 * time(0));
+}
+
+namespace {
+
+/// Of H200 in one host behind NVSwitches: 24 channels, 32 for sends and receives.
+Row inside(const std::string& benchmark, int gpus, const std::string& size, const char* version = "2.28",
+           const std::string& more = "") {
+  return test::run(
+             test::scenario(fmt::format(
+                 "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                 "  hosts: [{{name: n, type: hgx-h200-8}}]\nsoftware: {{nccl: {{version: \"{}\"}}}}\n"
+                 "workload: {{benchmark: {}, gpus: {}, sizes: [{}]{}}}\n",
+                 version, benchmark, gpus, size, more)))
+      .workloads[0]
+      .rows.at(0);
+}
+
+double term_us(const Row& row, const std::string& words) {
+  for (const auto& term : row.terms)
+    if (term.name.find(words) != std::string::npos) return term.time.us();
+  return 0;
+}
+
+std::string channels_term(const Row& row) {
+  for (const auto& term : row.terms)
+    if (term.name.find("slowest of") != std::string::npos) return term.name;
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a pair takes LL up to 16 KiB, from 2.22 to 2.28 for each channel that it may have") {
+  const auto protocol = [](const char* version, int gpus, const std::string& size) {
+    return inside("sendrecv_perf", gpus, size, version).protocol;
+  };
+  for (const int gpus : {2, 4, 8}) {
+    CAPTURE(gpus);
+    for (const auto* version : {"2.14", "2.21", "2.29"}) {
+      CAPTURE(version);
+      CHECK(protocol(version, gpus, "16 KiB") == "ll");
+      CHECK(protocol(version, gpus, "16388 B") == "simple");
+    }
+    for (const auto* version : {"2.22", "2.28"}) {
+      CAPTURE(version);
+      CHECK(protocol(version, gpus, "512 KiB") == "ll");
+      CHECK(protocol(version, gpus, "524292 B") == "simple");
+    }
+  }
+  CHECK(inside("alltoall_perf", 4, "2 MiB").protocol == "ll");
+  CHECK(inside("alltoall_perf", 4, "2097168 B").protocol == "simple");
+  // Two channels through host memory; none of LL over a network.
+  const auto apart = [](const char* size) { return inside("sendrecv_perf", 2, size, "2.28\", p2p: \"off").protocol; };
+  CHECK(apart("32 KiB") == "ll");
+  CHECK(apart("32772 B") == "simple");
+  CHECK(row_of("{name: node, count: 2, type: hgx-h200-8}",
+               "benchmark: sendrecv_perf, gpus: 2, ranks_per_host: 1, sizes: [8 B]")
+            .protocol == "simple");
+}
+
+TEST_CASE("parts of LL are an eighth of its buffer's step from 2.22 to 2.28, of Simple's before and after") {
+  // Sixteen channels for a pair of two ranks.
+  CHECK(channels_term(inside("sendrecv_perf", 2, "64 KiB")) == "slowest of 8 channels");
+  CHECK(channels_term(inside("sendrecv_perf", 2, "512 KiB")) == "slowest of 16 channels");
+  CHECK(channels_term(inside("sendrecv_perf", 2, "16 KiB", "2.21")) == "slowest of 1 channels");
+  CHECK(channels_term(inside("sendrecv_perf", 2, "512 KiB", "2.29")) == "slowest of 8 channels");
+  CHECK(channels_term(inside("sendrecv_perf", 2, "512 KiB", "2.28", ", protocol: simple")) == "slowest of 8 channels");
+}
+
+TEST_CASE("a thread block that sends and receives moves three quarters of what it moves in a ring, of LL half") {
+  const auto us = [](const std::string& benchmark, int gpus, const std::string& protocol, const char* size) {
+    return inside(benchmark, gpus, size, "2.28", ", channels: 1, launch: graph, protocol: " + protocol).time.us();
+  };
+  const auto rate = [&](const std::string& benchmark, int gpus, const std::string& protocol) {
+    const double more = us(benchmark, gpus, protocol, "256 MiB") - us(benchmark, gpus, protocol, "128 MiB");
+    return (128 << 20) / more / 1e3;  // GB/s
+  };
+  const auto& values = test::shipped("allreduce-hgx-h100-64.yaml").parameters;
+  const double simple = values["nccl.channel_bandwidth.simple.hopper"_key].bytes_per_s / 1e9;
+  const double ll = values["nccl.channel_bandwidth.ll.hopper"_key].bytes_per_s / 1e9;
+  CHECK(rate("sendrecv_perf", 2, "simple") == test::approx(simple * 3 / 4).epsilon(1e-3));
+  CHECK(rate("sendrecv_perf", 2, "ll") == test::approx(ll / 2).epsilon(1e-3));
+  // One channel of all: its block copies the rank's own part too. Of n parts of Simple n - 1 count twice, of LL every
+  // part has as many threads; what a byte of the buffer takes.
+  CHECK(rate("alltoall_perf", 2, "simple") == test::approx(2 * simple * 3 / 4 / 1.5).epsilon(1e-3));
+  CHECK(rate("alltoall_perf", 4, "simple") == test::approx(4 * simple * 3 / 4 / 3.5).epsilon(1e-3));
+  CHECK(rate("alltoall_perf", 2, "ll") == test::approx(2 * ll / 2 / 2).epsilon(1e-3));
+  CHECK(rate("alltoall_perf", 4, "ll") == test::approx(4 * ll / 2 / 4).epsilon(1e-3));
+}
+
+TEST_CASE("a pair's first chunk is sent before any is put down, at the link's share while all channels send") {
+  const auto added = [](const char* size, const char* more) {
+    return term_us(inside("sendrecv_perf", 2, size, "2.28", more), "first chunk sent");
+  };
+  // One channel: both halves of its threads move 512 KiB at 38 GB/s one after the other, 21 GB/s at once.
+  const double chunk = 512 * 1024;
+  const auto& values = test::shipped("allreduce-hgx-h100-64.yaml").parameters;
+  const double both = 4 / (3 * values["nccl.channel_bandwidth.simple.hopper"_key].bytes_per_s);
+  const double alone = 1 / values["nccl.channel_bandwidth.half.hopper"_key].bytes_per_s;
+  CHECK(added("64 MiB", ", channels: 1") == test::approx(chunk * (2 * alone - both) * 1e6).epsilon(0.05));
+  // Sixteen would send 600 GB/s; the link lets pass less than 450.
+  CHECK(added("64 MiB", "") > chunk * (16 / 450e9 + alone - 1.2 * both) * 1e6);
+  CHECK(added("64 MiB", "") > 1.5 * added("64 MiB", ", channels: 1"));
+  CHECK(term_us(inside("gather_perf", 4, "64 MiB"), "first chunk sent") == 0);
+}
+
+TEST_CASE("an all-to-all waits for the last of its peers to start, unless a graph or one thread starts them all") {
+  const auto added = [](int gpus, const char* launch, const char* benchmark = "alltoall_perf") {
+    return term_us(inside(benchmark, gpus, "256 B", "2.28", std::string(", launch: ") + launch), "peers to start");
+  };
+  const double skew = test::shipped("allreduce-hgx-h100-64.yaml").parameters["nccl.start_skew"_key].us();
+  CHECK(added(8, "process_per_gpu") == test::approx(skew * std::log2(7)).epsilon(1e-6));
+  CHECK(added(4, "thread_per_gpu") == test::approx(skew * std::log2(3)).epsilon(1e-6));
+  CHECK(added(2, "process_per_gpu") == 0);
+  CHECK(added(8, "graph") == 0);
+  CHECK(added(8, "one_thread") == 0);
+  CHECK(added(8, "process_per_gpu", "sendrecv_perf") == 0);
+}
+
+TEST_CASE("a pair's time never falls as it sends more, but where NCCL leaves LL") {
+  for (const auto* host : {"hgx-h200-8", "dgx-a100", "dgx-1-v100", "server-2s-skylake-8v100"}) {
+    for (const auto* version : {"2.11", "2.18", "2.22", "2.28", "2.29"}) {
+      for (const auto* benchmark : {"sendrecv_perf", "alltoall_perf", "gather_perf"}) {
+        CAPTURE(host);
+        CAPTURE(version);
+        CAPTURE(benchmark);
+        const auto rows =
+            test::run(test::scenario(fmt::format(
+                          "schema: fabricast/scenario/1\nname: test\ntopology:\n  schema: fabricast/topology/1\n"
+                          "  name: t\n  hosts: [{{name: n, type: {}}}]\nsoftware: {{nccl: {{version: \"{}\"}}}}\n"
+                          "workload: {{benchmark: {}, gpus: 8, sizes: {{from: 8 B, to: 1 GiB, factor: 2}}}}\n",
+                          host, version, benchmark)))
+                .workloads[0]
+                .rows;
+        for (std::size_t i = 1; i < rows.size(); ++i) {
+          CAPTURE(rows[i].size.value);
+          const bool leaves = rows[i].protocol != rows[i - 1].protocol;
+          // NCCL does so late: a root of eight through host memory is a third slower just before.
+          CHECK(rows[i].time.us() >= (leaves ? 0.65 : 1 - 1e-9) * rows[i - 1].time.us());
+        }
+      }
+    }
+  }
 }
