@@ -90,7 +90,7 @@ FAMILIES = {
 READ_OFF = {
     "ABCI A100": ("mpi.open-mpi-ucx.device_rendezvous_overhead", "connectx-6-hdr.store_and_forward", "xeon-icelake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-icelake.redirected_adapter_bandwidth", "xeon-icelake.translated_peer_bandwidth"),
     "ABCI V100": ("mpi.open-mpi-ucx.device_rendezvous_overhead.ucx1.7", "connectx-4-edr.store_and_forward", "xeon-skylake.p2p_read_bandwidth", "nccl.thread_loop_time.ll", "nccl.channel_bandwidth.chain.ll", "xeon-skylake.gdrcopy_read_bandwidth"),
-    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.latency", "mpi.open-mpi-ofi.eager_limit", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap"),
+    "AWS p3dn": ("efa-100g.connection_bandwidth", "efa-100g.latency", "efa-100g-gdr.connection_bandwidth", "efa-100g-gdr.latency", "mpi.open-mpi-ofi.fetch_gap"),
     "Azure HBv3": ("virtualization.sr-iov.message_time", "connectx-6-hdr.store_and_forward", "connectx-6-hdr.payload_efficiency"),
     "Azure NDv2": ("virtualization.sr-iov.message_time",),
     "A100 PCIe pair, HDR across sockets": ("epyc-rome-nps4.p2p_cross_read_bandwidth", "epyc-rome-nps4.p2p_cross_write_bandwidth", "epyc-rome-nps4.memory_bandwidth"),
