@@ -42,17 +42,13 @@ def weighted(families: dict) -> list:
 
 def estimate(families: dict) -> float:
     """The least b that holds SHARE of the points, families weighing alike; not 0, which says that a system is calibrated."""
-    return max(LEAST, needed_by(families))
-
-
-def needed_by(families: dict) -> float:
     pairs = weighted(families)
     rest = SHARE * sum(weight for _, weight in pairs)
     for value, weight in pairs:
         rest -= weight
         if rest <= 1e-9:
-            return value
-    return pairs[-1][0]
+            return max(LEAST, value)
+    return max(LEAST, pairs[-1][0])
 
 
 def coverage(families: dict, b: float) -> float:

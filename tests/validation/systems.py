@@ -104,7 +104,7 @@ READ_OFF = {
     "Google N1": ("ethernet-32g.connection_sustained_bandwidth", "ethernet-32g.latency", "mpi.tcp.flow_bandwidth", "mpi.tcp.message_gap", "mpi.tcp.gap_copy_bandwidth"),
     "H20 VMs": ("connectx-7-bond-2x200.payload_efficiency",),
     "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128",
-                         "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple", "nccl.channel_bandwidth.half.hopper",
+                         "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),

@@ -26,11 +26,10 @@ class Pairs : public ChannelAlgorithm {
     const double shares = op_.pattern.shares;
     const double parallel = blocks_of_pair(cut) / shares;
     if (is_counted()) return {payload / shares, 0, parallel};
-    const double channels = cut.pair_channels;
-    const double chunk = std::min(payload / channels, op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
     // Inside one host the rate through host memory was fitted with it.
     const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
-    const double moved = pays_first ? op_.parameter("nccl.first_chunk"_stem).value * chunk * channels : 0;
+    const double moved =
+        pays_first ? op_.parameter("nccl.first_chunk"_stem).value * first_chunk_of(cut) * cut.pair_channels : 0;
     return {payload / shares, moved / shares, parallel};
   }
   /// Half of the threads send while the others receive. Of LL each half waits for its lines; of Simple they share what
@@ -52,9 +51,8 @@ class Pairs : public ChannelAlgorithm {
     const auto& half = half_of_threads();
     const double send = std::max({time_of(op_, k_send) / bandwidth(), 1 / half.value, of_unit / of_links});
     const double receive = std::max(time_of(op_, k_receive) / bandwidth(), 1 / half.value);
-    const double chunk = std::min(part(cut), op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
-    add_latency(flow, {"first chunk sent, last put down", from_seconds(chunk * std::max(0.0, send + receive - both)),
-                       half.name, half.source});
+    const double shown = first_chunk_of(cut) * std::max(0.0, send + receive - both);
+    add_latency(flow, {"first chunk sent, last put down", from_seconds(shown), half.name, half.source});
   }
   /// Channels on which one rank exchanges with all its peers.
   [[nodiscard]] double concurrent_channels() const override {
@@ -156,16 +154,18 @@ class Pairs : public ChannelAlgorithm {
   /// exchanged takes).
   [[nodiscard]] double blocks_of_pair(const Cut& cut) const {
     const double own = !is_counted() || !is_all() ? 0 : op_.is(Protocol::simple) ? 0.5 : 1;
-    return std::min(cut.pair_channels, most_blocks() / (num_peers() + own));
-  }
-  [[nodiscard]] double most_blocks() const {
-    return channels_of_pair(op_.context.software, op_.group, op_.pattern).all;
+    const double all = channels_of_pair(op_.context.software, op_.group, op_.pattern).all;
+    return std::min(cut.pair_channels, all / (num_peers() + own));
   }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
   }
   /// What one channel of a pair carries.
   [[nodiscard]] double part(const Cut& cut) const { return bytes_of_pair() / cut.pair_channels; }
+  /// Of one channel.
+  [[nodiscard]] double first_chunk_of(const Cut& cut) const {
+    return std::min(part(cut), op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
+  }
   [[nodiscard]] double cut_chunk(const Cut& cut) const {
     const double whole = part(cut) / network_chunk();
     if (release() < 212 || whole >= 8) return network_chunk();
