@@ -171,6 +171,33 @@ HostChannel host_channel_by_table(const Topology& topology, const HostSearch& se
   return channel;
 }
 
+/// All channels before they are doubled pass the GPUs of every host in one order (sameChannels).
+bool are_channels_equal(const ChannelGraph& graph) {
+  const auto& channels = graph.channels;
+  for (std::size_t c = 1; c < static_cast<std::size_t>(graph.graph_channels); ++c) {
+    for (std::size_t h = 0; h < channels[c].size(); ++h) {
+      if (channels[c][h].order != channels[0][h].order) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether a host's trees meet their parent and both children by one GPU: where there is one only, and from Hopper on
+/// where no second one is as near to the HCA, since plainer trees are tried there before farther paths (search.cc,
+/// ncclTopoCompute).
+bool has_plain_trees(const PlanContext& context, const HostGroup& host, const ChannelGraph& graph, std::size_t h) {
+  if (host.gpus.size() == 1) return true;
+  if (compute_capability(context, host.gpus[0]) < 90) return false;
+  return std::ranges::any_of(graph.channels, [&](const auto& channel) {
+    const auto& one = channel[h];
+    if (one.tree_hca.value < 0) return false;
+    const auto nearest = nic_path(context, one.tree_gpu, one.tree_hca);
+    return std::ranges::none_of(host.gpus, [&](DeviceId gpu) {
+      return gpu != one.tree_gpu && nic_path(context, gpu, one.tree_hca) <= nearest;
+    });
+  });
+}
+
 /// NCCL doubles all channels, and fast ones of Hopper between hosts again (connect.cc).
 std::size_t copies_of_channels(const PlanContext& context, const ChannelGraph& graph,
                                const std::vector<HostGroup>& hosts, int capability) {
@@ -242,6 +269,11 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
     }
     graph.channels.push_back(std::move(channel));
   }
+  // Over NVSwitches before 2.12 measured times of broadcasts show one hop (ABCI's A100, 2.8), whatever the search says.
+  const bool is_counted_once = graph.has_nvswitch && release_number(context.software.nccl_version) < 212;
+  graph.has_equal_channels = is_counted_once || are_channels_equal(graph);
+  for (std::size_t h = 0; h < hosts.size() && library == Library::nccl; ++h)
+    graph.has_plain_trees = graph.has_plain_trees || has_plain_trees(context, hosts[h], graph, h);
   const bool is_tested =
       library == Library::rccl ||
       (allows_ll128(release_number(context.software.nccl_version), capability) && have_one_capability(context, hosts));

@@ -35,9 +35,11 @@ struct ChannelGraph {
   bool is_nvlink = false;                          ///< all hosts connect their GPUs by NVLink
   bool has_nvswitch = false;
   bool ll128_allowed = true;
-  bool are_swapped = false;      ///< channels cross; 2k and 2k + 1 swap places in every second host
-  bool is_network_only = false;  ///< GPUs of one host that reach each other by sockets only
-  bool is_by_table = false;      ///< RCCL: hosts of eight GPUs that are all joined, whose channels are in its tables
+  bool are_swapped = false;        ///< channels cross; 2k and 2k + 1 swap places in every second host
+  bool is_network_only = false;    ///< GPUs of one host that reach each other by sockets only
+  bool has_equal_channels = true;  ///< all pass the GPUs of a host in one order
+  bool has_plain_trees = false;    ///< some host's trees meet their parents and children by one GPU
+  bool is_by_table = false;        ///< RCCL: hosts of eight GPUs that are all joined, whose channels are in its tables
 };
 
 /// Groups ranks by host, keeping rank order.

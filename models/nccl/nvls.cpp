@@ -25,6 +25,8 @@ constexpr std::array k_inside_2_17{66.0, 33.0, 24.0, 20.0, 15.0, 12.0, 6.0, 3.0}
 constexpr int k_nvls = 217;
 constexpr int k_nvls_tree = 218;
 constexpr int k_least_capability = 90;
+/// Release from which it joins two GPUs of a host, too (nvls.cc, ncclNvlsInit; which of 2.28 to 2.30 is not known).
+constexpr int k_two_gpus = 230;
 
 double largest_speed(std::span<const double> speeds, double limit) {
   const auto it = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= limit; });
@@ -49,10 +51,13 @@ std::optional<Link> port_of(const Topology& topology, const HostGroup& group) {
   return topology.kind(first.to) == DeviceKind::nvswitch ? std::optional(first) : std::nullopt;
 }
 
-Gate host_gate(const PlanContext& context, const HostGroup& group) {
+Gate host_gate(const PlanContext& context, const HostGroup& group, int version) {
   const auto& topology = context.topology;
   const auto name = topology.host_name(group.host);
   if (group.gpus.size() < 2) return {false, fmt::format("one GPU of {} takes part, it joins two or more", name)};
+  if (group.gpus.size() == 2 && version < k_two_gpus)
+    return {false,
+            fmt::format("two GPUs of {} take part, before NCCL 2.{} it joins three or more", name, k_two_gpus - 200)};
   for (const auto gpu : group.gpus) {
     const double capability = device_value(context, gpu, "compute_capability");
     if (capability < k_least_capability)
@@ -81,7 +86,7 @@ Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) 
                                hosts.size() > 1 ? "between" : "inside", needed - 200)};
   if (!context.software.nccl_p2p) return {false, "GPU peer access is off (software.nccl.p2p: off)"};
   for (const auto& group : hosts) {
-    if (auto gate = host_gate(context, group); !gate.is_open) return gate;
+    if (auto gate = host_gate(context, group, version); !gate.is_open) return gate;
   }
   return {};
 }

@@ -13,6 +13,7 @@
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/architecture.hpp"
 #include "nccl/collnet.hpp"
+#include "nccl/facts.hpp"
 #include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
 #include "nccl/launch.hpp"
@@ -37,6 +38,8 @@ namespace {
 /// A tuner plugin's tables are not published. One published log of Google's beside NCCL 2.21 takes trees as NCCL's own
 /// tables do from this release on.
 constexpr int k_tuner_release = 223;
+/// Release from which sends and receives inside a host may take LL (NCCL_P2P_LL_THRESHOLD).
+constexpr int k_lines_of_pairs = 214;
 
 class CollectivePlanner : public Planner {
  public:
@@ -114,24 +117,10 @@ class CollectivePlanner : public Planner {
 
   void set_facts() {
     set_plugin();
-    facts_.num_ranks = num_ranks();
-    facts_.num_nodes = num_hosts();
-    facts_.compute_capability = models::compute_capability(context_, ranks_[0]);
-    facts_.is_nvlink = graph_.is_nvlink;
-    facts_.is_amd = is_amd(context_.topology, ranks_[0]);
-    facts_.is_x86 = is_x86(context_.topology, ranks_[0]);
-    facts_.ll128_allowed = graph_.ll128_allowed;
-    facts_.is_mesh = graph_.is_nvlink && !graph_.has_nvswitch;
-    facts_.is_network_only = graph_.is_network_only;
+    facts_ = facts_of(context_, hosts_, graph_);
     facts_.simple_only = workload_.protocol == "auto" && plugin_.is_simple_only;
     facts_.plugin_latency_us = hosts_.size() > 1 ? plugin_.reported_latency_s * 1e6 : 0;
-    facts_.graph_channels = graph_.graph_channels;
-    facts_.node_gb_per_s = graph_.node_gb_per_s;
-    facts_.channel_gb_per_s = graph_.channel_gb_per_s;
-    facts_.version = release_number(context_.software.nccl_version);
     facts_.collective = collective_;
-    facts_.library = library_of(context_, ranks_[0]);
-    facts_.generation = generation_of(context_, ranks_[0]).value_or(AmdGeneration::cdna3);
     facts_.has_schedules = has_schedules(context_, workload_, graph_, num_hosts());
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
     architecture_ = architecture_of(context_, ranks_[0]);
@@ -210,7 +199,7 @@ class CollectivePlanner : public Planner {
     const double of_channel = parameter_for(context_.parameters, architecture_, "nccl.p2p_ll_limit"_stem).value;
     const auto& any = pattern(Algorithm::ring, Protocol::simple, 1);
     const bool is_short = part <= largest_ll_of_pair(context_.software, group, any, of_channel);
-    return is_short && num_hosts() == 1 ? Protocol::ll : Protocol::simple;
+    return is_short && num_hosts() == 1 && facts_.version >= k_lines_of_pairs ? Protocol::ll : Protocol::simple;
   }
   [[nodiscard]] GivenUsed nvls_setting() const;
   [[nodiscard]] GivenUsed collnet_setting() const;

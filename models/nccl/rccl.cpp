@@ -10,17 +10,12 @@
 #include "common/foreign_gpus.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/nics.hpp"
+#include "nccl/workload_rules.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
 
 namespace {
-
-/// Where a setting of `software.nccl` was written, else the workload.
-SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {
-  const auto it = context.software.locations.find("nccl." + key);
-  return it == context.software.locations.end() ? workload.location : it->second;
-}
 
 /// What is known of an architecture of the catalogue.
 struct GenerationFacts {

@@ -82,12 +82,15 @@ enum class Leaving { same, paired, any };
 /// One attempt of the search: channels of one speed over paths up to one class, until no HCA or GPU has as much left.
 class Attempt {
  public:
-  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, Joint joint, Leaving leaving)
+  /// `are_equal`: all channels begin and end with the GPUs of the first.
+  Attempt(const HostNics& nics, double speed, NicPath farthest, double inside_gb_per_s, Joint joint, Leaving leaving,
+          bool are_equal)
       : nics_(nics),
         speed_(speed),
         farthest_(farthest),
         joint_(joint),
         leaving_(leaving),
+        are_equal_(are_equal),
         inside_(nics.gpus().size() > 1 ? inside_gb_per_s : 1e9) {
     for (std::size_t h = 0; h < nics.hcas().size(); ++h) rates_.push_back(nics.rate_gb_per_s(h));
     rates_out_ = rates_;
@@ -106,6 +109,7 @@ class Attempt {
       if (!found) break;
       take(*found);
       out.push_back(*found);
+      if (are_equal_) model_ = out.front();
     }
     return out;
   }
@@ -168,11 +172,12 @@ class Attempt {
     const auto count = nics_.gpus().size();
     if (!has_left(rates_out_[hca_out])) return std::nullopt;
     for (const auto first : by_nearness(hca, turn, count, used_)) {
+      if (model_ && first != model_->first) continue;
       auto used = used_;
       add_loads(nics_.loads(first, hca, false), used);
       const auto senders = count > 1 ? by_nearness(hca_out, turn, first, used) : std::vector{first};
-      if (senders.empty()) continue;
-      const auto last = senders.front();
+      if (senders.empty() || (model_ && std::ranges::find(senders, model_->last) == senders.end())) continue;
+      const auto last = model_ ? model_->last : senders.front();
       if (has_room(nics_.loads(nics_.ring_sender(last, hca_out), hca_out, true), used))
         return NetworkChannel{hca, first, last, hca_out};
     }
@@ -210,6 +215,8 @@ class Attempt {
   NicPath farthest_;
   Joint joint_;
   Leaving leaving_;
+  bool are_equal_;
+  std::optional<NetworkChannel> model_;  ///< of equal channels the first
   double inside_;
   std::vector<double> rates_, rates_out_;          ///< left of HCAs
   Loads used_;                                     ///< of PCIe links
@@ -280,6 +287,12 @@ std::vector<Leaving> ways_to_leave(const HostNics& nics, double speed, Joint joi
   return {Leaving::same, Leaving::paired};
 }
 
+/// Channels that all pass the GPUs in one order are tried before others; on meshes the links of one order are not
+/// enough for several.
+std::vector<bool> ways_to_pass(Joint joint) {
+  return joint == Joint::nvlinks ? std::vector{false} : std::vector{true, false};
+}
+
 }  // namespace
 
 /// At every speed farther HCAs count while nothing nearer is found, those over NVLink (PXN) always; then the same with
@@ -296,12 +309,14 @@ NetworkChannels place_channels(const HostNics& nics, const std::vector<double>& 
     for (const auto leaving : ways_to_leave(nics, speed, joint)) {
       for (const auto type : {NicPath::pix, NicPath::pxb, NicPath::p2c, NicPath::pxn, NicPath::phb, NicPath::sys}) {
         if (!best.channels.empty() && type > type_of_best && type > NicPath::pxn) break;
-        auto channels = Attempt(nics, speed, type, inside_gb_per_s, joint, leaving).channels();
-        const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
-        if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
-        best = {std::move(channels), speed, leaving != Leaving::same};
-        type_of_best = type;
-        if (product(best.channels.size(), speed) >= total) return best;
+        for (const bool are_equal : ways_to_pass(joint)) {
+          auto channels = Attempt(nics, speed, type, inside_gb_per_s, joint, leaving, are_equal).channels();
+          const auto product = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
+          if (product(channels.size(), speed) <= product(best.channels.size(), best.speed)) continue;
+          best = {std::move(channels), speed, leaving != Leaving::same};
+          type_of_best = type;
+          if (product(best.channels.size(), speed) >= total) return best;
+        }
       }
     }
   }

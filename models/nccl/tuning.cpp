@@ -23,9 +23,10 @@ constexpr std::array k_algorithms{Algorithm::tree,    Algorithm::ring, Algorithm
 double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
 
 /// Speed of one channel of a tree. Between two nodes a tree uses a port one way only, so NCCL looks for up to twice
-/// its speed inside them (search.cc).
+/// its speed inside them (search.cc), where nothing limits nodes of one GPU.
 double tree_speed(const CommunicatorFacts& f) {
   if (f.num_nodes != 2) return f.channel_gb_per_s;
+  if (f.num_ranks == f.num_nodes) return 2 * f.channel_gb_per_s;
   return std::max(f.channel_gb_per_s, std::min(2 * f.channel_gb_per_s, f.node_gb_per_s / f.graph_channels));
 }
 
@@ -39,18 +40,18 @@ double bus_bandwidth(const CommunicatorFacts& f, Collective collective, Algorith
     return protocol == Protocol::ll128 ? std::min(part, ring_ll128_limit(f, collective)) : part;
   }
   const double part = std::min(bus * tree_share(f), tree_limit(f, protocol));
-  if (protocol == Protocol::ll) return std::min(part / 3.8, ll_limit(f));
-  if (protocol == Protocol::simple) return part;
-  return std::min(part * tree_ll128_share(f), tree_ll128_limit(f, collective));
+  const double share = plain_tree_share(f);
+  if (protocol == Protocol::ll) return share * std::min(part / 3.8, ll_limit(f));
+  if (protocol == Protocol::simple) return share * part;
+  return share * std::min(part * tree_ll128_share(f), tree_ll128_limit(f, collective));
 }
 
-/// When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes, all of
-/// them, for Simple as long as a tree's.
+/// When all channels take the GPUs in the same order NCCL counts one hop of a chain, otherwise, as on meshes and on
+/// nodes whose channels begin beside HCAs of their own, one for every rank, for Simple as long as a tree's.
 double chain_latency(const CommunicatorFacts& f, HopLink inside, Protocol protocol) {
   const auto where = f.num_nodes > 1 ? HopLink::net : inside;
   const double base = base_latency(f.version, Algorithm::ring, protocol);
-  const int per_node = f.num_ranks / std::max(1, f.num_nodes);
-  if (!f.is_mesh || per_node < 3) return base + hop_latency(f.version, where, Algorithm::ring, protocol);
+  if (f.has_equal_channels) return base + hop_latency(f.version, where, Algorithm::ring, protocol);
   const auto as = protocol == Protocol::simple ? Algorithm::tree : Algorithm::ring;
   return base + f.num_ranks * hop_latency(f.version, where, as, protocol);
 }
@@ -94,7 +95,7 @@ double latency_us(const CommunicatorFacts& f, Collective collective, Algorithm a
   if (algorithm == Algorithm::tree) return base + 2 * ((per_node - 1) * intra + tree_levels(f) * inter);
   const double rounds = collective == Collective::all_reduce ? 2 : 1;
   const double steps = rounds * (f.num_ranks - 1);
-  const double inter_steps = rounds * (f.num_nodes - 1);
+  const double inter_steps = rounds * ring_inter_steps(f, collective);
   if (f.version >= 218 && f.num_nodes > 1) {
     const double overhead = (f.is_amd ? 2 : 1) * (protocol == Protocol::simple ? 3 : 1);
     intra = std::max(intra, overhead);

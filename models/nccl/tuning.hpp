@@ -70,7 +70,8 @@ struct CommunicatorFacts {
   bool is_amd = false;    ///< processor vendor, for the network overhead
   bool is_x86 = true;
   bool ll128_allowed = true;  ///< path types allow LL128
-  bool is_mesh = false;       ///< GPUs of a node have NVLinks but no NVSwitch
+  bool has_equal_channels = true;  ///< all channels pass the GPUs of a node in one order
+  bool has_plain_trees = false;    ///< a tree's parent and children all meet one GPU of some node
   bool nvls_allowed = false;
   NvlsGraph nvls;                ///< when it is allowed
   bool collnet_allowed = false;  ///< the fabric's switches reduce

@@ -110,6 +110,11 @@ double hop_latency(int version, HopLink link, Algorithm algorithm, Protocol prot
   return latencies(version).hop[static_cast<std::size_t>(link)][index_of(algorithm)][index_of(protocol)];
 }
 
+double ring_inter_steps(const CommunicatorFacts& f, Collective collective) {
+  const bool is_closed = collective == Collective::all_reduce && f.version >= 212 && f.version < 223 && f.num_nodes > 1;
+  return f.num_nodes - (is_closed ? 0 : 1);
+}
+
 double nvls_latency(int version) { return version < 221 ? 23 : 25; }
 
 double nvls_tree_hop_latency(int version) {
@@ -125,7 +130,7 @@ double bus_limit(const CommunicatorFacts& f) {
 }
 
 double ll_limit(const CommunicatorFacts& f) {
-  if (f.version < 210) return k_unlimited;
+  if (f.version < 208) return k_unlimited;
   // Inside a node the GPU decides, between nodes the processor (0 other, 1 AMD).
   if (f.num_nodes > 1) return k_ll_max[f.is_amd ? 1 : 0][column_of(f)];
   const auto row = f.version < 221 ? std::min<std::size_t>(row_of(f), 1) : row_of(f);
@@ -168,6 +173,8 @@ double tree_limit(const CommunicatorFacts& f, Protocol protocol) {
   if (has_blackwell_tables(f)) return f.graph_channels * k_tree_blackwell[column_of(f)];
   return f.graph_channels * k_tree_per_channel[row_of(f)][column_of(f)] * of_blackwell(f);
 }
+
+double plain_tree_share(const CommunicatorFacts& f) { return f.version >= 218 && f.has_plain_trees ? 0.85 : 1; }
 
 double tree_ll128_share(const CommunicatorFacts& f) {
   if (f.num_nodes == 1) return 7.0 / 9;

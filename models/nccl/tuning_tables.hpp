@@ -36,6 +36,10 @@ double tree_ll128_limit(const CommunicatorFacts& facts, Collective collective);
 /// Part of a ring's bandwidth that trees keep, and the most they get.
 double tree_share(const CommunicatorFacts& facts);
 double tree_limit(const CommunicatorFacts& facts, Protocol protocol);
+/// Factor on trees whose inner nodes meet the network by one GPU, from 2.18 on.
+double plain_tree_share(const CommunicatorFacts& facts);
+/// Network hops of one round of a ring: from 2.12 to 2.22 an all-reduce counts the one that closes it.
+double ring_inter_steps(const CommunicatorFacts& facts, Collective collective);
 /// Part of that which LL128 keeps.
 double tree_ll128_share(const CommunicatorFacts& facts);
 

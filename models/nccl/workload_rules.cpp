@@ -16,12 +16,6 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-/// Where a setting of `software.nccl` was written, else the workload.
-SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {
-  const auto it = context.software.locations.find("nccl." + key);
-  return it == context.software.locations.end() ? workload.location : it->second;
-}
-
 void check_algorithm(const Workload& workload, Diagnostics& faults) {
   if (workload.algorithm == "auto") return;
   const auto algorithm = algorithm_from_name(workload.algorithm);
@@ -153,6 +147,11 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
 }
 
 }  // namespace
+
+SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {
+  const auto it = context.software.locations.find("nccl." + key);
+  return it == context.software.locations.end() ? workload.location : it->second;
+}
 
 Collective collective_of(Benchmark benchmark) {
   switch (benchmark) {

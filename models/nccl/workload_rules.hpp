@@ -16,6 +16,9 @@ Collective collective_of(Benchmark benchmark);
 /// Algorithms that a workload of nccl-tests may ask for; none where NCCL has no choice.
 std::vector<std::string> algorithm_names(Benchmark benchmark);
 
+/// Where a setting of `software.nccl` was written, else the workload.
+SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key);
+
 /// Faults of the workload's algorithm, protocol and root, and of the settings of NVLink SHARP, for these ranks.
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks);
 

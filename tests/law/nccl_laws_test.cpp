@@ -304,7 +304,7 @@ TEST_CASE("NCCL: in a hop proxies hold no slice for longer than all bytes of the
     CAPTURE(workload);
     if (cluster.hosts == 1) continue;
     if (workload.find("nvls_tree") != std::string::npos) {
-      cluster.gpus = std::max(2, cluster.gpus);
+      cluster.gpus = std::max(3, cluster.gpus);
       cluster.has_nvswitch = true;
       cluster.gpu = "h100-sxm";
       cluster.nvlinks = 18;

@@ -155,7 +155,17 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double blocks_of_pair(const Cut& cut) const {
     const double own = !is_counted() || !is_all() ? 0 : op_.is(Protocol::simple) ? 0.5 : 1;
     const double all = channels_of_pair(op_.context.software, op_.group, op_.pattern).all;
-    return std::min(cut.pair_channels, all / (num_peers() + own));
+    const double used = is_all() ? std::min(all, rounds() * cut.pair_channels) : all;
+    return std::min(cut.pair_channels, used / (num_peers() + own));
+  }
+  /// Peers come in rounds whose channels follow each other: one after the other inside one host, between hosts up to
+  /// eight of a host together, which share the channels of their round (NVIDIA/nccl src/enqueue.cc,
+  /// ncclP2pChannelBaseForRound; before 2.22 ncclChannelComputeBase).
+  [[nodiscard]] double rounds() const {
+    const double ranks = op_.group.num_ranks;
+    if (op_.is_in_one_host() || release() < 212) return ranks;
+    const double hosts = op_.group.num_hosts;
+    return hosts * std::ceil(ranks / hosts / k_peers_at_once);
   }
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
@@ -164,7 +174,10 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double part(const Cut& cut) const { return bytes_of_pair() / cut.pair_channels; }
   /// Of one channel.
   [[nodiscard]] double first_chunk_of(const Cut& cut) const {
-    return std::min(part(cut), op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value);
+    if (!op_.is_in_one_host()) return std::min(part(cut), cut_chunk(cut));
+    const double chunk = op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value;
+    const bool is_small = release() >= 216 && op_.is(Protocol::simple) && !op_.has_hop(TransportKind::nvlink);
+    return std::min({part(cut), chunk, is_small ? network_chunk() : chunk});
   }
   [[nodiscard]] double cut_chunk(const Cut& cut) const {
     const double whole = part(cut) / network_chunk();

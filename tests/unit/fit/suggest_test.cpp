@@ -47,6 +47,10 @@ const std::string k_two_gpus =
     "#  Rank  0 Group  0 Pid 1 on node0 device  0 [0000:00:06] NVIDIA H200\n"
     "#  Rank  1 Group  0 Pid 1 on node0 device  1 [0000:00:07] NVIDIA H200\n";
 
+const std::string k_two_more =
+    "#  Rank  2 Group  0 Pid 1 on node0 device  2 [0000:00:08] NVIDIA H200\n"
+    "#  Rank  3 Group  0 Pid 1 on node0 device  3 [0000:00:09] NVIDIA H200\n";
+
 std::string suggestion(const Folder& folder, const std::string& cluster, const std::vector<std::string>& logs) {
   const auto text = suggest_calibration(topology(cluster), logs, folder.path.string());
   if (!text) MESSAGE(render(text.error()));
@@ -278,7 +282,7 @@ TEST_CASE("a plain log is suggested by what its rows say, or by --benchmark wher
 TEST_CASE("what NCCL's own lines say becomes keys, unless the environment says otherwise") {
   const Folder folder("suggest-seen");
   const auto suggested = [&](const std::string& lines) {
-    const auto log = folder.write("a.txt", nccl_log(lines, k_two_gpus));
+    const auto log = folder.write("a.txt", nccl_log(lines, k_two_gpus + k_two_more));
     return logs_part(suggestion(folder, "h200-8gpu-vm", {log}));
   };
   CHECK(has(suggested("n:1:1 [0] NCCL INFO NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)\n"),

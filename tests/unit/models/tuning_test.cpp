@@ -108,7 +108,7 @@ CommunicatorFacts v100_meshes(int nodes) {
   CommunicatorFacts facts;
   facts.num_ranks = 4 * nodes;
   facts.num_nodes = nodes;
-  facts.is_mesh = true;
+  facts.has_equal_channels = false;
   facts.graph_channels = nodes > 1 ? 2 : 6;
   facts.channel_gb_per_s = nodes > 1 ? 12 : 20;
   facts.node_gb_per_s = 120;
@@ -121,7 +121,7 @@ CommunicatorFacts v100_meshes(int nodes) {
 CommunicatorFacts a100_switches(int nodes) {
   auto facts = v100_meshes(nodes);
   facts.num_ranks = 8 * nodes;
-  facts.is_mesh = false;
+  facts.has_equal_channels = true;
   facts.compute_capability = 80;
   facts.graph_channels = 4;
   facts.channel_gb_per_s = 12;
@@ -169,7 +169,8 @@ TEST_CASE("with one GPU per node NCCL plans a ring's network hops as long as a t
     facts.version = version;
     return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, Protocol::ll128, 0_B);
   };
-  CHECK(latency(222) == test::approx(14 + 2 * 4.0));
+  // Both take the hop that closes the ring for one between nodes.
+  CHECK(latency(222) == test::approx(14 - 2 * 1.9 + 4 * 4.0));
   CHECK(latency(223) == test::approx(14 + 2 * 8.5));
 }
 
@@ -242,10 +243,11 @@ TEST_CASE(
     facts.is_amd = is_amd;
     return estimated_time_us(facts, Collective::all_reduce, Algorithm::ring, protocol, 0_B);
   };
-  // 30 steps, two of them between nodes.
-  CHECK(latency(217, true, Protocol::ll) == test::approx(3.6 + 28 * 0.47 * 1.8 + 2 * 2.7));
-  CHECK(latency(218, false, Protocol::ll) == test::approx(6.6 + 28 * 1.0 + 2 * 2.7));
-  CHECK(latency(218, true, Protocol::ll) == test::approx(6.6 + 28 * 2.0 + 2 * 2.7));
-  CHECK(latency(218, false, Protocol::simple) == test::approx(8.4 + 28 * 3.4 + 2 * 14.0));
-  CHECK(latency(218, true, Protocol::simple) == test::approx(8.4 + 28 * 6.0 + 2 * 14.0));
+  // 30 steps, until 2.22 four of them counted between nodes, then two.
+  CHECK(latency(217, true, Protocol::ll) == test::approx(3.6 + 26 * 0.47 * 1.8 + 4 * 2.7));
+  CHECK(latency(218, false, Protocol::ll) == test::approx(6.6 + 26 * 1.0 + 4 * 2.7));
+  CHECK(latency(218, true, Protocol::ll) == test::approx(6.6 + 26 * 2.0 + 4 * 2.7));
+  CHECK(latency(218, false, Protocol::simple) == test::approx(8.4 + 26 * 3.4 + 4 * 14.0));
+  CHECK(latency(218, true, Protocol::simple) == test::approx(8.4 + 26 * 6.0 + 4 * 14.0));
+  CHECK(latency(223, true, Protocol::simple) == test::approx(8.4 + 28 * 6.0 + 2 * 14.0));
 }

@@ -47,7 +47,8 @@ CommunicatorFacts facts_of(int nodes, int version = 225) {
   facts.num_nodes = nodes;
   facts.num_ranks = 8 * nodes;
   facts.compute_capability = 94;
-  facts.is_amd = facts.is_mesh = true;
+  facts.is_amd = true;
+  facts.has_equal_channels = false;
   facts.ll128_allowed = nodes > 1;
   facts.graph_channels = nodes > 1 ? 32 : 28;
   facts.channel_gb_per_s = 336.0 / facts.graph_channels;

@@ -7,14 +7,15 @@ using namespace fabricast;
 namespace {
 
 /// Two hosts with two GPUs and two HCAs, cabled by hand.
-LoadedScenario pair(const std::string& cables, const std::string& workload, const std::string& hca = "connectx-6-hdr") {
+LoadedScenario pair(const std::string& cables, const std::string& workload, const std::string& hca = "connectx-6-hdr",
+                    const std::string& second = "socket1") {
   return test::scenario(
       "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
       "    - {name: n, count: 2, host: {processor: epyc-rome, devices: [{name: gpu0, type: a100-pcie-40, below: "
       "socket0},"
       " {name: gpu1, type: a100-pcie-40, below: socket1}, {name: hca0, type: " +
-      hca + ", below: socket0}, {name: hca1, type: " + hca +
-      ", below: socket1}]}}\n  fabric:\n    list:\n      switches: [{name: a, type: "
+      hca + ", below: socket0}, {name: hca1, type: " + hca + ", below: " + second +
+      "}]}}\n  fabric:\n    list:\n      switches: [{name: a, type: "
       "qm8700}, {name: b, type: qm8700}]\n      cables: [" +
       cables + "]\nworkload: {" + workload + ", sizes: [1 MiB]}\n");
 }
@@ -49,7 +50,9 @@ TEST_CASE("HCAs without a cable carry nothing") {
 TEST_CASE("a second cabled HCA is used by NCCL") {
   const std::string both = k_first + ", {from: n0.hca1, to: a}, {from: n1.hca1, to: a}";
   const auto time = [](const std::string& cables, const std::string& hca) {
-    return test::run(pair(cables, "benchmark: all_gather_perf, protocol: simple, channels: 2", hca))
+    return test::run(pair(cables,
+                          "benchmark: all_gather_perf, devices: [n0.gpu0, n1.gpu0], protocol: simple, channels: 2",
+                          hca))
         .workloads[0]
         .rows[0]
         .time;
