@@ -36,6 +36,21 @@ void Transfers::add_eager_inside(Message& message, const EndPoint& from, const E
   cap(message.flow, read.value, "gdrcopy from the GPU", read.name);
 }
 
+/// Without gdrcopy UCX packs and unpacks a short message of device buffers by copies of the GPUs' engines through its
+/// own buffers, each of which the processor waits for.
+void Transfers::add_eager_by_engines(Message& message, const EndPoint& from, Bytes size) const {
+  const auto& copy = context_.parameters.at("cuda.copy_overhead"_key);
+  const auto& pageable = of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key);
+  message.protocol = "eager, CUDA copies";
+  message.terms.push_back(term("CUDA copy from the GPU", copy.name));
+  message.terms.push_back(term("CUDA copy to the GPU", copy.name));
+  message.sender_copies = message.receiver_copies =
+      from_seconds(copy.value + static_cast<double>(size.value) / pageable.value);
+  message.gap = message.wire_gap = message.sender_copies;
+  message.gap_parameter = copy.name;
+  cap(message.flow, pageable.value / 2, "copies out of one GPU and into the other", pageable.name);
+}
+
 /// A short message of host buffers lies in the queue itself; up to the size of its elements each line more crosses
 /// between the cores, then it lies beside the queue.
 Term Transfers::shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const {
@@ -152,6 +167,10 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   if (size.value == 0) return out;
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
     out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
+    const auto architecture = std::string(topology.attribute(topology.device(from.gpu).type, "architecture"));
+    const auto& turn = context_.parameters.first_of(
+        {named<"cuda.process_switch.{}">(architecture), std::string("cuda.process_switch"_key)});
+    out.terms.push_back(term("the GPU turns to the other process", turn.name));
     out.protocol = "cuda ipc, same GPU";
     out.is_rendezvous = true;
     const double memory = device_value(context_, from.gpu, "memory_bandwidth");
@@ -172,6 +191,10 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
     const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
     if (profile_.uses_gdrcopy && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
       add_eager_inside(out, from, to, size);
+      add_host_copy(context_, from.gpu, from.memory, true, route);
+      add_host_copy(context_, to.gpu, from.memory, false, route);
+    } else if (profile_.unpacks_by_engine && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
+      add_eager_by_engines(out, from, size);
       add_host_copy(context_, from.gpu, from.memory, true, route);
       add_host_copy(context_, to.gpu, from.memory, false, route);
     } else if (context_.software.nccl_p2p && is_near) {

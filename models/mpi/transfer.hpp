@@ -143,6 +143,7 @@ class Transfers {
   std::optional<Duration> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
                                           double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
+  void add_eager_by_engines(Message& message, const EndPoint& from, Bytes size) const;
   void add_core_copies(Message& message, const EndPoint& from, Bytes size, bool is_kept) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,

@@ -108,7 +108,7 @@ READ_OFF = {
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
-    "Nimbix K80": ("cuda.device_copy_share", "mpi.open-mpi-openib.cuda_ipc_overhead"),
+    "Nimbix K80": ("cuda.device_copy_share", "cuda.process_switch.kepler"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
     "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
     "Polaris, libfabric": ("epyc-milan-nps4.p2p_write_bandwidth",),

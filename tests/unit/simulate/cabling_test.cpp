@@ -51,8 +51,8 @@ TEST_CASE("a second cabled HCA is used by NCCL") {
   const std::string both = k_first + ", {from: n0.hca1, to: a}, {from: n1.hca1, to: a}";
   const auto time = [](const std::string& cables, const std::string& hca) {
     return test::run(pair(cables,
-                          "benchmark: all_gather_perf, devices: [n0.gpu0, n1.gpu0], protocol: simple, channels: 2",
-                          hca))
+                          "benchmark: all_gather_perf, devices: [n0.gpu0, n1.gpu0], protocol: simple, channels: 2", hca,
+                          "socket0"))
         .workloads[0]
         .rows[0]
         .time;
