@@ -38,11 +38,12 @@ Distance nccl_p2p_level(const PlanContext& context, DeviceId gpu, int gpus) {
 
 /// One end of a network connection: the HCA and the GPU's memory, directly or through host memory.
 /// True when GPUDirect RDMA is used.
-bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Buffers buffers, Route& route) {
+bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sender, Sending sending, Route& route) {
   const auto& topology = context.topology;
-  auto allowed = buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
-  // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink (paths.cc).
-  if (is_sender && compute_capability(context, gpu) < 80) {
+  auto allowed =
+      sending.buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
+  // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink or there is only one (paths.cc).
+  if (is_sender && sending.gpus_of_host > 1 && compute_capability(context, gpu) < 80) {
     allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
   }
   PathOptions pcie_only;
@@ -323,7 +324,7 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int 
   return route;
 }
 
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca, Buffers buffers) {
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca, Sending sending) {
   Route route;
   if (sender != gpu) {
     const auto path = context.topology.path_in_host(gpu, sender);
@@ -331,13 +332,13 @@ Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, 
     add_dma(context, *path, false, route);
   }
   route.kind =
-      add_end(context, sender, hca, true, buffers, route) ? TransportKind::network : TransportKind::network_staged;
+      add_end(context, sender, hca, true, sending, route) ? TransportKind::network : TransportKind::network_staged;
   return route;
 }
 
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu) {
   Route route;
-  route.lands_in_gpu = add_end(context, gpu, hca, false, Buffers::device, route);
+  route.lands_in_gpu = add_end(context, gpu, hca, false, {}, route);
   route.kind = route.lands_in_gpu ? TransportKind::network : TransportKind::network_staged;
   return route;
 }

@@ -62,12 +62,15 @@ Route route_in_host(const PlanContext& context, DeviceId from, DeviceId to, int 
 /// the flags of LL line by line, so LL leaves from host memory. The receiver's are on the GPU with every protocol
 /// (NVIDIA/nccl src/transport/net.cc, sendProxyConnect and recvProxyConnect).
 enum class Buffers { device, host };
+struct Sending {
+  Buffers buffers = Buffers::device;
+  int gpus_of_host = 2;  ///< of the communicator: before Ampere a GPU without NVLink is read only where it is alone
+};
 
 /// The part of a connection between hosts before, or after, the fabric: the GPU's memory and the HCA, directly or
 /// through host memory. Kind network when GPUDirect RDMA is used, else network_staged. With PXN another GPU is the
 /// `sender`, which gets the data over NVLink.
-Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca,
-                     Buffers buffers = Buffers::device);
+Route sender_segment(const PlanContext& context, DeviceId gpu, DeviceId sender, DeviceId hca, Sending sending = {});
 Route receiver_segment(const PlanContext& context, DeviceId hca, DeviceId gpu);
 
 /// A connection over TCP; inside a host without adapters.

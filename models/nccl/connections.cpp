@@ -42,7 +42,7 @@ Connections::End& Connections::end_of(const NetworkEnd& end, bool is_sender) {
 void Connections::meet(const NetworkEnd& from, const NetworkEnd& to, End& out, End& in) {
   if (!out.is_known)
     out.segment =
-        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers_);
+        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, {buffers_, gpus_});
   const auto port = [&](const NetworkEnd& end, End& into, bool is_sender) {
     into.latency_s = half_latency_s(context_, end.hca);
     into.payload = payload_crossing(context_, end.hca, is_sender);
@@ -60,7 +60,8 @@ void Connections::meet(const NetworkEnd& from, const NetworkEnd& to, End& out, E
 Route Connections::between_hosts(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow) {
   if (is_tcp(from.hca) || is_tcp(to.hca)) return socket_route(context_, from.gpu, to.gpu, from.hca, to.hca, flow);
   if (can_stay_inside_host(context_, from.hca, to.hca)) {
-    auto route = sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, buffers_);
+    auto route =
+        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, {buffers_, gpus_});
     add_fabric(context_, from.hca, to.hca, flow, route, from.gpu, to.gpu);
     append(route, receiver_segment(context_, to.hca, to.gpu));
     return route;

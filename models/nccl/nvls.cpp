@@ -132,9 +132,11 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   return found;
 }
 
-int nvls_channels(int version, int num_hosts, int ring_channels) {
-  if (num_hosts > 1) return std::min(16, ring_channels);
-  return version >= 227 ? 24 : 16;
+int nvls_channels(int version, int capability, int num_hosts, int ring_channels) {
+  const bool is_blackwell = capability >= k_blackwell;
+  if (num_hosts > 1) return std::min(is_blackwell ? 32 : 16, ring_channels);
+  if (!is_blackwell) return 16;
+  return version >= 227 ? 24 : 32;
 }
 
 }  // namespace fabricast::models::nccl

@@ -22,6 +22,6 @@ NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, 
 NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph);
 
 /// Channels (thread blocks) of its kernels. With several hosts no more than rings have.
-int nvls_channels(int version, int num_hosts, int ring_channels);
+int nvls_channels(int version, int capability, int num_hosts, int ring_channels);
 
 }  // namespace fabricast::models::nccl

@@ -120,7 +120,8 @@ class PatternMaker::PairCounter {
     std::map<int, int> device_sends;  // of a process
     int most_device_sends = 0;
     for (const auto& [key, end] : in_order(sent_)) {
-      const auto segment = sender_segment(context, end.gpu, end.sender, end.hca, maker_.buffers_);
+      const auto segment =
+          sender_segment(context, end.gpu, end.sender, end.hca, {maker_.buffers_, maker_.gpus_of_host()});
       add(segment, end.times);
       if (segment.kind == TransportKind::network)
         most_device_sends = std::max(most_device_sends, device_sends[end.sender.value] += end.times);
@@ -318,7 +319,8 @@ class PatternMaker::PairCounter {
 
   void merge_whole(Route route, const NetworkEnd& source, const NetworkEnd& target) {
     if (route.kind != TransportKind::socket) {
-      append(route, sender_segment(maker_.context_, source.gpu, source.sender, source.hca, maker_.buffers_));
+      append(route, sender_segment(maker_.context_, source.gpu, source.sender, source.hca,
+                                   {maker_.buffers_, maker_.gpus_of_host()}));
       append(route, receiver_segment(maker_.context_, target.hca, target.gpu));
     }
     merge_hop(pattern_.hops, route, 0, source.hca);

@@ -180,7 +180,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] int most_channels(Algorithm algorithm) const {
     const int of_rings = static_cast<int>(graph_.channels.size());
     if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
-    return nvls_channels(facts_.version, facts_.num_nodes, of_rings);
+    return nvls_channels(facts_.version, facts_.compute_capability, facts_.num_nodes, of_rings);
   }
   /// Message by message the queue pairs of a connection are taken in turn: fewer messages leave some idle.
   [[nodiscard]] int queue_pairs_in_use(const Operation& operation) const {

@@ -74,6 +74,7 @@ constexpr std::array<double, 5> k_ll128_per_channel{16.7, 18.3, 15.2, 18.8, 12.0
 constexpr std::array<Row, 3> k_ll_max{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}}};
 constexpr std::array<Row, 3> k_tree_ll128_per_channel{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}}};
 constexpr std::array<Row, 3> k_tree_per_channel{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}}};
+constexpr Row k_tree_ampere_2_8{24, 22.5, 16};         // until 2.9
 constexpr Row k_nvls_tree_per_channel{0, 57.7, 45.5};  // Hopper
 // Blackwell from 2.28 on, which came with the tables that a tuner may overwrite; before, from 2.25 on, twice Hopper's.
 constexpr Row k_tree_ll128_blackwell{55.6, 31.67, 20};
@@ -171,6 +172,7 @@ double tree_limit(const CommunicatorFacts& f, Protocol protocol) {
     return is_wide ? 130 : 110;
   }
   if (has_blackwell_tables(f)) return f.graph_channels * k_tree_blackwell[column_of(f)];
+  if (f.version < 210 && row_of(f) == 1) return f.graph_channels * k_tree_ampere_2_8[column_of(f)];
   return f.graph_channels * k_tree_per_channel[row_of(f)][column_of(f)] * of_blackwell(f);
 }
 

@@ -47,7 +47,7 @@ def cluster_names(source: pathlib.Path) -> set:
 
 
 def holds(text: str, word: str) -> bool:
-    return re.search(rf"(?:^|[^a-z0-9]){re.escape(word)}(?:$|[^a-z0-9])", text) is not None
+    return word in text and re.search(rf"(?:^|[^a-z0-9]){re.escape(word)}(?:$|[^a-z0-9])", text) is not None
 
 
 def main() -> int:

@@ -32,11 +32,15 @@ TEST_CASE("between hosts every head has its part of the network, up to twice its
   CHECK(wide.between == 2.4);
 }
 
-TEST_CASE("kernels of NVLink SHARP have 16 channels, 24 in one host from 2.27 on, between hosts no more than rings") {
-  CHECK(nvls_channels(226, 1, 24) == 16);
-  CHECK(nvls_channels(227, 1, 24) == 24);
-  CHECK(nvls_channels(228, 2, 24) == 16);
-  CHECK(nvls_channels(228, 2, 8) == 8);
+TEST_CASE(
+    "kernels of NVLink SHARP have 16 channels, on Blackwell 32, in one host 24 from 2.27 on, between hosts no more "
+    "than rings") {
+  for (const int version : {217, 226, 227, 230}) CHECK(nvls_channels(version, 90, 1, 24) == 16);
+  CHECK(nvls_channels(226, 100, 1, 24) == 32);
+  CHECK(nvls_channels(227, 100, 1, 24) == 24);
+  CHECK(nvls_channels(228, 90, 2, 24) == 16);
+  CHECK(nvls_channels(228, 100, 2, 64) == 32);
+  CHECK(nvls_channels(228, 90, 2, 8) == 8);
 }
 
 TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {
