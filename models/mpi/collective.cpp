@@ -75,7 +75,7 @@ class CollectivePlanner : public Planner {
     if (is_staged_ && size.value > 0) add_device_staging(plan, size);
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
-    if (ends_apart(collective)) clocks.emplace(num_ranks());
+    if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
     auto rounds = make_schedule(collective);
     if (!is_of_mpich(library) && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
       rounds = schedules::by_generation(rounds);
@@ -113,6 +113,8 @@ class CollectivePlanner : public Planner {
     const auto& library = transfers_.profile().library;
     if (library == "intel-mpi")
       out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
+    if (workload_.statistic == Statistic::max)
+      out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
     for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
       out.push_back(std::move(line));
