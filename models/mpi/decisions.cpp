@@ -224,6 +224,7 @@ Library library_of(const std::string& name, const std::string& release) {
 }
 
 Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {
+  out.is_of_mpich = is_of_mpich(library);
   const int num_hosts = static_cast<int>(std::set<int>(out.hosts.begin(), out.hosts.end()).size());
   if (forced && *forced != Algorithm::two_level) {
     out.algorithm = *forced;

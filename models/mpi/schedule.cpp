@@ -42,11 +42,11 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
 Rounds all_reduce(const Collective& one, double bytes) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, bytes);
-  if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes);
+  if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes, !one.is_of_mpich);
   Rounds rounds;
   if (one.algorithm == Algorithm::reduce_broadcast) {
     rounds = binomial({n, bytes, 0, true, 0});
-    append(rounds, binomial({n, bytes, 0, false, 0}));
+    append(rounds, binomial({n, bytes, 0, false, 0, one.is_of_mpich}));
     return rounds;
   }
   rounds = ring(n, bytes / n, bytes / n);
@@ -100,7 +100,7 @@ Rounds rooted(const Collective& one, const Tree& tree) {
     case Algorithm::linear:
       return linear(tree);
     case Algorithm::rabenseifner:
-      return reduce_rabenseifner(tree.n, tree.bytes, tree.root);
+      return reduce_rabenseifner(tree.n, tree.bytes, tree.root, !one.is_of_mpich);
     case Algorithm::scatter_allgather:
     case Algorithm::scatter_doubling: {
       auto rounds = binomial_scatter(tree.n, tree.bytes, tree.root);
@@ -119,7 +119,7 @@ Rounds barrier(const Collective& one) {
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, 0);
   if (one.algorithm == Algorithm::dissemination) return dissemination(n);
   const auto tree = [&](bool is_gather) {
-    const Tree all{n, 0, 0, is_gather, 0};
+    const Tree all{.n = n, .is_gather = is_gather, .is_in_order = true};
     return one.algorithm == Algorithm::linear ? linear(all) : binomial(all);
   };
   auto rounds = tree(true);
@@ -210,8 +210,12 @@ schedules::Rounds make_schedule(const Collective& one) {
       return reduce_scatter(one, bytes);
     case Benchmark::osu_bcast:
     case Benchmark::osu_reduce:
-      return rooted(
-          one, {n, bytes, one.root, one.benchmark == Benchmark::osu_reduce, static_cast<double>(one.segment.value)});
+      return rooted(one, {.n = n,
+                          .bytes = bytes,
+                          .root = one.root,
+                          .is_gather = one.benchmark == Benchmark::osu_reduce,
+                          .segment = static_cast<double>(one.segment.value),
+                          .is_in_order = one.is_of_mpich});
     case Benchmark::osu_alltoall:
       if (one.algorithm == Algorithm::bruck) return all_to_all_bruck(n, bytes);
       return one.algorithm == Algorithm::linear ? all_at_once(n, bytes) : pairwise(n, bytes, 0);

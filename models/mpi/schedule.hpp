@@ -53,6 +53,7 @@ struct Collective {
   int root = 0;
   Bytes segment;             ///< trees and chains pass the message in parts of this size; 0 = whole
   bool is_in_place = false;  ///< the result takes the place of the data (MPI_IN_PLACE)
+  bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   CollectiveAlgorithm inside = CollectiveAlgorithm::binomial;             ///< of two_level, inside hosts
   CollectiveAlgorithm between = CollectiveAlgorithm::recursive_doubling;  ///< of two_level, between hosts
