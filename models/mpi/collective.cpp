@@ -13,7 +13,6 @@
 #include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
-#include "mpi/decisions_mpich.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
@@ -76,10 +75,8 @@ class CollectivePlanner : public Planner {
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
-    auto rounds = make_schedule(collective);
-    if (!is_of_mpich(library) && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
-      rounds = schedules::by_generation(rounds);
-    for (auto& round : rounds) {
+    for (const auto& round :
+         make_schedule(collective, [this](const auto& rounds) { return are_all_rendezvous(rounds); })) {
       auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);
       if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
       plan.program.then(std::move(planned.node));
