@@ -136,6 +136,24 @@ TEST_CASE("a reduce meets the nearest rank first, MPICH's broadcast the farthest
   CHECK(edges == std::set<std::pair<int, int>>{{0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 8}, {4, 5}, {4, 6}, {4, 7}, {8, 9}});
 }
 
+TEST_CASE("a binary tree is numbered as Open MPI's picture of it, odd ranks in the left half") {
+  std::set<std::pair<int, int>> edges;
+  for (const auto& round : rounds_of(Benchmark::osu_bcast, Algorithm::binary, 7))
+    for (const auto& step : round.steps) edges.insert({step.from, step.to});
+  CHECK(edges == std::set<std::pair<int, int>>{{0, 1}, {0, 2}, {1, 3}, {1, 5}, {2, 4}, {2, 6}});
+  for (const int n : {3, 8, 33, 100}) {
+    CAPTURE(n);
+    const auto rounds = rounds_of(Benchmark::osu_bcast, Algorithm::binary, n);
+    for (const auto& round : rounds)
+      for (const auto& step : round.steps) CHECK((step.from == 0 || (step.to - step.from) % 2 == 0));
+    const auto swapped = rounds_of(Benchmark::osu_bcast, Algorithm::split_binary, n).back();
+    for (const auto& step : swapped.steps) {
+      if (step.from == 0 || step.to == 0) continue;
+      CHECK(std::abs(step.to - step.from) == 1);
+    }
+  }
+}
+
 TEST_CASE(
     "beyond a power of two neighbours fold: one of each pair leaves, all others meet as many as the power has bits") {
   for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
