@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c.
+// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c; coll/cuda:
+// coll_cuda_allreduce.c, coll_cuda_reduce.c, coll_cuda_reduce_scatter_block.c.
 #include "mpi/buffers.hpp"
 
 #include "mpi/decisions_mpich.hpp"
@@ -58,6 +59,20 @@ Buffers buffers_of(Library library, const Collective& one) {
       break;
   }
   return out;
+}
+
+DeviceCopies device_copies_of(const Collective& one, Statistic statistic) {
+  const double size = static_cast<double>(one.size.value);
+  switch (one.benchmark) {
+    case Benchmark::osu_reduce: {
+      const double copies = statistic == Statistic::max ? 3 : 1 + 2.0 / one.num_ranks;
+      return {copies, copies * size};
+    }
+    case Benchmark::osu_reduce_scatter:
+      return {3, size + 2 * size / one.num_ranks};
+    default:
+      return one.is_in_place ? DeviceCopies{2, 2 * size} : DeviceCopies{3, 3 * size};
+  }
 }
 
 double fresh_bytes(const Buffers& buffers, double mapped) {

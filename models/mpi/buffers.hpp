@@ -19,6 +19,16 @@ struct Buffers {
 /// nor an all-gather nothing.
 Buffers buffers_of(Library library, const Collective& collective);
 
+/// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0
+/// coll/cuda]: the send buffer out, the receive buffer out before the call and back after it; in place the receive
+/// buffer alone. A reduce copies the receive buffer on the root only: of the mean rank, or of the slowest one.
+/// Reduce-scatters are MPI_Reduce_scatter_block's.
+struct DeviceCopies {
+  double copies = 0;
+  double bytes = 0;  ///< of all of them
+};
+DeviceCopies device_copies_of(const Collective& collective, Statistic statistic);
+
 /// Bytes of temporaries that the C library maps anew for every call: those of at least `mapped` each.
 double fresh_bytes(const Buffers& buffers, double mapped);
 

@@ -13,7 +13,6 @@
 #include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
-#include "mpi/decisions_mpich.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
@@ -25,6 +24,10 @@ namespace fabricast::models::mpi {
 namespace {
 
 constexpr double k_page = 4096;  // bytes
+// What the overhead and the rate of staging were fitted to: all-reduces of S bytes that are not in place, three copies
+// of S, take the overhead and 2 S / rate.
+constexpr double k_fitted_copies = 3;
+constexpr double k_fitted_sizes = 2;
 
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
   for (const auto algorithm : algorithms_for(benchmark)) {
@@ -72,14 +75,12 @@ class CollectivePlanner : public Planner {
     if (num_hosts_ > 1)
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
-    if (is_staged_ && size.value > 0) add_device_staging(plan, size);
+    if (is_staged_ && size.value > 0) add_device_staging(plan, device_copies_of(asked, workload_.statistic));
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
-    if (ends_apart(collective)) clocks.emplace(num_ranks());
-    auto rounds = make_schedule(collective);
-    if (!is_of_mpich(library) && is_posted_tree(collective, rounds) && are_all_rendezvous(rounds))
-      rounds = schedules::by_generation(rounds);
-    for (auto& round : rounds) {
+    if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
+    for (const auto& round :
+         make_schedule(collective, [this](const auto& rounds) { return are_all_rendezvous(rounds); })) {
       auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);
       if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
       plan.program.then(std::move(planned.node));
@@ -113,7 +114,13 @@ class CollectivePlanner : public Planner {
     const auto& library = transfers_.profile().library;
     if (library == "intel-mpi")
       out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
+    if (workload_.statistic == Statistic::max)
+      out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
+    if (is_staged_ && workload_.benchmark == Benchmark::osu_reduce_scatter)
+      out.emplace_back(
+          "device buffers are staged as MPI_Reduce_scatter_block's; Open MPI before 6.0 stages no "
+          "MPI_Reduce_scatter");
     for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
       out.push_back(std::move(line));
     std::sort(out.begin(), out.end());
@@ -121,16 +128,18 @@ class CollectivePlanner : public Planner {
   }
 
  private:
-  void add_device_staging(OperationPlan& plan, Bytes size) const {
+  void add_device_staging(OperationPlan& plan, const DeviceCopies& staged) const {
     const auto& parameters = transfers_.context().parameters;
     const auto& processor = processor_of(transfers_.context().topology, ranks_.front().memory);
     const auto& start = parameters.first_of(
         {named<"mpi.collective.staging_overhead.{}">(processor), "mpi.collective.staging_overhead"_key});
-    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name));
+    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name,
+                                         staged.copies / k_fitted_copies));
     const auto& rate =
         of_processor(transfers_.context(), ranks_.front().memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key);
     plan.before.push_back({"pageable copies of the whole buffer, out and in",
-                           from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source});
+                           from_seconds(staged.bytes / k_fitted_copies * k_fitted_sizes / rate.value), rate.name,
+                           rate.source});
   }
 
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge

@@ -110,7 +110,9 @@ inline CollectiveAlgorithm fallen_back(CollectiveAlgorithm algorithm, Benchmark 
       !is_power_of_two(n))
     return CollectiveAlgorithm::bruck;
   if (algorithm == CollectiveAlgorithm::neighbor_exchange && n % 2 != 0) return CollectiveAlgorithm::ring;
-  if (algorithm == CollectiveAlgorithm::scatter_doubling && size < n) return CollectiveAlgorithm::linear;
+  const bool is_scattered =
+      algorithm == CollectiveAlgorithm::scatter_doubling || algorithm == CollectiveAlgorithm::scatter_allgather;
+  if (is_scattered && size < n) return CollectiveAlgorithm::linear;
   if (algorithm == CollectiveAlgorithm::scatter_doubling && !is_power_of_two(n))
     return CollectiveAlgorithm::scatter_allgather;
   return algorithm;

@@ -97,8 +97,7 @@ Algorithm barrier_4_1(int n) {
 void choose_4_1(Collective& out) {
   const int n = out.num_ranks;
   const auto from = [&](std::span<const Rule> rules) {
-    out.algorithm =
-        fallen_back(algorithm_of(letter(rules, n, out.size.value), out.benchmark), out.benchmark, n, out.size.value);
+    out.algorithm = algorithm_of(letter(rules, n, out.size.value), out.benchmark);
   };
   switch (out.benchmark) {
     case Benchmark::osu_allreduce:
@@ -182,13 +181,38 @@ void choose_4_0(Collective& out) {
   }
 }
 
+void choose_flat(Library library, Collective& out);
+
+/// What the library makes of an algorithm, picked or forced: too few elements or ranks make it take another one. A
+/// reduce and a broadcast are the communicator's own: the same rules pick each for itself [Open MPI
+/// coll_base_allreduce.c, coll_base_reduce_scatter.c, nonoverlapping], linear ones for Rabenseifner's of fewer elements
+/// than ranks (basic_linear).
+void settle(Library library, Collective& out) {
+  const auto asked = out.algorithm;
+  if (!is_of_mpich(library)) out.algorithm = fallen_back(asked, out.benchmark, out.num_ranks, out.size.value);
+  if (out.algorithm != Algorithm::reduce_broadcast && out.algorithm != Algorithm::reduce_scatter) return;
+  std::vector<Collective> parts;
+  for (const auto benchmark : {Benchmark::osu_reduce, Benchmark::osu_bcast}) {
+    auto part = out;
+    part.benchmark = benchmark;
+    part.algorithm = Algorithm::linear;
+    part.root = 0;
+    if (asked == out.algorithm) choose_flat(library, part);
+    part.hosts.clear();
+    parts.push_back(std::move(part));
+  }
+  out.parts = std::move(parts);
+}
+
 void choose_flat(Library library, Collective& out) {
-  if (library == Library::open_mpi_4_0)
-    choose_4_0(out);
-  else if (is_of_mpich(library))
+  if (is_of_mpich(library)) {
     choose_of_mpich(library, out);
-  else
+  } else if (library == Library::open_mpi_4_0) {
+    choose_4_0(out);
+  } else {
     choose_4_1(out);
+  }
+  settle(library, out);
 }
 
 constexpr Bytes k_han_segment{64 << 10};
@@ -210,6 +234,22 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
   }
 }
 
+std::vector<Collective> parts_of_two_levels(Library library, const Collective& whole, int num_hosts) {
+  auto between = whole;
+  between.num_ranks = num_hosts;
+  between.hosts.resize(static_cast<std::size_t>(num_hosts));
+  std::iota(between.hosts.begin(), between.hosts.end(), 0);
+  choose_flat(library, between);
+  auto reduce = whole;
+  reduce.benchmark = Benchmark::osu_reduce;
+  reduce.algorithm = Algorithm::binomial;
+  auto broadcast = whole;
+  broadcast.benchmark = Benchmark::osu_bcast;
+  broadcast.algorithm = library == Library::cray_mpich && whole.benchmark == Benchmark::osu_bcast ? Algorithm::knomial
+                                                                                                  : Algorithm::binomial;
+  return {std::move(reduce), std::move(between), std::move(broadcast)};
+}
+
 }  // namespace
 
 Library library_of(const std::string& name, const std::string& release) {
@@ -224,23 +264,20 @@ Library library_of(const std::string& name, const std::string& release) {
 }
 
 Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {
+  out.is_of_mpich = is_of_mpich(library);
   const int num_hosts = static_cast<int>(std::set<int>(out.hosts.begin(), out.hosts.end()).size());
   if (forced && *forced != Algorithm::two_level) {
     out.algorithm = *forced;
+    if (is_of_mpich(library) && !can_run(out)) return choose(library, out);
+    settle(library, out);
     return out;
   }
   if (!forced && !treats_hosts_apart(library, out, num_hosts)) {
     choose_flat(library, out);
     return out;
   }
-  auto between = out;
-  between.num_ranks = std::max(1, num_hosts);
-  between.hosts.resize(static_cast<std::size_t>(between.num_ranks));
-  std::iota(between.hosts.begin(), between.hosts.end(), 0);
-  choose_flat(library, between);
+  out.parts = parts_of_two_levels(library, out, std::max(1, num_hosts));
   out.algorithm = Algorithm::two_level;
-  out.between = between.algorithm;
-  if (library == Library::cray_mpich && out.benchmark == Benchmark::osu_bcast) out.inside = Algorithm::knomial;
   if (library == Library::open_mpi_5_0) out.segment = k_han_segment;
   return out;
 }

@@ -253,6 +253,15 @@ bool splits_hosts(Library library, const Collective& one) {
   }
 }
 
+bool can_run(const Collective& forced) {
+  const bool needs_power =
+      forced.algorithm == Algorithm::scatter_doubling ||
+      (forced.benchmark == Benchmark::osu_allgather && forced.algorithm == Algorithm::recursive_doubling);
+  if (needs_power) return is_power_of_two(forced.num_ranks);
+  return forced.algorithm != Algorithm::rabenseifner ||
+         forced.size.value / k_float >= schedules::floor_power_of_two(forced.num_ranks);
+}
+
 void choose_of_mpich(Library library, Collective& out) {
   if (library == Library::intel_mpi)
     choose_intel(out);

@@ -13,6 +13,10 @@ bool is_of_mpich(Library library);
 /// Hosts count, some have several ranks: whether the collective treats them apart, in two levels.
 bool splits_hosts(Library library, const Collective& one);
 
+/// Enough elements, and such a number of ranks, for the algorithm that is forced; else MPICH takes what it would have
+/// picked by itself (MPIR_CVAR_COLLECTIVE_FALLBACK, silent).
+bool can_run(const Collective& forced);
+
 /// Fills in the algorithm that the ranks pick among them.
 void choose_of_mpich(Library library, Collective& out);
 

@@ -39,14 +39,28 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::butterfly, "butterfly"},
                              {Algorithm::two_level, "two_level"}};
 
+/// Parts of `one` by their place in it.
+constexpr std::size_t k_reduce_part = 0, k_broadcast_part = 1;
+constexpr std::size_t k_inside_reduce = 0, k_between = 1, k_inside_broadcast = 2;
+
+/// A part of `one` among `n` ranks.
+Rounds part_of(const Collective& one, std::size_t place, Benchmark benchmark, int n) {
+  Collective part{.benchmark = benchmark, .algorithm = Algorithm::binomial, .is_of_mpich = one.is_of_mpich};
+  if (place < one.parts.size()) part = one.parts[place];
+  part.num_ranks = n;
+  part.size = one.size;
+  part.root = 0;
+  return make_schedule(part);
+}
+
 Rounds all_reduce(const Collective& one, double bytes) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, bytes);
-  if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes);
+  if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes, !one.is_of_mpich);
   Rounds rounds;
   if (one.algorithm == Algorithm::reduce_broadcast) {
-    rounds = binomial({n, bytes, 0, true, 0});
-    append(rounds, binomial({n, bytes, 0, false, 0}));
+    rounds = part_of(one, k_reduce_part, Benchmark::osu_reduce, n);
+    append(rounds, part_of(one, k_broadcast_part, Benchmark::osu_bcast, n));
     return rounds;
   }
   rounds = ring(n, bytes / n, bytes / n);
@@ -78,8 +92,8 @@ Rounds reduce_scatter(const Collective& one, double bytes) {
     case Algorithm::butterfly:
       return butterfly(n, bytes);
     case Algorithm::reduce_scatter:
-      rounds = binomial({n, bytes, 0, true, 0});
-      append(rounds, linear({n, bytes / n, 0, false, 0}));
+      rounds = part_of(one, k_reduce_part, Benchmark::osu_reduce, n);
+      append(rounds, linear({.n = n, .bytes = bytes / n}));
       return rounds;
     default:
       return ring(n, bytes / n, bytes / n);
@@ -100,7 +114,7 @@ Rounds rooted(const Collective& one, const Tree& tree) {
     case Algorithm::linear:
       return linear(tree);
     case Algorithm::rabenseifner:
-      return reduce_rabenseifner(tree.n, tree.bytes, tree.root);
+      return reduce_rabenseifner(tree.n, tree.bytes, tree.root, !one.is_of_mpich);
     case Algorithm::scatter_allgather:
     case Algorithm::scatter_doubling: {
       auto rounds = binomial_scatter(tree.n, tree.bytes, tree.root);
@@ -119,7 +133,7 @@ Rounds barrier(const Collective& one) {
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, 0);
   if (one.algorithm == Algorithm::dissemination) return dissemination(n);
   const auto tree = [&](bool is_gather) {
-    const Tree all{n, 0, 0, is_gather, 0};
+    const Tree all{.n = n, .is_gather = is_gather, .is_in_order = true};
     return one.algorithm == Algorithm::linear ? linear(all) : binomial(all);
   };
   auto rounds = tree(true);
@@ -129,35 +143,35 @@ Rounds barrier(const Collective& one) {
 
 /// Reduced inside hosts, exchanged between them, spread inside: the stages that the collective has.
 Rounds two_level(const Collective& whole) {
-  auto part = whole;
-  std::int64_t parts = 1;
+  auto segment = whole;
+  std::int64_t segments = 1;
   if (whole.segment.value > 0 && whole.size > whole.segment) {
-    parts = (whole.size.value + whole.segment.value - 1) / whole.segment.value;
-    part.size = Bytes{whole.size.value / parts};
+    segments = (whole.size.value + whole.segment.value - 1) / whole.segment.value;
+    segment.size = Bytes{whole.size.value / segments};
   }
-  part.segment = {};
-  part.hosts.clear();
-  part.root = 0;
-  const auto stage = [part](Benchmark benchmark, Algorithm algorithm) {
-    return [one = part, benchmark, algorithm](int n) mutable {
-      one.num_ranks = n;
-      one.benchmark = benchmark;
-      one.algorithm = algorithm;
-      return make_schedule(one);
-    };
+  const auto stage = [segment](std::size_t place, Benchmark benchmark) {
+    return [segment, place, benchmark](int n) { return part_of(segment, place, benchmark, n); };
   };
   Stages stages;
-  if (whole.benchmark != Benchmark::osu_bcast) stages.gather = stage(Benchmark::osu_reduce, whole.inside);
+  if (whole.benchmark != Benchmark::osu_bcast) stages.gather = stage(k_inside_reduce, Benchmark::osu_reduce);
   // Open MPI's HAN leaves them to libnbc, which blocks in no send.
-  stages.exchange = [between = stage(whole.benchmark, whole.between)](int n) mutable {
+  stages.exchange = [between = stage(k_between, whole.benchmark)](int n) {
     auto rounds = between(n);
     for (auto& round : rounds) round.is_posted = true;
     return rounds;
   };
-  if (whole.benchmark != Benchmark::osu_reduce) stages.spread = stage(Benchmark::osu_bcast, whole.inside);
+  if (whole.benchmark != Benchmark::osu_reduce) stages.spread = stage(k_inside_broadcast, Benchmark::osu_bcast);
   auto hosts = whole.hosts;
   hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);
-  return hierarchical(hosts, whole.root, stages, parts);
+  return hierarchical(hosts, whole.root, stages, segments);
+}
+
+/// A broadcast of whole messages whose sends do not block.
+bool is_posted_tree(const Collective& collective, const Rounds& rounds) {
+  if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == Algorithm::two_level) return false;
+  return std::ranges::all_of(rounds, [](const Round& round) {
+    return round.is_posted && round.order == RoundOrder::barrier && round.repeat == 1;
+  });
 }
 
 }  // namespace
@@ -210,8 +224,12 @@ schedules::Rounds make_schedule(const Collective& one) {
       return reduce_scatter(one, bytes);
     case Benchmark::osu_bcast:
     case Benchmark::osu_reduce:
-      return rooted(
-          one, {n, bytes, one.root, one.benchmark == Benchmark::osu_reduce, static_cast<double>(one.segment.value)});
+      return rooted(one, {.n = n,
+                          .bytes = bytes,
+                          .root = one.root,
+                          .is_gather = one.benchmark == Benchmark::osu_reduce,
+                          .segment = static_cast<double>(one.segment.value),
+                          .is_in_order = one.is_of_mpich});
     case Benchmark::osu_alltoall:
       if (one.algorithm == Algorithm::bruck) return all_to_all_bruck(n, bytes);
       return one.algorithm == Algorithm::linear ? all_at_once(n, bytes) : pairwise(n, bytes, 0);
@@ -224,11 +242,15 @@ schedules::Rounds make_schedule(const Collective& one) {
   return {};
 }
 
-bool is_posted_tree(const Collective& collective, const Rounds& rounds) {
-  if (collective.benchmark != Benchmark::osu_bcast || collective.algorithm == Algorithm::two_level) return false;
-  return std::ranges::all_of(rounds, [](const Round& round) {
-    return round.is_posted && round.order == RoundOrder::barrier && round.repeat == 1;
-  });
+schedules::Rounds make_schedule(const Collective& collective, const std::function<bool(const Rounds&)>& holds) {
+  if (collective.algorithm == Algorithm::reduce_broadcast && collective.parts.size() > k_broadcast_part) {
+    auto rounds = make_schedule(collective.parts[k_reduce_part], holds);
+    append(rounds, make_schedule(collective.parts[k_broadcast_part], holds));
+    return rounds;
+  }
+  auto rounds = make_schedule(collective);
+  return !collective.is_of_mpich && is_posted_tree(collective, rounds) && holds(rounds) ? by_generation(rounds)
+                                                                                        : rounds;
 }
 
 bool ends_apart(const Collective& collective) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,16 +54,21 @@ struct Collective {
   int root = 0;
   Bytes segment;             ///< trees and chains pass the message in parts of this size; 0 = whole
   bool is_in_place = false;  ///< the result takes the place of the data (MPI_IN_PLACE)
+  bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
-  CollectiveAlgorithm inside = CollectiveAlgorithm::binomial;             ///< of two_level, inside hosts
-  CollectiveAlgorithm between = CollectiveAlgorithm::recursive_doubling;  ///< of two_level, between hosts
+  /// The collectives that it is made of, as the library picks them; their ranks, sizes and roots do not count. Empty:
+  /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; two_level: a reduce inside hosts, what goes
+  /// between them, a broadcast inside hosts.
+  std::vector<Collective> parts;
 };
 
 schedules::Rounds make_schedule(const Collective& collective);
 
-/// `rounds` of a broadcast of whole messages whose sends do not block: Open MPI posts them to all children of a rank at
-/// once. As rendezvous they share its link (schedules::by_generation), while eager ones leave one after the other.
-bool is_posted_tree(const Collective& collective, const schedules::Rounds& rounds);
+/// The same as Open MPI works it off: it posts a broadcast's whole messages to all children of a rank at once, so that
+/// those that keep their sender share its link (schedules::by_generation), while others leave one after the other.
+/// `holds`: all messages of the rounds keep their sender (rendezvous).
+schedules::Rounds make_schedule(const Collective& collective,
+                                const std::function<bool(const schedules::Rounds&)>& holds);
 
 /// In trees ranks return one after the other; everywhere else nearly together.
 bool ends_apart(const Collective& collective);

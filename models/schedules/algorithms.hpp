@@ -27,11 +27,13 @@ Rounds neighbor_exchange(int n, double block);
 // Partners at distances that double or halve.
 Rounds all_reduce_recursive_doubling(int n, double bytes);
 Rounds all_gather_recursive_doubling(int n, double block);
-Rounds all_reduce_rabenseifner(int n, double bytes);
-Rounds reduce_rabenseifner(int n, double bytes, int root);
-/// `bytes` are combined and scattered: rank r ends with its n-th part.
+/// Half of the vector is exchanged with the nearest rank, the smallest piece with the farthest one. `folds_halves`:
+/// ranks beyond a power of two exchange halves with their neighbours first (Open MPI), else they hand over all (MPICH).
+Rounds all_reduce_rabenseifner(int n, double bytes, bool folds_halves);
+Rounds reduce_rabenseifner(int n, double bytes, int root, bool folds_halves);
+/// `bytes` are combined and scattered: rank r ends with its n-th part. Half is exchanged with the farthest rank.
 Rounds recursive_halving(int n, double bytes);
-/// The same in bit-reversed order without folding; a last message puts each block in its place.
+/// The same with the nearest rank first, in bit-reversed order; a last message puts each block in its place.
 Rounds butterfly(int n, double bytes);
 Rounds all_gather_bruck(int n, double block);
 Rounds all_to_all_bruck(int n, double block);
@@ -44,8 +46,11 @@ struct Tree {
   int root = 0;
   bool is_gather = false;
   double segment = 0;
+  bool is_in_order = false;  ///< binomial: ranks below each other are consecutive, from the root the farthest first
 };
+/// To gather always in order: the nearest first.
 Rounds binomial(const Tree& tree);
+/// In order.
 Rounds knomial(const Tree& tree, int radix);
 Rounds binary(const Tree& tree);
 /// Both halves of the message down one half of a binary tree each, then exchanged.

@@ -12,15 +12,11 @@ Rounds split_binary(const Tree& tree) {
   auto half = tree;
   half.bytes = tree.bytes / 2;
   auto rounds = binary(half);
-  // Each rank of the left subtree has a partner in the right one, a rank without one asks the root.
+  // Each rank of the left subtree, odd ones, has a partner in the right one; a rank without one asks the root.
   Round swap;
-  const auto is_left = [](int rank) {
-    while (rank > 2) rank = (rank - 1) / 2;
-    return rank == 1;
-  };
   std::vector<int> left;
   std::vector<int> right;
-  for (int r = 1; r < tree.n; ++r) (is_left(r) ? left : right).push_back(r);
+  for (int r = 1; r < tree.n; ++r) (r % 2 != 0 ? left : right).push_back(r);
   const auto real = [&](int rank) { return (rank + tree.root) % tree.n; };
   for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
     const int a = i < left.size() ? left[i] : 0;

@@ -53,13 +53,13 @@ Rounds by_generation(const Rounds& rounds) {
 
 std::vector<Level> complete_tree(int n, int fanout) {
   std::vector<Level> levels;
-  std::vector<int> depth(static_cast<std::size_t>(n), 0);
-  for (int child = 1; child < n; ++child) {
-    const int parent = (child - 1) / fanout;
-    const int level = depth[static_cast<std::size_t>(parent)];
-    depth[static_cast<std::size_t>(child)] = level + 1;
-    if (static_cast<std::size_t>(level) >= levels.size()) levels.emplace_back();
-    levels[static_cast<std::size_t>(level)].emplace_back(parent, child);
+  for (int first = 0, count = 1; first < n; first += count, count *= fanout) {
+    Level level;
+    for (int child = 1; child <= fanout; ++child) {
+      for (int parent = first; parent < first + count && parent + child * count < n; ++parent)
+        level.emplace_back(parent, parent + child * count);
+    }
+    if (!level.empty()) levels.push_back(std::move(level));
   }
   return levels;
 }

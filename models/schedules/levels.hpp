@@ -10,7 +10,8 @@ namespace fabricast::models::schedules {
 
 using Level = std::vector<std::pair<int, int>>;  ///< parent and child, counted from the root
 
-/// Levels of a complete tree in which rank r has the children fanout * r + 1 ...
+/// Levels of a complete tree: a rank's children are as far away as its level has ranks, twice as far ... [Open MPI
+/// coll_base_topo.c, build_tree]. Binary: 0 has 1 and 2, 1 has 3 and 5, 2 has 4 and 6.
 std::vector<Level> complete_tree(int n, int fanout);
 
 /// Whole messages level by level, or segments that fill the levels one after the other.

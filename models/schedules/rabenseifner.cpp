@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The vector is halved while the distance doubles: half of it goes to the nearest rank, the smallest piece to the
+// farthest one; what follows goes back the same way.
 #include "schedules/algorithms.hpp"
 #include "schedules/powers.hpp"
 
@@ -6,49 +8,51 @@ namespace fabricast::models::schedules {
 
 namespace {
 
-void add_halving(Rounds& rounds, int power, double bytes) {
-  double part = bytes / 2;
-  for (int d = power / 2; d >= 1; d /= 2, part /= 2) rounds.push_back(exchange(power, d, part, part));
+void add_entry(Rounds& rounds, const Fold& fold, double bytes, bool folds_halves) {
+  if (folds_halves)
+    fold.enter_in_halves(rounds, bytes);
+  else
+    fold.enter(rounds, bytes);
+}
+
+void add_halving(Rounds& rounds, const Fold& fold, double bytes) {
+  for (int d = 1; d < fold.power(); d *= 2) rounds.push_back(fold.exchange(d, bytes / (2 * d), bytes / (2 * d)));
 }
 
 }  // namespace
 
-Rounds all_reduce_rabenseifner(int n, double bytes) {
+Rounds all_reduce_rabenseifner(int n, double bytes, bool folds_halves) {
   Rounds rounds;
-  const int power = floor_power_of_two(n);
-  add_fold(rounds, n, bytes, true);
-  add_halving(rounds, power, bytes);
-  double part = bytes / power;
-  for (int d = 1; d < power; d *= 2, part *= 2) rounds.push_back(exchange(power, d, part, 0));
-  add_fold(rounds, n, bytes, false);
+  const Fold fold(n, folds_halves ? Fold::Stays::even : Fold::Stays::odd);
+  add_entry(rounds, fold, bytes, folds_halves);
+  add_halving(rounds, fold, bytes);
+  for (int d = fold.power() / 2; d >= 1; d /= 2) rounds.push_back(fold.exchange(d, bytes / (2 * d), 0));
+  fold.leave(rounds, bytes);
   return rounds;
 }
 
-Rounds recursive_halving(int n, double bytes) {
+Rounds reduce_rabenseifner(int n, double bytes, int root, bool folds_halves) {
   Rounds rounds;
-  add_fold(rounds, n, bytes, true);
-  add_halving(rounds, floor_power_of_two(n), bytes);
-  add_fold(rounds, n, bytes / n, false);
-  return rounds;
-}
-
-Rounds reduce_rabenseifner(int n, double bytes, int root) {
-  Rounds rounds;
-  const int power = floor_power_of_two(n);
-  add_fold(rounds, n, bytes, true);
-  add_halving(rounds, power, bytes);
-  // Binomial gather to rank 0 of the power of two, which is the root after renaming.
-  double part = bytes / power;
-  for (int d = 1; d < power; d *= 2, part *= 2) {
-    Round round;
-    for (int r = d; r < power; r += 2 * d) round.steps.push_back({r, r - d, part});
-    rounds.push_back(std::move(round));
+  const Fold fold(n, Fold::Stays::even);
+  add_entry(rounds, fold, bytes, folds_halves);
+  add_halving(rounds, fold, bytes);
+  // A root that left takes the place and the part of rank 0.
+  const bool has_left = root < 2 * fold.extra() && root % 2 != 0;
+  const auto rank = [&](int place) { return has_left && place == 0 ? root : fold.rank(place); };
+  if (has_left) {
+    Round handed_over;
+    handed_over.steps.push_back({fold.rank(0), root, bytes / fold.power()});
+    rounds.push_back(std::move(handed_over));
   }
-  for (auto& round : rounds) {
-    for (auto& step : round.steps) {
-      step.from = (step.from + root) % n;
-      step.to = (step.to + root) % n;
+  int root_place = 0;
+  if (!has_left) root_place = root < 2 * fold.extra() ? root / 2 : root - fold.extra();
+  // From the farthest to the nearest: all whose place is the root's but for bits of the distance and below.
+  for (int d = fold.power() / 2; d >= 1; d /= 2) {
+    Round round;
+    for (int place = 0; place < fold.power(); ++place) {
+      if ((place ^ root_place) / d == 1) round.steps.push_back({rank(place), rank(place ^ d), bytes / (2 * d)});
     }
+    rounds.push_back(std::move(round));
   }
   return rounds;
 }

@@ -6,16 +6,18 @@ namespace fabricast::models::schedules {
 
 Rounds all_reduce_recursive_doubling(int n, double bytes) {
   Rounds rounds;
-  add_fold(rounds, n, bytes, true);
-  for (int d = 1; d < floor_power_of_two(n); d *= 2) rounds.push_back(exchange(floor_power_of_two(n), d, bytes, bytes));
-  add_fold(rounds, n, bytes, false);
+  const Fold fold(n, Fold::Stays::odd);
+  fold.enter(rounds, bytes);
+  for (int d = 1; d < fold.power(); d *= 2) rounds.push_back(fold.exchange(d, bytes, bytes));
+  fold.leave(rounds, bytes);
   return rounds;
 }
 
 Rounds all_gather_recursive_doubling(int n, double block) {
-  if (floor_power_of_two(n) != n) return all_gather_bruck(n, block);
+  const Fold fold(n, Fold::Stays::odd);
+  if (fold.extra() > 0) return all_gather_bruck(n, block);
   Rounds rounds;
-  for (int d = 1; d < n; d *= 2) rounds.push_back(exchange(n, d, block * d, 0));
+  for (int d = 1; d < n; d *= 2) rounds.push_back(fold.exchange(d, block * d, 0));
   return rounds;
 }
 

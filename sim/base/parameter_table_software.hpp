@@ -206,7 +206,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"mpi.collective.staging_overhead[.{processor}]",
                  T,
                  {},
-                 "device buffers of a collective go through host memory"},
+                 "device buffers of a collective go through host memory: three copies, each a third"},
     ParameterKey{"mpi.reduction_bandwidth", R, k_rate_or_no_limit, "sum of one core, bytes reduced"},
     ParameterKey{"mpi.last_level_cache", B, {}, "of a socket whose catalogue entry does not say"},
     ParameterKey{"mpi.core_cache", B, {}, "of a core, where its processor's catalogue entry does not say"},

@@ -209,6 +209,7 @@ class ScenarioReader {
     if (const auto* protocol = find("protocol")) workload.protocol = protocol->scalar;
     if (const auto* both = find("bidirectional")) workload.is_bidirectional = as_flag(*both);
     if (const auto* start = find("start")) workload.start = from_seconds(as_quantity(*start, Dimension::time));
+    read_statistic(node, workload);
     read_launch(node, workload);
     read_traffic(node, workload);
     if (const auto* transport = find("transport")) read_transport(*transport, workload.transport);
@@ -234,6 +235,16 @@ class ScenarioReader {
     }
     for (const auto& item : gpus->items)
       workload.gpus = std::max(workload.gpus.value_or(1), static_cast<int>(as_integer(item)));
+  }
+
+  void read_statistic(const Node& node, Workload& workload) {
+    const auto* statistic = node.find("statistic");
+    if (statistic == nullptr) return;
+    if (family_of(workload.benchmark) != BenchmarkFamily::osu || !is_collective(workload.benchmark))
+      faults_.push_back(statistic->error(
+          fmt::format("'statistic' belongs to MPI collectives, not to {}", to_string(workload.benchmark)),
+          "leave it out"));
+    workload.statistic = statistic->scalar == to_string(Statistic::max) ? Statistic::max : Statistic::mean;
   }
 
   /// Two end points named by the user, which may be one.

@@ -196,6 +196,8 @@ SchemaPtr workload() {
       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, k_most_ranks), "root rank; default 0"},
+      {"statistic", choice({"mean", "max"}),
+       "MPI collectives: time of the mean rank (OSU's) or of the slowest one; default mean"},
       {"direction", choice({"to_host", "to_device", "both", "to_peer"}), "host_copies; default to_host"},
       {"streams", integer(1, 1024), "iperf3 -P; default 4"},
       {"compute", quantity(Dimension::time), "gpu_step: GPU time of one step on bare metal"},

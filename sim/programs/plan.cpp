@@ -5,8 +5,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "mpi/decisions_mpich.hpp"
-
 namespace fabricast::programs {
 
 double at_size(const SizeTable& table, std::size_t bytes) {
@@ -88,11 +86,8 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
-  auto rounds = models::mpi::make_schedule(chosen);
-  if (!models::mpi::is_of_mpich(settings_.mpi_library) && models::mpi::is_posted_tree(chosen, rounds) &&
-      at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1)
-    rounds = models::schedules::by_generation(rounds);
-  for (const auto& round : rounds) {
+  const bool is_held_posted = at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1;
+  for (const auto& round : models::mpi::make_schedule(chosen, [&](const auto&) { return is_held_posted; })) {
     std::map<int, RankRound> own;
     bool is_held = ends_together;
     std::map<int, int> messages;  // of a rank

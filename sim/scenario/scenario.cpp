@@ -154,6 +154,8 @@ std::string_view to_string(CopyDirection direction) {
   return "";
 }
 
+std::string_view to_string(Statistic statistic) { return statistic == Statistic::max ? "max" : "mean"; }
+
 std::optional<SharePolicy> share_policy_from_name(std::string_view name) {
   for (const auto policy : {SharePolicy::best_effort, SharePolicy::equal_share, SharePolicy::fixed_share}) {
     if (to_string(policy) == name) return policy;

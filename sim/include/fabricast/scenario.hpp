@@ -97,6 +97,10 @@ std::string_view to_string(LaunchMode mode);
 enum class CopyDirection { to_host, to_device, both, to_peer };
 std::string_view to_string(CopyDirection direction);
 
+/// Over ranks of the time of their own call of a collective: OSU's table has the mean; max is the slowest rank.
+enum class Statistic { mean, max };
+std::string_view to_string(Statistic statistic);
+
 struct SizeRange {
   Bytes from;
   Bytes to;
@@ -161,6 +165,7 @@ struct Workload {
   bool is_bidirectional = false;  ///< perftest -b
   int root = 0;                   ///< broadcast and reduce
   CopyDirection direction = CopyDirection::to_host;  ///< host_copies
+  Statistic statistic = Statistic::mean;             ///< of MPI collectives
   int streams = 4;                                   ///< iperf3 -P
   Duration compute;                                  ///< gpu_step: GPU time of one step on bare metal
   Duration start;                                    ///< when this job starts, for several workloads at once

@@ -97,6 +97,22 @@ TEST_CASE("a key of a workload that its benchmark does not read is said, and no 
   }
 }
 
+TEST_CASE("the statistic over ranks belongs to MPI collectives, elsewhere it is refused") {
+  const auto faults = [](const std::string& workload) {
+    const auto loaded = load_scenario(write_file(
+        "s.yaml", "schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                      "/topologies/dgx-a100-pair.yaml\nworkload: {statistic: max, benchmark: " + workload + "}\n"));
+    return loaded ? "" : shown(loaded.error());
+  };
+  for (const auto* benchmark : {"osu_bcast", "osu_allreduce", "osu_alltoall", "osu_barrier"})
+    CHECK(faults(benchmark) == "");
+  for (const auto* benchmark : {"osu_latency", "osu_mbw_mr", "all_reduce_perf", "ib_write_bw", "iperf3"}) {
+    CAPTURE(benchmark);
+    CHECK(faults(benchmark).find(fmt::format("'statistic' belongs to MPI collectives, not to {}", benchmark)) !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("an unknown device type names the nearest ones") {
   CHECK(topology_faults(k_host + "  - {name: n, type: dgx-a10}\n") ==
         "t.yaml:4:21: error: no device type 'dgx-a10'\n"

@@ -87,3 +87,23 @@ TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send f
     CHECK((in_place.copied == apart.copied) == (algorithm == CollectiveAlgorithm::recursive_doubling));
   }
 }
+
+TEST_CASE("reductions of device buffers: three copies, in place two; of a reduce two of them on the root alone") {
+  using enum Benchmark;
+  const auto copies = [](Benchmark benchmark, int n, bool is_in_place, Statistic statistic = Statistic::mean) {
+    return device_copies_of({.benchmark = benchmark, .num_ranks = n, .size = Bytes{1000}, .is_in_place = is_in_place},
+                            statistic);
+  };
+  for (const int n : {2, 16, 1000}) {
+    CAPTURE(n);
+    CHECK(copies(osu_allreduce, n, false).copies == 3);
+    CHECK(copies(osu_allreduce, n, false).bytes == 3000);
+    CHECK(copies(osu_allreduce, n, true).copies == 2);
+    CHECK(copies(osu_allreduce, n, true).bytes == 2000);
+    CHECK(copies(osu_reduce, n, false, Statistic::max).copies == 3);
+    CHECK(n * copies(osu_reduce, n, false).copies == test::approx(n + 2));
+    CHECK(n * copies(osu_reduce, n, false).bytes == test::approx(1000 * (n + 2)));
+    CHECK(copies(osu_reduce_scatter, n, false).copies == 3);
+    CHECK(copies(osu_reduce_scatter, n, false).bytes == test::approx(1000 + 2000.0 / n));
+  }
+}

@@ -101,6 +101,66 @@ TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
   CHECK(at(Benchmark::osu_barrier, 64, 0) == Algorithm::dissemination);
 }
 
+TEST_CASE(
+    "a reduce and a broadcast that follow each other are picked each by its own table, for these ranks and this size") {
+  for (const int ranks : {128, 200, 255, 300, 600, 2048, 5000}) {
+    for (std::int64_t size = 4; size < (128 << 10); size *= 2) {
+      const auto one = pick(Library::open_mpi_4_1, Benchmark::osu_allreduce, ranks, size);
+      if (one.algorithm != Algorithm::reduce_broadcast) continue;
+      CAPTURE(ranks);
+      CAPTURE(size);
+      REQUIRE(one.parts.size() == 2);
+      CHECK(one.parts[0].benchmark == Benchmark::osu_reduce);
+      CHECK(one.parts[0].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_reduce, ranks, size));
+      CHECK(one.parts[1].benchmark == Benchmark::osu_bcast);
+      CHECK(one.parts[1].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_bcast, ranks, size));
+    }
+  }
+  // 128 ranks, 64 KiB: a binomial reduce, a broadcast of radix 4; 16 KiB: down a linear one.
+  CHECK(pick(Library::open_mpi_4_1, Benchmark::osu_allreduce, 128, 64 << 10).parts[1].algorithm == Algorithm::knomial);
+  CHECK(pick(Library::open_mpi_4_1, Benchmark::osu_allreduce, 128, 16 << 10).parts[1].algorithm == Algorithm::linear);
+  // Blocks of a reduce-scatter: 5 ranks below 8 B, 100 below 256 B.
+  CHECK(pick(Library::open_mpi_4_1, Benchmark::osu_reduce_scatter, 5, 4).parts[0].algorithm == Algorithm::binary);
+  CHECK(pick(Library::open_mpi_4_1, Benchmark::osu_reduce_scatter, 100, 128).parts[0].algorithm == Algorithm::binomial);
+  // 4.0 sends in segments.
+  const auto old =
+      choose(Library::open_mpi_4_0, {.benchmark = Benchmark::osu_allreduce, .num_ranks = 16, .size = Bytes{1 << 20}},
+             Algorithm::reduce_broadcast);
+  CHECK(old.parts[0].segment == pick(Library::open_mpi_4_0, Benchmark::osu_reduce, 16, 1 << 20).segment);
+  CHECK(old.parts[1].segment.value > 0);
+}
+
+TEST_CASE("a forced algorithm that cannot work on so few elements or so many ranks is what the library makes of it") {
+  const auto forced = [](Library library, Benchmark benchmark, Algorithm algorithm, int ranks, std::int64_t size) {
+    return choose(library, {.benchmark = benchmark, .num_ranks = ranks, .size = Bytes{size}}, algorithm);
+  };
+  const auto ompi = [&](Benchmark benchmark, Algorithm algorithm, int ranks, std::int64_t size) {
+    return forced(Library::open_mpi_4_1, benchmark, algorithm, ranks, size).algorithm;
+  };
+  CHECK(ompi(Benchmark::osu_allreduce, Algorithm::ring, 16, 60) == Algorithm::recursive_doubling);
+  CHECK(ompi(Benchmark::osu_allreduce, Algorithm::ring, 16, 64) == Algorithm::ring);
+  CHECK(ompi(Benchmark::osu_allgather, Algorithm::recursive_doubling, 12, 64) == Algorithm::bruck);
+  CHECK(ompi(Benchmark::osu_allgather, Algorithm::neighbor_exchange, 13, 64) == Algorithm::ring);
+  CHECK(ompi(Benchmark::osu_bcast, Algorithm::scatter_allgather, 16, 8) == Algorithm::linear);
+  CHECK(ompi(Benchmark::osu_bcast, Algorithm::scatter_doubling, 16, 8) == Algorithm::linear);
+  // Rabenseifner's of fewer elements than ranks: everything to the root and back (basic_linear).
+  const auto few = forced(Library::open_mpi_4_1, Benchmark::osu_allreduce, Algorithm::rabenseifner, 16, 60);
+  CHECK(few.algorithm == Algorithm::reduce_broadcast);
+  CHECK(few.parts[0].algorithm == Algorithm::linear);
+  CHECK(few.parts[1].algorithm == Algorithm::linear);
+  CHECK(ompi(Benchmark::osu_allreduce, Algorithm::rabenseifner, 31, 64) == Algorithm::rabenseifner);
+  CHECK(ompi(Benchmark::osu_reduce, Algorithm::rabenseifner, 16, 60) == Algorithm::linear);
+  // MPICH takes its own choice instead; its rings work on any number of elements.
+  const auto mpich = [&](Benchmark benchmark, Algorithm algorithm, int ranks, std::int64_t size) {
+    return forced(Library::mpich_4, benchmark, algorithm, ranks, size).algorithm;
+  };
+  CHECK(mpich(Benchmark::osu_allreduce, Algorithm::ring, 16, 8) == Algorithm::ring);
+  CHECK(mpich(Benchmark::osu_allreduce, Algorithm::rabenseifner, 16, 60) == Algorithm::recursive_doubling);
+  CHECK(mpich(Benchmark::osu_reduce, Algorithm::rabenseifner, 16, 60) == Algorithm::binomial);
+  CHECK(mpich(Benchmark::osu_allgather, Algorithm::recursive_doubling, 12, 64) == Algorithm::bruck);
+  CHECK(mpich(Benchmark::osu_bcast, Algorithm::scatter_doubling, 12, 64) == Algorithm::binomial);
+}
+
 TEST_CASE("MPICH changes where its defaults say") {
   const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
     return algorithm(Library::mpich_3, benchmark, ranks, size);
@@ -138,7 +198,7 @@ TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one,
   CHECK(pick(Library::mpich_3, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_alltoall, 16, 1024, 4).algorithm != Algorithm::two_level);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 1 << 20, 4).segment.value == 64 << 10);
-  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 4096, 4).between ==
+  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 4096, 4).parts[1].algorithm ==
         algorithm(Library::open_mpi_4_1, Benchmark::osu_allreduce, 4, 4096));
 }
 
@@ -175,8 +235,8 @@ TEST_CASE("MPICH from 3.4 on sums hosts first up to 32 KiB and cuts broadcasts b
 TEST_CASE("Cray MPICH broadcasts down trees of radix 4 and sums hosts first up to 256 KiB") {
   const auto broadcast = pick(Library::cray_mpich, Benchmark::osu_bcast, 16, 1 << 20, 4);
   CHECK(broadcast.algorithm == Algorithm::two_level);
-  CHECK(broadcast.between == Algorithm::knomial);
-  CHECK(broadcast.inside == Algorithm::knomial);
+  CHECK(broadcast.parts[1].algorithm == Algorithm::knomial);
+  CHECK(broadcast.parts[2].algorithm == Algorithm::knomial);
   CHECK(pick(Library::cray_mpich, Benchmark::osu_bcast, 16, 1 << 20, 16).algorithm == Algorithm::knomial);
   CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, 256 << 10, 4).algorithm == Algorithm::two_level);
   CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, (256 << 10) + 1, 4).algorithm ==

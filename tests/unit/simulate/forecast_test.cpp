@@ -135,12 +135,32 @@ TEST_CASE("eager messages are staged through pageable buffers, larger ones throu
   CHECK(us(rows, 32_KiB) < us(rows, 16_KiB) + 1);
 }
 
-TEST_CASE("an all-reduce of device buffers is that of host buffers and two pageable copies at the processor's rate") {
+TEST_CASE("an all-reduce of device buffers is that of host buffers and three pageable copies") {
   const auto host = test::run(test::shipped("validation/a100-abci-16rank-2node-hdr4-osu_allreduce-HH.yaml"));
   const auto device = test::run(test::shipped("validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml"));
   CHECK(us(device, 4_B) - us(host, 4_B) == test::approx(30.0).epsilon(0.01));
-  // 30.0 us + 2 x 524288 B / 3.08 GB/s; published logs: 664 and 284 us.
+  // 30.0 us + 3 x 524288 B / (1.5 x 3.08 GB/s); published logs: 664 and 284 us.
   CHECK(us(device, 512_KiB) - us(host, 512_KiB) == test::approx(370).epsilon(0.01));
+}
+
+TEST_CASE(
+    "a reduce of device buffers copies one buffer on every rank and two more on the root, a reduce-scatter blocks") {
+  const auto staging = [](const std::string& benchmark, const std::string& statistic) {
+    const auto run = test::run(test::shipped(
+        "validation/a100-abci-16gpu-2node-hdr4-osu_allreduce-DD.yaml",
+        {{"workload.benchmark", benchmark}, {"workload.statistic", statistic}, {"workload.sizes", "[512 KiB]"}}));
+    double sum = 0;
+    for (const auto& term : run.workloads[0].rows[0].terms)
+      if (term.name.starts_with("CUDA copies") || term.name.starts_with("pageable copies")) sum += term.time.us();
+    return sum;
+  };
+  const double all_reduce = staging("osu_allreduce", "mean");
+  const double start = 30.0;
+  const double bytes = all_reduce - start;
+  CHECK(staging("osu_allreduce", "max") == test::approx(all_reduce));
+  CHECK(staging("osu_reduce", "max") == test::approx(all_reduce).epsilon(1e-6));
+  CHECK(staging("osu_reduce", "mean") == test::approx(all_reduce * (1 + 2.0 / 16) / 3).epsilon(1e-6));
+  CHECK(staging("osu_reduce_scatter", "mean") == test::approx(start + bytes * (1 + 2.0 / 16) / 3).epsilon(1e-6));
 }
 
 TEST_CASE("a window of staged messages leaves no faster than the copies start") {

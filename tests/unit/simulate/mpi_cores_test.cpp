@@ -41,6 +41,24 @@ double time_us(const std::string& workload, int hosts, const std::string& size) 
 
 }  // namespace
 
+TEST_CASE("the slowest rank's time is when the last one returns: of trees later than the mean, of exchanges the same") {
+  for (const auto* size : {"8 B", "4 KiB", "1 MiB"}) {
+    CAPTURE(size);
+    const auto both = [&](const std::string& workload) {
+      return std::pair{time_us(workload + ", statistic: mean", 16, size),
+                       time_us(workload + ", statistic: max", 16, size)};
+    };
+    for (const auto* tree : {"osu_bcast, algorithm: binomial", "osu_reduce, algorithm: binomial"}) {
+      CAPTURE(tree);
+      const auto [mean, slowest] = both("benchmark: " + std::string(tree));
+      CHECK(mean <= slowest);
+      if (std::string_view(size) == "8 B") CHECK(mean < 0.8 * slowest);
+    }
+    const auto [mean, slowest] = both("benchmark: osu_allreduce, algorithm: recursive_doubling");
+    CHECK(mean == slowest);
+  }
+}
+
 TEST_CASE("sends that block stay eager up to their own limit, posted ones up to the usual one") {
   const std::string gather = "benchmark: osu_allgather, algorithm: ring";
   const std::string tree = "benchmark: osu_bcast, algorithm: binomial";
