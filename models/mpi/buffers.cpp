@@ -69,7 +69,7 @@ DeviceCopies device_copies_of(const Collective& one, Statistic statistic) {
       return {copies, copies * size};
     }
     case Benchmark::osu_reduce_scatter:
-      return {3, size + 2 * size / one.num_ranks};
+      return {2, size + size / one.num_ranks};
     default:
       return one.is_in_place ? DeviceCopies{2, 2 * size} : DeviceCopies{3, 3 * size};
   }

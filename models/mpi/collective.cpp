@@ -76,6 +76,7 @@ class CollectivePlanner : public Planner {
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0) add_device_staging(plan, device_copies_of(asked, workload_.statistic));
+    if (!is_in_place_ && has_own_part() && size.value > 0) add_own_copy(plan, size);
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
@@ -117,10 +118,6 @@ class CollectivePlanner : public Planner {
     if (workload_.statistic == Statistic::max)
       out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
-    if (is_staged_ && workload_.benchmark == Benchmark::osu_reduce_scatter)
-      out.emplace_back(
-          "device buffers are staged as MPI_Reduce_scatter_block's; Open MPI before 6.0 stages no "
-          "MPI_Reduce_scatter");
     for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
       out.push_back(std::move(line));
     std::sort(out.begin(), out.end());
@@ -140,6 +137,22 @@ class CollectivePlanner : public Planner {
     plan.before.push_back({"pageable copies of the whole buffer, out and in",
                            from_seconds(staged.bytes / k_fitted_copies * k_fitted_sizes / rate.value), rate.name,
                            rate.source});
+  }
+
+  /// Of an all-gather or all-to-all each rank's own part goes from one buffer of its GPU to the other.
+  [[nodiscard]] bool has_own_part() const {
+    return ranks_.front().is_device() &&
+           (workload_.benchmark == Benchmark::osu_allgather || workload_.benchmark == Benchmark::osu_alltoall);
+  }
+  void add_own_copy(OperationPlan& plan, Bytes size) const {
+    const auto& context = transfers_.context();
+    const auto gpu = ranks_.front().gpu;
+    const auto& share = context.parameters.at("cuda.device_copy_share"_key);
+    plan.before.push_back(parameter_term(context.parameters, "own part copied by the GPU", "cuda.copy_overhead"_key));
+    plan.before.push_back({"own part through the GPU's memory",
+                           from_seconds(2 * static_cast<double>(size.value) / share.value /
+                                        device_value(context, gpu, "memory_bandwidth")),
+                           share.name, share.source});
   }
 
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
