@@ -9,6 +9,7 @@
 #include "base/assert.hpp"
 #include "base/version.hpp"
 #include "mpi/decision_tables.hpp"
+#include "mpi/decisions_han.hpp"
 #include "mpi/decisions_mpich.hpp"
 
 namespace fabricast::models::mpi {
@@ -215,26 +216,17 @@ void choose_flat(Library library, Collective& out) {
   settle(library, out);
 }
 
-constexpr Bytes k_han_segment{64 << 10};
-
 /// Two levels, where some of several hosts have several ranks: MPICH's family has its own rules, Open MPI's HAN takes
 /// all that it knows.
 bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
   if (num_hosts < 2 || num_hosts == one.num_ranks) return false;
   if (is_of_mpich(library)) return splits_hosts(library, one);
-  if (library != Library::open_mpi_5_0) return false;
-  switch (one.benchmark) {
-    case Benchmark::osu_allreduce:
-    case Benchmark::osu_reduce:
-    case Benchmark::osu_barrier:
-    case Benchmark::osu_bcast:
-      return true;
-    default:
-      return false;
-  }
+  return library == Library::open_mpi_5_0 && han_takes(one.benchmark, one.hosts);
 }
 
 std::vector<Collective> parts_of_two_levels(Library library, const Collective& whole, int num_hosts) {
+  if (library == Library::open_mpi_5_0 && whole.benchmark != Benchmark::osu_barrier)
+    return parts_of_han(whole, [library](Collective& part) { choose_flat(library, part); });
   auto between = whole;
   between.num_ranks = num_hosts;
   between.hosts.resize(static_cast<std::size_t>(num_hosts));

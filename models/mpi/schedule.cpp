@@ -41,7 +41,7 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
 
 /// Parts of `one` by their place in it.
 constexpr std::size_t k_reduce_part = 0, k_broadcast_part = 1;
-constexpr std::size_t k_inside_reduce = 0, k_between = 1, k_inside_broadcast = 2;
+constexpr std::size_t k_inside_reduce = 0, k_between = 1, k_inside_broadcast = 2, k_between_later = 3;
 
 /// A part of `one` among `n` ranks.
 Rounds part_of(const Collective& one, std::size_t place, Benchmark benchmark, int n) {
@@ -155,11 +155,15 @@ Rounds two_level(const Collective& whole) {
   Stages stages;
   if (whole.benchmark != Benchmark::osu_bcast) stages.gather = stage(k_inside_reduce, Benchmark::osu_reduce);
   // Open MPI's HAN leaves them to libnbc, which blocks in no send.
-  stages.exchange = [between = stage(k_between, whole.benchmark)](int n) {
-    auto rounds = between(n);
-    for (auto& round : rounds) round.is_posted = true;
-    return rounds;
+  const auto posted = [](std::function<Rounds(int)> between) {
+    return [between = std::move(between)](int n) {
+      auto rounds = between(n);
+      for (auto& round : rounds) round.is_posted = true;
+      return rounds;
+    };
   };
+  stages.exchange = posted(stage(k_between, whole.benchmark));
+  if (whole.parts.size() > k_between_later) stages.later_exchange = posted(stage(k_between_later, whole.benchmark));
   if (whole.benchmark != Benchmark::osu_reduce) stages.spread = stage(k_inside_broadcast, Benchmark::osu_bcast);
   auto hosts = whole.hosts;
   hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);

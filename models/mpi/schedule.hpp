@@ -58,7 +58,8 @@ struct Collective {
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   /// The collectives that it is made of, as the library picks them; their ranks, sizes and roots do not count. Empty:
   /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; two_level: a reduce inside hosts, what goes
-  /// between them, a broadcast inside hosts.
+  /// between them, a broadcast inside hosts, and, where it is another, what goes between them from the second segment
+  /// on.
   std::vector<Collective> parts;
 };
 

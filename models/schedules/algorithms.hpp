@@ -80,9 +80,11 @@ Rounds all_at_once(int n, double block);
 /// between the speakers, inside every host again. An empty one is left out.
 struct Stages {
   std::function<Rounds(int n)> gather, exchange, spread;
+  std::function<Rounds(int n)> later_exchange;  ///< of all parts but the first; empty: the same
 };
 /// `hosts`: [rank]. The root, where there is one, speaks for its host. `parts` > 1: the first part of the message
-/// passes every stage, the others follow it with all stages at work.
+/// passes every stage, the others follow it: while one is exchanged, a host's ranks reduce another and then spread a
+/// third [Open MPI coll_han_allreduce.c, t3].
 Rounds hierarchical(const std::vector<int>& hosts, int root, const Stages& stages, std::int64_t parts);
 
 }  // namespace fabricast::models::schedules

@@ -33,23 +33,32 @@ Rounds among(const std::vector<int>& members, const std::function<Rounds(int n)>
   return rounds;
 }
 
-/// Adds the rounds of `more` beside those of `all`: both go on at the same time.
-void add_beside(Rounds& all, const Rounds& more) {
-  for (std::size_t i = 0; i < more.size(); ++i) {
-    if (i >= all.size()) {
-      all.push_back(more[i]);
-      continue;
-    }
-    all[i].steps.insert(all[i].steps.end(), more[i].steps.begin(), more[i].steps.end());
-    all[i].repeat = std::max(all[i].repeat, more[i].repeat);
-    all[i].reduced_bytes = std::max(all[i].reduced_bytes, more[i].reduced_bytes);
-    if (more[i].order != all[i].order) all[i].order = RoundOrder::barrier;
+/// Both go on at the same time; a round that repeats longer goes on beside what follows the other.
+Rounds beside(Rounds one, Rounds other) {
+  Rounds out;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < one.size() && j < other.size()) {
+    const auto repeat = std::min(one[i].repeat, other[j].repeat);
+    auto both = one[i];
+    both.repeat = repeat;
+    both.steps.insert(both.steps.end(), other[j].steps.begin(), other[j].steps.end());
+    both.reduced_bytes = std::max(both.reduced_bytes, other[j].reduced_bytes);
+    if (other[j].order != both.order) both.order = RoundOrder::barrier;
+    out.push_back(std::move(both));
+    one[i].repeat -= repeat;
+    other[j].repeat -= repeat;
+    i += one[i].repeat == 0 ? 1 : 0;
+    j += other[j].repeat == 0 ? 1 : 0;
   }
+  out.insert(out.end(), one.begin() + static_cast<std::ptrdiff_t>(i), one.end());
+  out.insert(out.end(), other.begin() + static_cast<std::ptrdiff_t>(j), other.end());
+  return out;
 }
 
 Rounds in_every(const std::vector<std::vector<int>>& groups, const std::function<Rounds(int n)>& stage) {
   Rounds rounds;
-  for (const auto& group : groups) add_beside(rounds, among(group, stage));
+  for (const auto& group : groups) rounds = beside(std::move(rounds), among(group, stage));
   return rounds;
 }
 
@@ -61,15 +70,16 @@ Rounds hierarchical(const std::vector<int>& hosts, int root, const Stages& stage
   for (const auto& group : groups) speakers.push_back(group.front());
   if (const auto first = std::ranges::find(speakers, root); first != speakers.end())
     std::swap(*first, speakers.front());
-  std::vector<Rounds> all;
-  if (stages.gather) all.push_back(in_every(groups, stages.gather));
-  if (stages.exchange) all.push_back(among(speakers, stages.exchange));
-  if (stages.spread) all.push_back(in_every(groups, stages.spread));
-  Rounds rounds;
-  for (const auto& one : all) append(rounds, one);
+  const auto gathered = stages.gather ? in_every(groups, stages.gather) : Rounds{};
+  const auto spread = stages.spread ? in_every(groups, stages.spread) : Rounds{};
+  Rounds rounds = gathered;
+  append(rounds, among(speakers, stages.exchange));
+  append(rounds, spread);
   if (parts == 1) return rounds;
-  Rounds steady;
-  for (const auto& one : all) add_beside(steady, one);
+  auto inside = gathered;
+  append(inside, spread);
+  const auto& later = stages.later_exchange ? stages.later_exchange : stages.exchange;
+  auto steady = beside(std::move(inside), among(speakers, later));
   for (auto& round : steady) {
     round.repeat *= parts - 1;
     if (round.order == RoundOrder::ring) round.order = RoundOrder::barrier;

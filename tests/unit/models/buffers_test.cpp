@@ -88,7 +88,7 @@ TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send f
   }
 }
 
-TEST_CASE("reductions of device buffers: three copies, in place two; of a reduce two of them on the root alone") {
+TEST_CASE("reductions of device buffers copy three of them, in place two, and of a reduce two on the root alone") {
   using enum Benchmark;
   const auto copies = [](Benchmark benchmark, int n, bool is_in_place, Statistic statistic = Statistic::mean) {
     return device_copies_of({.benchmark = benchmark, .num_ranks = n, .size = Bytes{1000}, .is_in_place = is_in_place},

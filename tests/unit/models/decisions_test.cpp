@@ -198,8 +198,51 @@ TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one,
   CHECK(pick(Library::mpich_3, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_alltoall, 16, 1024, 4).algorithm != Algorithm::two_level);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 1 << 20, 4).segment.value == 64 << 10);
-  CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 4096, 4).parts[1].algorithm ==
-        algorithm(Library::open_mpi_4_1, Benchmark::osu_allreduce, 4, 4096));
+}
+
+TEST_CASE("Open MPI 5's HAN: tuned inside hosts, libnbc between them, both by what a segment has") {
+  const auto parts = [](Benchmark benchmark, int hosts, int per_host, std::int64_t size) {
+    const auto one = pick(Library::open_mpi_5_0, benchmark, hosts * per_host, size, per_host);
+    REQUIRE(one.algorithm == Algorithm::two_level);
+    REQUIRE(one.parts.size() == 4);
+    return one.parts;
+  };
+  for (const int per_host : {2, 4, 8, 12, 48, 100}) {
+    for (const std::int64_t size : {8, 4096, 65'535, 65'536, 1 << 20}) {
+      CAPTURE(per_host);
+      CAPTURE(size);
+      const auto all = parts(Benchmark::osu_allreduce, 6, per_host, size);
+      const auto segment = std::min<std::int64_t>(size, 65'536);
+      CHECK(all[0].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_reduce, per_host, segment));
+      CHECK(all[2].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_bcast, per_host, segment));
+      for (const std::size_t between : {1, 3}) CHECK(all[between].algorithm == Algorithm::reduce_broadcast);
+    }
+  }
+  CHECK(parts(Benchmark::osu_allreduce, 4, 8, 1 << 20)[2].algorithm == Algorithm::linear);  // 8 ranks, 64 KiB
+  const auto between = [&](int hosts, std::int64_t size) {
+    const auto all = parts(Benchmark::osu_allreduce, hosts, 4, size);
+    return std::pair{all[1].parts.at(0), all[1].parts.at(1)};
+  };
+  CHECK(between(3, 8).first.algorithm == Algorithm::rabenseifner);  // two elements, and ranks of a power
+  CHECK(between(3, 4).first.algorithm == Algorithm::binomial);
+  CHECK(between(2, 65'535).first.algorithm == Algorithm::binomial);
+  CHECK(between(2, 65'536).first.algorithm == Algorithm::chain);
+  CHECK(between(2, 1 << 20).first.segment.value == 8'192);
+  CHECK(between(4, 1 << 20).second.algorithm == Algorithm::linear);
+  CHECK(between(5, 65'535).second.algorithm == Algorithm::binomial);
+  CHECK(between(5, 65'536).second.algorithm == Algorithm::chain);
+  CHECK(between(5, 1 << 20).second.segment.value == 8'192);
+  // The first segment of a broadcast is tuned's, the others libnbc's; a reduce is libnbc's.
+  const auto broadcast = parts(Benchmark::osu_bcast, 6, 4, 1 << 20);
+  CHECK(broadcast[1].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_bcast, 6, 65'536));
+  CHECK(broadcast[3].algorithm == Algorithm::chain);
+  CHECK(parts(Benchmark::osu_reduce, 6, 4, 1 << 20)[1].algorithm == Algorithm::rabenseifner);
+  // Unequal hosts: all-reduce alone.
+  for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce}) {
+    const Collective asked{.benchmark = benchmark, .num_ranks = 5, .size = Bytes{64}, .hosts = {0, 0, 0, 1, 1}};
+    CHECK((choose(Library::open_mpi_5_0, asked).algorithm == Algorithm::two_level) ==
+          (benchmark == Benchmark::osu_allreduce));
+  }
 }
 
 TEST_CASE("a release names its library's rules, without one they are Open MPI 4.1's") {

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "models/mpi/schedule.hpp"
+#include "models/mpi/decisions.hpp"
 #include "schedules/algorithms.hpp"
 #include "schedules/powers.hpp"
 #include "tests/support/approx.hpp"
@@ -238,6 +238,34 @@ TEST_CASE("halving a vector for a reduce-scatter, two ranks share what they have
         CHECK((places == test::approx(1) || places == test::approx(2)));
       }
       CHECK(all == test::approx(k_size));
+    }
+  }
+}
+
+TEST_CASE("HAN: every segment crosses hosts between their first ranks, and all ranks get each of them") {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
+    test::Random random(seed);
+    CAPTURE(seed);
+    const int hosts = 2 + static_cast<int>(random.next(9));
+    const int k = 2 + static_cast<int>(random.next(20));
+    const auto benchmark =
+        random.pick<Benchmark>({Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce});
+    const std::int64_t segments = 1 + static_cast<std::int64_t>(random.next(20));
+    Collective asked{.benchmark = benchmark, .num_ranks = hosts * k, .size = Bytes{segments << 16}};
+    for (int r = 0; r < hosts * k; ++r) asked.hosts.push_back(r / k);
+    const auto rounds = make_schedule(choose(Library::open_mpi_5_0, asked));
+    std::map<int, double> received;
+    for (const auto& round : rounds) {
+      for (const auto& step : round.steps) {
+        if (step.from / k != step.to / k) CHECK((step.from % k == 0 && step.to % k == 0));
+        received[step.to] += step.bytes * static_cast<double>(round.repeat);
+      }
+    }
+    const double whole = static_cast<double>(segments << 16);
+    for (int r = 0; r < hosts * k; ++r) {
+      if (benchmark == Benchmark::osu_reduce ? r != 0 : r % k == 0) continue;
+      CAPTURE(r);
+      CHECK(received[r] >= test::approx(whole));
     }
   }
 }

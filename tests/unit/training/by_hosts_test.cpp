@@ -155,8 +155,10 @@ TEST_CASE("each host sends what its ranks share, whatever carries it between hos
       const double by_nccl = sent(run(step_of(topology, network, hosts * gpus, "torus: on")));
       CHECK(by_nccl >= expected * 0.999);
       CHECK(by_nccl == test::approx(of_shares).epsilon(0.002));
+      // Rabenseifner's of three: two fold halves (1.5 S), two exchange halves twice (2 S), one gets the result (S).
+      const double by_mpi = hosts == 3 ? 4.5 * bytes : expected;
       CHECK(sent(run(step_of(topology, network, hosts * gpus, "hierarchical: on"))) ==
-            test::approx(expected).epsilon(0.002));
+            test::approx(by_mpi).epsilon(0.002));
     }
   }
 }
@@ -202,7 +204,11 @@ TEST_CASE("each part takes what the library's own benchmark takes alone") {
     return benchmark_us(
         single, "benchmark: osu_allreduce, buffers: device, ranks: 4, ranks_per_host: 1, sizes: [" + of_size + "]");
   };
-  CHECK(by_mpi_us(524288) == test::approx(alone_us("4 MiB")).epsilon(0.001));
+  // In place two buffers are copied, not three.
+  const auto alone = run(
+      benchmark_of(single, "benchmark: osu_allreduce, buffers: device, ranks: 4, ranks_per_host: 1, sizes: [4 MiB]"));
+  const double copies = us(alone.row(), "CUDA copies to and from host buffers") + us(alone.row(), "pageable copies");
+  CHECK(by_mpi_us(524288) == test::approx(alone_us("4 MiB") - copies / 3).epsilon(0.001));
   // Beyond the caches Horovod saves the copy to a receive buffer: its all-reduce is in place.
   CHECK(by_mpi_us(4194304) < alone_us("32 MiB"));
 }
