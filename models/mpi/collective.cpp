@@ -13,6 +13,7 @@
 #include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
+#include "mpi/device_copies.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
@@ -24,11 +25,6 @@ namespace fabricast::models::mpi {
 namespace {
 
 constexpr double k_page = 4096;  // bytes
-// What the overhead and the rate of staging were fitted to: all-reduces of S bytes that are not in place, three copies
-// of S, take the overhead and 2 S / rate.
-constexpr double k_fitted_copies = 3;
-constexpr double k_fitted_sizes = 2;
-
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
   for (const auto algorithm : algorithms_for(benchmark)) {
     if (to_string(algorithm) == name) return algorithm;
@@ -75,8 +71,10 @@ class CollectivePlanner : public Planner {
     if (num_hosts_ > 1)
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
-    if (is_staged_ && size.value > 0) add_device_staging(plan, device_copies_of(asked, workload_.statistic));
-    if (!is_in_place_ && has_own_part() && size.value > 0) add_own_copy(plan, size);
+    if (is_staged_ && size.value > 0)
+      add_device_staging(transfers_.context(), ranks_.front(), device_copies_of(asked, workload_.statistic), plan);
+    if (!is_in_place_ && has_own_part() && size.value > 0)
+      add_own_copy(transfers_.context(), ranks_.front(), size, plan);
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
@@ -125,36 +123,11 @@ class CollectivePlanner : public Planner {
   }
 
  private:
-  void add_device_staging(OperationPlan& plan, const DeviceCopies& staged) const {
-    const auto& parameters = transfers_.context().parameters;
-    const auto& processor = processor_of(transfers_.context().topology, ranks_.front().memory);
-    const auto& start = parameters.first_of(
-        {named<"mpi.collective.staging_overhead.{}">(processor), "mpi.collective.staging_overhead"_key});
-    plan.before.push_back(parameter_term(parameters, "CUDA copies to and from host buffers", start.name,
-                                         staged.copies / k_fitted_copies));
-    const auto& rate =
-        of_processor(transfers_.context(), ranks_.front().memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key);
-    plan.before.push_back({"pageable copies of the whole buffer, out and in",
-                           from_seconds(staged.bytes / k_fitted_copies * k_fitted_sizes / rate.value), rate.name,
-                           rate.source});
-  }
-
   /// Of an all-gather or all-to-all each rank's own part goes from one buffer of its GPU to the other.
   [[nodiscard]] bool has_own_part() const {
     return ranks_.front().is_device() &&
            (workload_.benchmark == Benchmark::osu_allgather || workload_.benchmark == Benchmark::osu_alltoall);
   }
-  void add_own_copy(OperationPlan& plan, Bytes size) const {
-    const auto& context = transfers_.context();
-    const auto gpu = ranks_.front().gpu;
-    const auto& share = context.parameters.at("cuda.device_copy_share"_key);
-    plan.before.push_back(parameter_term(context.parameters, "own part copied by the GPU", "cuda.copy_overhead"_key));
-    plan.before.push_back({"own part through the GPU's memory",
-                           from_seconds(2 * static_cast<double>(size.value) / share.value /
-                                        device_value(context, gpu, "memory_bandwidth")),
-                           share.name, share.source});
-  }
-
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
   /// (tests/unit/simulate compares with the ring expanded step by step).
   static void share_latencies(Node& node) {

@@ -69,7 +69,7 @@ struct CommunicatorFacts {
   bool is_nvlink = true;  ///< GPUs of a node talk over NVLink
   bool is_amd = false;    ///< processor vendor, for the network overhead
   bool is_x86 = true;
-  bool ll128_allowed = true;  ///< path types allow LL128
+  bool ll128_allowed = true;       ///< path types allow LL128
   bool has_equal_channels = true;  ///< all channels pass the GPUs of a node in one order
   bool has_plain_trees = false;    ///< a tree's parent and children all meet one GPU of some node
   bool nvls_allowed = false;

@@ -164,7 +164,8 @@ TEST_CASE(
     facts.is_amd = is_amd;
     return ll_limit(facts);
   };
-  CHECK(limit(209, 1, 70, false) == k_none);
+  CHECK(limit(207, 1, 70, false) == k_none);
+  CHECK(limit(208, 1, 70, false) == 39);
   CHECK(limit(210, 1, 70, false) == 39);
   CHECK(limit(228, 1, 80, false) == 87.7);
   CHECK(limit(220, 1, 90, false) == 87.7);
