@@ -97,7 +97,7 @@ READ_OFF = {
     "Azure ND A100 v4": ("cuda.launch_interval", "nccl.launch_time_per_peer.nccl2.13"),
     "A100 4-GPU host": ("cuda.launch_interval",),
     "A100 80 GB host": ("cuda.launch_interval",),
-    "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
+    "A100 pair of EESSI": ("mpi.shared_memory.device_gap", "mpi.cuda_ipc.window_gap", "epyc-milan.gdrcopy_read_bandwidth"),
     "ConnectX-4 pair": ("mpi.open-mpi-openib.staging_bandwidth", "mpi.open-mpi-openib.staging_gap", "mpi.tcp.flow_bandwidth", "mpi.tcp.message_gap", "mpi.tcp.gap_copy_bandwidth"),
     "ConnectX-6 pair": ("connectx-6-hdr.payload_efficiency",),
     "gdrtest pair": ("epyc-milan.p2p_read_bandwidth", "connectx-6-hdr.store_and_forward"),
@@ -107,7 +107,7 @@ READ_OFF = {
                          "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
-                         "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
+                         "cuda.process_switch", "mpi.open-mpi-openib.cuda_ipc_overhead", "mpi.open-mpi-ucx.cuda_ipc_overhead", "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "cuda.process_switch.kepler"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
     "Piz Daint": ("aries.latency", "mpi.cray-mpich.eager_limit", "mpi.cray-mpich.inline_limit", "mpi.cray-mpich.gpudirect_limit", "mpi.cray-mpich.staging_chunk"),
@@ -118,11 +118,12 @@ READ_OFF = {
 }
 
 # Values guessed from what a system taught, beside it: they go with it too.
-AS_OF = {"A100 PCIe pair, HDR across sockets": ("epyc-milan-nps4.memory_bandwidth", *(f"{name}.p2p_cross_{way}_bandwidth" for name in ("epyc-rome", "epyc-milan") for way in ("read", "write"))),
+AS_OF = {"H200 VMs of ours": tuple(f"mpi.{library}.cuda_ipc_overhead" for library in ("mvapich2-gdr", "open-mpi-ofi", "cray-mpich", "verbs", "tcp")),
+         "A100 PCIe pair, HDR across sockets": ("epyc-milan-nps4.memory_bandwidth", *(f"{name}.p2p_cross_{way}_bandwidth" for name in ("epyc-rome", "epyc-milan") for way in ("read", "write"))),
          "AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-4x100g.libfabric_latency", "efa-2x200g.libfabric_latency", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
-SEEN_ON_SEVERAL = ("nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.device_eager_limit")
+SEEN_ON_SEVERAL = ("mpi.cuda_ipc.gap", "nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.device_eager_limit")
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",

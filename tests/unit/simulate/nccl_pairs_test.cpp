@@ -206,6 +206,7 @@ TEST_CASE("a pair takes LL up to 16 KiB, from 2.22 to 2.28 for each channel that
       CHECK(protocol(version, gpus, "16 KiB") == "ll");
       CHECK(protocol(version, gpus, "16388 B") == "simple");
     }
+    CHECK(protocol("2.13", gpus, "8 B") == "simple");
     for (const auto* version : {"2.22", "2.28"}) {
       CAPTURE(version);
       CHECK(protocol(version, gpus, "512 KiB") == "ll");
@@ -253,6 +254,27 @@ TEST_CASE("a thread block that sends and receives moves three quarters of what i
   CHECK(rate("alltoall_perf", 4, "simple") == test::approx(4 * simple * 3 / 4 / 3.5).epsilon(1e-3));
   CHECK(rate("alltoall_perf", 2, "ll") == test::approx(2 * ll / 2 / 2).epsilon(1e-3));
   CHECK(rate("alltoall_perf", 4, "ll") == test::approx(4 * ll / 2 / 4).epsilon(1e-3));
+}
+
+TEST_CASE("between hosts up to eight peers of a host share the channels of their round") {
+  const auto& values = test::shipped("allreduce-hgx-h100-64.yaml").parameters;
+  const double block = values["nccl.channel_bandwidth.simple.hopper"_key].bytes_per_s / 1e9 * 3 / 4;
+  // Parts of 32 and 64 KiB, on one channel each; of `hosts` rounds the own part takes half of a part.
+  const auto rate = [](int hosts, const char* version) {
+    const auto us = [&](int kib) {
+      return row_of(fmt::format("{{name: node, count: {}, type: hgx-h100-8}}", hosts),
+                    fmt::format("benchmark: alltoall_perf, sizes: [{} KiB]", kib * 8 * hosts),
+                    fmt::format("software: {{nccl: {{version: \"{}\"}}}}\n", version))
+          .time.us();
+    };
+    return 32 * 1024 * 8 * hosts / (us(64) - us(32)) / 1e3;  // GB/s
+  };
+  for (const int hosts : {2, 3}) {
+    CAPTURE(hosts);
+    const double peers = 8 * hosts - 0.5;
+    CHECK(rate(hosts, "2.28") < hosts * block * 8 * hosts / peers * 1.001);
+    CHECK(rate(hosts, "2.28") > 0.6 * hosts * block);
+  }
 }
 
 TEST_CASE("a pair's first chunk is sent before any is put down, at the link's share while all channels send") {
