@@ -15,7 +15,7 @@ import systems
 LIMIT_S = 600  # of one fit
 
 VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
-GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
+GENERATIONS = ("kepler", "volta", "ampere", "hopper", "blackwell")
 ELDERS = {"blackwell": "hopper"}  # architecture.NAME.elder
 # Values that a fit found are starts of a later one.
 ORDER = ("shipped-nccl-lines", "shipped-nccl-ampere", "shipped-nccl-network-ampere", "shipped-nccl-volta", "shipped-nccl-network-volta")
