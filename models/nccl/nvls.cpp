@@ -55,9 +55,6 @@ Gate host_gate(const PlanContext& context, const HostGroup& group, int version) 
   const auto& topology = context.topology;
   const auto name = topology.host_name(group.host);
   if (group.gpus.size() < 2) return {false, fmt::format("one GPU of {} takes part, it joins two or more", name)};
-  if (group.gpus.size() == 2 && version < k_two_gpus)
-    return {false,
-            fmt::format("two GPUs of {} take part, before NCCL 2.{} it joins three or more", name, k_two_gpus - 200)};
   for (const auto gpu : group.gpus) {
     const double capability = device_value(context, gpu, "compute_capability");
     if (capability < k_least_capability)
@@ -69,6 +66,9 @@ Gate host_gate(const PlanContext& context, const HostGroup& group, int version) 
   if (device_value_or(context, port->to, "multicast", 0) < 1)
     return {false,
             fmt::format("the NVSwitches of {} ({}) cannot reduce and multicast", name, topology.device(port->to).type)};
+  if (group.gpus.size() == 2 && version < k_two_gpus)
+    return {false,
+            fmt::format("two GPUs of {} take part, before NCCL 2.{} it joins three or more", name, k_two_gpus - 200)};
   for (const auto gpu : group.gpus) {
     if (auto gate = nvlink_gate_of(context, gpu); !gate.is_open) return gate;
     if (auto gate = multicast_gate_of(context, gpu); !gate.is_open) return gate;

@@ -65,6 +65,8 @@ TEST_CASE("NVLink SHARP is left out, and the result says why, where one thing is
            {on_hosts("hgx-h100-8", 2, "", "nccl: {version: \"2.17\"}"), "came with 2.18"},
            {on_hosts("hgx-h100-8", 1, "", "nccl: {p2p: off}"), "peer access is off"},
            {on_hosts("hgx-h100-8", 2, ", gpus: 2, ranks_per_host: 1"), "one GPU of node0"},
+           {on_hosts("hgx-h100-8", 1, ", gpus: 2"), "two GPUs of node take part, before NCCL 2.30"},
+           {on_hosts("hgx-h100-8", 2, ", gpus: 4, ranks_per_host: 2"), "two GPUs of node0 take part"},
            {on_hosts("hgx-h100-8", 1, "", "nccl: {nvls: off}"), "forced"},
            {on_hosts("hgx-h100-8", 1, "", "", vm("mode: passthrough, hypervisor: kvm, nvswitches: shared")),
             "does not hold the NVSwitches"},

@@ -156,17 +156,18 @@ TEST_CASE("with PXN a gather comes in by the root's one HCA, a scatter leaves by
   const auto time = [](const char* benchmark) {
     return us_of("hgx-h100-8", 2, fmt::format("benchmark: {}, sizes: [1 GiB]", benchmark));
   };
-  // Half of 1 GiB over one NDR port of 50 GB/s; over eight less than what leaves GPU 0 by its NVLinks.
+  // Half of 1 GiB over one NDR port of 50 GB/s; over eight less than what the thread blocks of a round send.
   const double one_port = 0.5 * (1 << 30) / 50e9 * 1e6;
   CHECK(time("gather_perf") > one_port);
   CHECK(time("gather_perf") < 1.15 * one_port);
-  CHECK(time("scatter_perf") < 0.4 * one_port);
+  CHECK(time("scatter_perf") < 0.7 * one_port);
 }
 
 TEST_CASE("a scatter leaves the root that is written: a GPU with fewer NVLinks takes longer") {
   const auto time = [](int root) {
     return row_of("{name: h100, type: hgx-h100-8}, {name: a100, type: dgx-a100}",
-                  fmt::format("benchmark: scatter_perf, root: {}, sizes: [1 GiB]", root))
+                  fmt::format("benchmark: scatter_perf, root: {}, sizes: [1 GiB]", root),
+                  "software: {nccl: {version: \"2.11\"}}\n")  // pairs that share no channels
         .time.us();
   };
   CHECK(time(8) > 1.2 * time(0));
