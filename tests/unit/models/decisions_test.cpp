@@ -215,7 +215,7 @@ TEST_CASE("Open MPI 5's HAN: tuned inside hosts, libnbc between them, both by wh
       const auto segment = std::min<std::int64_t>(size, 65'536);
       CHECK(all[0].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_reduce, per_host, segment));
       CHECK(all[2].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_bcast, per_host, segment));
-      for (const std::size_t between : {1, 3}) CHECK(all[between].algorithm == Algorithm::reduce_broadcast);
+      for (const std::size_t between : {1U, 3U}) CHECK(all[between].algorithm == Algorithm::reduce_broadcast);
     }
   }
   CHECK(parts(Benchmark::osu_allreduce, 4, 8, 1 << 20)[2].algorithm == Algorithm::linear);  // 8 ranks, 64 KiB
