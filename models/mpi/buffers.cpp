@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c; coll/cuda:
-// coll_cuda_allreduce.c, coll_cuda_reduce.c, coll_cuda_reduce_scatter_block.c.
+// coll_cuda_allreduce.c, coll_cuda_reduce.c; a reduce-scatter's copies: calibration/data/h200-2gpu-mpi-device.
 #include "mpi/buffers.hpp"
 
 #include "mpi/decisions_mpich.hpp"

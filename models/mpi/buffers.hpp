@@ -22,7 +22,7 @@ Buffers buffers_of(Library library, const Collective& collective);
 /// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0
 /// coll/cuda]: the send buffer out, the receive buffer out before the call and back after it; in place the receive
 /// buffer alone. A reduce copies the receive buffer on the root only: of the mean rank, or of the slowest one.
-/// Reduce-scatters are MPI_Reduce_scatter_block's.
+/// A reduce-scatter is not staged: its temporaries lie on the host all the same, the vector goes out and the block in.
 struct DeviceCopies {
   double copies = 0;
   double bytes = 0;  ///< of all of them

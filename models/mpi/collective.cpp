@@ -25,6 +25,7 @@ namespace fabricast::models::mpi {
 namespace {
 
 constexpr double k_page = 4096;  // bytes
+
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
   for (const auto algorithm : algorithms_for(benchmark)) {
     if (to_string(algorithm) == name) return algorithm;
@@ -128,6 +129,7 @@ class CollectivePlanner : public Planner {
     return ranks_.front().is_device() &&
            (workload_.benchmark == Benchmark::osu_allgather || workload_.benchmark == Benchmark::osu_alltoall);
   }
+
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
   /// (tests/unit/simulate compares with the ring expanded step by step).
   static void share_latencies(Node& node) {
