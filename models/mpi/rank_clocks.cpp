@@ -14,7 +14,7 @@ void RankClocks::pass(const schedules::Round& round, const std::vector<MessageTi
   const bool is_pipeline = round.order == schedules::RoundOrder::pipeline;
   auto earlier = now_;
   std::vector<double> periods(now_.size(), 0);
-  bool holds_all = false;
+  bool is_held = false;
   for (std::size_t s = 0; s < round.steps.size(); ++s) {
     const auto from = static_cast<std::size_t>(round.steps[s].from);
     const auto to = static_cast<std::size_t>(round.steps[s].to);
@@ -25,11 +25,22 @@ void RankClocks::pass(const schedules::Round& round, const std::vector<MessageTi
     sending[from] += repeat * times[s].sender;
     next[from] = std::max(next[from], sending[from]);
     next[to] = std::max(next[to], start + repeat * periods[to]);
-    holds_all = holds_all || !times[s].is_eager;
+    is_held = is_held || !times[s].is_eager;
   }
-  // Messages that keep their sender share links with each other: nobody is done long before the round is.
-  if (holds_all) next.assign(next.size(), *std::max_element(next.begin(), next.end()));
+  if (is_held) end_together(round, next);
   now_ = std::move(next);
+}
+
+void RankClocks::end_together(const schedules::Round& round, std::vector<double>& next) {
+  double last = 0;
+  const auto for_each_end = [&](auto visit) {
+    for (const auto& step : round.steps) {
+      visit(next[static_cast<std::size_t>(step.from)]);
+      visit(next[static_cast<std::size_t>(step.to)]);
+    }
+  };
+  for_each_end([&](double& time) { last = std::max(last, time); });
+  for_each_end([&](double& time) { time = last; });
 }
 
 double RankClocks::mean_share() const {

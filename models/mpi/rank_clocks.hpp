@@ -20,14 +20,17 @@ class RankClocks {
  public:
   explicit RankClocks(int num_ranks) : now_(static_cast<std::size_t>(num_ranks), 0) {}
 
-  /// One round, whose end all ranks wait for when a message is not eager; `times`: [step], `reducing`: seconds that
-  /// each receiver combines afterwards.
+  /// One round, whose end all ranks of it wait for when a message is not eager; `times`: [step], `reducing`: seconds
+  /// that each receiver combines afterwards.
   void pass(const schedules::Round& round, const std::vector<MessageTimes>& times, double reducing);
 
   /// The mean over ranks by the last one's time; 1 when nothing takes time.
   [[nodiscard]] double mean_share() const;
 
  private:
+  /// Messages that keep their sender share links with each other: none of their ranks is done long before the round.
+  static void end_together(const schedules::Round& round, std::vector<double>& next);
+
   std::vector<double> now_;  ///< [rank], s
 };
 

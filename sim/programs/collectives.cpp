@@ -62,9 +62,9 @@ struct Group {
   std::vector<simgrid::s4u::Host*> machines;  ///< [rank]
 };
 
-std::map<std::pair<MPI_Comm, int>, Group> g_groups;     // [communicator, world rank]
-std::map<std::pair<int, std::uint64_t>, Slot> g_slots;  // [group, call]
-std::map<int, simgrid::s4u::BarrierPtr> g_barriers;     // [group]
+std::map<std::pair<MPI_Comm, int>, Group> g_groups;                  // [communicator, world rank]
+std::map<std::pair<int, std::uint64_t>, Slot> g_slots;               // [group, call]
+std::map<std::pair<int, int>, simgrid::s4u::BarrierPtr> g_barriers;  // [group, held round]
 std::uint64_t g_num_groups = 0;
 
 int world_rank() {
@@ -187,9 +187,9 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
   if (const double now = simgrid::s4u::Engine::get_clock(); end > now) sg_actor_sleep_for(end - now);
   // A round ends with what it reduces: where few ranks do (the rest of a power of two), the others wait for them.
   if (round.reduced_bytes > 0) sg_actor_sleep_for(round.reduced_bytes / settings().reduction_rate);
-  if (round.is_held) {
-    auto& barrier = g_barriers[group.id];
-    if (!barrier) barrier = simgrid::s4u::Barrier::create(static_cast<unsigned>(group.size));
+  if (round.held) {
+    auto& barrier = g_barriers[{group.id, round.held->round}];
+    if (!barrier) barrier = simgrid::s4u::Barrier::create(static_cast<unsigned>(round.held->num_ranks));
     barrier->wait();
   }
 }

@@ -105,9 +105,11 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
     }
     const bool is_pipeline = round.order == models::schedules::RoundOrder::pipeline;
     is_held = is_held && round.order == models::schedules::RoundOrder::barrier;
-    for (int rank = 0; is_held && rank < asked.num_ranks; ++rank) own.try_emplace(rank);
+    for (int rank = 0; is_held && ends_together && rank < asked.num_ranks; ++rank) own.try_emplace(rank);
+    std::optional<Held> held;
+    if (is_held) held = Held{num_held_++, static_cast<int>(own.size())};
     for (auto& [rank, one] : own) {
-      one.is_held = is_held;
+      one.held = held;
       one.repeat = round.repeat;
       one.reduced_bytes = one.receives.empty() ? 0 : round.reduced_bytes;
       one.is_pipeline = is_pipeline;

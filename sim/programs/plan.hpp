@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,13 +23,19 @@ struct Message {
   SendMode mode = SendMode::exchange;
 };
 
+/// Ranks that end a round together.
+struct Held {
+  int round = 0;  ///< of all plans
+  int num_ranks = 0;
+};
+
 /// What one rank sends and receives in a round.
 struct RankRound {
   std::vector<Message> sends, receives;
   std::int64_t repeat = 1;
   double reduced_bytes = 0;  ///< combined after every repeat, when something was received
   bool is_pipeline = false;  ///< sends are waited for at the collective's end only
-  bool is_held = false;      ///< all ranks end it together
+  std::optional<Held> held;
 };
 
 /// Seconds by size, straight lines between.
@@ -41,7 +48,7 @@ struct Settings {
   double entry_s = 0;           ///< entry into a collective
   double reduction_rate = 1e9;  ///< bytes per second
   SizeTable gap;                ///< a rank's core is busy with a message to another host
-  SizeTable held;               ///< 1: the message keeps its sender, and ranks end a round of it together
+  SizeTable held;               ///< 1: the message keeps its sender, and the ranks of a round of it end together
   SizeTable held_posted;        ///< the same of one sent without blocking
   SizeTable inside;             ///< of a message to a rank of the same host, beyond its bytes
   // By the latency of the way between two hosts, ps:
@@ -67,6 +74,7 @@ class Plans {
   using Key = std::tuple<Benchmark, std::int64_t, int, std::vector<int>>;
   const Settings& settings_;
   std::map<Key, std::vector<std::vector<RankRound>>> known_;
+  int num_held_ = 0;  ///< rounds
 };
 
 }  // namespace fabricast::programs

@@ -18,7 +18,7 @@ std::string text_of(const std::vector<RankRound>& rounds) {
     for (const auto& one : round.sends) out += fmt::format("to {}:{} ", one.peer, one.bytes);
     for (const auto& one : round.receives) out += fmt::format("from {}:{} ", one.peer, one.bytes);
     out += fmt::format("x{} {:.6g}{}{})", round.repeat, round.reduced_bytes, round.is_pipeline ? " pipeline" : "",
-                       round.is_held ? " held" : "");
+                       round.held ? " held" : "");
   }
   return out;
 }

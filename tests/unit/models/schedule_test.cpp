@@ -224,6 +224,16 @@ TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once
   CHECK(RankClocks(4).mean_share() == 1);
 }
 
+TEST_CASE("a message that keeps its sender holds the ranks of its round, and no other") {
+  RankClocks chain(3);
+  for (const int from : {0, 1}) {
+    Round round;
+    round.steps = {{.from = from, .to = from + 1, .bytes = 1 << 20}};
+    chain.pass(round, {{1, 1, false}}, 0);
+  }
+  CHECK(chain.mean_share() == test::approx((1 + 2 + 2) / 3. / 2));  // the first returns after its own message
+}
+
 TEST_CASE("by generation a rank sends to all its children together, once it has the message") {
   for (const auto algorithm : {Algorithm::binomial, Algorithm::knomial, Algorithm::binary, Algorithm::linear}) {
     for (const int n : k_counts) {
