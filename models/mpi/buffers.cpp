@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c; coll/cuda:
-// coll_cuda_allreduce.c, coll_cuda_reduce.c; a reduce-scatter's copies: calibration/data/h200-2gpu-mpi-device.
+// coll_cuda_allreduce.c, coll_cuda_reduce.c; MPICH 3.x and 4.x: src/mpi/coll (allreduce, reduce,
+// reduce_scatter, allgather); a reduce-scatter's copies: calibration/data/h200-2gpu-mpi-device.
 #include "mpi/buffers.hpp"
 
 #include "mpi/decisions_mpich.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace fabricast::models::mpi {
@@ -26,12 +28,55 @@ double own_bytes(const Collective& one) {
   }
 }
 
+/// MPICH allocates for every call what a rank receives to combine; ranks of a reduce that are no root have no receive
+/// buffer either.
+void add_of_mpich(const Collective& one, Buffers& out) {
+  using enum CollectiveAlgorithm;
+  const double size = static_cast<double>(one.size.value);
+  const double block = size / one.num_ranks;
+  switch (one.algorithm) {
+    case recursive_doubling:
+    case rabenseifner:
+    case binomial:
+      if (one.benchmark == Benchmark::osu_allreduce) {
+        out.temporaries = {one.block.value > 0 ? std::min(size, static_cast<double>(one.block.value)) : size};
+        out.copied = one.is_in_place ? 0 : size;
+      } else if (one.benchmark == Benchmark::osu_reduce) {
+        out.temporaries = {size, size};
+        out.copied = size;
+      } else if (one.benchmark == Benchmark::osu_allgather) {
+        out.copied = size;
+      }
+      break;
+    case recursive_halving:
+      out.temporaries = {size, size};
+      out.copied = size + block;
+      break;
+    case pairwise:
+      if (one.benchmark != Benchmark::osu_reduce_scatter) break;
+      out.temporaries = {block};
+      out.copied = block;
+      break;
+    case bruck:
+      if (one.benchmark != Benchmark::osu_allgather) break;
+      out.temporaries = {size * one.num_ranks};
+      out.copied = size + size * one.num_ranks;
+      break;
+    case ring:
+      if (one.benchmark == Benchmark::osu_allgather) out.copied = size;
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace
 
 Buffers buffers_of(Library library, const Collective& one) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
   const bool is_vector = one.benchmark == Benchmark::osu_allreduce || one.benchmark == Benchmark::osu_reduce_scatter;
+  if (is_of_mpich(library)) add_of_mpich(one, out);
   if (is_of_mpich(library) || !is_vector) return out;
   const double size = static_cast<double>(one.size.value);
   const double block = size / one.num_ranks;

@@ -15,8 +15,8 @@ struct Buffers {
   double copied = 0;                ///< bytes that the call copies from buffer to buffer beside its messages
 };
 
-/// Of Open MPI's algorithms; of other libraries and of trees only the caller's buffers, of what is neither a reduction
-/// nor an all-gather nothing.
+/// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of what is
+/// neither a reduction nor an all-gather nothing.
 Buffers buffers_of(Library library, const Collective& collective);
 
 /// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0

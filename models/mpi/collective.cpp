@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/parameter_name.hpp"
+#include "mpi/acknowledgements.hpp"
 #include "mpi/buffers.hpp"
 #include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
@@ -79,10 +80,13 @@ class CollectivePlanner : public Planner {
     add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
-    for (const auto& round :
-         make_schedule(collective, [this](const auto& rounds) { return are_all_rendezvous(rounds); })) {
-      auto planned = to_node(round, plan, clocks ? &*clocks : nullptr);
-      if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
+    const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
+    const Acknowledgements acknowledgements(rounds, num_ranks());
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      auto planned = to_node(
+          rounds[i], plan, clocks ? &*clocks : nullptr,
+          [&](int rank, bool receives, Message& message) { acknowledgements.add_wait(i, rank, receives, message); });
+      if (buffers.own > 0) add_memory_traffic(planned, rounds[i], buffers);
       plan.program.then(std::move(planned.node));
     }
     if (clocks) plan.printed_share = clocks->mean_share();
@@ -111,9 +115,9 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads",
                                  "rounds of a collective start together on all ranks"};
-    const auto& library = transfers_.profile().library;
-    if (library == "intel-mpi")
+    if (transfers_.profile().library == "intel-mpi")
       out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
+    if (num_hosts_ > 1 && is_untaught(transfers_.profile())) out.emplace_back(k_untaught);
     if (workload_.statistic == Statistic::max)
       out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
@@ -195,6 +199,7 @@ class CollectivePlanner : public Planner {
     const double whole = sum(message.terms).seconds() + transfer_seconds(message);
     const bool is_eager =
         message.protocol.starts_with("eager") || (message.is_copied_inside() && !message.is_rendezvous);
+    if (message.acknowledgement.ps > 0) return {whole + message.acknowledgement.seconds(), whole, is_eager};
     const double own = (message.gap + message.sender_copies).seconds();
     return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
   }
@@ -218,8 +223,11 @@ class CollectivePlanner : public Planner {
     std::map<int, Copies> copies;  ///< by rank
   };
 
-  /// A round as a node; `clocks`, where ranks end apart, pass it.
-  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks) const {
+  /// A round as a node; `clocks`, where ranks end apart, pass it. `add_wait`: for a sender's message, which may
+  /// receive.
+  template <class AddWait>
+  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks,
+                                     const AddWait& add_wait) const {
     PlannedRound out;
     auto& node = out.node;
     node.repeat = scheduled.repeat;
@@ -243,6 +251,7 @@ class CollectivePlanner : public Planner {
       auto& message = messages[i];
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       if (clocks != nullptr) times.push_back(times_of(message));
+      add_wait(step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive.
       if (const int earlier = sent[step.from]++; earlier > 0 && !is_pipeline) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);

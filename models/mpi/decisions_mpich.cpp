@@ -17,6 +17,7 @@ constexpr std::int64_t k_small_broadcast = 12'288;       ///< MPICH, up to which
 constexpr std::int64_t k_medium_broadcast = 524'288;     ///< MPICH, up to which blocks are gathered by doubling
 constexpr std::int64_t k_part_of_rank = 65'536;          ///< the same from 3.4 on, by each rank's part
 constexpr std::int64_t k_node_all_reduce = 32'768;       ///< MPICH from 3.4 on, up to which hosts reduce first
+constexpr Bytes k_cray_block{716'800};                   ///< MPICH_ALLREDUCE_BLK_SIZE
 constexpr std::int64_t k_cray_smp_all_reduce = 262'144;  ///< MPICH_ALLREDUCE_MAX_SMP_SIZE
 
 // Intel MPI 4.1.3, of so many ranks per host; rules merge neighbours that a factor of two does not separate.
@@ -263,10 +264,15 @@ bool can_run(const Collective& forced) {
 }
 
 void choose_of_mpich(Library library, Collective& out) {
-  if (library == Library::intel_mpi)
-    choose_intel(out);
-  else
-    choose_mpich(library, out);
+  if (library == Library::intel_mpi) return choose_intel(out);
+  const bool is_cut = library == Library::cray_mpich && out.benchmark == Benchmark::osu_allreduce;
+  const auto size = out.size;
+  if (is_cut) {
+    out.block = k_cray_block;
+    out.size = std::min(size, k_cray_block);
+  }
+  choose_mpich(library, out);
+  out.size = size;
 }
 
 }  // namespace fabricast::models::mpi

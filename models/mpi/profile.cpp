@@ -13,9 +13,9 @@
 namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
-  static const std::vector<std::string> names{"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi",
-                                              "mvapich2-gdr",    "cray-mpich",   "mpich",
-                                              "intel-mpi",       "verbs",        "tcp"};
+  static const std::vector<std::string> names{
+      "open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich",
+      "cray-mpich-cxi",  "mpich",        "intel-mpi",    "verbs",        "tcp"};
   return names;
 }
 
@@ -65,6 +65,11 @@ struct OfLibrary {
   [[nodiscard]] auto get() const {
     return parameters[named<Pattern>(library)];
   }
+  /// A switch that few libraries turn on.
+  template <parameter_table::Literal Pattern>
+  [[nodiscard]] bool has() const {
+    return parameters.contains(named<Pattern>(library)) && get<Pattern>() != 0;
+  }
   template <parameter_table::Literal Pattern, parameter_table::Literal Usual>
   [[nodiscard]] auto either() const {
     return parameters.contains(named<Pattern>(library)) ? get<Pattern>() : get<Usual>();
@@ -89,6 +94,12 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
+/// Adapters that libfabric's CXI provider reaches (Slingshot-11).
+bool has_cxi(const PlanContext& context) {
+  const auto hcas = context.topology.devices(DeviceKind::hca);
+  return !hcas.empty() && context.topology.attribute(context.topology.device(hcas.front()).type, "libfabric") == "cxi";
+}
+
 }  // namespace
 
 bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
@@ -108,6 +119,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
     profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
+  if (profile.name == "cray-mpich" && has_cxi(context)) profile.name = "cray-mpich-cxi";
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();
@@ -170,6 +182,8 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.uses_gdrcopy = software.gdrcopy && own.get<"mpi.{}.gdrcopy">() != 0;
   profile.unpacks_by_engine = profile.name == "open-mpi-ucx" && !software.gdrcopy;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
+  profile.is_acknowledged = own.has<"mpi.{}.acknowledged">();
+  profile.has_adapter_rendezvous = own.has<"mpi.{}.rendezvous_by_adapter">();
   profile.rotates_hcas = own.get<"mpi.{}.hca_rotation">() != 0;
   profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
@@ -177,5 +191,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   if (profile.posts_verbs) profile.gpudirect_farthest = Distance::sys;
   return profile;
 }
+
+bool is_untaught(const Profile& profile) { return profile.name == "cray-mpich-cxi"; }
 
 }  // namespace fabricast::models::mpi

@@ -11,11 +11,11 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string
-      name;  ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, verbs, tcp (Open MPI's own)
-  std::string library;       ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
-  std::string reason;        ///< why this one where none was named and it is not UCX over verbs
-  Duration overhead;         ///< software of both sides, one message, host buffers
+  std::string name;     ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, cray-mpich-cxi (over
+                        ///< Slingshot-11), verbs, tcp (Open MPI's own)
+  std::string library;  ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
+  std::string reason;   ///< why this one where none was named and it is not UCX over verbs
+  Duration overhead;    ///< software of both sides, one message, host buffers
   Duration device_check;     ///< extra per end whose buffer is on a GPU: the library finds out what memory it is
   Duration device_overhead;  ///< extra per end whose buffer is on a GPU, eager message not empty
   Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
@@ -56,8 +56,10 @@ struct Profile {
   bool rotates_hcas = true;        ///< ranks take turns on equally near HCAs
   bool compares_gpus = true;       ///< HCAs near the GPU come first; else those of the rank's socket, in their order
   bool is_tcp = false;
-  bool keeps_buffers = false;  ///< nobody writes to the buffers between messages
-  bool has_old_ucx = false;    ///< before 1.8: slower copies through shared memory (one site with 1.7, one with 1.9)
+  bool keeps_buffers = false;           ///< nobody writes to the buffers between messages
+  bool is_acknowledged = false;         ///< blocking eager sends that do not travel inline end with an acknowledgement
+  bool has_adapter_rendezvous = false;  ///< adapters exchange its control messages without software
+  bool has_old_ucx = false;  ///< before 1.8: slower copies through shared memory (one site with 1.7, one with 1.9)
 };
 
 /// Every profile name, for messages and `fabricast list profiles`.
@@ -68,8 +70,13 @@ const std::vector<std::string>& profile_names();
 bool is_known_by_choices(const std::string& library);
 
 /// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
-/// over EFA, cray-mpich over Slingshot-11 and Aries; tcp where adapters or settings leave nothing else, and for host
-/// memory where there are none; verbs for perftest.
+/// over EFA, cray-mpich over Aries, cray-mpich-cxi over Slingshot-11; tcp where adapters or settings leave nothing
+/// else, and for host memory where there are none; verbs for perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
+
+/// Its values between hosts come from the software's rules alone, as results say.
+bool is_untaught(const Profile& profile);
+inline constexpr const char* k_untaught =
+    "messages over Slingshot-11 take what libfabric's CXI provider says; no log taught their times";
 
 }  // namespace fabricast::models::mpi

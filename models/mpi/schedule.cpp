@@ -178,6 +178,18 @@ bool is_posted_tree(const Collective& collective, const Rounds& rounds) {
   });
 }
 
+/// One block after the other: as often as there are whole ones, and the rest.
+Rounds in_blocks(const Collective& whole) {
+  auto part = whole;
+  part.block = Bytes{};
+  part.size = whole.block;
+  auto rounds = make_schedule(part);
+  for (auto& round : rounds) round.repeat *= whole.size.value / whole.block.value;
+  part.size = Bytes{whole.size.value % whole.block.value};
+  if (part.size.value > 0) append(rounds, make_schedule(part));
+  return rounds;
+}
+
 }  // namespace
 
 bool is_reduction(Benchmark benchmark) {
@@ -219,6 +231,7 @@ schedules::Rounds make_schedule(const Collective& one) {
   const int n = one.num_ranks;
   if (n < 2) return {};
   if (one.algorithm == Algorithm::two_level) return two_level(one);
+  if (one.block.value > 0 && one.size > one.block) return in_blocks(one);
   switch (one.benchmark) {
     case Benchmark::osu_allreduce:
       return all_reduce(one, bytes);

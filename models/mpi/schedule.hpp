@@ -53,6 +53,7 @@ struct Collective {
   Bytes size;
   int root = 0;
   Bytes segment;             ///< trees and chains pass the message in parts of this size; 0 = whole
+  Bytes block;               ///< an all-reduce is made of such parts, one after the other; 0 = whole
   bool is_in_place = false;  ///< the result takes the place of the data (MPI_IN_PLACE)
   bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one

@@ -111,8 +111,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                       static_cast<double>(size.value) / rate.value, rate.name, rate.source));
   }
   if (!is_eager) {
-    const double one_way =
-        hca_latency + route.latency.seconds() + profile_.overhead.seconds() + sum(route.guest_terms).seconds();
+    const double software = profile_.has_adapter_rendezvous ? 0 : profile_.overhead.seconds();
+    const double one_way = hca_latency + route.latency.seconds() + software + sum(route.guest_terms).seconds();
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       own<"mpi.{}.rendezvous_messages">(),
                                       context_.parameters.at(own<"mpi.{}.rendezvous_messages">()).source));
@@ -122,6 +122,8 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
       out.terms.push_back(term("rendezvous of device buffers", age));
     }
   }
+  if (is_eager && profile_.is_acknowledged && size > profile_.inline_limit)
+    out.acknowledgement = from_seconds(hca_latency + route.latency.seconds());
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
       std::min(device_value(context_, from_hca, "mtu"), static_cast<double>(context_.topology.spec().fabric.mtu));

@@ -23,7 +23,8 @@ inline constexpr std::array k_parts{
     Part{"transport", "nvlink, pcie, shm, network, network_staged, socket, loopback"},
     Part{"collective", "all_reduce, all_gather"},
     Part{"library",
-         "open-mpi-ucx, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, mpich, intel-mpi, verbs, tcp"},
+         "open-mpi-ucx, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, cray-mpich-cxi, mpich, intel-mpi, "
+         "verbs, tcp"},
     Part{"precision", "fp32, tf32, fp16, bf16, fp8"},
     Part{"mode", "passthrough, sr-iov, pvrdma, vmxnet3, virtio, vgpu, mig"},
     Part{"stack", "rdma, tcp"},

@@ -160,6 +160,11 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"mpi.{library}.eager_segment", B, k_part_size, "bounce buffer of an eager message"},
     ParameterKey{"mpi.{library}.segmented_overhead", T, {}, "a message of more than one such buffer"},
     ParameterKey{"mpi.{library}.rendezvous_messages", N, k_factor, "control messages of a rendezvous, in latencies"},
+    ParameterKey{"mpi.{library}.rendezvous_by_adapter", N, k_switch,
+                 "1: adapters exchange them by themselves, without the software's time; default 0"},
+    ParameterKey{
+        "mpi.{library}.acknowledged", N, k_switch,
+        "1: a blocking eager send that does not travel inline ends with the adapter's acknowledgement; default 0"},
     ParameterKey{"mpi.{library}.message_gap[.{processor}]", T, {}, "least time between two eager messages of a window"},
     ParameterKey{"mpi.{library}.device_message_gap[.{processor}]", T, {}, "the same from device memory"},
     ParameterKey{"mpi.{library}.rendezvous_gap", T, {}, "the same of rendezvous messages"},

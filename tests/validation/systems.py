@@ -120,6 +120,7 @@ READ_OFF = {
 # Values guessed from what a system taught, beside it: they go with it too.
 AS_OF = {"H200 VMs of ours": tuple(f"mpi.{library}.cuda_ipc_overhead" for library in ("mvapich2-gdr", "open-mpi-ofi", "cray-mpich", "verbs", "tcp")),
          "A100 PCIe pair, HDR across sockets": ("epyc-milan-nps4.memory_bandwidth", *(f"{name}.p2p_cross_{way}_bandwidth" for name in ("epyc-rome", "epyc-milan") for way in ("read", "write"))),
+         "Piz Daint": ("mpi.cray-mpich-cxi.overhead",),
          "AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-4x100g.libfabric_latency", "efa-2x200g.libfabric_latency", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...

@@ -63,12 +63,32 @@ TEST_CASE("no call allocates more than two vectors and two blocks, and none of a
         CHECK(temporaries <= 2 * static_cast<double>(size) + 2 * block);
         CHECK(fresh_bytes(one, k_mapped) <= temporaries * (1 + 1e-12));
         CHECK(one.copied <= 2 * static_cast<double>(size));
-        CHECK(of(benchmark, algorithm, n, size, Library::mpich_4).temporaries.empty());
+        const auto mpich = of(benchmark, algorithm, n, size, Library::mpich_4);
+        CHECK(working_set(mpich) - mpich.own <= 2 * static_cast<double>(size) * (1 + 1e-12));
       }
     }
     const auto gather = of(Benchmark::osu_allgather, ring, n, size);
     CHECK(gather.own == test::approx(static_cast<double>(size) * (n + 1)));
     CHECK(gather.temporaries.empty());
+  }
+}
+
+TEST_CASE("MPICH allocates what it receives to combine, and for a reduce a receive buffer where there is no root") {
+  using enum CollectiveAlgorithm;
+  const auto in_vectors = [](Benchmark benchmark, CollectiveAlgorithm algorithm, Library library = Library::mpich_4) {
+    const auto one = of(benchmark, algorithm, 4, 1000, library);
+    return std::pair{(working_set(one) - one.own) / 1000, one.copied / 1000};
+  };
+  for (const auto library : {Library::mpich_3, Library::mpich_4, Library::cray_mpich, Library::intel_mpi}) {
+    CHECK(in_vectors(Benchmark::osu_allreduce, recursive_doubling, library) == std::pair{1.0, 1.0});
+    CHECK(in_vectors(Benchmark::osu_allreduce, rabenseifner, library) == std::pair{1.0, 1.0});
+    CHECK(in_vectors(Benchmark::osu_reduce, binomial, library) == std::pair{2.0, 1.0});
+    CHECK(in_vectors(Benchmark::osu_reduce_scatter, recursive_halving, library) == std::pair{2.0, 1.25});
+    CHECK(in_vectors(Benchmark::osu_reduce_scatter, pairwise, library) == std::pair{0.25, 0.25});
+    CHECK(in_vectors(Benchmark::osu_allgather, bruck, library) == std::pair{4.0, 5.0});
+    CHECK(in_vectors(Benchmark::osu_allgather, recursive_doubling, library) == std::pair{0.0, 1.0});
+    CHECK(in_vectors(Benchmark::osu_bcast, binomial, library) == std::pair{0.0, 0.0});
+    CHECK(in_vectors(Benchmark::osu_alltoall, pairwise, library) == std::pair{0.0, 0.0});
   }
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/support/approx.hpp"
+
 using namespace fabricast;
 using namespace fabricast::models::mpi;
 
@@ -284,6 +286,35 @@ TEST_CASE("Cray MPICH broadcasts down trees of radix 4 and sums hosts first up t
   CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, 256 << 10, 4).algorithm == Algorithm::two_level);
   CHECK(pick(Library::cray_mpich, Benchmark::osu_allreduce, 16, (256 << 10) + 1, 4).algorithm ==
         Algorithm::rabenseifner);
+}
+
+TEST_CASE("Cray MPICH sums large vectors in blocks, one after the other") {
+  constexpr std::int64_t block = 716'800;
+  const auto bytes_of = [](const Collective& one) {
+    double bytes = 0;
+    for (const auto& round : make_schedule(one))
+      for (const auto& step : round.steps) bytes += static_cast<double>(round.repeat) * step.bytes;
+    return bytes;
+  };
+  const auto messages_of = [](const Collective& one) {
+    std::int64_t messages = 0;
+    for (const auto& round : make_schedule(one)) messages += round.repeat;
+    return messages;
+  };
+  for (const std::int64_t rest : {0, 4, 400'000}) {
+    CAPTURE(rest);
+    const auto cut = pick(Library::cray_mpich, Benchmark::osu_allreduce, 8, 3 * block + rest, 1);
+    auto whole = cut;
+    whole.block = Bytes{};
+    CHECK(bytes_of(cut) == test::approx(bytes_of(whole)));
+    CHECK(messages_of(cut) == (rest > 0 ? 4 : 3) * messages_of(whole));
+  }
+  const auto small = pick(Library::cray_mpich, Benchmark::osu_allreduce, 8, block, 1);
+  CHECK(messages_of(small) == 6);
+  CHECK(pick(Library::mpich_4, Benchmark::osu_allreduce, 8, 3 * block, 1).block.value == 0);
+  // Who forces an algorithm gets MPICH's own.
+  const Collective asked{.benchmark = Benchmark::osu_allreduce, .num_ranks = 8, .size = Bytes{3 * block}};
+  CHECK(choose(Library::cray_mpich, asked, Algorithm::recursive_doubling).block.value == 0);
 }
 
 TEST_CASE("Intel MPI's choices depend on ranks per host, and every one of them is an algorithm of its collective") {
