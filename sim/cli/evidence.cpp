@@ -70,12 +70,17 @@ std::string table_of(const WorkloadPrediction& workload, const ParameterSet& par
   return out;
 }
 
-bool has_term_of(const WorkloadPrediction& workload, const char* part) {
-  return std::any_of(workload.rows.begin(), workload.rows.end(), [&](const Row& row) {
-    return std::any_of(row.terms.begin(), row.terms.end(),
-                       [&](const Term& term) { return term.parameter.find(part) != std::string::npos; });
-  });
+/// The first term whose parameter's name has `part`; nullptr without one.
+const Term* term_of(const WorkloadPrediction& workload, const char* part) {
+  for (const auto& row : workload.rows) {
+    const auto found = std::ranges::find_if(
+        row.terms, [&](const Term& term) { return term.parameter.find(part) != std::string::npos; });
+    if (found != row.terms.end()) return &*found;
+  }
+  return nullptr;
 }
+
+bool has_term_of(const WorkloadPrediction& workload, const char* part) { return term_of(workload, part) != nullptr; }
 
 /// Requests between a GPU and an HCA pass a PCIe switch that could send them to the root complex.
 bool could_be_redirected(const Topology& topology, int host) {
@@ -113,11 +118,12 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
     out.push_back(
         "the release of the adapters' network plugin: that of the logs stands for it; two of one adapter's differ by "
         "30 % above 128 MiB");
-  else if (has_term_of(prediction, ".libfabric_eager_limit"))
-    out.push_back(
-        "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "
-        "message is announced first (`libfabric_eager_limit: {value: 0 B}`)");
-  else if (has_term_of(prediction, ".socket"))
+  else if (const auto* limit = term_of(prediction, ".libfabric_eager_limit")) {
+    if (loaded.parameters.at(limit->parameter).value > 0)
+      out.push_back(
+          "what the site sets of FI_CXI_*: the provider's own threshold is taken; with FI_CXI_RDZV_THRESHOLD=0 every "
+          "message is announced first (`libfabric_eager_limit: {value: 0 B}`)");
+  } else if (has_term_of(prediction, ".socket"))
     out.push_back(
         "processors, kernels and interrupts: one system's logs taught NCCL over TCP between hosts (A100, EPYC, "
         "Slingshot-11)");

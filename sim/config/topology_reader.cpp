@@ -342,6 +342,7 @@ class TopologyReader {
       return;
     }
     fabric.mtu = static_cast<int>(std::llround(parsed.value));
+    fabric.is_mtu_given = true;
   }
 
   static CableSpec read_cable(const Node& node) {

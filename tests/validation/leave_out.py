@@ -112,8 +112,9 @@ def relative_of(source: pathlib.Path, name: str, values: dict, foreign: set, of_
     have (0, but for rates) says nothing."""
     head, _, field = name.partition(".")
     if head == "mpi":
+        # Profiles that no log taught are no relatives.
         stack, _, field = field.partition(".")
-        stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key)]
+        stacks = [key.split(".")[1] for key in values if re.fullmatch(r"mpi\.[\w-]+\.eager_limit", key) and key.split(".")[1] not in systems.UNTAUGHT_PROFILES]
         names = [f"mpi.{other}.{field}" for other in stacks] if stack in stacks else []
     else:
         # Into a GPU libfabric copies whatever adapter it drives; what else it costs is the provider's.

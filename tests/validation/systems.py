@@ -120,7 +120,6 @@ READ_OFF = {
 # Values guessed from what a system taught, beside it: they go with it too.
 AS_OF = {"H200 VMs of ours": tuple(f"mpi.{library}.cuda_ipc_overhead" for library in ("mvapich2-gdr", "open-mpi-ofi", "cray-mpich", "verbs", "tcp")),
          "A100 PCIe pair, HDR across sockets": ("epyc-milan-nps4.memory_bandwidth", *(f"{name}.p2p_cross_{way}_bandwidth" for name in ("epyc-rome", "epyc-milan") for way in ("read", "write"))),
-         "Piz Daint": ("mpi.cray-mpich-cxi.overhead",),
          "AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-4x100g.libfabric_latency", "efa-2x200g.libfabric_latency", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
@@ -129,6 +128,9 @@ SEEN_ON_SEVERAL = ("mpi.cuda_ipc.gap", "nccl.line_check_bandwidth", "gdrcopy.rea
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",
                   "virtualization.virtio.packet_time", "virtualization.virtio.emulator_message_time", "virtualization.virtio.emulator_packet_time", "mpi.core_memory_bandwidth", "mpi.mpich.inside_overhead", "mpi.mpich.inside_rendezvous")
+
+# Profiles of rules that no log taught or was compared with by its fit: what they do not have says nothing about others.
+UNTAUGHT_PROFILES = ("cray-mpich-cxi",)
 
 
 def system_of(log: str) -> str:
