@@ -115,7 +115,7 @@ struct FabricSpec {
   double cable_length_m = 3;
   std::optional<double> switch_cable_length_m;  ///< of cables between switches; default: cable_length_m
   Routing routing = Routing::automatic;
-  int mtu = 4096;               ///< payload bytes per packet of the fabric; an adapter with smaller ones sends those
+  int mtu = 4096;  ///< payload bytes per packet of the fabric; an adapter with smaller ones sends those
   bool is_mtu_given = false;
   int tiers = 2;                ///< fat_tree: 2 or 3
   double oversubscription = 1;  ///< leaf down capacity / up capacity, >= 1
