@@ -12,15 +12,16 @@ namespace fabricast::models::mpi {
 
 class Acknowledgements {
  public:
+  /// `rounds` outlive it.
   Acknowledgements(const schedules::Rounds& rounds, int num_ranks);
 
-  /// Adds to `message`, sent by `rank` in rounds[round], the wait for its acknowledgement where the rank receives in
-  /// this round as well, takes part in a later one, or sends in the last one, whose end the call's is.
-  void add_wait(std::size_t round, int rank, bool receives, Message& message) const;
+  /// Adds to `message`, sent by `rank` in `round`, one of the rounds, the wait for its acknowledgement where the rank
+  /// receives in this round as well, takes part in a later one, or sends in the last one, whose end the call's is.
+  void add_wait(const schedules::Round& round, int rank, bool receives, Message& message) const;
 
  private:
-  std::vector<std::size_t> last_;  ///< [rank], round
-  std::size_t end_ = 0;            ///< the last round of all
+  std::vector<const schedules::Round*> last_;  ///< [rank]
+  const schedules::Round* end_;                ///< the last one of all
 };
 
 }  // namespace fabricast::models::mpi

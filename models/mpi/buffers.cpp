@@ -75,9 +75,11 @@ void add_of_mpich(const Collective& one, Buffers& out) {
 Buffers buffers_of(Library library, const Collective& one) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
-  const bool is_vector = one.benchmark == Benchmark::osu_allreduce || one.benchmark == Benchmark::osu_reduce_scatter;
-  if (is_of_mpich(library)) add_of_mpich(one, out);
-  if (is_of_mpich(library) || !is_vector) return out;
+  if (is_of_mpich(library)) {
+    add_of_mpich(one, out);
+    return out;
+  }
+  if (one.benchmark != Benchmark::osu_allreduce && one.benchmark != Benchmark::osu_reduce_scatter) return out;
   const double size = static_cast<double>(one.size.value);
   const double block = size / one.num_ranks;
   switch (one.algorithm) {

@@ -81,12 +81,11 @@ class CollectivePlanner : public Planner {
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
     const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
-    const Acknowledgements acknowledgements(rounds, num_ranks());
-    for (std::size_t i = 0; i < rounds.size(); ++i) {
-      auto planned = to_node(
-          rounds[i], plan, clocks ? &*clocks : nullptr,
-          [&](int rank, bool receives, Message& message) { acknowledgements.add_wait(i, rank, receives, message); });
-      if (buffers.own > 0) add_memory_traffic(planned, rounds[i], buffers);
+    std::optional<Acknowledgements> waits;
+    if (transfers_.profile().is_acknowledged) waits.emplace(rounds, num_ranks());
+    for (const auto& round : rounds) {
+      auto planned = to_node(round, plan, clocks ? &*clocks : nullptr, waits ? &*waits : nullptr);
+      if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
       plan.program.then(std::move(planned.node));
     }
     if (clocks) plan.printed_share = clocks->mean_share();
@@ -223,11 +222,9 @@ class CollectivePlanner : public Planner {
     std::map<int, Copies> copies;  ///< by rank
   };
 
-  /// A round as a node; `clocks`, where ranks end apart, pass it. `add_wait`: for a sender's message, which may
-  /// receive.
-  template <class AddWait>
+  /// A round as a node; `clocks`, where ranks end apart, pass it; `waits`, where blocking sends are acknowledged.
   [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks,
-                                     const AddWait& add_wait) const {
+                                     const Acknowledgements* waits) const {
     PlannedRound out;
     auto& node = out.node;
     node.repeat = scheduled.repeat;
@@ -251,7 +248,7 @@ class CollectivePlanner : public Planner {
       auto& message = messages[i];
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       if (clocks != nullptr) times.push_back(times_of(message));
-      add_wait(step.from, receivers.contains(step.from), message);
+      if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive.
       if (const int earlier = sent[step.from]++; earlier > 0 && !is_pipeline) {
         const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);

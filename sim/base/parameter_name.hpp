@@ -65,15 +65,16 @@ struct ParameterStem {
 
 namespace parameter_names {
 
+// Not consteval: clang 14 leaves calls of consteval functions inside templates to the linker.
 template <parameter_table::Literal Name>
-consteval auto operator""_key() {
+constexpr auto operator""_key() {
   constexpr const auto* key = parameter_table::declared_by(Name.view());
   static_assert(key != nullptr, "the table of keys (sim/base/parameter_table_*.hpp) declares no such parameter");
   return ParameterName<key->dimension, std::string_view>{Name.view()};
 }
 
 template <parameter_table::Literal Stem>
-consteval ParameterStem operator""_stem() {
+constexpr ParameterStem operator""_stem() {
   static_assert(parameter_table::is_stem(Stem.view()), "no name in the table of keys begins so");
   return {Stem.view()};
 }
