@@ -138,15 +138,15 @@ TEST_CASE("every packet that enters a link leaves it, and no buffer holds more t
       for (const auto& entry : results.ports[port]) {
         hops += entry.sent_packets;
         CHECK(entry.max_headroom <= entry.headroom);
-        if (config.flow_control == FlowControl::credits && entry.is_lossless)
+        if (config.flow_control == packet::FlowControl::credits && entry.is_lossless)
           CHECK(entry.max_ingress <= config.credits.lane_buffer);
         CHECK(entry.paused <= results.now);
       }
-      if (is_host && config.flow_control == FlowControl::pfc)
+      if (is_host && config.flow_control == packet::FlowControl::pfc)
         CHECK(results.ports[port][3].max_ingress <= network.hca_configs[0].receive_buffer);
     }
     CHECK(hops == results.packet_hops);
-    if (config.flow_control != FlowControl::pfc) continue;
+    if (config.flow_control != packet::FlowControl::pfc) continue;
     for (const auto used : results.max_switch_buffer) CHECK(used <= config.buffer);
   }
 }

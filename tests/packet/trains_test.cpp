@@ -201,8 +201,8 @@ std::vector<std::string> contents(const Case& given, const Results& results) {
   const auto& config = given.cluster.network.switch_configs[0];
   add("pauses", has_pauses);
   add("quanta", has_pauses && config.pfc.pause_quanta > 0);
-  add("credits", config.flow_control == FlowControl::credits);
-  add("input queues", config.flow_control == FlowControl::credits && !config.credits.has_virtual_output_queues);
+  add("credits", config.flow_control == packet::FlowControl::credits);
+  add("input queues", config.flow_control == packet::FlowControl::credits && !config.credits.has_virtual_output_queues);
   add("starvation", has_starvation);
   add("CNPs", cnps > 0);
   add("retransmission", retransmitted > 0);

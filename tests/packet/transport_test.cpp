@@ -187,7 +187,7 @@ TEST_CASE("a slow receiver pauses the fabric and loses nothing") {
     CHECK(results.lossless_drops == 0);
     const auto& sender = results.ports[index(cluster.hosts[1])][3];
     CHECK((sender.paused + sender.starved).seconds() > 0.3 * 3e-3);
-    if (cluster.config().flow_control == FlowControl::pfc) {
+    if (cluster.config().flow_control == packet::FlowControl::pfc) {
       REQUIRE(!results.pause_tree.empty());
       CHECK(results.pause_tree.front().root.port == cluster.hosts[0]);
     }

@@ -4,6 +4,8 @@
 // out, and what is left is the scatter of two runs: the doctor is as often right as with a forecast without error and
 // logs that scatter so.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>

@@ -3,6 +3,7 @@
 // small, a middle and a large size. FABRICAST_UPDATE_GOLDEN=1 writes it anew.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 

@@ -3,6 +3,8 @@
 #include "tests/unit/doctor/logs.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "tests/support/approx.hpp"

@@ -3,6 +3,8 @@
 // plugin that reads it; exports are read back.
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "fabricast/export.hpp"

@@ -3,6 +3,8 @@
 // merged, and what contradicts is found.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "fabricast/simulate.hpp"

@@ -2,6 +2,9 @@
 // Running configurations of Onyx switches: one in the form in which a switch prints it, read to its end.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "fabricast/import.hpp"
 #include "fabricast/simulate.hpp"
 #include "tests/unit/import/captures.hpp"

@@ -3,6 +3,9 @@
 // the shipped file does. No source says how long cables are: the importer takes 3 m, and so does the shipped file here.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "fabricast/export.hpp"
 #include "fabricast/simulate.hpp"
 #include "tests/unit/import/captures.hpp"

@@ -3,6 +3,7 @@
 // word: a message, or what check finds.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <set>
 

@@ -2,6 +2,7 @@
 // Everything that is read of each held log: our own measurements and the logs kept from fuzzing, in every format.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "fabricast/measurement.hpp"
 #include "tests/unit/kept/table.hpp"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "fabricast/measurement.hpp"
 #include "readers/nccl_content.hpp"
@@ -34,14 +35,14 @@ const std::vector<Form> k_forms{
     {Benchmark::sendrecv_perf, "sum", -1, false, false},     {Benchmark::gather_perf, "none", 0, true, true},
     {Benchmark::scatter_perf, "none", 0, true, true}};
 
-enum class Device { named, unnamed };
+enum class DeviceLines { named, unnamed };
 
 /// The layout of 2.11 and later without a word of the collective.
-std::string plain_log(const Form& form, int ranks, bool is_checked, Device devices, std::uint64_t seed = 1) {
+std::string plain_log(const Form& form, int ranks, bool is_checked, DeviceLines devices, std::uint64_t seed = 1) {
   test::Random random(seed);
   std::string text =
       "# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824 step: 4(factor) warmup iters: 5 iters: 20\n";
-  for (int rank = 0; rank < ranks && devices == Device::named; ++rank)
+  for (int rank = 0; rank < ranks && devices == DeviceLines::named; ++rank)
     text += fmt::format("#  Rank {:2} Group  0 Pid {} on node{} device {:2} [0000:0{}:00] NVIDIA H100\n", rank,
                         100 + rank, rank / 8, rank % 8, rank % 8);
   text +=
@@ -95,7 +96,7 @@ bool is_ambiguous(const Form& form) {
 TEST_CASE("a checked log without a name is recognised by its rows at every number of ranks") {
   for (const auto& form : k_forms) {
     for (const int ranks : {2, 3, 4, 8, 16, 64}) {
-      for (const auto devices : {Device::named, Device::unnamed}) {
+      for (const auto devices : {DeviceLines::named, DeviceLines::unnamed}) {
         CAPTURE(to_string(form.benchmark));
         CAPTURE(ranks);
         const auto table = table_of(plain_log(form, ranks, true, devices));
@@ -121,7 +122,7 @@ TEST_CASE("an unchecked log leaves open only what nothing tells apart") {
     for (const int ranks : {2, 8}) {
       CAPTURE(to_string(form.benchmark));
       CAPTURE(ranks);
-      const auto table = table_of(plain_log(form, ranks, false, Device::named));
+      const auto table = table_of(plain_log(form, ranks, false, DeviceLines::named));
       std::vector<Benchmark> open{form.benchmark};
       if (form.benchmark == Benchmark::all_gather_perf) open.push_back(Benchmark::alltoall_perf);
       if (form.benchmark == Benchmark::alltoall_perf) open.push_back(Benchmark::all_gather_perf);
@@ -150,10 +151,10 @@ TEST_CASE("an unchecked log leaves open only what nothing tells apart") {
 }
 
 TEST_CASE("a file's name decides where the rows leave it open, and is corrected where they do not") {
-  const auto open = plain_log(k_forms[1], 8, false, Device::named);
+  const auto open = plain_log(k_forms[1], 8, false, DeviceLines::named);
   CHECK(table_of(open, "alltoall-8gpu.log").benchmark == Benchmark::alltoall_perf);
   CHECK(table_of(open, "all_gather-8gpu.log").benchmark == Benchmark::all_gather_perf);
-  const auto wrong = table_of(plain_log(k_forms[3], 8, true, Device::named), "allreduce-8gpu.log");
+  const auto wrong = table_of(plain_log(k_forms[3], 8, true, DeviceLines::named), "allreduce-8gpu.log");
   CHECK(wrong.benchmark == Benchmark::broadcast_perf);
   REQUIRE(wrong.warnings.size() == 1);
   CHECK(wrong.warnings[0].message == "the file is named for all_reduce_perf, its columns are of broadcast_perf");
@@ -163,7 +164,7 @@ TEST_CASE("the number of ranks comes with the collective when no device line say
   for (const auto& form : k_forms) {
     if (bus_bandwidth_factor(form.benchmark, 4) == 1 || is_ambiguous(form)) continue;
     for (const int ranks : {4, 8, 16}) {
-      const auto table = table_of(plain_log(form, ranks, true, Device::unnamed));
+      const auto table = table_of(plain_log(form, ranks, true, DeviceLines::unnamed));
       CAPTURE(to_string(form.benchmark));
       CHECK(table.header.num_ranks == ranks);
     }
@@ -211,7 +212,7 @@ TEST_CASE("old rows convert only when one number of ranks explains every row") {
 }
 
 TEST_CASE("an abridged list of devices still says how many ranks there are") {
-  auto text = plain_log(k_forms[0], 16, true, Device::named);
+  auto text = plain_log(k_forms[0], 16, true, DeviceLines::named);
   for (const int cut : {2, 3, 5, 11, 12}) {
     const auto at = text.find(fmt::format("#  Rank {:2} ", cut));
     text.erase(at, text.find('\n', at) + 1 - at);
