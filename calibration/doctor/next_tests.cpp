@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "doctor/changes.hpp"
@@ -57,13 +58,13 @@ class Bench {
 
   [[nodiscard]] bool is_good() const { return topology_.has_value(); }
 
-  /// Time under `cause` (null: healthy), with the trial where `host` is.
-  [[nodiscard]] std::optional<Duration> time(const Trial& trial, const Cause* cause, int host) const {
-    auto one = base_;
-    one.scenario.workloads = {workload_of(trial, std::max(0, host))};
-    if (cause != nullptr && !cause->apply(one)) return std::nullopt;
-    const auto times = forecast(one, {trial.size}, trial.is_of_packets ? Fidelity::packet : Fidelity::fluid);
-    return times.empty() ? std::nullopt : std::optional(times.front());
+  /// Time under `cause` (null: healthy, forecast once), with the trial where `host` is.
+  [[nodiscard]] std::optional<Duration> time(const Trial& trial, const Cause* cause, int host) {
+    if (cause != nullptr) return forecast_of(trial, cause, host);
+    const int of_host = trial.place == Place::all_hosts ? 0 : std::max(0, host);
+    const auto [known, is_new] = healthy_.try_emplace({&trial, of_host});
+    if (is_new) known->second = forecast_of(trial, nullptr, host);
+    return known->second;
   }
   [[nodiscard]] bool fits(const Trial& trial) const {
     const int hosts = topology_->num_hosts();
@@ -86,6 +87,13 @@ class Bench {
   }
 
  private:
+  [[nodiscard]] std::optional<Duration> forecast_of(const Trial& trial, const Cause* cause, int host) const {
+    auto one = base_;
+    one.scenario.workloads = {workload_of(trial, std::max(0, host))};
+    if (cause != nullptr && !cause->apply(one)) return std::nullopt;
+    const auto times = forecast(one, {trial.size}, trial.is_of_packets ? Fidelity::packet : Fidelity::fluid);
+    return times.empty() ? std::nullopt : std::optional(times.front());
+  }
   [[nodiscard]] int peer_of(int host) const { return (host + 1) % topology_->num_hosts(); }
 
   [[nodiscard]] Workload workload_of(const Trial& trial, int host) const {
@@ -114,6 +122,7 @@ class Bench {
 
   const Case& base_;
   Result<Topology> topology_;
+  std::map<std::pair<const Trial*, int>, std::optional<Duration>> healthy_;  ///< by trial and host
 };
 
 int host_of(const Cause* a, const Cause* b) {
@@ -121,10 +130,8 @@ int host_of(const Cause* a, const Cause* b) {
   return b != nullptr ? b->host : -1;
 }
 
-}  // namespace
-
-std::optional<NextTest> next_test(const Case& base, const Cause* a, const Cause* b) {
-  const Bench bench(base);
+/// The first trial of `bench` that tells `a` from `b` clearly, else the one that does best.
+std::optional<NextTest> best_of(Bench& bench, const Cause* a, const Cause* b) {
   if (!bench.is_good()) return std::nullopt;
   const int host = host_of(a, b);
   std::optional<NextTest> best;
@@ -142,14 +149,22 @@ std::optional<NextTest> next_test(const Case& base, const Cause* a, const Cause*
   return best;
 }
 
+}  // namespace
+
+std::optional<NextTest> next_test(const Case& base, const Cause* a, const Cause* b) {
+  Bench bench(base);
+  return best_of(bench, a, b);
+}
+
 std::vector<HiddenCause> hidden_causes(const Case& base, const std::vector<const Cause*>& causes) {
   std::vector<HiddenCause> out;
+  Bench bench(base);
   std::set<std::string> seen;
   for (const auto* cause : causes) {
     // One host stands for the others.
     if (!seen.insert(cause->id).second) continue;
     HiddenCause one{cause->id, cause->title, cause->place, {}};
-    one.test = next_test(base, nullptr, cause);
+    one.test = best_of(bench, nullptr, cause);
     out.push_back(std::move(one));
   }
   return out;

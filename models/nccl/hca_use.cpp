@@ -6,22 +6,21 @@
 #include <algorithm>
 #include <set>
 
-#include "nccl/nics.hpp"
 #include "nccl/rccl.hpp"
 
 namespace fabricast::models::nccl {
 
-GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& gpus) {
+GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics) {
   const auto& software = context.software;
   const int level = p2p_pxn_level(software);
   std::string given = software.nccl_pxn ? (*software.nccl_pxn ? "on" : "off") : "default";
   if (software.nccl_p2p_pxn_level) given += fmt::format(", p2p_pxn_level {}", *software.nccl_p2p_pxn_level);
   GivenUsed setting{"PXN", given, "no", ""};
-  const HostNics nics(context, gpus);
+  const auto gpu = nics.gpus().front();
   if (!has_pxn(software)) {
-    const bool is_own = library_of(context, gpus[0]) == Library::rccl && !is_set(software, "pxn");
+    const bool is_own = library_of(context, gpu) == Library::rccl && !is_set(software, "pxn");
     if (is_own) setting.given = "default";
-    setting.reason = is_own ? fmt::format("RCCL takes it from {} ranks on", ranks_with_pxn(context, gpus[0]))
+    setting.reason = is_own              ? fmt::format("RCCL takes it from {} ranks on", ranks_with_pxn(context, gpu))
                      : software.nccl_pxn ? "switched off"
                                          : fmt::format("NCCL {}, it came with 2.12", software.nccl_version);
   } else if (!nics.has_relays()) {
@@ -59,17 +58,17 @@ std::vector<std::string> crowded_hca(const PlanContext& context, const HostNics&
 
 }  // namespace
 
-std::vector<std::string> hca_assumptions(const PlanContext& context, const ChannelGraph& graph, const HostGroup& host,
+std::vector<std::string> hca_assumptions(const PlanContext& context, const HostNics& nics, const ChannelGraph& graph,
                                          bool is_peer_to_peer) {
-  const HostNics nics(context, host.gpus);
-  const auto name = context.topology.host_name(host.host);
+  const auto gpu = nics.gpus().front();
+  const auto name = context.topology.host_name(context.topology.host_of(gpu));
   std::set<DeviceId> used;
   for (const auto& channel : graph.channels) used.insert(channel[0].hca);
   const auto loads = nics.gpus_of_hcas();
   const auto count = is_peer_to_peer
                          ? static_cast<std::size_t>(std::ranges::count_if(loads, [](double gpus) { return gpus > 0; }))
                          : used.size();
-  const auto all = context.topology.hcas_by_distance(host.gpus.front()).size();
+  const auto all = context.topology.hcas_by_distance(gpu).size();
   std::vector<std::string> out;
   if (count < all)
     out.push_back(

@@ -7,14 +7,14 @@
 
 #include "fabricast/result.hpp"
 #include "nccl/channels.hpp"
+#include "nccl/nics.hpp"
 
 namespace fabricast::models::nccl {
 
-/// `gpus`: of one host.
-GivenUsed pxn_setting(const PlanContext& context, const std::vector<DeviceId>& gpus);
+GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics);
 
-/// HCAs of a host that carry nothing; where all do, the one on which sends and receives crowd.
-std::vector<std::string> hca_assumptions(const PlanContext& context, const ChannelGraph& graph, const HostGroup& host,
+/// HCAs of the first host that carry nothing; where all do, the one on which sends and receives crowd.
+std::vector<std::string> hca_assumptions(const PlanContext& context, const HostNics& nics, const ChannelGraph& graph,
                                          bool is_peer_to_peer);
 
 }  // namespace fabricast::models::nccl

@@ -126,13 +126,24 @@ HcaCrossing crossing_of(const Software& software) {
 
 }  // namespace
 
+std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu) {
+  const auto& topology = context.topology;
+  const int guest = topology.guest_of(gpu);
+  std::vector<DeviceId> out;
+  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpu)))
+    if (topology.is_cabled(hca) && topology.may_use_hca(guest, hca)) out.push_back(hca);
+  const auto is_socket = [&](DeviceId hca) { return uses_tcp(context, hca); };
+  if (!std::ranges::all_of(out, is_socket)) std::erase_if(out, is_socket);
+  return out;
+}
+
 HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
     : version_(release_number(context.software.nccl_version)),
       crossing_(crossing_of(context.software)),
       level_(p2p_pxn_level(context.software)),
-      gpus_(std::move(gpus)) {
+      gpus_(std::move(gpus)),
+      hcas_(opened_hcas(context, gpus_.front())) {
   for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));
-  find_hcas(context);
   measure_paths(context);
   receiving_speeds_ = speeds_;
   receiving_types_ = types_;
@@ -141,15 +152,6 @@ HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
   for (std::size_t h = 0; h < hcas_.size(); ++h) neighbours_.push_back(nearest_gpus(h));
   relays_.assign(hcas_.size(), -1);
   if (has_pxn(context.software)) add_pxn_paths(context);
-}
-
-void HostNics::find_hcas(const PlanContext& context) {
-  const auto& topology = context.topology;
-  const int guest = topology.guest_of(gpus_[0]);
-  for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpus_[0])))
-    if (topology.is_cabled(hca) && topology.may_use_hca(guest, hca)) hcas_.push_back(hca);
-  const auto is_socket = [&](DeviceId hca) { return uses_tcp(context, hca); };
-  if (!std::all_of(hcas_.begin(), hcas_.end(), is_socket)) std::erase_if(hcas_, is_socket);
 }
 
 /// Without GPUDirect RDMA data go by the memory beside the GPU.

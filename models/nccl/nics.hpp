@@ -62,12 +62,16 @@ double processor_overhead(const Topology& topology, DeviceId gpu, Distance dista
 /// NVML's number of a GPU: its place among those of its host or virtual machine, in use or not.
 int nvml_index(const Topology& topology, DeviceId gpu);
 
+/// Adapters with a cable that NCCL opens in the GPU's host or virtual machine: all of one kind, sockets only where no
+/// adapter has RDMA.
+std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu);
+
 class HostNics {
  public:
   /// `gpus`: those of one host, or virtual machine, that take part, in rank order.
   HostNics(const PlanContext& context, std::vector<DeviceId> gpus);
 
-  /// Adapters with a cable that NCCL opens: all of one kind, sockets only where no adapter has RDMA.
+  /// As `opened_hcas`.
   [[nodiscard]] const std::vector<DeviceId>& hcas() const { return hcas_; }
   [[nodiscard]] const std::vector<DeviceId>& gpus() const { return gpus_; }
   [[nodiscard]] int version() const { return version_; }
@@ -109,7 +113,6 @@ class HostNics {
   [[nodiscard]] std::vector<double> gpus_of_hcas() const;
 
  private:
-  void find_hcas(const PlanContext& context);
   [[nodiscard]] std::vector<LinkLoad> loads_of(const PlanContext& context, DeviceId from, DeviceId to, DeviceId gpu,
                                                bool is_through_processor, double share);
   void measure_paths(const PlanContext& context);

@@ -51,6 +51,7 @@ class CollectivePlanner : public Planner {
         hosts_(group_by_host(context.topology, ranks_)),
         collective_(collective_of(workload.benchmark)) {
     if (ranks_.size() > 1) graph_ = search_channels(context_, hosts_);
+    if (hosts_.size() > 1) nics_.emplace(context_, hosts_[0].gpus);
     if (workload_.channels) fit_channels(static_cast<std::size_t>(*workload_.channels));
     set_facts();
   }
@@ -101,7 +102,7 @@ class CollectivePlanner : public Planner {
   /// The adapter whose plugin sets what NCCL plans with; of hosts without any, value -1.
   [[nodiscard]] DeviceId plugin_adapter() const {
     if (hosts_.size() > 1 && !graph_.channels.empty()) return graph_.channels[0][0].hca;
-    const auto hcas = HostNics(context_, hosts_[0].gpus).hcas();
+    const auto hcas = opened_hcas(context_, hosts_[0].gpus[0]);
     return hcas.empty() ? DeviceId{} : hcas.front();
   }
 
@@ -211,6 +212,7 @@ class CollectivePlanner : public Planner {
   std::vector<HostGroup> hosts_;
   Collective collective_;
   ChannelGraph graph_;
+  std::optional<HostNics> nics_;  ///< of the first host, where there are several
   DeviceId adapter_;
   NetworkPlugin plugin_;
   int queue_pairs_ = 1;  ///< of a connection between hosts, where they take several ways
@@ -314,7 +316,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
-  if (num_hosts() > 1) settings.push_back(pxn_setting(context_, hosts_[0].gpus));
+  if (nics_) settings.push_back(pxn_setting(context_, *nics_));
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
 }
@@ -343,8 +345,8 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   if (allows_pat(facts_, collective_))
     out.insert(
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
-  if (hosts_.size() > 1)
-    for (auto& line : hca_assumptions(context_, graph_, hosts_[0], is_peer_to_peer(collective_))) out.insert(line);
+  if (nics_)
+    for (auto& line : hca_assumptions(context_, *nics_, graph_, is_peer_to_peer(collective_))) out.insert(line);
   if (num_ranks() == 1) return {out.begin(), out.end()};
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
     if (hops.kind == TransportKind::network_staged)
@@ -365,8 +367,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   auto faults = unreachable_hosts(context, workload, *ranks);
   for (auto& fault : workload_faults(context, workload, *ranks)) faults.push_back(std::move(fault));
   if (faults.empty() && ranks->size() > 1 && !context.software.nccl_plugin.empty())
-    faults = plugin_faults(context, workload,
-                           HostNics(context, group_by_host(context.topology, *ranks).front().gpus).hcas());
+    faults = plugin_faults(context, workload, opened_hcas(context, ranks->front()));
   if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
     const auto slicing = time_slicing_of(context, *sharing, ranks->front());
     if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());
