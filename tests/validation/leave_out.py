@@ -2,7 +2,7 @@
 """The shipped values as they would be had one system never been measured.
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
-alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
+alone taught is replaced by its parent, or by what others published of it; calibrations that learnt from several systems are fitted again without the logs of this one,
 from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take those of relatives. `system` is a name,
 or a set of names that are left out together (a family)."""
 import pathlib
@@ -132,7 +132,7 @@ def relatives(source: pathlib.Path, system, kept: list, of_kind: bool = False) -
     values, taught = shipped_values(source), teachers(source)
     names = {*kept, *read_off(system)}
     foreign = names | {name for name, (_, calibration) in values.items() if taught.get(calibration) and taught[calibration] <= names_in(system)}
-    found = {name: parent_of(name, values, taught, system) or relative_of(source, name, values, foreign) for name in names}
+    found = {name: parent_of(name, values, taught, system) or systems.PUBLISHED.get(name) or relative_of(source, name, values, foreign) for name in names}
     if of_kind:
         found = {name: value or relative_of(source, name, values, foreign, of_kind) for name, value in found.items()}
     return {name: value for name, value in found.items() if value is not None}
