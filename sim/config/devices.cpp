@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/parameter_keys.hpp"
 #include "config/embedded.hpp"
@@ -21,6 +22,35 @@ std::string stem(std::string_view path) {
   auto name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
   if (name.ends_with(".yaml")) name.remove_suffix(5);
   return std::string(name);
+}
+
+/// Letters and digits alone, in lower case: "Quantum-2" is as good as "quantum2".
+std::string letters_of(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+/// Shipped devices whose descriptions hold `name`; none where it is too short, or where too many do, to say anything.
+std::vector<std::string> described_as(const std::string& name) {
+  constexpr std::size_t least = 3, most = 4;
+  constexpr std::string_view key = "\ndescription: ";
+  const auto wanted = letters_of(name);
+  std::vector<std::string> out;
+  if (wanted.size() < least) return out;
+  for (const auto& file : embedded_files()) {
+    const std::string_view path = file.path, text = file.text;
+    const auto at = text.find(key);
+    if (!path.starts_with(k_catalogue) || at == std::string_view::npos) continue;
+    const auto begin = at + key.size();
+    const auto description = text.substr(begin, text.find('\n', begin) - begin);
+    if (letters_of(description).find(wanted) != std::string::npos) out.push_back(stem(path));
+  }
+  if (out.size() > most) out.clear();
+  return out;
 }
 
 Confidence confidence_of(const Node* node) {
@@ -221,7 +251,8 @@ const DeviceLibrary::Entry* DeviceLibrary::find(const std::string& name, const N
   }
   auto names = shipped_names();
   for (const auto& [known, entry] : entries_) names.push_back(known);
-  const auto near = near_names(name, names);
+  auto near = near_names(name, names);
+  if (near.empty()) near = described_as(name);
   std::string hint = "`fabricast list devices` prints the catalogue; your own device files go under `devices:`";
   if (!near.empty()) {
     hint = fmt::format("did you mean '{}'?", near.front());

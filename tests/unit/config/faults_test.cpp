@@ -122,6 +122,19 @@ TEST_CASE("an unknown device type names the nearest ones") {
         "      = note: did you mean 'dgx-a100'?\n");
 }
 
+TEST_CASE("an unknown device type names those that its makers call so") {
+  const auto hint_for = [](const std::string& name) {
+    const auto text = topology_faults(k_host + "  - {name: n, type: " + name + "}\n");
+    const auto at = text.find("note: ");
+    return at == std::string::npos ? text : text.substr(at + 6, text.find('\n', at) - at - 6);
+  };
+  CHECK(hint_for("quantum-2") == "did you mean 'qm9700'?");
+  CHECK(hint_for("Switch-IB 2") == "did you mean 'sb7800'?");
+  CHECK(hint_for("slingshot switch") == "did you mean 'rosetta'?");
+  // Of many it says nothing, as of none.
+  for (const auto* name : {"nvidia", "on", "quantum-7"}) CHECK(hint_for(name).starts_with("`fabricast list devices`"));
+}
+
 TEST_CASE("a device of the wrong kind is refused where it is named") {
   CHECK(topology_faults(k_host + "  - {name: n, type: v100-sxm2-16}\n")
             .find("'v100-sxm2-16' is a gpu, a host is expected here") != std::string::npos);

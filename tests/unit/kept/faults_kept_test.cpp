@@ -48,6 +48,8 @@ TEST_CASE("of every value replaced by a senseless one the same is said as before
     std::ifstream stream(file);
     std::string text((std::istreambuf_iterator<char>(stream)), {});
     text = std::regex_replace(text, std::regex(R"(\.\./)"), FABRICAST_SOURCE_DIR "/");
+    // Of a file beside it, too.
+    text = std::regex_replace(text, std::regex(R"(\[([\w-]+\.yaml)\])"), "[" + file.parent_path().string() + "/$1]");
     text = std::regex_replace(text, std::regex("#[^\n]*"), "");
     out += file.lexically_relative(FABRICAST_SOURCE_DIR).generic_string() + "\n";
     for (std::sregex_iterator match(text.begin(), text.end(), value), end; match != end; ++match) {
