@@ -225,8 +225,9 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
 }
 
 std::vector<Collective> parts_of_two_levels(Library library, const Collective& whole, int num_hosts) {
-  if (library == Library::open_mpi_5_0 && whole.benchmark != Benchmark::osu_barrier)
-    return parts_of_han(whole, [library](Collective& part) { choose_flat(library, part); });
+  const auto flat = [library](Collective& part) { choose_flat(library, part); };
+  if (whole.benchmark == Benchmark::osu_allgather) return parts_of_all_gather(whole, flat);
+  if (library == Library::open_mpi_5_0 && whole.benchmark != Benchmark::osu_barrier) return parts_of_han(whole, flat);
   auto between = whole;
   between.num_ranks = num_hosts;
   between.hosts.resize(static_cast<std::size_t>(num_hosts));
@@ -270,7 +271,7 @@ Collective choose(Library library, Collective out, std::optional<CollectiveAlgor
   }
   out.parts = parts_of_two_levels(library, out, std::max(1, num_hosts));
   out.algorithm = Algorithm::two_level;
-  if (library == Library::open_mpi_5_0) out.segment = k_han_segment;
+  if (library == Library::open_mpi_5_0 && out.benchmark != Benchmark::osu_allgather) out.segment = k_han_segment;
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "mpi/schedule.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/assert.hpp"
 #include "schedules/algorithms.hpp"
@@ -141,8 +142,37 @@ Rounds barrier(const Collective& one) {
   return rounds;
 }
 
+/// Every rank's block to rank 0.
+Rounds gather(Algorithm algorithm, int n, double block) {
+  if (algorithm != Algorithm::linear) return binomial_gather(n, block);
+  auto rounds = linear({.n = n, .bytes = block, .is_gather = true});
+  for (auto& round : rounds) round.reduced_bytes = 0;
+  return rounds;
+}
+
+/// Gathered inside hosts, exchanged between them in blocks of a host, and all of it spread inside.
+Rounds two_level_all_gather(const Collective& whole) {
+  auto hosts = whole.hosts;
+  hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);
+  const auto num_hosts = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
+  const auto stage = [&whole](std::size_t place, Benchmark benchmark, int blocks) {
+    auto one = whole;
+    one.size = blocks * whole.size;
+    return [one, place, benchmark](int n) { return part_of(one, place, benchmark, n); };
+  };
+  Stages stages;
+  stages.gather = [&whole](int n) {
+    const auto algorithm = whole.parts.empty() ? Algorithm::binomial : whole.parts[k_inside_reduce].algorithm;
+    return gather(algorithm, n, static_cast<double>(whole.size.value));
+  };
+  stages.exchange = stage(k_between, Benchmark::osu_allgather, (whole.num_ranks + num_hosts - 1) / num_hosts);
+  stages.spread = stage(k_inside_broadcast, Benchmark::osu_bcast, whole.num_ranks);
+  return hierarchical(hosts, 0, stages, 1);
+}
+
 /// Reduced inside hosts, exchanged between them, spread inside: the stages that the collective has.
 Rounds two_level(const Collective& whole) {
+  if (whole.benchmark == Benchmark::osu_allgather) return two_level_all_gather(whole);
   auto segment = whole;
   std::int64_t segments = 1;
   if (whole.segment.value > 0 && whole.size > whole.segment) {
@@ -210,7 +240,7 @@ std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
     case Benchmark::osu_allreduce:
       return {recursive_doubling, ring, rabenseifner, reduce_broadcast, two_level};
     case Benchmark::osu_allgather:
-      return {recursive_doubling, bruck, ring, neighbor_exchange};
+      return {recursive_doubling, bruck, ring, neighbor_exchange, two_level};
     case Benchmark::osu_reduce_scatter:
       return {ring, pairwise, recursive_halving, butterfly, reduce_scatter};
     case Benchmark::osu_bcast:

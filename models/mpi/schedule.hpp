@@ -58,9 +58,9 @@ struct Collective {
   bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   /// The collectives that it is made of, as the library picks them; their ranks, sizes and roots do not count. Empty:
-  /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; two_level: a reduce inside hosts, what goes
-  /// between them, a broadcast inside hosts, and, where it is another, what goes between them from the second segment
-  /// on.
+  /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; two_level: a reduce (of an all-gather a
+  /// gather) inside hosts, what goes between them, a broadcast inside hosts, and, where it is another, what goes
+  /// between them from the second segment on.
   std::vector<Collective> parts;
 };
 

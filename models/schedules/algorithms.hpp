@@ -60,6 +60,8 @@ Rounds chain(const Tree& tree);
 Rounds linear(const Tree& tree);
 /// Binomial: rank r of the tree gets the parts of those below it, then everybody gathers them.
 Rounds binomial_scatter(int n, double bytes, int root);
+/// Every rank's `block` to rank 0, the same way back.
+Rounds binomial_gather(int n, double block);
 
 /// Two binary trees over all ranks, half of the data each: a leaf of one is an inner rank of the other. The second
 /// mirrors the first for even n and shifts it by one for odd n. Parent of `rank`, -1 for the root.

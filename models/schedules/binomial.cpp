@@ -56,4 +56,13 @@ Rounds binomial_scatter(int n, double bytes, int root) {
   return rounds;
 }
 
+Rounds binomial_gather(int n, double block) {
+  auto rounds = binomial_scatter(n, n * block, 0);
+  std::ranges::reverse(rounds);
+  for (auto& round : rounds) {
+    for (auto& step : round.steps) std::swap(step.from, step.to);
+  }
+  return rounds;
+}
+
 }  // namespace fabricast::models::schedules

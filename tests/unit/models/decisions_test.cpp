@@ -197,6 +197,10 @@ TEST_CASE("MPICH and Open MPI 5 treat hosts apart where several ranks share one,
     CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 1).algorithm != Algorithm::two_level);
     CHECK(pick(Library::open_mpi_5_0, benchmark, 16, 1024, 16).algorithm != Algorithm::two_level);
   }
+  // MPICH has no all-gather of two levels.
+  for (const auto library : {Library::mpich_3, Library::open_mpi_4_1, Library::open_mpi_5_0})
+    CHECK((pick(library, Benchmark::osu_allgather, 16, 1024, 4).algorithm == Algorithm::two_level) ==
+          (library == Library::open_mpi_5_0));
   CHECK(pick(Library::mpich_3, Benchmark::osu_bcast, 16, 12'288, 4).algorithm == Algorithm::scatter_doubling);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_alltoall, 16, 1024, 4).algorithm != Algorithm::two_level);
   CHECK(pick(Library::open_mpi_5_0, Benchmark::osu_allreduce, 16, 1 << 20, 4).segment.value == 64 << 10);
@@ -240,10 +244,32 @@ TEST_CASE("Open MPI 5's HAN: tuned inside hosts, libnbc between them, both by wh
   CHECK(broadcast[3].algorithm == Algorithm::chain);
   CHECK(parts(Benchmark::osu_reduce, 6, 4, 1 << 20)[1].algorithm == Algorithm::rabenseifner);
   // Unequal hosts: all-reduce alone.
-  for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce}) {
+  for (const auto benchmark :
+       {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce, Benchmark::osu_allgather}) {
     const Collective asked{.benchmark = benchmark, .num_ranks = 5, .size = Bytes{64}, .hosts = {0, 0, 0, 1, 1}};
     CHECK((choose(Library::open_mpi_5_0, asked).algorithm == Algorithm::two_level) ==
           (benchmark == Benchmark::osu_allreduce));
+  }
+}
+
+TEST_CASE("HAN's all-gather: tuned by a rank's block, by a host's between hosts, by all of it inside again") {
+  for (const int hosts : {2, 6, 40}) {
+    for (const int per_host : {2, 4, 48, 300}) {
+      for (const std::int64_t size : {8, 1023, 1024, 65'536, 1 << 20}) {
+        CAPTURE(hosts);
+        CAPTURE(per_host);
+        CAPTURE(size);
+        const auto one = pick(Library::open_mpi_5_0, Benchmark::osu_allgather, hosts * per_host, size, per_host);
+        CHECK(one.segment.value == 0);
+        REQUIRE(one.parts.size() == 3);
+        const bool is_linear = per_host == 4 ? size == 1024 || size >= 32'768 : per_host == 2 && size >= 131'072;
+        CHECK(one.parts[0].algorithm == (is_linear ? Algorithm::linear : Algorithm::binomial));
+        CHECK(one.parts[1].algorithm ==
+              algorithm(Library::open_mpi_4_1, Benchmark::osu_allgather, hosts, per_host * size));
+        CHECK(one.parts[2].algorithm ==
+              algorithm(Library::open_mpi_4_1, Benchmark::osu_bcast, per_host, hosts * per_host * size));
+      }
+    }
   }
 }
 

@@ -269,3 +269,35 @@ TEST_CASE("HAN: every segment crosses hosts between their first ranks, and all r
     }
   }
 }
+
+TEST_CASE("two levels of an all-gather: first ranks hold all when hosts have exchanged, then every rank does") {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
+    test::Random random(seed);
+    CAPTURE(seed);
+    const int hosts = 2 + static_cast<int>(random.next(9));
+    const int k = 2 + static_cast<int>(random.next(20));
+    const auto library =
+        random.pick<Library>({Library::open_mpi_4_0, Library::open_mpi_4_1, Library::open_mpi_5_0, Library::mpich_4});
+    const double block = static_cast<double>(std::int64_t{4} << random.next(20));
+    Collective asked{
+        .benchmark = Benchmark::osu_allgather, .num_ranks = hosts * k, .size = Bytes{static_cast<std::int64_t>(block)}};
+    for (int r = 0; r < hosts * k; ++r) asked.hosts.push_back(r / k);
+    const auto rounds = make_schedule(choose(library, asked, Algorithm::two_level));
+    std::map<int, double> received, crossed;
+    for (const auto& round : rounds) {
+      CHECK(round.reduced_bytes == 0);
+      for (const auto& step : round.steps) {
+        if (step.from / k != step.to / k) {
+          CHECK((step.from % k == 0 && step.to % k == 0));
+          crossed[step.to] += step.bytes * static_cast<double>(round.repeat);
+        }
+        received[step.to] += step.bytes * static_cast<double>(round.repeat);
+      }
+    }
+    for (int r = 0; r < hosts * k; ++r) {
+      CAPTURE(r);
+      if (r % k == 0) CHECK(crossed[r] == test::approx((hosts - 1) * k * block));
+      CHECK(received[r] >= test::approx(hosts * k * block - block));
+    }
+  }
+}
