@@ -150,7 +150,8 @@ Rounds gather(Algorithm algorithm, int n, double block) {
   return rounds;
 }
 
-/// Gathered inside hosts, exchanged between them in blocks of a host, and all of it spread inside.
+/// Gathered inside hosts, exchanged between them in blocks of a host, and all of it spread inside. Hosts with fewer
+/// ranks than others, which only a forced one meets, count as the mean of all.
 Rounds two_level_all_gather(const Collective& whole) {
   auto hosts = whole.hosts;
   hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/parameter_keys.hpp"
+#include "base/text.hpp"
 #include "config/embedded.hpp"
 #include "config/schema.hpp"
 #include "fabricast/inputs.hpp"
@@ -26,11 +27,8 @@ std::string stem(std::string_view path) {
 
 /// Letters and digits alone, in lower case: "Quantum-2" is as good as "quantum2".
 std::string letters_of(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  auto out = lower(text);
+  std::erase_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
   return out;
 }
 

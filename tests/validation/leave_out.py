@@ -2,8 +2,9 @@
 """The shipped values as they would be had one system never been measured.
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
-alone taught is replaced by its parent, or by what others published of it; calibrations that learnt from several systems are fitted again without the logs of this one,
-from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take those of relatives. `system` is a name,
+alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
+from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take what others published of them
+(systems.PUBLISHED), else those of relatives. `system` is a name,
 or a set of names that are left out together (a family)."""
 import pathlib
 import re

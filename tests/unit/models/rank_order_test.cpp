@@ -34,6 +34,13 @@ Rounds rounds_of(Benchmark benchmark, Algorithm algorithm, int n, bool is_of_mpi
   return make_schedule(one);
 }
 
+/// `k` consecutive ranks on each host.
+Collective over_hosts(Benchmark benchmark, int hosts, int k, Bytes size) {
+  Collective one{.benchmark = benchmark, .num_ranks = hosts * k, .size = size};
+  for (int r = 0; r < hosts * k; ++r) one.hosts.push_back(r / k);
+  return one;
+}
+
 /// Bytes that a round moves between hosts of `k` consecutive ranks, by (from, to).
 std::map<std::pair<int, int>, double> between_hosts(const Round& round, int k) {
   std::map<std::pair<int, int>, double> bytes;
@@ -251,9 +258,8 @@ TEST_CASE("HAN: every segment crosses hosts between their first ranks, and all r
     const auto benchmark =
         random.pick<Benchmark>({Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce});
     const std::int64_t segments = 1 + static_cast<std::int64_t>(random.next(20));
-    Collective asked{.benchmark = benchmark, .num_ranks = hosts * k, .size = Bytes{segments << 16}};
-    for (int r = 0; r < hosts * k; ++r) asked.hosts.push_back(r / k);
-    const auto rounds = make_schedule(choose(Library::open_mpi_5_0, asked));
+    const auto rounds =
+        make_schedule(choose(Library::open_mpi_5_0, over_hosts(benchmark, hosts, k, Bytes{segments << 16})));
     std::map<int, double> received;
     for (const auto& round : rounds) {
       for (const auto& step : round.steps) {
@@ -278,10 +284,9 @@ TEST_CASE("two levels of an all-gather: first ranks hold all when hosts have exc
     const int k = 2 + static_cast<int>(random.next(20));
     const auto library =
         random.pick<Library>({Library::open_mpi_4_0, Library::open_mpi_4_1, Library::open_mpi_5_0, Library::mpich_4});
-    const double block = static_cast<double>(std::int64_t{4} << random.next(20));
-    Collective asked{
-        .benchmark = Benchmark::osu_allgather, .num_ranks = hosts * k, .size = Bytes{static_cast<std::int64_t>(block)}};
-    for (int r = 0; r < hosts * k; ++r) asked.hosts.push_back(r / k);
+    const Bytes size{std::int64_t{4} << random.next(20)};
+    const auto block = static_cast<double>(size.value);
+    const auto asked = over_hosts(Benchmark::osu_allgather, hosts, k, size);
     const auto rounds = make_schedule(choose(library, asked, Algorithm::two_level));
     std::map<int, double> received, crossed;
     for (const auto& round : rounds) {
