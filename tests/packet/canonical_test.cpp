@@ -179,7 +179,7 @@ TEST_CASE("a headroom of 3 C d loses packets on short links exactly where the pu
   }
 }
 
-TEST_CASE("a parking lot without congestion control gives 1/2, 1/4, 1/8, 1/8") {
+TEST_CASE("a parking lot without congestion control gives 1/2, 1/4, 1/8, 1/8" * doctest::test_suite("long")) {
   for (const auto& preset : {k_htsim, k_ns3, k_spectrum, k_infiniband}) {
     CAPTURE(preset.switch_name);
     auto cluster = without_dcqcn(parking_lot(preset));
@@ -196,7 +196,8 @@ TEST_CASE("a parking lot without congestion control gives 1/2, 1/4, 1/8, 1/8") {
   }
 }
 
-TEST_CASE("three far senders behind one trunk get 1/6 each, one beside the receiver 1/2") {
+TEST_CASE("three far senders behind one trunk get 1/6 each, one beside the receiver 1/2" *
+          doctest::test_suite("long")) {
   for (const auto& preset : {k_htsim, k_ns3, k_spectrum, k_infiniband}) {
     CAPTURE(preset.switch_name);
     auto cluster = without_dcqcn(Cluster(preset.switch_name, preset.transport_name));

@@ -137,7 +137,8 @@ TEST_CASE("two DCQCN flows that start together dip, recover and share the link w
   }
 }
 
-TEST_CASE("a DCQCN flow that comes second makes both undershoot deeply before they share") {
+TEST_CASE("a DCQCN flow that comes second makes both undershoot deeply before they share" *
+          doctest::test_suite("long")) {
   // Published: 96.4, then 8.6/7.9 in the bin after the start, 48.1/48.3, 21.3/23.4; steady 48.2/48.1.
   const auto cluster = star(3, "hpcc-ns3-like", "hpcc-ns3-like");
   Simulation simulation(cluster.network);
@@ -155,7 +156,8 @@ TEST_CASE("a DCQCN flow that comes second makes both undershoot deeply before th
   CHECK(pauses(simulation.results()) == 0);
 }
 
-TEST_CASE("a lower marking threshold and a faster timer converge faster with a shorter queue") {
+TEST_CASE("a lower marking threshold and a faster timer converge faster with a shorter queue" *
+          doctest::test_suite("long")) {
   auto cluster = star(3, "hpcc-ns3-like", "hpcc-ns3-like");
   cluster.config().classes[3].ecn.min = {100'000};
   cluster.config().classes[3].ecn.max = {400'000};
@@ -243,7 +245,7 @@ TEST_CASE("DCQCN restores a victim of PAUSE to at least 95 % of max-min, however
   }
 }
 
-TEST_CASE("the vendor's DCQCN defaults restore the victim too, after 40 ms") {
+TEST_CASE("the vendor's DCQCN defaults restore the victim too, after 40 ms" * doctest::test_suite("long")) {
   // Additive increase is 5 Mb/s per 300 us: what the start left unequal takes tens of milliseconds.
   for (const std::uint64_t seed : {1U, 2U}) {
     CAPTURE(seed);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The sources' form: clang-format, licence line, at most 400 lines a file, local functions in unnamed namespaces, and each file includes what it uses of the
-standard library, itself or by a header of ours that it includes: joined builds hide what is missing. Names of parameters in models/ are checked ones. Argument: source folder."""
+standard library and of our own headers, itself or by a header of ours that it includes: joined builds hide what is missing. Names of parameters in models/ are checked ones. Argument: source folder."""
 import functools
 import pathlib
 import re
@@ -32,17 +32,63 @@ UNCHECKED = re.compile(r'(?<!<)"((?:architecture|cuda|dcqcn|gdrcopy|gpu|host|los
                        r'virtualization)\.[a-z{][^" ]*)"(?!_key|_stem|>)')
 NO_PARAMETERS = {"nccl.plugin", "nccl.plugin_version", "virtualization.rate_limit", "virtualization.gpu_share", "virtualization.profile", "migration.link",
                  "training.eager_{}"}
+# What our headers declare in a namespace: types, functions of two words or more, constants, macros and literals. Shorter names of functions are names of
+# members, too.
+DECLARED = re.compile(r"^(?:struct|class|enum class|using) (\w+)\b(?: final)?(?: *:[^;{]*)?(?: *\{| *=)|"
+                      r"^(?! )(?:\[\[nodiscard\]\] |inline |constexpr |consteval |template <[^>]*> )*[\w:<>,&* ]+?[ &*]([a-z]\w*_\w+)\(|"
+                      r"^inline constexpr [\w:<>, ]+ (\w+)\b|^#define (FABRICAST_\w+)|\boperator(_key|_stem)\(", re.MULTILINE)
+NAMED = re.compile(r"(?<![\w.>])(?<!std::)(?<!ranges::)(?<!routing::)(?<!s4u::)(?<!YAML::)(?:([A-Z]\w*[a-z]\w*)\b(?! :)(?!\()|([a-z]\w*_\w+|FABRICAST_\w+)\(|(?<!operator)(_key|_stem)\b)")
+# Names that a file introduces in any way: variables, members, parameters, forward declarations, nested types.
+INTRODUCED = re.compile(r"(?:[\w>&*] (?<!return )(?<!case )(?<!else )(?<!const )(?<!static )|[(:]\s*(?=\w+[,;{]))(?=(\w+)\b)")
 LOCAL = re.compile(r"^static .*\(.*\{$", re.MULTILINE)
+
+
+def names(pattern: re.Pattern, code: str) -> set:
+    """What the groups of a pattern match."""
+    return {name for found in pattern.finditer(code) for name in found.groups() if name}
 
 
 class Sources:
     def __init__(self, root: pathlib.Path):
         self.root = root
         self.paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[ch]pp"))
+        self.declaring = {}
+        for path in self.paths:
+            if path.suffix == ".hpp" and self.joined(path):
+                for name in names(DECLARED, self.code(path)):
+                    self.declaring.setdefault(name, set()).add(path)
 
     @functools.cache
     def text(self, path: pathlib.Path) -> str:
         return path.read_text()
+
+    @functools.cache
+    def code(self, path: pathlib.Path) -> str:
+        return COMMENT.sub("", self.text(path))
+
+    def joined(self, path: pathlib.Path) -> bool:
+        """Whether a joined build compiles a source with others."""
+        return path.relative_to(self.root).parts[0] in ("sim", "models", "calibration")
+
+    @functools.cache
+    def ours(self, path: pathlib.Path) -> frozenset:
+        """A file and the headers of ours that it includes, by itself or by others."""
+        found = {path}
+        for include in INCLUDE.findall(self.text(path)):
+            if inner := self.place(path, include):
+                found |= self.ours(inner)
+        return frozenset(found)
+
+    @functools.cache
+    def introduced(self, path: pathlib.Path) -> frozenset:
+        return frozenset(INTRODUCED.findall(self.code(path)))
+
+    def missing(self, path: pathlib.Path) -> list:
+        """Names of our own headers that a file uses without any of the headers that declare them."""
+        have = self.ours(path)
+        return [f"uses {name} and does not include {' or '.join(sorted(header.name for header in self.declaring[name]))}"
+                for name in sorted(names(NAMED, self.code(path)) & self.declaring.keys())
+                if not self.declaring[name] & have and not any(name in self.introduced(inner) for inner in have)]
 
     @functools.cache
     def headers(self, path: pathlib.Path) -> frozenset:
@@ -75,9 +121,11 @@ class Sources:
             found.append(f"the object is gone before the loop begins: {call}")
         if "doctest::Approx" in text and path.name != "approx.hpp":
             found.append("doctest::Approx holds for any two small numbers: test::approx (tests/support/approx.hpp)")
-        wanted = {HEADER[name] for name in USED.findall(COMMENT.sub("", text)) if name in HEADER}
+        wanted = {HEADER[name] for name in USED.findall(self.code(path)) if name in HEADER}
         have = self.headers(path)
         found += [f"uses <{header}> and does not include it" for header in sorted(wanted - have) if not have & GIVEN_BY.get(header, set())]
+        if self.joined(path):
+            found += self.missing(path)
         return [f"{path.relative_to(self.root)}: {one}" for one in found]
 
 

@@ -215,7 +215,7 @@ TEST_CASE("one key declares each shipped parameter, with its dimension, and each
   }
 }
 
-TEST_CASE("the expressions of the JSON Schema name what the keys declare, and no more") {
+TEST_CASE("the expressions of the JSON Schema name what the keys declare, and no more" * doctest::test_suite("long")) {
   const auto catalogue = load_whole_catalogue();
   REQUIRE(catalogue);
   std::vector<std::pair<std::regex, std::string>> expressions;

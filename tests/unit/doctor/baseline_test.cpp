@@ -21,7 +21,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int k_biased_draws = 2;
 #else
-constexpr int k_biased_draws = 24;
+constexpr int k_biased_draws = 16;
 #endif
 
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }

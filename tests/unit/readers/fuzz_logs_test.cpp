@@ -93,7 +93,8 @@ std::set<std::pair<std::int64_t, std::int64_t>> size_and_time(const std::vector<
 
 }  // namespace
 
-TEST_CASE("real logs damaged at random are read without failing, and keep no senseless row") {
+TEST_CASE("real logs damaged at random are read without failing, and keep no senseless row" *
+          doctest::test_suite("long")) {
   std::mt19937_64 random(4);
   for (const auto& file : real_logs()) {
     const auto text = text_of(file);
@@ -106,7 +107,7 @@ TEST_CASE("real logs damaged at random are read without failing, and keep no sen
   }
 }
 
-TEST_CASE("a real log cut at any line keeps every row above the cut") {
+TEST_CASE("a real log cut at any line keeps every row above the cut" * doctest::test_suite("long")) {
   for (const auto& file : real_logs()) {
     const auto text = text_of(file);
     const auto whole = read_logs_text(text, file.string());

@@ -217,7 +217,7 @@ TEST_CASE("fabrics of absurd size are refused before they are built") {
   CHECK(fault_of(2, list).find("4: more than 4000000 cables, from this one on") != std::string::npos);
 }
 
-TEST_CASE("hosts of absurd size are refused") {
+TEST_CASE("hosts of absurd size are refused" * doctest::test_suite("long")) {
   std::vector<DeviceSpec> gpus;
   for (int g = 0; g < 1024; ++g) gpus.push_back(device("gpu" + std::to_string(g), DeviceKind::gpu, "socket0"));
   CHECK(faults_of(cluster(1, host(gpus))).empty());

@@ -115,7 +115,7 @@ TEST_CASE("torus routes take the dimensions in order, the short way round") {
   }
 }
 
-TEST_CASE("routes are found on the largest torus, and not to what hangs at no switch") {
+TEST_CASE("routes are found on the largest torus, and not to what hangs at no switch" * doctest::test_suite("long")) {
   auto spec = fabric(FabricKind::torus, "sw64");
   spec.dimensions = {100, 100, 10};
   const auto t = built(cluster(2, hca_host(1), spec));
