@@ -76,13 +76,6 @@ struct OfLibrary {
   }
 };
 
-/// The provider of libfabric that reaches the first adapter; empty where verbs do.
-std::string_view provider_of(const PlanContext& context) {
-  const auto hcas = context.topology.devices(DeviceKind::hca);
-  return hcas.empty() ? std::string_view{}
-                      : context.topology.attribute(context.topology.device(hcas.front()).type, "libfabric");
-}
-
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
 /// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
 /// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
@@ -95,7 +88,7 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
     return is_host_only && context.software.ucx_version.empty() ? "tcp" : "open-mpi-ucx";
   }
   const bool is_of_cray = access_of(context, hcas.front()) == Access::libfabric;
-  const bool is_efa = provider_of(context) == "efa";
+  const bool is_efa = provider_of(context, hcas.front()) == "efa";
   const bool is_of_open_mpi = context.software.mpi.empty() && !context.software.mpi_version.empty();
   if (is_of_cray && !is_of_open_mpi) return "cray-mpich";
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
@@ -120,7 +113,9 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
     profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
-  if (profile.name == "cray-mpich" && provider_of(context) == "cxi") profile.name = "cray-mpich-cxi";
+  const auto hcas = context.topology.devices(DeviceKind::hca);
+  if (profile.name == "cray-mpich" && !hcas.empty() && provider_of(context, hcas.front()) == "cxi")
+    profile.name = "cray-mpich-cxi";
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();

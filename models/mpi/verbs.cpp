@@ -28,7 +28,7 @@ Fault fault_of_end(const PlanContext& context, const Profile& profile, const End
   if (access == Access::libfabric)
     return {fmt::format("needs verbs, {} ({}) has libfabric only", adapter.name, adapter.type),
             "osu_latency and osu_bw measure it"};
-  if (topology.attribute(adapter.type, "protocol") == "efa")
+  if (provider_of(context, hca) == "efa")
     return {
         fmt::format("needs reliable connections (RC), {} ({}) has SRD and datagrams only", adapter.name, adapter.type),
         "osu_latency and osu_bw measure it; perftest's -c SRD is not modelled"};

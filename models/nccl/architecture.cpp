@@ -34,7 +34,7 @@ bool has_network_values(const ParameterSet& parameters, std::string_view archite
 std::string untaught_adapter(const PlanContext& context, DeviceId adapter) {
   if (adapter.value < 0) return {};
   const auto& type = context.topology.device(adapter).type;
-  const std::string provider(context.topology.attribute(type, "libfabric"));
+  const auto provider = provider_of(context, adapter);
   if (provider.empty() || uses_tcp(context, adapter)) return {};
   if (context.parameters.contains(fmt::format("{}.plugin_latency", type))) return {};
   const auto has = [&](const char* field) { return context.parameters.contains(fmt::format("{}.{}", type, field)); };

@@ -213,11 +213,6 @@ Diagnostics release_faults(const PlanContext& context, const Workload& workload,
 
 }  // namespace
 
-std::string provider_of(const PlanContext& context, DeviceId hca) {
-  auto named = attribute_of(context, hca, "libfabric");
-  return named.empty() && attribute_of(context, hca, "protocol") == "efa" ? std::string("efa") : named;
-}
-
 int plugin_release_number(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   // Tags of releases for one cloud end in its name.

@@ -18,9 +18,6 @@ namespace fabricast::models::nccl {
 /// 10000 x major + 100 x minor + patch of "1.13.2", "v1.13.2-aws"; 0 where that is no release.
 int plugin_release_number(std::string_view text);
 
-/// The provider of libfabric by which programs reach an adapter (efa, cxi); empty: by verbs or sockets.
-std::string provider_of(const PlanContext& context, DeviceId hca);
-
 /// A plugin on adapters of one type.
 struct NetworkPlugin {
   std::string name;               ///< internal, aws-ofi-nccl, nccl-rdma-sharp, tcpxo

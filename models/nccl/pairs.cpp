@@ -68,8 +68,10 @@ class PatternMaker::PairCounter {
       : maker_(maker), pattern_(pattern), counter_(counter) {
     find_places();
     limit_local_channels();
-    for (const auto& host : maker.hosts_)
-      if (maker.hosts_.size() > 1) nics_.emplace_back(maker.context_, host.gpus);
+    if (maker.hosts_.size() > 1) {
+      nics_.reserve(maker.hosts_.size());
+      for (const auto& host : maker.hosts_) nics_.emplace_back(maker.context_, host.gpus);
+    }
     const int there = power_of_two_up(static_cast<double>(maker.graph_.channels.size()));
     for (std::size_t h = 0; h < nics_.size(); ++h) {
       if (nics_[h].hcas().empty()) throw NoRoute("a host has no HCA with a cable");

@@ -63,13 +63,18 @@ int compute_capability(const PlanContext& context, DeviceId gpu) {
   return static_cast<int>(device_value(context, gpu, "compute_capability"));
 }
 
+std::string_view provider_of(const PlanContext& context, DeviceId hca) {
+  const auto& type = context.topology.device(hca).type;
+  const auto named = context.topology.attribute(type, "libfabric");
+  return named.empty() && context.topology.attribute(type, "protocol") == "efa" ? std::string_view("efa") : named;
+}
+
 Access access_of(const PlanContext& context, DeviceId hca) {
   const auto& topology = context.topology;
   const auto& type = topology.device(hca).type;
   if (device_value_or(context, hca, "rdma", 1) == 0 || topology.attribute(type, "nccl_plugin") == "tcpxo")
     return Access::tcp;
-  const bool is_cray =
-      topology.attribute(type, "libfabric") == "cxi" || topology.attribute(type, "protocol") == "aries";
+  const bool is_cray = provider_of(context, hca) == "cxi" || topology.attribute(type, "protocol") == "aries";
   return is_cray ? Access::libfabric : Access::verbs;
 }
 

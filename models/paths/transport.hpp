@@ -94,6 +94,10 @@ GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca,
 enum class Access { verbs, libfabric, tcp };
 Access access_of(const PlanContext& context, DeviceId hca);
 
+/// The provider of libfabric by which programs reach an adapter: what its `libfabric` names (efa, cxi), efa over that
+/// protocol; empty: none, it is reached by verbs or sockets.
+std::string_view provider_of(const PlanContext& context, DeviceId hca);
+
 /// True when connections of this HCA run over TCP sockets: asked for, or the adapter has no RDMA (`rdma: 0`).
 bool uses_tcp(const PlanContext& context, DeviceId hca);
 

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "base/text.hpp"
 #include "fabricast/virtualization.hpp"
 
 namespace fabricast {
@@ -119,10 +120,8 @@ std::string_view to_string(LatencySensitivity level) { return level == LatencySe
 std::string_view to_string(GuestSystem system) { return system == GuestSystem::windows ? "windows" : "linux"; }
 
 std::optional<ReleaseNumber> release_from(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    if (c != ' ') plain.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
+  auto plain = lower(text);
+  std::erase(plain, ' ');
   ReleaseNumber release;
   int used = 0;
   if (std::sscanf(plain.c_str(), "%2d.%2d%n", &release.major, &release.minor, &used) != 2) return std::nullopt;

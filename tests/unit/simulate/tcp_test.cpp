@@ -96,6 +96,38 @@ TEST_CASE("who names no MPI library gets the one of the adapters, a version is o
   CHECK(library("aws-p4d", "aws-srd", "software: {mpi: open-mpi-ucx}\n") == "open-mpi-ucx");
 }
 
+TEST_CASE("an adapter of the user's that says its protocol is EFA's, or its provider, is one for MPI and NCCL alike") {
+  const auto used = [](const std::string& attributes, const std::string& benchmark) {
+    test::write_file("own-hca.yaml",
+                     "schema: fabricast/device/1\nname: own-hca\nkind: hca\nattributes: " + attributes +
+                         "\nvalues:\n  rate: {value: 100 Gb/s, source: t}\n  ports: {value: 1, source: t}\n  "
+                         "pcie_generation: {value: 4, source: t}\n  pcie_width: {value: 16, source: t}\n  latency: "
+                         "{value: 12 us, source: t}\n  mtu: {value: 8192, source: t}\n  packet_header: {value: 110, "
+                         "source: t}\n");
+    const auto topology = test::write_file(
+        "own-cluster.yaml",
+        "schema: fabricast/topology/1\nname: t\ndevices: [own-hca.yaml]\nhosts:\n  - name: n\n    count: 2\n    "
+        "host:\n      processor: epyc-rome\n      devices: [{name: hca0, type: own-hca, below: socket0, pcie: gen4 "
+        "x16}, {name: gpu0, type: a100-sxm4-40, below: socket0, pcie: gen4 x16}]\nfabric: {single_switch: {switch: "
+        "aws-srd}}\n");
+    const auto scenario = test::scenario("schema: fabricast/scenario/1\nname: s\ntopology: " + topology +
+                                         "\nworkload: {benchmark: " + benchmark + ", sizes: [8 B]}\n");
+    const auto prediction = simulate(scenario.topology, scenario.scenario, scenario.parameters);
+    if (!prediction) return test::shown(prediction.error());
+    for (const auto& one : prediction->workloads[0].settings)
+      if (one.setting == (benchmark == "osu_allreduce" ? "profile" : "network plugin")) return one.used;
+    return std::string();
+  };
+  for (const std::string attributes : {"{protocol: efa}", "{protocol: efa, libfabric: efa}", "{libfabric: efa}"}) {
+    CAPTURE(attributes);
+    CHECK(used(attributes, "osu_allreduce") == "open-mpi-ofi");
+    CHECK(used(attributes, "all_reduce_perf").find("(efa)") != std::string::npos);
+    CHECK(used(attributes, "ib_write_bw").find("has SRD and datagrams only") != std::string::npos);
+  }
+  CHECK(used("{protocol: infiniband}", "osu_allreduce") == "open-mpi-ucx");
+  CHECK(used("{protocol: infiniband}", "all_reduce_perf").find("(efa)") == std::string::npos);
+}
+
 TEST_CASE("MPI over Google's gVNIC is TCP whatever NCCL's plugin does there, perftest wants verbs") {
   const auto shipped = [](const char* topology, const char* benchmark, const char* software) {
     return test::scenario(std::string("schema: fabricast/scenario/1\nname: t\ntopology: ") + FABRICAST_SOURCE_DIR +
