@@ -282,6 +282,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
       is_tested && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
   graph.is_by_table = std::ranges::all_of(by_host, [](const auto* one) { return one->is_full_mesh; });
   if (library == Library::rccl) graph.ll128_allowed = graph.ll128_allowed && graph.is_by_table && hosts.size() > 1;
+  if (hosts.size() > 1) graph.nics = by_host[0]->nics ? by_host[0]->nics : HostNics(context, first);
   return graph;
 }
 

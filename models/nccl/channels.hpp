@@ -3,10 +3,12 @@
 // (search.hpp), doubled as NCCL does; and the connections between two GPUs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
+#include "nccl/nics.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
@@ -40,6 +42,7 @@ struct ChannelGraph {
   bool has_equal_channels = true;  ///< all pass the GPUs of a host in one order
   bool has_plain_trees = false;    ///< some host's trees meet their parents and children by one GPU
   bool is_by_table = false;        ///< RCCL: hosts of eight GPUs that are all joined, whose channels are in its tables
+  std::optional<HostNics> nics;    ///< of the first host, where there are several
 };
 
 /// Groups ranks by host, keeping rank order.

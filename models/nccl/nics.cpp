@@ -42,14 +42,17 @@ bool is_direct(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   return !uses_tcp(context, hca) && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
 }
 
-}  // namespace
-
-NicPath nic_path(const PlanContext& context, DeviceId gpu, DeviceId hca) {
-  const auto distance = nic_distance(context, gpu, hca);
+NicPath path_at(const PlanContext& context, DeviceId gpu, DeviceId hca, Distance distance) {
   if (distance <= Distance::pix) return NicPath::pix;
   if (distance == Distance::pxb) return NicPath::pxb;
   if (is_inside_socket(distance) && knows_c2c(context, gpu) && is_direct(context, gpu, hca)) return NicPath::p2c;
   return distance == Distance::sys ? NicPath::sys : NicPath::phb;
+}
+
+}  // namespace
+
+NicPath nic_path(const PlanContext& context, DeviceId gpu, DeviceId hca) {
+  return path_at(context, gpu, hca, nic_distance(context, gpu, hca));
 }
 
 Distance gdr_level(const PlanContext& context, DeviceId gpu) {
@@ -233,7 +236,7 @@ void HostNics::measure_paths(const PlanContext& context) {
       }
       loads_out_[g].push_back(loads_of(context, gpus_[g], hcas_[h], gpus_[g], is_through_processor, share));
       distances_[g].push_back(distance);
-      types_[g].push_back(nic_path(context, gpus_[g], hcas_[h]));
+      types_[g].push_back(path_at(context, gpus_[g], hcas_[h], distance));
       speeds_[g].push_back(speed);
     }
   }

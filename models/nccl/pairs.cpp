@@ -70,7 +70,9 @@ class PatternMaker::PairCounter {
     limit_local_channels();
     if (maker.hosts_.size() > 1) {
       nics_.reserve(maker.hosts_.size());
-      for (const auto& host : maker.hosts_) nics_.emplace_back(maker.context_, host.gpus);
+      nics_.push_back(*maker.graph_.nics);
+      for (auto host = maker.hosts_.begin() + 1; host != maker.hosts_.end(); ++host)
+        nics_.emplace_back(maker.context_, host->gpus);
     }
     const int there = power_of_two_up(static_cast<double>(maker.graph_.channels.size()));
     for (std::size_t h = 0; h < nics_.size(); ++h) {

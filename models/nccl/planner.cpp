@@ -51,7 +51,6 @@ class CollectivePlanner : public Planner {
         hosts_(group_by_host(context.topology, ranks_)),
         collective_(collective_of(workload.benchmark)) {
     if (ranks_.size() > 1) graph_ = search_channels(context_, hosts_);
-    if (hosts_.size() > 1) nics_.emplace(context_, hosts_[0].gpus);
     if (workload_.channels) fit_channels(static_cast<std::size_t>(*workload_.channels));
     set_facts();
   }
@@ -212,7 +211,6 @@ class CollectivePlanner : public Planner {
   std::vector<HostGroup> hosts_;
   Collective collective_;
   ChannelGraph graph_;
-  std::optional<HostNics> nics_;  ///< of the first host, where there are several
   DeviceId adapter_;
   NetworkPlugin plugin_;
   int queue_pairs_ = 1;  ///< of a connection between hosts, where they take several ways
@@ -316,7 +314,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
-  if (nics_) settings.push_back(pxn_setting(context_, *nics_));
+  if (graph_.nics) settings.push_back(pxn_setting(context_, *graph_.nics));
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
 }
@@ -345,8 +343,8 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   if (allows_pat(facts_, collective_))
     out.insert(
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
-  if (nics_)
-    for (auto& line : hca_assumptions(context_, *nics_, graph_, is_peer_to_peer(collective_))) out.insert(line);
+  if (graph_.nics)
+    for (auto& line : hca_assumptions(context_, *graph_.nics, graph_, is_peer_to_peer(collective_))) out.insert(line);
   if (num_ranks() == 1) return {out.begin(), out.end()};
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
     if (hops.kind == TransportKind::network_staged)

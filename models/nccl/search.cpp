@@ -354,7 +354,7 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   HostSearch search = search_alone(context, gpus);
   search.is_full_mesh = false;
   if (search.pcie_ring > 0) search.inside = search.pcie_ring;
-  const HostNics nics(context, gpus);
+  const auto& nics = search.nics.emplace(context, gpus);
   search.orders.clear();
   if (nics.hcas().empty()) return search;
   const int version = release_number(context.software.nccl_version);

@@ -5,6 +5,7 @@
 // of its rate left.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nccl/nics.hpp"
@@ -25,7 +26,8 @@ struct HostSearch {
   double pcie_ring = 0;  ///< what PCIe links leave one ring, GB/s; 0 where NVLink joins the GPUs
   bool is_nvlink = false;
   bool has_nvswitch = false;
-  bool is_full_mesh = false;  ///< of RCCL's tables
+  bool is_full_mesh = false;     ///< of RCCL's tables
+  std::optional<HostNics> nics;  ///< of the host that was searched, where the network was met
 };
 
 /// NCCL's speeds between nodes, high to low, GB/s.
