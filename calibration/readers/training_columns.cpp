@@ -224,10 +224,11 @@ std::optional<int> gpus_of_system(std::string_view name) {
 }
 
 bool is_same_model(std::string_view one, std::string_view other) {
-  auto a = words_of(one);
-  auto b = words_of(other);
-  if (a.size() > b.size()) std::swap(a, b);
-  return !a.empty() && std::includes(b.begin(), b.end(), a.begin(), a.end());
+  const auto a = words_of(one);
+  const auto b = words_of(other);
+  const auto& fewer = a.size() <= b.size() ? a : b;
+  const auto& more = a.size() <= b.size() ? b : a;
+  return !fewer.empty() && std::includes(more.begin(), more.end(), fewer.begin(), fewer.end());
 }
 
 }  // namespace fabricast::readers
