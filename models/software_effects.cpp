@@ -223,11 +223,11 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   if (key == "cross_memory_attach") {
     if (!meets_in_hosts || (use.has_device && !mpi::is_reduction(use.workload.benchmark)))
       return ": no two ranks of a host exchange host memory";
-    const auto library = mpi::make_profile(use.context, use.workload).library;
+    const auto library = mpi::make_profile(use.context, use.workload).implementation;
     if (library == "cray-mpich") return ": Cray MPICH uses XPMEM";
     return mpi::is_known_by_choices(library) ? ": the library copies through shared memory" : "";
   }
-  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).library == "open-mpi-ucx")
+  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).implementation == "open-mpi-ucx")
     return {};
   return use.has_device ? "" : ": no buffer is in GPU memory";
 }

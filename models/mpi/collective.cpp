@@ -66,7 +66,7 @@ class CollectivePlanner : public Planner {
                            .root = workload_.root,
                            .is_in_place = is_in_place_,
                            .hosts = hosts_};
-    const auto library = library_of(transfers_.profile().library, transfers_.context().software.mpi_version);
+    const auto library = library_of(transfers_.profile().implementation, transfers_.context().software.mpi_version);
     const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
@@ -114,7 +114,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] std::vector<std::string> assumptions() const override {
     std::vector<std::string> out{"no other traffic on the cluster beside the listed workloads",
                                  "rounds of a collective start together on all ranks"};
-    if (transfers_.profile().library == "intel-mpi")
+    if (transfers_.profile().implementation == "intel-mpi")
       out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
     if (num_hosts_ > 1 && is_untaught(transfers_.profile())) out.emplace_back(k_untaught);
     if (workload_.statistic == Statistic::max)

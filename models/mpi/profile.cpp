@@ -108,7 +108,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
                  : has_tcp                                                   ? "tcp"
                  : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload)
                                                                              : software.mpi;
-  profile.library = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
+  profile.implementation = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
   if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
@@ -133,26 +133,27 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   if (!device_limit && is_late_for_devices)
     profile.blocking_device_eager_limit =
         own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
-  const OfLibrary inside{p, profile.library};
+  const OfLibrary inside{p, profile.implementation};
   if (software.eager_limit) {
     profile.inside_eager_limit = *software.eager_limit;
-  } else if (const auto limit = named<"mpi.{}.inside_eager_limit">(profile.library); p.contains(limit)) {
+  } else if (const auto limit = named<"mpi.{}.inside_eager_limit">(profile.implementation); p.contains(limit)) {
     profile.inside_eager_limit = p[limit];
   } else {
     profile.inside_eager_limit = inside.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">();
   }
   profile.inside_segment = inside.either<"mpi.{}.inside_segment", "mpi.shared_memory.segment">();
   const auto usual_rendezvous = std::string("mpi.shared_memory.rendezvous"_key);
-  profile.inside_rendezvous = p.first_of({named<"mpi.{}.inside_rendezvous">(profile.library), usual_rendezvous}).name;
-  if (const auto* software_inside = p.find(named<"mpi.{}.inside_overhead">(profile.library)))
+  profile.inside_rendezvous =
+      p.first_of({named<"mpi.{}.inside_rendezvous">(profile.implementation), usual_rendezvous}).name;
+  if (const auto* software_inside = p.find(named<"mpi.{}.inside_overhead">(profile.implementation)))
     profile.inside_overhead = software_inside->name;
   profile.copies_whole = profile.inside_segment.value >= k_whole;
   // Cray's kernels map another process's memory (XPMEM); MPICH and Intel MPI copy through cells of shared memory.
-  profile.may_attach =
-      (software.cross_memory_attach && !is_known_by_choices(profile.library)) || profile.library == "cray-mpich";
+  profile.may_attach = (software.cross_memory_attach && !is_known_by_choices(profile.implementation)) ||
+                       profile.implementation == "cray-mpich";
   profile.posted_inside_eager_limit = profile.inside_eager_limit;
-  profile.has_old_ucx = profile.library == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
-  if (profile.library == "open-mpi-ucx") {
+  profile.has_old_ucx = profile.implementation == "open-mpi-ucx" && is_older(software.ucx_version, 1, 8);
+  if (profile.implementation == "open-mpi-ucx") {
     const auto posted = profile.has_old_ucx ? "mpi.shared_memory.posted_eager_limit.ucx1.7"_key
                                             : "mpi.shared_memory.posted_eager_limit"_key;
     profile.posted_inside_eager_limit = software.eager_limit.value_or(p[posted]);

@@ -11,15 +11,15 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string name;     ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, cray-mpich-cxi (over
-                        ///< Slingshot-11), verbs, tcp (Open MPI's own)
-  std::string library;  ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
-  std::string reason;   ///< why this one where none was named and it is not UCX over verbs
-  Duration overhead;    ///< software of both sides, one message, host buffers
-  Duration device_check;     ///< extra per end whose buffer is on a GPU: the library finds out what memory it is
-  Duration device_overhead;  ///< extra per end whose buffer is on a GPU, eager message not empty
-  Bytes inline_limit;        ///< data up to this size travels in the work request: no DMA read at the sender
-  Bytes eager_limit;         ///< larger messages make a rendezvous first
+  std::string name;  ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, cray-mpich-cxi (over
+                     ///< Slingshot-11), verbs, tcp (Open MPI's own)
+  std::string implementation;  ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
+  std::string reason;          ///< why this one where none was named and it is not UCX over verbs
+  Duration overhead;           ///< software of both sides, one message, host buffers
+  Duration device_check;       ///< extra per end whose buffer is on a GPU: the library finds out what memory it is
+  Duration device_overhead;    ///< extra per end whose buffer is on a GPU, eager message not empty
+  Bytes inline_limit;          ///< data up to this size travels in the work request: no DMA read at the sender
+  Bytes eager_limit;           ///< larger messages make a rendezvous first
   Bytes device_eager_limit;
   Bytes blocking_eager_limit;  ///< the same for blocking sends, which some libraries keep eager longer
   Bytes blocking_device_eager_limit;

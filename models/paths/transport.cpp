@@ -64,6 +64,7 @@ int compute_capability(const PlanContext& context, DeviceId gpu) {
 }
 
 std::string_view provider_of(const PlanContext& context, DeviceId hca) {
+  if (hca.value < 0) return {};
   const auto& type = context.topology.device(hca).type;
   const auto named = context.topology.attribute(type, "libfabric");
   return named.empty() && context.topology.attribute(type, "protocol") == "efa" ? std::string_view("efa") : named;

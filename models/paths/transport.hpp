@@ -95,7 +95,7 @@ enum class Access { verbs, libfabric, tcp };
 Access access_of(const PlanContext& context, DeviceId hca);
 
 /// The provider of libfabric by which programs reach an adapter: what its `libfabric` names (efa, cxi), efa over that
-/// protocol; empty: none, it is reached by verbs or sockets.
+/// protocol; empty: none, it is reached by verbs or sockets, or there is no adapter.
 std::string_view provider_of(const PlanContext& context, DeviceId hca);
 
 /// True when connections of this HCA run over TCP sockets: asked for, or the adapter has no RDMA (`rdma: 0`).

@@ -93,12 +93,9 @@ class Sources:
     @functools.cache
     def headers(self, path: pathlib.Path) -> frozenset:
         """Standard headers that a file includes, by itself or by headers of ours."""
-        found = set()
-        for include in INCLUDE.findall(self.text(path)):
-            inner = self.place(path, include)
-            found |= self.headers(inner) if inner else {include}
-        return frozenset(found)
+        return frozenset(include for inner in self.ours(path) for include in INCLUDE.findall(self.text(inner)) if not self.place(inner, include))
 
+    @functools.cache
     def place(self, path: pathlib.Path, include: str):
         for folder in (*(self.root / name for name in INCLUDE_FOLDERS), path.parent):
             if (folder / include).is_file():

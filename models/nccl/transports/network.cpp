@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/parameter_name.hpp"
-#include "nccl/network_plugin.hpp"
 #include "nccl/transports/transports.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -21,7 +21,7 @@ double message_time(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   if (hops.kind == TransportKind::socket) return socket_message_time(steps);
   if (const auto* own = op.of_adapter(hops, "libfabric_message_time")) return own->value;
-  const bool is_efa = hops.adapter.value >= 0 && provider_of(op.context, hops.adapter) == "efa";
+  const bool is_efa = provider_of(op.context, hops.adapter) == "efa";
   return op.context.parameters.at(is_efa ? "mpi.open-mpi-ofi.message_gap"_key : "mpi.verbs.message_gap"_key).value;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/parameter_name.hpp"
-#include "nccl/network_plugin.hpp"
 #include "nccl/transports/transports.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -46,9 +46,7 @@ const Parameter* passed_eager_limit(const Hops& hops, const Steps& steps) {
 }
 
 /// The provider of EFA exchanges packets in software; that of Slingshot leaves matching and reading to the adapters.
-bool is_in_software(const Hops& hops, const Operation& op) {
-  return hops.adapter.value >= 0 && provider_of(op.context, hops.adapter) == "efa";
-}
+bool is_in_software(const Hops& hops, const Operation& op) { return provider_of(op.context, hops.adapter) == "efa"; }
 
 /// What it takes the receiver to get a message that came at once into its GPU; null where it lands there. The provider
 /// has the adapter read it out of its own buffers (prov/efa/src/rxr/rxr_pkt_entry.c of 2020, rxr_pkt_copy_to_rx).
