@@ -11,7 +11,7 @@ namespace fabricast::readers {
 namespace {
 
 using Named = std::pair<std::string_view, Benchmark>;
-constexpr std::array<Named, 27> k_benchmarks{{
+constexpr std::array<Named, 29> k_benchmarks{{
     {"osu_latency", Benchmark::osu_latency},
     {"osu_bw", Benchmark::osu_bw},
     {"osu_bibw", Benchmark::osu_bibw},
@@ -23,6 +23,8 @@ constexpr std::array<Named, 27> k_benchmarks{{
     {"osu_bcast", Benchmark::osu_bcast},
     {"osu_reduce", Benchmark::osu_reduce},
     {"osu_alltoall", Benchmark::osu_alltoall},
+    {"osu_gather", Benchmark::osu_gather},
+    {"osu_scatter", Benchmark::osu_scatter},
     {"osu_barrier", Benchmark::osu_barrier},
     {"ib_write_lat", Benchmark::ib_write_lat},
     {"ib_write_bw", Benchmark::ib_write_bw},

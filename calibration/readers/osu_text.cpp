@@ -48,7 +48,7 @@ std::optional<Benchmark> benchmark_of_title(const std::string& title) {
   std::string words = lower(title.substr(first + 1, end - first - 1));
   const auto is_one_sided = contains(lower(title.substr(0, first)), "mpi_");
   if (is_one_sided) return std::nullopt;
-  constexpr std::array<std::pair<std::string_view, Benchmark>, 14> k_titles{{
+  constexpr std::array<std::pair<std::string_view, Benchmark>, 16> k_titles{{
       {"latency", Benchmark::osu_latency},
       {"bandwidth", Benchmark::osu_bw},
       {"bi-directional bandwidth", Benchmark::osu_bibw},
@@ -62,6 +62,8 @@ std::optional<Benchmark> benchmark_of_title(const std::string& title) {
       {"reduce latency", Benchmark::osu_reduce},
       {"all-to-all personalized exchange latency", Benchmark::osu_alltoall},
       {"alltoall latency", Benchmark::osu_alltoall},
+      {"gather latency", Benchmark::osu_gather},
+      {"scatter latency", Benchmark::osu_scatter},
       {"barrier latency", Benchmark::osu_barrier},
   }};
   const auto it = std::find_if(k_titles.begin(), k_titles.end(), [&](const auto& t) { return t.first == words; });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c; coll/cuda:
-// coll_cuda_allreduce.c, coll_cuda_reduce.c; MPICH 3.x and 4.x: src/mpi/coll (allreduce, reduce,
-// reduce_scatter, allgather); a reduce-scatter's copies: calibration/data/h200-2gpu-mpi-device.
+// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c, coll_base_allgather.c,
+// coll_base_gather.c, coll_base_scatter.c; coll/cuda: coll_cuda_allreduce.c, coll_cuda_reduce.c; MPICH 3.x and 4.x:
+// src/mpi/coll (allreduce, reduce, reduce_scatter, allgather, gather, scatter); a reduce-scatter's copies:
+// calibration/data/h200-2gpu-mpi-device.
 #include "mpi/buffers.hpp"
 
 #include "mpi/decisions_mpich.hpp"
@@ -44,8 +45,6 @@ void add_of_mpich(const Collective& one, Buffers& out) {
       } else if (one.benchmark == Benchmark::osu_reduce) {
         out.temporaries = {size, size};
         out.copied = size;
-      } else if (one.benchmark == Benchmark::osu_allgather) {
-        out.copied = size;
       }
       break;
     case recursive_halving:
@@ -60,14 +59,19 @@ void add_of_mpich(const Collective& one, Buffers& out) {
     case bruck:
       if (one.benchmark != Benchmark::osu_allgather) break;
       out.temporaries = {size * one.num_ranks};
-      out.copied = size + size * one.num_ranks;
-      break;
-    case ring:
-      if (one.benchmark == Benchmark::osu_allgather) out.copied = size;
+      out.copied = size * one.num_ranks;
       break;
     default:
       break;
   }
+}
+
+/// A tree's ranks between the root and the leaves keep what they pass on, up to half of all, beside their own block; a
+/// root that is not the first rank turns all blocks round.
+void add_of_block_trees(const Collective& one, Buffers& out) {
+  const double all = static_cast<double>(one.size.value) * one.num_ranks;
+  out.temporaries = {one.root == 0 ? all / 2 : all};
+  out.copied = one.root == 0 ? static_cast<double>(one.size.value) : all;
 }
 
 }  // namespace
@@ -75,12 +79,22 @@ void add_of_mpich(const Collective& one, Buffers& out) {
 Buffers buffers_of(Library library, const Collective& one) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
+  if (one.benchmark == Benchmark::osu_gather || one.benchmark == Benchmark::osu_scatter) {
+    if (one.algorithm == binomial) add_of_block_trees(one, out);
+    return out;
+  }
   if (is_of_mpich(library)) {
     add_of_mpich(one, out);
     return out;
   }
-  if (one.benchmark != Benchmark::osu_allreduce && one.benchmark != Benchmark::osu_reduce_scatter) return out;
   const double size = static_cast<double>(one.size.value);
+  if (one.benchmark == Benchmark::osu_allgather && one.algorithm == bruck) {
+    // Every rank r but the first turns its result round: n - r blocks out of the way, r to the front, n - r back.
+    const double others = one.num_ranks - 1;
+    out.temporaries = {others / 2 * size};
+    out.copied = 1.5 * others * size;
+  }
+  if (one.benchmark != Benchmark::osu_allreduce && one.benchmark != Benchmark::osu_reduce_scatter) return out;
   const double block = size / one.num_ranks;
   switch (one.algorithm) {
     case recursive_doubling:

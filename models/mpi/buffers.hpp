@@ -12,11 +12,12 @@ namespace fabricast::models::mpi {
 struct Buffers {
   double own = 0;                   ///< bytes of the caller's send and receive buffers
   std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
-  double copied = 0;                ///< bytes that the call copies from buffer to buffer beside its messages
+  double copied = 0;  ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
 };
 
-/// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of what is
-/// neither a reduction nor an all-gather nothing.
+/// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of
+/// broadcasts and all-to-alls nothing, of gathers and scatters what is allocated. A rank's own part of what has blocks
+/// is not in `copied`.
 Buffers buffers_of(Library library, const Collective& collective);
 
 /// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0

@@ -11,21 +11,19 @@
 #include "base/parameter_name.hpp"
 #include "mpi/acknowledgements.hpp"
 #include "mpi/buffers.hpp"
-#include "mpi/cache.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
 #include "mpi/device_copies.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
+#include "mpi/ranks_memory.hpp"
 #include "mpi/schedule.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
 
 namespace {
-
-constexpr double k_page = 4096;  // bytes
 
 std::optional<CollectiveAlgorithm> algorithm_from_name(Benchmark benchmark, const std::string& name) {
   for (const auto algorithm : algorithms_for(benchmark)) {
@@ -46,15 +44,13 @@ class CollectivePlanner : public Planner {
         is_in_place_(is_in_place) {
     transfers_.assume_blocking();
     posted_.assume_posted();
-    for (const auto& rank : ranks_) {
-      hosts_.push_back(rank.host);
-      sharers_[{rank.host, rank.memory}] += alike_;
-    }
+    for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     num_hosts_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
     is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
     if (is_staged_) {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
     }
+    memory_.emplace(transfers_, ranks_, alike_);
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -75,9 +71,15 @@ class CollectivePlanner : public Planner {
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0)
       add_device_staging(transfers_.context(), ranks_.front(), device_copies_of(asked, workload_.statistic), plan);
-    if (!is_in_place_ && has_own_part() && size.value > 0)
-      add_own_copy(transfers_.context(), ranks_.front(), size, plan);
-    add_temporaries(plan, buffers);
+    const bool is_in_host_memory = !ranks_.front().is_device();
+    if (!is_in_place_ && has_own_part() && size.value > 0) {
+      if (is_in_host_memory) {
+        memory_->add_own_part(plan, size, buffers);
+      } else {
+        add_own_copy(transfers_.context(), ranks_.front(), size, plan);
+      }
+    }
+    memory_->add_temporaries(plan, buffers);
     std::optional<RankClocks> clocks;
     if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
     const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
@@ -85,7 +87,7 @@ class CollectivePlanner : public Planner {
     if (transfers_.profile().is_acknowledged) waits.emplace(rounds, num_ranks());
     for (const auto& round : rounds) {
       auto planned = to_node(round, plan, clocks ? &*clocks : nullptr, waits ? &*waits : nullptr);
-      if (buffers.own > 0) add_memory_traffic(planned, round, buffers);
+      if (is_in_host_memory && buffers.own > 0) memory_->add_traffic(planned.node, round, planned.copies, buffers);
       plan.program.then(std::move(planned.node));
     }
     if (clocks) plan.printed_share = clocks->mean_share();
@@ -127,10 +129,10 @@ class CollectivePlanner : public Planner {
   }
 
  private:
-  /// Of an all-gather or all-to-all each rank's own part goes from one buffer of its GPU to the other.
+  /// Of an all-gather or all-to-all each rank's own part goes from one of its buffers to the other, of a gather or
+  /// scatter the root's.
   [[nodiscard]] bool has_own_part() const {
-    return ranks_.front().is_device() &&
-           (workload_.benchmark == Benchmark::osu_allgather || workload_.benchmark == Benchmark::osu_alltoall);
+    return is_of_blocks(workload_.benchmark) || workload_.benchmark == Benchmark::osu_alltoall;
   }
 
   /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
@@ -198,9 +200,13 @@ class CollectivePlanner : public Planner {
     const double whole = sum(message.terms).seconds() + transfer_seconds(message);
     const bool is_eager =
         message.protocol.starts_with("eager") || (message.is_copied_inside() && !message.is_rendezvous);
-    if (message.acknowledgement.ps > 0) return {whole + message.acknowledgement.seconds(), whole, is_eager};
-    const double own = (message.gap + message.sender_copies).seconds();
-    return {message.is_rendezvous ? whole : std::min(whole, own), whole, is_eager};
+    MessageTimes times{.receiver = whole, .is_eager = is_eager};
+    times.handling = std::max((message.gap + message.receiver_copies).seconds(), transfer_seconds(message));
+    if (message.acknowledgement.ps > 0)
+      times.sender = whole + message.acknowledgement.seconds();
+    else
+      times.sender = message.is_rendezvous ? whole : std::min(whole, (message.gap + message.sender_copies).seconds());
+    return times;
   }
 
   [[nodiscard]] bool are_all_rendezvous(const schedules::Rounds& rounds) const {
@@ -231,9 +237,14 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     std::map<int, int> sent;
+    std::map<int, int> arrived;
+    std::set<int> senders;
     std::set<int> receivers;
     std::vector<MessageTimes> times;
-    for (const auto& step : scheduled.steps) receivers.insert(step.to);
+    for (const auto& step : scheduled.steps) {
+      senders.insert(step.from);
+      receivers.insert(step.to);
+    }
     std::vector<Message> messages;
     for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
@@ -249,9 +260,11 @@ class CollectivePlanner : public Planner {
       if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
       if (clocks != nullptr) times.push_back(times_of(message));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
-      // A rank posts its messages of a round one after the other and handles as many that arrive.
-      if (const int earlier = sent[step.from]++; earlier > 0 && !is_pipeline) {
-        const double handled = earlier * (receivers.contains(step.from) ? 2 : 1);
+      // A rank posts its messages of a round one after the other and handles as many that arrive, one that only
+      // receives those that arrived before.
+      const int posted = sent[step.from]++ * (receivers.contains(step.from) ? 2 : 1);
+      const int before = senders.contains(step.to) ? 0 : arrived[step.to]++;
+      if (const int handled = std::max(posted, before); handled > 0 && !is_pipeline) {
         message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
                                  transfers_.gap_parameter_of(message),
                                  "each message posted or received by the rank's core"});
@@ -282,76 +295,12 @@ class CollectivePlanner : public Planner {
     return out;
   }
 
-  /// Share of what the ranks of a socket sweep that is not in its last-level cache.
-  [[nodiscard]] double beyond_cache(DeviceId memory, int ranks, const Buffers& buffers) const {
-    const auto& cache = of_processor(transfers_.context(), memory, "last_level_cache", "mpi.last_level_cache"_key);
-    return share_beyond_cache(working_set(buffers) * ranks, cache.value);
-  }
-
-  /// What a socket's memory moves in a second, shared by its ranks; nullptr where nobody says.
-  [[nodiscard]] const Parameter* memory_bandwidth(DeviceId memory) const {
-    const auto& context = transfers_.context();
-    return context.parameters.find(processor_of(context.topology, memory) + ".memory_bandwidth");
-  }
-
-  /// What the library copies between its buffers and the caller's takes time where it misses the cache: each byte is
-  /// read and written, by stores that do not fetch the line. Pages of large temporaries are new in every call.
-  void add_temporaries(OperationPlan& plan, const Buffers& buffers) const {
-    const auto& parameters = transfers_.context().parameters;
-    const auto& core = parameters.at("mpi.core_memory_bandwidth"_key);
-    double slowest = 0;
-    for (const auto& [socket, ranks] : sharers_) {
-      const double bytes = 2 * buffers.copied * beyond_cache(socket.second, ranks, buffers);
-      const auto* shared = memory_bandwidth(socket.second);
-      if (core.value > 0) slowest = std::max(slowest, bytes / core.value);
-      if (shared != nullptr) slowest = std::max(slowest, bytes * ranks / shared->value);
-    }
-    if (slowest > 0)
-      plan.before.push_back({"copies to and from temporary buffers", from_seconds(slowest), core.name, core.source});
-    const double fresh = fresh_bytes(buffers, parameters.at("mpi.mapped_buffer"_key).value);
-    if (fresh > 0)
-      plan.before.push_back(
-          parameter_term(parameters, "new pages of temporary buffers", "mpi.fresh_page_time"_key, fresh / k_page));
-  }
-
-  /// Bytes that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read and
-  /// write, and what reductions read twice and write once. A core by itself is slower than the memory: what it sums
-  /// and copies beyond the cache takes at least that long.
-  void add_memory_traffic(PlannedRound& planned, const schedules::Round& scheduled, const Buffers& buffers) const {
-    const auto& context = transfers_.context();
-    const auto& core = context.parameters.at("mpi.core_memory_bandwidth"_key);
-    const auto socket_of = [&](int rank) {
-      const auto& end = ranks_[static_cast<std::size_t>(rank)];
-      return std::pair{end.host, end.memory};
-    };
-    std::map<std::pair<int, DeviceId>, double> traffic;
-    std::set<int> receivers;
-    for (const auto& step : scheduled.steps) {
-      traffic[socket_of(step.from)] += alike_ * step.bytes;
-      traffic[socket_of(step.to)] += alike_ * step.bytes;
-      if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * alike_ * scheduled.reduced_bytes;
-    }
-    const double by_core = beyond_core(transfers_, scheduled.reduced_bytes, planned.copies);
-    std::optional<Term> slowest;
-    for (const auto& [socket, bytes] : traffic) {
-      const double share = beyond_cache(socket.second, sharers_.at(socket), buffers);
-      const auto keep = [&](double seconds, const Parameter& owner) {
-        const auto time = from_seconds(share * seconds);
-        if (time.ps > 0 && (!slowest || time > slowest->time))
-          slowest = Term{"memory beyond the last-level cache", time, owner.name, owner.source};
-      };
-      if (const auto* memory = memory_bandwidth(socket.second)) keep(bytes / memory->value, *memory);
-      keep(by_core, core);
-    }
-    if (slowest) planned.node.fixed.push_back(std::move(*slowest));
-  }
-
   Transfers transfers_;
   Transfers posted_;  ///< of sends that do not block
   Workload workload_;
   std::vector<EndPoint> ranks_;
-  std::vector<int> hosts_;                           ///< [rank]
-  std::map<std::pair<int, DeviceId>, int> sharers_;  ///< ranks of each socket
+  std::vector<int> hosts_;  ///< [rank]
+  std::optional<RanksMemory> memory_;
   int num_hosts_ = 0;
   int alike_;  ///< equal collectives per socket at the same time
   bool is_in_place_ = false;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "mpi/cache.hpp"
+#include "paths/guest.hpp"
+
 namespace fabricast::models::mpi {
 
 double Transfers::later_segments(const Message& message) const {
@@ -72,6 +75,14 @@ void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vect
     message.flow.rate_cap = std::min(message.flow.rate_cap, rate);
     if (message.window_rate > 0) message.window_rate = std::min(message.window_rate, rate);
   }
+}
+
+double own_copy_seconds(const PlanContext& context, DeviceId memory, double bytes) {
+  const auto& cache = of_processor(context, memory, "core_cache", "mpi.core_cache"_key);
+  const double beyond = share_beyond_cache(2 * bytes, cache.value);
+  const double core = context.parameters.at("mpi.core_memory_bandwidth"_key).value;
+  const double inside = bytes / context.parameters.at("mpi.core_copy_bandwidth"_key).value;
+  return (1 - beyond) * inside + beyond * (core > 0 ? 2 * bytes / core : inside);
 }
 
 double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies) {

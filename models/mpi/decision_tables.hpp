@@ -50,6 +50,7 @@ inline bool is_power_of_two(int n) { return schedules::floor_power_of_two(n) == 
 inline CollectiveAlgorithm algorithm_of(char letter, Benchmark benchmark) {
   switch (letter) {
     case 'N':
+      if (benchmark == Benchmark::osu_scatter) return CollectiveAlgorithm::linear_nb;
       return benchmark == Benchmark::osu_reduce_scatter ? CollectiveAlgorithm::reduce_scatter
                                                         : CollectiveAlgorithm::reduce_broadcast;
     case 'D':
@@ -57,6 +58,7 @@ inline CollectiveAlgorithm algorithm_of(char letter, Benchmark benchmark) {
     case 'R':
       return CollectiveAlgorithm::ring;
     case 'S':
+      if (benchmark == Benchmark::osu_gather) return CollectiveAlgorithm::linear_sync;
       return benchmark == Benchmark::osu_alltoall ? CollectiveAlgorithm::linear : CollectiveAlgorithm::ring;
     case 'B':
       return benchmark == Benchmark::osu_allreduce || benchmark == Benchmark::osu_reduce

@@ -85,6 +85,13 @@ constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {1024, "64D 256B 2kD *E"},
                                  {k_any, "4kB *E"}};
 
+/// L linear, M binomial, S linear, asked in turn; sizes are blocks.
+constexpr Rule k_gather[] = {
+    {4, "2S 4L 32kM 64kL 128kM *S"}, {8, "1kM 8kL 32kM 256kL *S"}, {256, "*M"}, {512, "2kM 8kL *M"}, {k_any, "*M"}};
+/// L linear, M binomial, N everything posted at once; sizes are blocks.
+constexpr Rule k_scatter[] = {{4, "2N 128kL 256kN *L"}, {8, "2kM 4kL 8kM 32kL 1MN *L"}, {16, "16kM 1MN *L"},
+                              {32, "16kM 32kL *N"},     {64, "512M 8kN 16kM *N"},       {k_any, "512M *N"}};
+
 Algorithm barrier_4_1(int n) {
   if (n < 4) return Algorithm::recursive_doubling;
   if (n < 8) return Algorithm::linear;
@@ -113,6 +120,10 @@ void choose_4_1(Collective& out) {
       return from(k_all_to_all);
     case Benchmark::osu_allgather:
       return from(k_all_gather);
+    case Benchmark::osu_gather:
+      return from(k_gather);
+    case Benchmark::osu_scatter:
+      return from(k_scatter);
     default:
       out.algorithm = barrier_4_1(n);
   }
@@ -150,6 +161,17 @@ void reduce_4_0(Collective& out) {
   set(Algorithm::chain, p > 0.0033 * kib + 1.6761 ? 32 : 64);
 }
 
+void gather_4_0(Collective& out) {
+  const std::int64_t size = out.size.value;
+  const int n = out.num_ranks;
+  if (size > 6'000) {
+    out.algorithm = Algorithm::linear_sync;
+    out.segment = Bytes{size > 92'160 ? 32'768 : 1'024};
+  } else {
+    out.algorithm = n > 60 || (n > 10 && size < 1'024) ? Algorithm::binomial : Algorithm::linear;
+  }
+}
+
 void choose_4_0(Collective& out) {
   const int n = out.num_ranks;
   const std::int64_t size = out.size.value;
@@ -170,6 +192,11 @@ void choose_4_0(Collective& out) {
       out.algorithm = size < 200 && n > 12    ? Algorithm::bruck
                       : size < 3'000 && n > 2 ? Algorithm::linear
                                               : Algorithm::pairwise;
+      return;
+    case Benchmark::osu_gather:
+      return gather_4_0(out);
+    case Benchmark::osu_scatter:
+      out.algorithm = n > 10 && size < 300 ? Algorithm::binomial : Algorithm::linear;
       return;
     case Benchmark::osu_reduce_scatter: {
       const bool is_small = size <= (12 << 10) || (size <= (256 << 10) && is_power_of_two(n)) ||
@@ -226,7 +253,7 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
 
 std::vector<Collective> parts_of_two_levels(Library library, const Collective& whole, int num_hosts) {
   const auto flat = [library](Collective& part) { choose_flat(library, part); };
-  if (whole.benchmark == Benchmark::osu_allgather) return parts_of_all_gather(whole, flat);
+  if (is_of_blocks(whole.benchmark)) return parts_of_blocks(whole, flat);
   if (library == Library::open_mpi_5_0 && whole.benchmark != Benchmark::osu_barrier) return parts_of_han(whole, flat);
   auto between = whole;
   between.num_ranks = num_hosts;
@@ -271,7 +298,7 @@ Collective choose(Library library, Collective out, std::optional<CollectiveAlgor
   }
   out.parts = parts_of_two_levels(library, out, std::max(1, num_hosts));
   out.algorithm = Algorithm::two_level;
-  if (library == Library::open_mpi_5_0 && out.benchmark != Benchmark::osu_allgather) out.segment = k_han_segment;
+  if (library == Library::open_mpi_5_0 && !is_of_blocks(out.benchmark)) out.segment = k_han_segment;
   return out;
 }
 

@@ -17,10 +17,6 @@ constexpr std::int64_t k_chain = 65'536;
 constexpr Bytes k_chain_segment{8'192};
 constexpr int k_few_hosts = 4;
 
-/// Open MPI 4.1 to 5.0, of a gather; sizes are blocks. L linear (S waits for each rank in turn), M binomial.
-constexpr Rule k_gather[] = {
-    {4, "4L 32kM 64kL 128kM *L"}, {8, "1kM 8kL 32kM *L"}, {256, "*M"}, {512, "2kM 8kL *M"}, {k_any, "*M"}};
-
 std::vector<int> ranks_of_hosts(const std::vector<int>& hosts) {
   std::map<int, int> count;
   for (const int host : hosts) ++count[host];
@@ -66,6 +62,8 @@ bool han_takes(Benchmark benchmark, const std::vector<int>& hosts) {
       return true;
     case Benchmark::osu_reduce:
     case Benchmark::osu_bcast:
+    case Benchmark::osu_gather:
+    case Benchmark::osu_scatter:
     case Benchmark::osu_allgather: {
       const auto ranks = ranks_of_hosts(hosts);
       return std::ranges::adjacent_find(ranks, std::not_equal_to<>()) == ranks.end();
@@ -103,25 +101,25 @@ std::vector<Collective> parts_of_han(const Collective& whole, const std::functio
   return {inside(Benchmark::osu_reduce), between, inside(Benchmark::osu_bcast), later};
 }
 
-std::vector<Collective> parts_of_all_gather(const Collective& whole, const std::function<void(Collective&)>& choose) {
+std::vector<Collective> parts_of_blocks(const Collective& whole, const std::function<void(Collective&)>& choose) {
   const auto ranks = whole.hosts.empty() ? std::vector{whole.num_ranks} : ranks_of_hosts(whole.hosts);
+  const int of_host = *std::ranges::max_element(ranks);
   auto part = whole;
   part.root = 0;
   part.hosts.clear();
-  auto gather = part;
-  gather.num_ranks = *std::ranges::max_element(ranks);
-  gather.algorithm = whole.is_of_mpich || letter(k_gather, gather.num_ranks, whole.size.value) == 'M'
-                         ? Algorithm::binomial
-                         : Algorithm::linear;
-  auto between = part;
-  between.num_ranks = static_cast<int>(ranks.size());
-  between.size = gather.num_ranks * whole.size;
-  choose(between);
-  auto spread = gather;
-  spread.benchmark = Benchmark::osu_bcast;
-  spread.size = whole.num_ranks * whole.size;
-  choose(spread);
-  return {std::move(gather), std::move(between), std::move(spread)};
+  const auto picked = [&](Benchmark benchmark, int num_ranks, Bytes size) {
+    auto one = part;
+    one.benchmark = benchmark;
+    one.num_ranks = num_ranks;
+    one.size = size;
+    choose(one);
+    return one;
+  };
+  const bool is_all = whole.benchmark == Benchmark::osu_allgather;
+  return {picked(Benchmark::osu_gather, of_host, whole.size),
+          picked(whole.benchmark, static_cast<int>(ranks.size()), of_host * whole.size),
+          is_all ? picked(Benchmark::osu_bcast, of_host, whole.num_ranks * whole.size)
+                 : picked(Benchmark::osu_scatter, of_host, whole.size)};
 }
 
 }  // namespace fabricast::models::mpi

@@ -212,12 +212,19 @@ void choose_mpich(Library library, Collective& out) {
                       : size <= 32'768      ? Algorithm::linear
                                             : Algorithm::pairwise;
       return;
+    case Benchmark::osu_gather:
+    case Benchmark::osu_scatter:
+      out.algorithm = Algorithm::binomial;
+      return;
     default:
       out.algorithm = Algorithm::dissemination;
   }
 }
 
 void choose_intel(Collective& out) {
+  // Of gathers and scatters nobody published what it picks.
+  if (out.benchmark == Benchmark::osu_gather || out.benchmark == Benchmark::osu_scatter)
+    return choose_mpich(Library::mpich_3, out);
   const int n = out.num_ranks;
   const bool is_small_vector = out.size.value / k_float < schedules::floor_power_of_two(n);
   const char picked = intel_letter(out);
@@ -237,6 +244,7 @@ bool is_of_mpich(Library library) {
 }
 
 bool splits_hosts(Library library, const Collective& one) {
+  if (one.benchmark == Benchmark::osu_gather || one.benchmark == Benchmark::osu_scatter) return false;
   if (library == Library::intel_mpi) return intel_letter(one) == 'T';
   switch (one.benchmark) {
     case Benchmark::osu_allreduce:

@@ -14,6 +14,7 @@ void RankClocks::pass(const schedules::Round& round, const std::vector<MessageTi
   const bool is_pipeline = round.order == schedules::RoundOrder::pipeline;
   auto earlier = now_;
   std::vector<double> periods(now_.size(), 0);
+  std::vector<double> received(now_.size(), 0);
   bool is_held = false;
   for (std::size_t s = 0; s < round.steps.size(); ++s) {
     const auto from = static_cast<std::size_t>(round.steps[s].from);
@@ -24,7 +25,10 @@ void RankClocks::pass(const schedules::Round& round, const std::vector<MessageTi
     periods[to] = is_pipeline ? std::max(periods[from], receiving) : receiving;
     sending[from] += repeat * times[s].sender;
     next[from] = std::max(next[from], sending[from]);
-    next[to] = std::max(next[to], start + repeat * periods[to]);
+    const double arrived = start + repeat * periods[to];
+    received[to] = received[to] > 0 && !is_pipeline ? std::max(arrived, received[to] + repeat * times[s].handling)
+                                                    : std::max(arrived, received[to]);
+    next[to] = std::max(next[to], received[to]);
     is_held = is_held || !times[s].is_eager;
   }
   if (is_held) end_together(round, next);

@@ -13,6 +13,7 @@ namespace fabricast::models::mpi {
 struct MessageTimes {
   double sender = 0;
   double receiver = 0;
+  double handling = 0;   ///< how long it keeps a receiver that another of the same round reaches as well
   bool is_eager = true;  ///< it leaves the sender's hands before it arrives
 };
 

@@ -38,6 +38,8 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::neighbor_exchange, "neighbor_exchange"},
                              {Algorithm::recursive_halving, "recursive_halving"},
                              {Algorithm::butterfly, "butterfly"},
+                             {Algorithm::linear_nb, "linear_nb"},
+                             {Algorithm::linear_sync, "linear_sync"},
                              {Algorithm::two_level, "two_level"}};
 
 /// Parts of `one` by their place in it.
@@ -142,38 +144,51 @@ Rounds barrier(const Collective& one) {
   return rounds;
 }
 
-/// Every rank's block to rank 0.
-Rounds gather(Algorithm algorithm, int n, double block) {
-  if (algorithm != Algorithm::linear) return binomial_gather(n, block);
-  auto rounds = linear({.n = n, .bytes = block, .is_gather = true});
-  for (auto& round : rounds) round.reduced_bytes = 0;
+Rounds gather(const Collective& one, double block) {
+  const int n = one.num_ranks;
+  if (one.algorithm == Algorithm::linear) return linear_gather(n, block, one.root);
+  if (one.algorithm == Algorithm::linear_sync)
+    return linear_sync_gather(n, block, one.root, static_cast<double>(one.segment.value));
+  return binomial_gather(n, block, one.root);
+}
+
+Rounds scatter(const Collective& one, double block) {
+  const int n = one.num_ranks;
+  if (one.algorithm == Algorithm::binomial) return binomial_scatter(n, n * block, one.root);
+  auto rounds = linear_scatter(n, block, one.root);
+  for (auto& round : rounds) round.is_posted = one.algorithm == Algorithm::linear_nb;
   return rounds;
 }
 
-/// Gathered inside hosts, exchanged between them in blocks of a host, and all of it spread inside. Hosts with fewer
-/// ranks than others, which only a forced one meets, count as the mean of all.
-Rounds two_level_all_gather(const Collective& whole) {
+/// What the ranks of a host, or one of each host, have of gathered, scattered or all-gathered blocks.
+std::function<Rounds(int n)> blocks_stage(const Collective& whole, std::size_t place, Benchmark benchmark, int blocks) {
+  auto one = whole;
+  one.size = blocks * whole.size;
+  return [one, place, benchmark](int n) { return part_of(one, place, benchmark, n); };
+}
+
+/// Gathered inside hosts, exchanged, gathered or scattered between them in blocks of a host, and all of it, or each
+/// rank's own, spread inside. Hosts with fewer ranks than others, which only a forced one meets, count as the mean of
+/// all.
+Rounds two_level_of_blocks(const Collective& whole) {
   auto hosts = whole.hosts;
   hosts.resize(static_cast<std::size_t>(whole.num_ranks), 0);
   const auto num_hosts = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
-  const auto stage = [&whole](std::size_t place, Benchmark benchmark, int blocks) {
-    auto one = whole;
-    one.size = blocks * whole.size;
-    return [one, place, benchmark](int n) { return part_of(one, place, benchmark, n); };
-  };
+  const int of_host = (whole.num_ranks + num_hosts - 1) / num_hosts;
   Stages stages;
-  stages.gather = [&whole](int n) {
-    const auto algorithm = whole.parts.empty() ? Algorithm::binomial : whole.parts[k_inside_reduce].algorithm;
-    return gather(algorithm, n, static_cast<double>(whole.size.value));
-  };
-  stages.exchange = stage(k_between, Benchmark::osu_allgather, (whole.num_ranks + num_hosts - 1) / num_hosts);
-  stages.spread = stage(k_inside_broadcast, Benchmark::osu_bcast, whole.num_ranks);
-  return hierarchical(hosts, 0, stages, 1);
+  if (whole.benchmark != Benchmark::osu_scatter)
+    stages.gather = blocks_stage(whole, k_inside_reduce, Benchmark::osu_gather, 1);
+  stages.exchange = blocks_stage(whole, k_between, whole.benchmark, of_host);
+  if (whole.benchmark == Benchmark::osu_allgather)
+    stages.spread = blocks_stage(whole, k_inside_broadcast, Benchmark::osu_bcast, whole.num_ranks);
+  if (whole.benchmark == Benchmark::osu_scatter)
+    stages.spread = blocks_stage(whole, k_inside_broadcast, Benchmark::osu_scatter, 1);
+  return hierarchical(hosts, whole.root, stages, 1);
 }
 
 /// Reduced inside hosts, exchanged between them, spread inside: the stages that the collective has.
 Rounds two_level(const Collective& whole) {
-  if (whole.benchmark == Benchmark::osu_allgather) return two_level_all_gather(whole);
+  if (is_of_blocks(whole.benchmark)) return two_level_of_blocks(whole);
   auto segment = whole;
   std::int64_t segments = 1;
   if (whole.segment.value > 0 && whole.size > whole.segment) {
@@ -228,6 +243,11 @@ bool is_reduction(Benchmark benchmark) {
          benchmark == Benchmark::osu_reduce_scatter;
 }
 
+bool is_of_blocks(Benchmark benchmark) {
+  return benchmark == Benchmark::osu_allgather || benchmark == Benchmark::osu_gather ||
+         benchmark == Benchmark::osu_scatter;
+}
+
 std::string_view to_string(CollectiveAlgorithm algorithm) {
   for (const auto& [known, name] : k_names) {
     if (known == algorithm) return name;
@@ -250,6 +270,10 @@ std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
       return {binomial, binary, chain, linear, rabenseifner, two_level};
     case Benchmark::osu_alltoall:
       return {bruck, linear, pairwise};
+    case Benchmark::osu_gather:
+      return {binomial, linear, linear_sync, two_level};
+    case Benchmark::osu_scatter:
+      return {binomial, linear, linear_nb, two_level};
     case Benchmark::osu_barrier:
       return {dissemination, recursive_doubling, linear, binomial, two_level};
     default:
@@ -281,6 +305,10 @@ schedules::Rounds make_schedule(const Collective& one) {
     case Benchmark::osu_alltoall:
       if (one.algorithm == Algorithm::bruck) return all_to_all_bruck(n, bytes);
       return one.algorithm == Algorithm::linear ? all_at_once(n, bytes) : pairwise(n, bytes, 0);
+    case Benchmark::osu_gather:
+      return gather(one, bytes);
+    case Benchmark::osu_scatter:
+      return scatter(one, bytes);
     case Benchmark::osu_barrier:
       return barrier(one);
     default:
@@ -297,13 +325,16 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
     return rounds;
   }
   auto rounds = make_schedule(collective);
+  const bool blocks_in_each =
+      collective.algorithm == Algorithm::linear &&
+      (collective.benchmark == Benchmark::osu_gather || collective.benchmark == Benchmark::osu_scatter);
+  if (blocks_in_each) return holds(rounds) ? one_by_one(rounds) : rounds;
   return !collective.is_of_mpich && is_posted_tree(collective, rounds) && holds(rounds) ? by_generation(rounds)
                                                                                         : rounds;
 }
 
 bool ends_apart(const Collective& collective) {
-  return collective.benchmark == Benchmark::osu_bcast || collective.benchmark == Benchmark::osu_reduce ||
-         collective.algorithm == CollectiveAlgorithm::two_level ||
+  return has_root(collective.benchmark) || collective.algorithm == CollectiveAlgorithm::two_level ||
          collective.algorithm == CollectiveAlgorithm::reduce_broadcast;
 }
 

@@ -60,8 +60,16 @@ Rounds chain(const Tree& tree);
 Rounds linear(const Tree& tree);
 /// Binomial: rank r of the tree gets the parts of those below it, then everybody gathers them.
 Rounds binomial_scatter(int n, double bytes, int root);
-/// Every rank's `block` to rank 0, the same way back.
-Rounds binomial_gather(int n, double block);
+/// Every rank's `block` to the root, the same way back.
+Rounds binomial_gather(int n, double block, int root);
+/// Every rank's `block` to or from the root, all at once.
+Rounds linear_gather(int n, double block, int root);
+Rounds linear_scatter(int n, double block, int root);
+/// The root asks one rank after the other for the first part of its block, of at most `first` bytes (0: the whole); the
+/// rest of it comes while the next one is asked.
+Rounds linear_sync_gather(int n, double block, int root, double first);
+/// `round`s of several messages as one message after the other.
+Rounds one_by_one(const Rounds& rounds);
 
 /// Two binary trees over all ranks, half of the data each: a leaf of one is an inner rank of the other. The second
 /// mirrors the first for even n and shifts it by one for odd n. Parent of `rank`, -1 for the root.

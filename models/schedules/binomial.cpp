@@ -56,8 +56,8 @@ Rounds binomial_scatter(int n, double bytes, int root) {
   return rounds;
 }
 
-Rounds binomial_gather(int n, double block) {
-  auto rounds = binomial_scatter(n, n * block, 0);
+Rounds binomial_gather(int n, double block, int root) {
+  auto rounds = binomial_scatter(n, n * block, root);
   std::ranges::reverse(rounds);
   for (auto& round : rounds) {
     for (auto& step : round.steps) std::swap(step.from, step.to);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "schedules/levels.hpp"
 
 namespace fabricast::models::schedules {
@@ -10,6 +12,47 @@ Rounds linear(const Tree& tree) {
   // The root combines what all others sent, one after the other.
   if (tree.is_gather && !rounds.empty()) rounds.front().reduced_bytes = tree.bytes * (tree.n - 1);
   return rounds;
+}
+
+Rounds linear_gather(int n, double block, int root) {
+  Round round;
+  for (int r = 1; r < n; ++r) round.steps.push_back({peer(root, r, n), root, block});
+  return {round};
+}
+
+Rounds linear_scatter(int n, double block, int root) {
+  Round round;
+  for (int r = 1; r < n; ++r) round.steps.push_back({root, peer(root, r, n), block});
+  return {round};
+}
+
+Rounds linear_sync_gather(int n, double block, int root, double first) {
+  const double asked = first > 0 ? std::min(first, block) : block;
+  Rounds rounds;
+  int previous = -1;
+  const auto add = [&](std::vector<Step> steps) { rounds.push_back({.steps = std::move(steps)}); };
+  for (int distance = 1; distance < n; ++distance) {
+    const int rank = peer(root, distance, n);
+    std::vector<Step> beside{{root, rank, 0}};
+    if (previous >= 0 && asked < block) beside.push_back({previous, root, block - asked});
+    add(std::move(beside));
+    add({{rank, root, asked}});
+    previous = rank;
+  }
+  if (previous >= 0 && asked < block) add({{previous, root, block - asked}});
+  return rounds;
+}
+
+Rounds one_by_one(const Rounds& rounds) {
+  Rounds out;
+  for (const auto& round : rounds) {
+    for (const auto& step : round.steps) {
+      auto one = round;
+      one.steps = {step};
+      out.push_back(std::move(one));
+    }
+  }
+  return out;
 }
 
 }  // namespace fabricast::models::schedules

@@ -215,6 +215,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"mpi.reduction_bandwidth", R, k_rate_or_no_limit, "sum of one core, bytes reduced"},
     ParameterKey{"mpi.last_level_cache", B, {}, "of a socket whose catalogue entry does not say"},
     ParameterKey{"mpi.core_cache", B, {}, "of a core, where its processor's catalogue entry does not say"},
+    ParameterKey{"mpi.core_copy_bandwidth", R, {}, "what one core copies in its own cache"},
     ParameterKey{"mpi.core_memory_bandwidth", R, k_rate_or_no_limit,
                  "what one core reads from memory and writes to it"},
     ParameterKey{"mpi.mapped_buffer", B, {}, "temporaries from this size on are mapped anew for every call"},

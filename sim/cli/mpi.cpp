@@ -73,9 +73,7 @@ std::optional<Forecast> forecast_of(const MpiOptions& options, const std::string
     print_faults(loaded.error());
     return std::nullopt;
   }
-  SimulateOptions simulate_options;
-  simulate_options.with_terms = false;
-  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters, simulate_options);
+  auto prediction = simulate(loaded->topology, loaded->scenario, loaded->parameters);
   if (!prediction) {
     print_faults(prediction.error());
     return std::nullopt;
@@ -104,6 +102,13 @@ std::optional<Forecast> one_way_forecast(const MpiOptions& options, const Topolo
                                           topology.host_name(from), topology.host_name(to)));
 }
 
+/// Of an all-to-all: a core copies its rank's own part, which is no message.
+double own_part_s(const Row& row) {
+  Duration time;
+  for (const auto& term : row.terms) time += term.parameter == "mpi.core_copy_bandwidth" ? term.time : Duration{};
+  return time.seconds();
+}
+
 /// The first two hosts: messages one way with blocking sends, both ways at once with such, and without blocking.
 struct FirstPair {
   Forecast one_way, both, posted;
@@ -111,7 +116,8 @@ struct FirstPair {
   /// What the i-th size takes more in `other`, which sums `reduced` bytes, than one way, over a way that takes
   /// `further` than theirs: control messages pay it too.
   [[nodiscard]] double more(const Forecast& other, std::size_t i, double reduced, double further_s) const {
-    const double open = other.rows[i].time.seconds() - other.collective_entry_s - reduced / other.reduction_rate;
+    const double open = other.rows[i].time.seconds() - other.collective_entry_s - reduced / other.reduction_rate -
+                        own_part_s(other.rows[i]);
     const bool has_control = is_rendezvous(other.rows[i]) && !is_rendezvous(one_way.rows[i]);
     return open - one_way.rows[i].time.seconds() + (has_control ? other.control_messages * further_s : 0);
   }
@@ -164,9 +170,9 @@ std::string common_tables(const FirstPair& first, const std::vector<double>& gap
   std::string out;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const auto from = first.one_way.rows[i].size.value;
-    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\nheld_posted {0} {3}\n", from, gaps[i],
+    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\nheld_posted {0} {3}\nown {0} {4:.9g}\n", from, gaps[i],
                        FirstPair::is_rendezvous(first.both.rows[i]) ? 1 : 0,
-                       FirstPair::is_rendezvous(first.posted.rows[i]) ? 1 : 0);
+                       FirstPair::is_rendezvous(first.posted.rows[i]) ? 1 : 0, own_part_s(first.posted.rows[i]));
   }
   return out;
 }

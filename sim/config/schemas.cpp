@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The key tables of all file kinds. A new key is one line here.
+#include <iterator>
 #include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "config/lossless_schema.hpp"
@@ -166,6 +170,16 @@ SchemaPtr topology() {
 
 // ---- scenario -----------------------------------------------------------------------------------------------------
 
+/// NCCL's, RCCL's and MPI's; `fabricast list algorithms` says which benchmark has which.
+std::vector<std::string> algorithms() {
+  std::istringstream words(
+      "auto ring tree nvls nvls_tree collnet_direct pat msccl recursive_doubling rabenseifner "
+      "reduce_broadcast reduce_scatter binomial binary split_binary knomial chain linear linear_nb "
+      "linear_sync scatter_allgather scatter_doubling bruck pairwise dissemination neighbor_exchange "
+      "recursive_halving butterfly two_level");
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 SchemaPtr workload() {
   const auto place = choice({"host", "device"});
   const auto sizes =
@@ -183,10 +197,7 @@ SchemaPtr workload() {
       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
       {"buffers", any_of({place, list(place)}),
        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},
-      {"algorithm",
-       choice({"auto", "ring", "tree", "nvls", "nvls_tree", "collnet_direct", "pat", "msccl", "recursive_doubling",
-               "rabenseifner", "binomial", "scatter_allgather", "bruck", "pairwise", "linear", "dissemination"}),
-       "default auto: the library's choice"},
+      {"algorithm", choice(algorithms()), "default auto: the library's choice"},
       {"protocol", choice({"auto", "ll", "ll128", "simple"}), "NCCL protocol; default auto"},
       {"channels", integer(1, 64), "NCCL channels; default: NCCL's choice"},
       {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),

@@ -3,13 +3,15 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace fabricast::programs {
 
 double at_size(const SizeTable& table, std::size_t bytes) {
   const auto after = table.upper_bound(bytes);
-  if (after == table.begin()) return 0;
+  if (table.empty()) return 0;
+  if (after == table.begin()) return after->second;
   const auto before = std::prev(after);
   if (after == table.end()) return before->second;
   const auto share = static_cast<double>(bytes - before->first) / static_cast<double>(after->first - before->first);
@@ -31,8 +33,11 @@ double at_way(const std::map<std::int64_t, SizeTable>& tables, double way_s, std
 namespace {
 
 bool read_table(Settings& out, const std::string& key, std::istringstream& words) {
-  const std::map<std::string, SizeTable*> common{
-      {"gap", &out.gap}, {"held", &out.held}, {"held_posted", &out.held_posted}, {"inside", &out.inside}};
+  const std::map<std::string, SizeTable*> common{{"gap", &out.gap},
+                                                 {"held", &out.held},
+                                                 {"held_posted", &out.held_posted},
+                                                 {"inside", &out.inside},
+                                                 {"own", &out.own}};
   const std::map<std::string, std::map<std::int64_t, SizeTable>*> by_way{{"latency", &out.latency},
                                                                          {"blocking", &out.blocking},
                                                                          {"both", &out.both},
@@ -86,18 +91,22 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
   std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
   const bool ends_together = !models::mpi::ends_apart(chosen);
-  const bool is_held_posted = at_size(settings_.held_posted, static_cast<std::size_t>(chosen.size.value)) >= 1;
-  for (const auto& round : models::mpi::make_schedule(chosen, [&](const auto&) { return is_held_posted; })) {
+  const auto holds = [&](const models::schedules::Rounds& rounds) {
+    const bool is_posted = !rounds.empty() && rounds.front().is_posted;
+    return at_size(is_posted ? settings_.held_posted : settings_.held, static_cast<std::size_t>(chosen.size.value)) >=
+           1;
+  };
+  for (const auto& round : models::mpi::make_schedule(chosen, holds)) {
     std::map<int, RankRound> own;
     bool is_held = ends_together;
-    std::map<int, int> messages;  // of a rank
+    std::set<int> senders, receivers;
     for (const auto& step : round.steps) {
-      ++messages[step.from];
-      ++messages[step.to];
+      senders.insert(step.from);
+      receivers.insert(step.to);
     }
     for (const auto& step : round.steps) {
       const auto bytes = static_cast<std::size_t>(range::whole(step.bytes));
-      const bool is_alone = messages[step.from] == 1 && messages[step.to] == 1;
+      const bool is_alone = !receivers.contains(step.from) && !senders.contains(step.to);
       const auto mode = round.is_posted ? SendMode::posted : is_alone ? SendMode::one_way : SendMode::exchange;
       is_held = is_held || at_size(round.is_posted ? settings_.held_posted : settings_.held, bytes) >= 1;
       own[step.from].sends.push_back({step.to, bytes, mode});

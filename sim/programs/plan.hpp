@@ -38,7 +38,7 @@ struct RankRound {
   std::optional<Held> held;
 };
 
-/// Seconds by size, straight lines between.
+/// Seconds by size, straight lines between, beyond the first and the last as theirs.
 using SizeTable = std::map<std::size_t, double>;
 double at_size(const SizeTable& table, std::size_t bytes);
 
@@ -50,6 +50,7 @@ struct Settings {
   SizeTable gap;                ///< a rank's core is busy with a message to another host
   SizeTable held;               ///< 1: the message keeps its sender, and the ranks of a round of it end together
   SizeTable held_posted;        ///< the same of one sent without blocking
+  SizeTable own;                ///< a core copies its rank's own part of a collective
   SizeTable inside;             ///< of a message to a rank of the same host, beyond its bytes
   // By the latency of the way between two hosts, ps:
   std::map<std::int64_t, SizeTable> latency;   ///< of a message beyond gap and bytes

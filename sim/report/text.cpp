@@ -109,6 +109,12 @@ std::string osu_title(Benchmark benchmark, bool on_device) {
     case Benchmark::osu_alltoall:
       what = "All-to-All Personalized Exchange Latency";
       break;
+    case Benchmark::osu_gather:
+      what = "Gather Latency";
+      break;
+    case Benchmark::osu_scatter:
+      what = "Scatter Latency";
+      break;
     default:
       what = "Barrier Latency";
       break;

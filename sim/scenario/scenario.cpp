@@ -42,6 +42,8 @@ constexpr std::array k_benchmarks{
     Entry{osu_bcast, "osu_bcast", F::osu, true, false, {1}, k_1_mib},
     Entry{osu_reduce, "osu_reduce", F::osu, true, false, {4}, k_1_mib},
     Entry{osu_alltoall, "osu_alltoall", F::osu, true, false, {1}, k_1_mib},
+    Entry{osu_gather, "osu_gather", F::osu, true, false, {1}, k_1_mib},
+    Entry{osu_scatter, "osu_scatter", F::osu, true, false, {1}, k_1_mib},
     Entry{osu_barrier, "osu_barrier", F::osu, true, false, {0}, {0}},
     Entry{ib_write_lat, "ib_write_lat", F::perftest, false, false, {2}, k_8_mib},
     Entry{ib_write_bw, "ib_write_bw", F::perftest, false, true, {2}, k_8_mib},
@@ -99,7 +101,8 @@ std::optional<Benchmark> benchmark_from_name(std::string_view name) {
 BenchmarkFamily family_of(Benchmark benchmark) { return entry_of(benchmark).family; }
 bool is_collective(Benchmark benchmark) { return entry_of(benchmark).is_collective; }
 bool has_root(Benchmark benchmark) {
-  const auto all = {osu_bcast, osu_reduce, broadcast_perf, reduce_perf, gather_perf, scatter_perf};
+  const auto all = {osu_bcast,      osu_reduce,  osu_gather,  osu_scatter,
+                    broadcast_perf, reduce_perf, gather_perf, scatter_perf};
   return std::ranges::find(all, benchmark) != all.end();
 }
 bool counts_parts(Benchmark benchmark) {

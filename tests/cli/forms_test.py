@@ -33,6 +33,18 @@ def table(text):
 ROW = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)" + r"\s+([\d.e+]+)\s+([\d.e+]+)\s+([\d.e+]+)\s+(\d+|N/A)" * 2 + r"\b")
 
 
+class ListedAlgorithms(unittest.TestCase):
+    def test_a_scenario_takes_every_one_that_is_listed(self):
+        rows = [line.split() for line in run("list", "algorithms").stdout.splitlines()[1:]]
+        listed = {name: [word.rstrip(",") for word in words if word.endswith(",")] + [words[[w.endswith(",") for w in words].index(False)]] for name, *words in rows}
+        self.assertGreaterEqual(len(listed["osu_bcast"]), 9)
+        for benchmark, algorithms in listed.items():
+            for algorithm in algorithms if benchmark.startswith("osu_") else ():
+                text = run("run", "scenarios/osu-latency-fdr-gpudirect.yaml", "-q", "--set", f"workload.benchmark={benchmark}", "--set", f"workload.algorithm={algorithm}", "--set", "workload.sizes=[4 KiB]")
+                self.assertEqual(text.returncode, 0, f"{benchmark} {algorithm}: {text.stderr}")
+                self.assertTrue(algorithm == "auto" or "(forced)" in text.stdout, text.stdout)
+
+
 class NcclTests(unittest.TestCase):
     def test_rows_and_closing_lines_are_those_of_nccl_tests(self):
         for scenario in NCCL:

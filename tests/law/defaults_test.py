@@ -36,7 +36,7 @@ import tempfile
 LIMIT_S = 300  # of one command
 
 NCCL = ["all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf", "alltoall_perf", "sendrecv_perf"]
-MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_alltoall", "osu_allgather", "osu_reduce_scatter"]
+MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_alltoall", "osu_allgather", "osu_reduce_scatter", "osu_gather", "osu_scatter"]
 SLACK = 1.005  # of a faster device: rounding of rates; a law is about structure
 LARGEST = 256 << 20
 LARGEST_PART = 16 << 20  # of a pair of ranks, before its channels double

@@ -40,6 +40,34 @@ static void check(MPI_Comm comm, int count) {
   for (int r = 0; r < ranks; ++r) expect(out[r * count], r + rank * count, "alltoall");
   MPI_Reduce_scatter_block(in, out, count, MPI_INT, MPI_SUM, comm);
   expect(out[0], sum + rank * count * ranks, "reduce_scatter_block");
+  const int root = ranks - 1;
+  memset(out, 0, sizeof(int) * (size_t)(count * ranks));
+  MPI_Gather(in, count, MPI_INT, out, count, MPI_INT, root, comm);
+  for (int r = 0; r < ranks && rank == root; ++r) expect(out[r * count + count - 1], r + count - 1, "gather");
+  MPI_Scatter(in, count, MPI_INT, out, count, MPI_INT, root, comm);
+  expect(out[count - 1], root + rank * count + count - 1, "scatter");
+  /* The root's blocks lie every second int of each other: columns of a matrix of two. */
+  MPI_Datatype column, columns;
+  MPI_Type_vector(count, 1, 2, MPI_INT, &column);
+  MPI_Type_create_resized(column, 0, (MPI_Aint)(2 * sizeof(int)) * count, &columns);
+  MPI_Type_commit(&columns);
+  int* wide = calloc((size_t)(2 * count * ranks), sizeof(int));
+  MPI_Gather(in, count, MPI_INT, wide, 1, columns, root, comm);
+  for (int r = 0; r < ranks && rank == root; ++r)
+    expect(wide[2 * (r * count + count - 1)], r + count - 1, "gather into columns");
+  if (rank == root && count > 1) expect(wide[1], 0, "gather beside columns");
+  for (int i = 0; i < 2 * count * ranks; ++i) wide[i] = rank * 1000 + i;
+  MPI_Scatter(wide, 1, columns, out, count, MPI_INT, root, comm);
+  expect(out[count - 1], root * 1000 + 2 * (rank * count + count - 1), "scatter of columns");
+  for (int i = 0; i < count; ++i) out[rank * count + i] = rank + i;
+  if (rank == root)
+    MPI_Gather(MPI_IN_PLACE, 0, MPI_INT, out, count, MPI_INT, root, comm);
+  else
+    MPI_Gather(in, count, MPI_INT, NULL, 0, MPI_INT, root, comm);
+  for (int r = 0; r < ranks && rank == root; ++r) expect(out[r * count], r, "gather in place");
+  MPI_Type_free(&column);
+  MPI_Type_free(&columns);
+  free(wide);
   MPI_Op op;
   MPI_Op_create(later, 0, &op);
   MPI_Allreduce(in, out, count, MPI_INT, op, comm);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in SimGrid's SMPI take what the forecast says. Arguments: fabricast, source folder, folder for files.
 
-OSU-style latency, bandwidth and all-reduce, each row within 5 % of the forecast: ranks from 2 to 17 (powers of two and
+OSU-style latency, bandwidth and all-reduce, each row within 5 % of the forecast, gather and scatter within 35 %: ranks from 2 to 17 (powers of two and
 others, with hosts below several switches) on fat trees of one, two (V100 nodes, EDR) and eight adapters per host, rings, doubling and Rabenseifner, eager and rendezvous,
 messages that share cables. A further program checks the data of every collective. Exit 77: smpicc is not installed."""
 import json
@@ -14,6 +14,7 @@ import sys
 LIMIT_S = 300  # of one command
 
 MOST = 0.05
+MOST_ROOTED = 0.35  # of means over ranks; what one core copies for several messages at once only the forecast knows
 
 
 def run(command: list) -> str:
@@ -41,9 +42,9 @@ class Bench:
         result = json.loads(run([self.fabricast, "run", scenario, "--format", "json"]))
         return {row["size_bytes"]: row["time_ps"] / 1e6 for row in result["workloads"][0]["rows"]}
 
-    def compare(self, topology: str, ranks: int, program: pathlib.Path, workload: str, is_bandwidth: bool = False):
+    def compare(self, topology: str, ranks: int, program: list, workload: str, is_bandwidth: bool = False, most: float = MOST):
         expected = self.forecast(topology, workload)
-        out = run([self.fabricast, "mpi", self.source / "topologies" / topology, "-n", str(ranks), "--ranks-per-host", "1", program])
+        out = run([self.fabricast, "mpi", self.source / "topologies" / topology, "-n", str(ranks), "--ranks-per-host", "1", *program])
         for line in out.splitlines():
             if line.startswith("#"):
                 continue
@@ -53,8 +54,8 @@ class Bench:
             found = size / value if is_bandwidth else value
             self.num_rows += 1
             # Programs print two decimals.
-            if abs(found - expected[size]) > MOST * expected[size] + 0.006:
-                self.failures.append(f"{topology}, {program.name}, {ranks} ranks, {size} B: {found:.2f} us, forecast {expected[size]:.2f}")
+            if abs(found - expected[size]) > most * expected[size] + 0.006:
+                self.failures.append(f"{topology}, {workload}, {ranks} ranks, {size} B: {found:.2f} us, forecast {expected[size]:.2f}")
 
 
 def main() -> int:
@@ -66,10 +67,14 @@ def main() -> int:
     bench = Bench(sys.argv[1], source, folder)
     latency, bandwidth, all_reduce = (bench.build(source / "scenarios/mpi" / f"{name}.c") for name in ("latency", "bandwidth", "allreduce"))
     for topology, counts in (("dgx-a100-16.yaml", (3, 6, 16)), ("fat-tree-roce-128.yaml", (2, 5, 8, 9, 11)), ("abci-v100.yaml", (3, 17))):
-        bench.compare(topology, 2, latency, "benchmark: osu_latency")
-        bench.compare(topology, 2, bandwidth, "benchmark: osu_bw", is_bandwidth=True)
+        bench.compare(topology, 2, [latency], "benchmark: osu_latency")
+        bench.compare(topology, 2, [bandwidth], "benchmark: osu_bw", is_bandwidth=True)
         for ranks in counts:
-            bench.compare(topology, ranks, all_reduce, f"benchmark: osu_allreduce, ranks: {ranks}, ranks_per_host: 1")
+            bench.compare(topology, ranks, [all_reduce], f"benchmark: osu_allreduce, ranks: {ranks}, ranks_per_host: 1")
+    rooted = bench.build(source / "tests/programs/rooted.c")
+    for kind in ("gather", "scatter"):
+        for ranks in (2, 3, 5, 8, 16):
+            bench.compare("dgx-a100-16.yaml", ranks, [rooted, kind], f"benchmark: osu_{kind}, ranks: {ranks}, ranks_per_host: 1", most=MOST_ROOTED)
     data = bench.build(source / "tests/programs/data.c")
     for ranks in (2, 5, 8):
         out = run([sys.argv[1], "mpi", source / "topologies/dgx-a100-pair.yaml", "-np", str(ranks), data, "-n", "7", "--quick"])
@@ -78,7 +83,7 @@ def main() -> int:
     for failure in bench.failures:
         print(failure)
     print(f"{bench.num_rows} rows, {len(bench.failures)} apart")
-    return 1 if bench.failures or bench.num_rows < 190 else 0
+    return 1 if bench.failures or bench.num_rows < 290 else 0
 
 
 if __name__ == "__main__":

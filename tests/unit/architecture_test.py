@@ -9,8 +9,8 @@ import re
 import sys
 
 THIRD_PARTY = {
-    "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp"],
-    "smpi/": ["sim/programs/collectives.cpp"],
+    "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp", "sim/programs/group.cpp", "sim/programs/group.hpp"],
+    "smpi/": ["sim/programs/collectives.cpp", "sim/programs/group.hpp"],
     "boost/": ["sim/topology", "models/nccl/tuner_regions.cpp"],
     "yaml-cpp/": ["sim/config/tree.cpp", "sim/import/fabric.cpp"],
     "pugixml": ["sim/import"],

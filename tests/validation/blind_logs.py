@@ -48,25 +48,33 @@ def aiconfigurator(path: pathlib.Path) -> list:
 PICO_ALGORITHMS = {
     "default": "auto", "recursive_doubling": "recursive_doubling", "ring": "ring", "rabenseifner": "rabenseifner", "brucks": "bruck",
     "binomial": "binomial", "scatter_allgather_ring": "scatter_allgather", "pairwise": "pairwise",
+    "linear": "linear", "linear_synch": "linear_sync", "linear_nb": "linear_nb", "neighbor": "neighbor_exchange", "binary": "binary",
+    "knomial": "knomial", "split_binary": "split_binary", "scatter_allgather": "scatter_doubling", "recursive_halving": "recursive_halving",
 }
 PICO_FORECAST = {
-    "ALLGATHER": ("auto", "recursive_doubling", "ring", "bruck"), "ALLREDUCE": ("auto", "recursive_doubling", "ring", "rabenseifner"),
-    "BCAST": ("auto", "binomial", "scatter_allgather"), "REDUCE": ("auto", "binomial"), "REDUCE_SCATTER": ("auto", "ring", "pairwise"),
+    "ALLGATHER": ("auto", "recursive_doubling", "ring", "bruck", "neighbor_exchange"),
+    "ALLREDUCE": ("auto", "recursive_doubling", "ring", "rabenseifner"),
+    "BCAST": ("auto", "binomial", "binary", "knomial", "split_binary", "scatter_allgather", "scatter_doubling"),
+    "GATHER": ("auto", "binomial", "linear", "linear_sync"), "SCATTER": ("auto", "binomial", "linear", "linear_nb"),
+    "REDUCE": ("auto", "binomial", "binary", "linear"), "REDUCE_SCATTER": ("auto", "ring", "pairwise", "recursive_halving"),
 }
-PICO_NOTES = ("null", "testing non po2 algos", "1200+ nodes are excluded")  # others change what a column says
+PICO_NOTES = ("null", "testing non po2 algos", "1200+ nodes are excluded", "4 tasks per node")  # others change what a column says
+PICO_PER_RANK = ("ALLGATHER", "GATHER", "SCATTER")  # OSU's sizes of these are blocks
 
 
 def pico_part(cells: list):
     """Key of the part that a line belongs to, and its size; None where it is not modelled."""
     nodes, tasks, collective, mpi, gpu, notes, algorithm, count = int(cells[2]), int(cells[3]), cells[4], cells[5], cells[6], cells[7], cells[8], int(cells[10])
+    # The column says 1 there; vectors start at 4,096 elements, as those of 1,024 ranks do (of 512 at 512).
+    tasks = 4 if notes == "4 tasks per node" else tasks
     name, _, library = algorithm.rpartition("_")
     ours = PICO_ALGORITHMS.get(name)
     is_forecast = ours in PICO_FORECAST.get(collective, ()) and library in ("ompi", "mpich")
     if not is_forecast or gpu != "no" or notes not in PICO_NOTES or mpi == "customOMPI" or nodes > (LARGEST_PAIRWISE if collective == "REDUCE_SCATTER" else LARGEST_PICO):
         return None
     ranks = nodes * tasks
-    # PICO counts the whole vector; osu_allgather what each rank gives.
-    elements = count // ranks if collective == "ALLGATHER" else count
+    # PICO counts the whole vector.
+    elements = count // ranks if collective in PICO_PER_RANK else count
     return None if elements == 0 else ((collective.lower(), ours, nodes, tasks), 4 * elements)
 
 

@@ -32,6 +32,8 @@ enum class Benchmark {
   osu_bcast,
   osu_reduce,
   osu_alltoall,
+  osu_gather,
+  osu_scatter,
   osu_barrier,
   // perftest
   ib_write_lat,

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "tests/support/approx.hpp"
 #include "tests/support/random.hpp"
@@ -85,11 +86,35 @@ TEST_CASE("MPICH allocates what it receives to combine, and for a reduce a recei
     CHECK(in_vectors(Benchmark::osu_reduce, binomial, library) == std::pair{2.0, 1.0});
     CHECK(in_vectors(Benchmark::osu_reduce_scatter, recursive_halving, library) == std::pair{2.0, 1.25});
     CHECK(in_vectors(Benchmark::osu_reduce_scatter, pairwise, library) == std::pair{0.25, 0.25});
-    CHECK(in_vectors(Benchmark::osu_allgather, bruck, library) == std::pair{4.0, 5.0});
-    CHECK(in_vectors(Benchmark::osu_allgather, recursive_doubling, library) == std::pair{0.0, 1.0});
+    CHECK(in_vectors(Benchmark::osu_allgather, bruck, library) == std::pair{4.0, 4.0});
+    CHECK(in_vectors(Benchmark::osu_allgather, recursive_doubling, library) == std::pair{0.0, 0.0});
+    for (const auto benchmark : {Benchmark::osu_gather, Benchmark::osu_scatter})
+      CHECK(in_vectors(benchmark, binomial, library) == std::pair{2.0, 1.0});
     CHECK(in_vectors(Benchmark::osu_bcast, binomial, library) == std::pair{0.0, 0.0});
     CHECK(in_vectors(Benchmark::osu_alltoall, pairwise, library) == std::pair{0.0, 0.0});
   }
+}
+
+TEST_CASE("trees of gathers and scatters keep half of all blocks, a root that is not the first rank turns all round") {
+  using enum CollectiveAlgorithm;
+  for (const auto library : {Library::open_mpi_4_0, Library::open_mpi_5_0, Library::mpich_4}) {
+    for (const auto benchmark : {Benchmark::osu_gather, Benchmark::osu_scatter}) {
+      Collective one{.benchmark = benchmark, .algorithm = binomial, .num_ranks = 16, .size = Bytes{1 << 20}};
+      const auto first = buffers_of(library, one);
+      CHECK(first.temporaries == std::vector<double>{8.0 * (1 << 20)});
+      CHECK(first.copied == 1 << 20);
+      one.root = 5;
+      const auto turned = buffers_of(library, one);
+      CHECK(turned.temporaries == std::vector<double>{16.0 * (1 << 20)});
+      CHECK(turned.copied == 16.0 * (1 << 20));
+      one.algorithm = linear;
+      CHECK(buffers_of(library, one).temporaries.empty());
+    }
+  }
+  // Open MPI turns the result of Bruck's all-gather round: of n ranks n - 1 have something to turn.
+  const auto bruck_of = of(Benchmark::osu_allgather, bruck, 5, 1000);
+  CHECK(bruck_of.temporaries == std::vector<double>{2000});
+  CHECK(bruck_of.copied == 6000);
 }
 
 TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send from") {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/approx.hpp"
+#include "tests/support/mpi_choices.hpp"
 
 using namespace fabricast;
 using namespace fabricast::models::mpi;
@@ -15,19 +16,8 @@ using namespace fabricast::models::mpi;
 namespace {
 
 using Algorithm = CollectiveAlgorithm;
-
-Collective pick(Library library, Benchmark benchmark, int ranks, std::int64_t size, int ranks_per_host = 1) {
-  Collective asked;
-  asked.benchmark = benchmark;
-  asked.num_ranks = ranks;
-  asked.size = Bytes{size};
-  for (int r = 0; r < ranks; ++r) asked.hosts.push_back(r / ranks_per_host);
-  return choose(library, asked);
-}
-
-Algorithm algorithm(Library library, Benchmark benchmark, int ranks, std::int64_t size) {
-  return pick(library, benchmark, ranks, size).algorithm;
-}
+using test::algorithm;
+using test::pick;
 
 }  // namespace
 
@@ -64,6 +54,21 @@ TEST_CASE("Open MPI 4.0 changes where its rules say, and not one byte or rank be
   CHECK(at(Benchmark::osu_reduce_scatter, 7, (12 << 10) + 1) == Algorithm::ring);
   CHECK(at(Benchmark::osu_barrier, 8, 0) == Algorithm::recursive_doubling);
   CHECK(at(Benchmark::osu_barrier, 9, 0) == Algorithm::dissemination);
+  CHECK(at(Benchmark::osu_gather, 10, 1'023) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_gather, 11, 1'023) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_gather, 60, 1'024) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_gather, 61, 6'000) == Algorithm::binomial);
+  const auto first_part = [](std::int64_t size) {
+    const auto one = pick(Library::open_mpi_4_0, Benchmark::osu_gather, 61, size);
+    CHECK(one.algorithm == Algorithm::linear_sync);
+    return one.segment.value;
+  };
+  CHECK(first_part(6'001) == 1'024);
+  CHECK(first_part(92'160) == 1'024);
+  CHECK(first_part(92'161) == 32'768);
+  CHECK(at(Benchmark::osu_scatter, 11, 299) == Algorithm::binomial);
+  CHECK(at(Benchmark::osu_scatter, 11, 300) == Algorithm::linear);
+  CHECK(at(Benchmark::osu_scatter, 10, 299) == Algorithm::linear);
 }
 
 TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
@@ -244,8 +249,8 @@ TEST_CASE("Open MPI 5's HAN: tuned inside hosts, libnbc between them, both by wh
   CHECK(broadcast[3].algorithm == Algorithm::chain);
   CHECK(parts(Benchmark::osu_reduce, 6, 4, 1 << 20)[1].algorithm == Algorithm::rabenseifner);
   // Unequal hosts: all-reduce alone.
-  for (const auto benchmark :
-       {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce, Benchmark::osu_allgather}) {
+  for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce,
+                               Benchmark::osu_allgather, Benchmark::osu_gather, Benchmark::osu_scatter}) {
     const Collective asked{.benchmark = benchmark, .num_ranks = 5, .size = Bytes{64}, .hosts = {0, 0, 0, 1, 1}};
     CHECK((choose(Library::open_mpi_5_0, asked).algorithm == Algorithm::two_level) ==
           (benchmark == Benchmark::osu_allreduce));
@@ -262,8 +267,7 @@ TEST_CASE("HAN's all-gather: tuned by a rank's block, by a host's between hosts,
         const auto one = pick(Library::open_mpi_5_0, Benchmark::osu_allgather, hosts * per_host, size, per_host);
         CHECK(one.segment.value == 0);
         REQUIRE(one.parts.size() == 3);
-        const bool is_linear = per_host == 4 ? size == 1024 || size >= 32'768 : per_host == 2 && size >= 131'072;
-        CHECK(one.parts[0].algorithm == (is_linear ? Algorithm::linear : Algorithm::binomial));
+        CHECK(one.parts[0].algorithm == algorithm(Library::open_mpi_4_1, Benchmark::osu_gather, per_host, size));
         CHECK(one.parts[1].algorithm ==
               algorithm(Library::open_mpi_4_1, Benchmark::osu_allgather, hosts, per_host * size));
         CHECK(one.parts[2].algorithm ==
@@ -358,9 +362,9 @@ TEST_CASE("Intel MPI's choices depend on ranks per host, and every one of them i
   CHECK(at(Benchmark::osu_alltoall, 32, 10 << 10, 4) == Algorithm::linear);
   CHECK(at(Benchmark::osu_alltoall, 32, 1 << 20, 4) == Algorithm::pairwise);
   CHECK(at(Benchmark::osu_barrier, 64, 0, 8) == Algorithm::two_level);
-  for (const auto benchmark :
-       {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce, Benchmark::osu_reduce_scatter,
-        Benchmark::osu_allgather, Benchmark::osu_alltoall, Benchmark::osu_barrier}) {
+  for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_reduce,
+                               Benchmark::osu_reduce_scatter, Benchmark::osu_allgather, Benchmark::osu_alltoall,
+                               Benchmark::osu_gather, Benchmark::osu_scatter, Benchmark::osu_barrier}) {
     const auto known = algorithms_for(benchmark);
     for (const int hosts : {1, 2, 3, 8, 32}) {
       for (const int per_host : {1, 2, 3, 4, 8, 16, 64}) {

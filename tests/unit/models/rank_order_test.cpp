@@ -276,6 +276,34 @@ TEST_CASE("HAN: every segment crosses hosts between their first ranks, and all r
   }
 }
 
+TEST_CASE(
+    "two levels of a gather or scatter cross hosts between their first ranks, and every block goes its way once") {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
+    test::Random random(seed);
+    CAPTURE(seed);
+    const int hosts = 2 + static_cast<int>(random.next(9));
+    const int k = 2 + static_cast<int>(random.next(20));
+    const auto benchmark = random.pick<Benchmark>({Benchmark::osu_gather, Benchmark::osu_scatter});
+    const auto library = random.pick<Library>({Library::open_mpi_4_0, Library::open_mpi_5_0, Library::mpich_4});
+    const Bytes size{std::int64_t{1} << random.next(22)};
+    auto asked = over_hosts(benchmark, hosts, k, size);
+    asked.root = static_cast<int>(random.next(static_cast<std::uint64_t>(hosts * k)));
+    const auto speaks = [&](int rank) { return rank == asked.root || (rank % k == 0 && rank / k != asked.root / k); };
+    std::map<int, double> kept;
+    for (const auto& round : make_schedule(choose(library, asked, Algorithm::two_level))) {
+      for (const auto& step : round.steps) {
+        if (step.from / k != step.to / k) CHECK((speaks(step.from) && speaks(step.to)));
+        kept[step.from] -= step.bytes;
+        kept[step.to] += step.bytes;
+      }
+    }
+    const double sign = benchmark == Benchmark::osu_gather ? -1 : 1;
+    const auto block = static_cast<double>(size.value);
+    for (int r = 0; r < hosts * k; ++r)
+      CHECK(kept[r] == test::approx(sign * block * (r == asked.root ? 1 - hosts * k : 1)));
+  }
+}
+
 TEST_CASE("two levels of an all-gather: first ranks hold all when hosts have exchanged, then every rank does") {
   for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     test::Random random(seed);

@@ -167,6 +167,76 @@ TEST_CASE("all-gathers bring every rank n-1 blocks, and reduce-scatters cost eac
   }
 }
 
+TEST_CASE(
+    "a gather leaves every rank's block with the root, a scatter the root's with every rank, and none on the way") {
+  for (const int n : k_counts) {
+    for (const int root : {0, n / 2, n - 1}) {
+      for (const auto benchmark : {Benchmark::osu_gather, Benchmark::osu_scatter}) {
+        for (const auto algorithm : algorithms_for(benchmark)) {
+          if (algorithm == Algorithm::two_level) continue;  // of hosts with as many ranks: rank_order_test.cpp
+          for (const std::int64_t first : {0, 64, 100, 4096}) {
+            auto one = collective(benchmark, algorithm, n, Bytes{100}, root);
+            one.segment = Bytes{first};
+            const auto name = std::string(to_string(algorithm));
+            CAPTURE(n);
+            CAPTURE(root);
+            CAPTURE(name);
+            CAPTURE(first);
+            const auto rounds = make_schedule(one);
+            const auto knows = heard(rounds, n);
+            for (int r = 0; r < n; ++r) {
+              const double kept = bytes_received_by(rounds, r) - bytes_sent_by(rounds, r);
+              const bool is_gather = benchmark == Benchmark::osu_gather;
+              const double others = 100.0 * (n - 1);
+              CHECK(kept == test::approx(r == root ? (is_gather ? others : -others) : (is_gather ? -100 : 100)));
+              CHECK(knows[static_cast<std::size_t>(is_gather ? root : r)].contains(is_gather ? r : root));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear gathers and scatters block in messages that keep their sender, others come at once") {
+  const int n = 7;
+  for (const auto benchmark : {Benchmark::osu_gather, Benchmark::osu_scatter}) {
+    const auto one = collective(benchmark, Algorithm::linear, n, Bytes{1 << 20}, 3);
+    CHECK(make_schedule(one, [](const Rounds&) { return false; }).size() == 1);
+    const auto in_turn = make_schedule(one, [](const Rounds&) { return true; });
+    CHECK(in_turn.size() == n - 1);
+    for (const auto& round : in_turn) CHECK(round.steps.size() == 1);
+  }
+  const auto posted = collective(Benchmark::osu_scatter, Algorithm::linear_nb, n, Bytes{1 << 20});
+  const auto at_once = make_schedule(posted, [](const Rounds&) { return true; });
+  REQUIRE(at_once.size() == 1);
+  CHECK(at_once[0].is_posted);
+  // Asked in turn: an empty message to each, its first part, and the rest of it beside the next one's question.
+  auto asked = collective(Benchmark::osu_gather, Algorithm::linear_sync, n, Bytes{1000});
+  asked.segment = Bytes{300};
+  const auto rounds = make_schedule(asked);
+  REQUIRE(rounds.size() == 2 * (n - 1) + 1);
+  for (std::size_t i = 0; i + 1 < rounds.size(); ++i) {
+    CAPTURE(i);
+    CHECK(rounds[i].steps.size() == (i % 2 == 0 && i > 0 ? 2 : 1));
+    CHECK(rounds[i].steps[0].bytes == (i % 2 == 0 ? 0 : 300));
+  }
+  CHECK(rounds.back().steps[0].bytes == 700);
+}
+
+TEST_CASE("a rank that several send to handles one after the other, and those that sent at once are gone") {
+  for (const int n : {2, 8, 64}) {
+    CAPTURE(n);
+    const auto rounds = make_schedule(collective(Benchmark::osu_gather, Algorithm::linear, n, Bytes{8}));
+    REQUIRE(rounds.size() == 1);
+    RankClocks clocks(n);
+    const MessageTimes one{.sender = 0.25, .receiver = 1, .handling = 0.5, .is_eager = true};
+    clocks.pass(rounds[0], std::vector<MessageTimes>(rounds[0].steps.size(), one), 0);
+    const double last = 1 + 0.5 * (n - 2);
+    CHECK(clocks.mean_share() == test::approx((last + 0.25 * (n - 1)) / n / last));
+  }
+}
+
 TEST_CASE("pairwise and linear all-to-all send a block to every peer, Bruck each block once per bit of its way") {
   for (const int n : k_counts) {
     CAPTURE(n);
@@ -216,8 +286,10 @@ TEST_CASE("the mean over ranks of a binomial tree of messages that leave at once
     RankClocks eager(n);
     RankClocks rendezvous(n);
     for (const auto& round : rounds) {
-      eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {0, 1, true}), 0);
-      rendezvous.pass(round, std::vector<MessageTimes>(round.steps.size(), {1, 1, false}), 0);
+      eager.pass(round, std::vector<MessageTimes>(round.steps.size(), {.sender = 0, .receiver = 1, .is_eager = true}),
+                 0);
+      rendezvous.pass(
+          round, std::vector<MessageTimes>(round.steps.size(), {.sender = 1, .receiver = 1, .is_eager = false}), 0);
     }
     CHECK(eager.mean_share() == test::approx(0.5));  // a rank waits for as many hops as its number has bits
     CHECK(rendezvous.mean_share() == test::approx(1));
@@ -230,7 +302,7 @@ TEST_CASE("a message that keeps its sender holds the ranks of its round, and no 
   for (const int from : {0, 1}) {
     Round round;
     round.steps = {{.from = from, .to = from + 1, .bytes = 1 << 20}};
-    chain.pass(round, {{1, 1, false}}, 0);
+    chain.pass(round, {{.sender = 1, .receiver = 1, .is_eager = false}}, 0);
   }
   CHECK(chain.mean_share() == test::approx((1 + 2 + 2) / 3. / 2));  // the first returns after its own message
 }
