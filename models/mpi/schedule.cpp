@@ -329,8 +329,9 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
       collective.algorithm == Algorithm::linear &&
       (collective.benchmark == Benchmark::osu_gather || collective.benchmark == Benchmark::osu_scatter);
   if (blocks_in_each) return holds(rounds) ? one_by_one(rounds) : rounds;
-  return !collective.is_of_mpich && is_posted_tree(collective, rounds) && holds(rounds) ? by_generation(rounds)
-                                                                                        : rounds;
+  return !collective.is_of_mpich && is_posted_tree(collective, rounds) && holds(rounds)
+             ? by_generation(rounds, collective.hosts)
+             : rounds;
 }
 
 bool ends_apart(const Collective& collective) {

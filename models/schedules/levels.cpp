@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace fabricast::models::schedules {
 
@@ -36,8 +37,16 @@ Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
   return rounds;
 }
 
-Rounds by_generation(const Rounds& rounds) {
+Rounds by_generation(const Rounds& rounds, const std::vector<int>& hosts) {
   Rounds out;
+  std::set<int> senders;
+  for (const auto& round : rounds)
+    for (const auto& step : round.steps) senders.insert(step.from);
+  const auto is_inner_leaf = [&](const Step& step) {
+    if (senders.contains(step.to) || hosts.empty()) return false;
+    return hosts[static_cast<std::size_t>(step.from)] == hosts[static_cast<std::size_t>(step.to)];
+  };
+  std::vector<Step> inner_leaves;
   std::map<int, std::size_t> generation;  // by rank; of those that hold the message before all rounds 0
   for (const auto& round : rounds) {
     for (const auto& step : round.steps) {
@@ -45,9 +54,11 @@ Rounds by_generation(const Rounds& rounds) {
       generation[step.to] = of_parent + 1;
       if (of_parent >= out.size()) out.resize(of_parent + 1);
       out[of_parent].is_posted = round.is_posted;
-      out[of_parent].steps.push_back(step);
+      (is_inner_leaf(step) ? inner_leaves : out[of_parent].steps).push_back(step);
     }
   }
+  if (!out.empty()) out.back().steps.insert(out.back().steps.end(), inner_leaves.begin(), inner_leaves.end());
+  std::erase_if(out, [](const Round& round) { return round.steps.empty(); });
   return out;
 }
 

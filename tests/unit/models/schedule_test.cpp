@@ -307,6 +307,31 @@ TEST_CASE("a message that keeps its sender holds the ranks of its round, and no 
   CHECK(chain.mean_share() == test::approx((1 + 2 + 2) / 3. / 2));  // the first returns after its own message
 }
 
+TEST_CASE("ranks that only receive, from a rank of their own host, hold up nobody: they come last") {
+  using fabricast::models::schedules::by_generation;
+  for (const int hosts : {2, 4, 16}) {
+    for (const int k : {2, 4}) {
+      CAPTURE(hosts);
+      CAPTURE(k);
+      auto one = collective(Benchmark::osu_bcast, Algorithm::knomial, hosts * k, Bytes{1 << 20});
+      one.hosts.clear();
+      for (int r = 0; r < hosts * k; ++r) one.hosts.push_back(r / k);
+      const auto levels = make_schedule(one);
+      const auto rounds = by_generation(levels, one.hosts);
+      CHECK(rounds.size() == by_generation(levels, {}).size());
+      std::set<int> received;
+      for (std::size_t i = 0; i < rounds.size(); ++i) {
+        for (const auto& step : rounds[i].steps) {
+          CHECK(received.insert(step.to).second);
+          CHECK((step.from == 0 || received.contains(step.from)));
+          if (i + 1 < rounds.size()) CHECK((step.from / k != step.to / k || step.to % k == 0));
+        }
+      }
+      CHECK(received.size() == static_cast<std::size_t>(hosts * k - 1));
+    }
+  }
+}
+
 TEST_CASE("by generation a rank sends to all its children together, once it has the message") {
   for (const auto algorithm : {Algorithm::binomial, Algorithm::knomial, Algorithm::binary, Algorithm::linear}) {
     for (const int n : k_counts) {
@@ -314,7 +339,7 @@ TEST_CASE("by generation a rank sends to all its children together, once it has 
       auto one = collective(Benchmark::osu_bcast, algorithm, n, Bytes{100});
       one.root = n / 3;
       const auto levels = make_schedule(one);
-      const auto rounds = fabricast::models::schedules::by_generation(levels);
+      const auto rounds = fabricast::models::schedules::by_generation(levels, {});
       std::set<std::pair<int, int>> before, after;
       for (const auto& round : levels)
         for (const auto& step : round.steps) before.insert({step.from, step.to});
