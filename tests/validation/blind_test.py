@@ -120,15 +120,20 @@ class Parts(unittest.TestCase):
         self.assertEqual([1024], list(found[0].points))
         self.assertAlmostEqual(2e-5, found[0].points[1024])
 
-    def test_lines_of_pico_that_are_not_modelled_are_left_out_and_all_gather_is_per_rank(self):
+    def test_lines_of_pico_that_are_not_modelled_are_left_out_and_blocks_are_per_rank(self):
         def line(collective, algorithm, nodes=4, gpu="no", note="null", mpi="OMPI"):
             return f"t,0,{nodes},1,{collective},{mpi},{gpu},{note},{algorithm},int32,64,20,4000,0,0,0\n"
-        body = "header\n" + line("ALLGATHER", "ring_ompi") + line("ALLGATHER", "neighbor_ompi") + line("ALLREDUCE", "ring_over") + line("ALLREDUCE", "ring_ompi", gpu="yes")
-        body += line("ALLREDUCE", "ring_ompi", note="rail 4") + line("ALLREDUCE", "ring_ompi", mpi="customOMPI") + line("ALLREDUCE", "ring_ompi", nodes=2048) + line("GATHER", "default_ompi")
+        body = "header\n" + line("ALLGATHER", "ring_ompi") + line("ALLGATHER", "sparbit_ompi") + line("ALLREDUCE", "ring_over") + line("ALLREDUCE", "ring_ompi", gpu="yes")
+        body += line("ALLREDUCE", "ring_ompi", note="rail 4") + line("ALLREDUCE", "ring_ompi", mpi="customOMPI") + line("ALLREDUCE", "ring_ompi", nodes=2048) + line("ALLTOALL", "default_ompi")
         found = self.parts("pico-x", body)
         self.assertEqual(1, len(found))
         self.assertEqual({64: 4e-6}, found[0].points)
         self.assertIn("workload.algorithm=ring", found[0].settings)
+        # 64 elements of 4 B: over four ranks, and over four on every node.
+        gathers = self.parts("pico-x", "header\n" + line("GATHER", "linear_synch_ompi") + line("SCATTER", "linear_nb_ompi", note="4 tasks per node"))
+        self.assertEqual([{64: 4e-6}, {16: 4e-6}], [part.points for part in gathers])
+        self.assertIn("workload.algorithm=linear_sync", gathers[0].settings)
+        self.assertTrue({"workload.algorithm=linear_nb", "workload.ranks=16", "workload.ranks_per_host=4"} <= set(gathers[1].settings))
 
     def test_runs_of_one_osu_table_become_their_median(self):
         run = "# OSU MPI Allreduce Latency Test v5.8\n# Size\n4   {}\n8   5.0\n"
