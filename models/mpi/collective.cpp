@@ -74,7 +74,7 @@ class CollectivePlanner : public Planner {
     const bool is_in_host_memory = !ranks_.front().is_device();
     if (!is_in_place_ && has_own_part() && size.value > 0) {
       if (is_in_host_memory) {
-        memory_->add_own_part(plan, size, buffers);
+        memory_->add_own_part(plan, size, buffers, has_root(workload_.benchmark));
       } else {
         add_own_copy(transfers_.context(), ranks_.front(), size, plan);
       }

@@ -56,7 +56,7 @@ const Parameter* RanksMemory::bandwidth(const Socket& socket) const {
   return context.parameters.find(processor_of(context.topology, socket.second) + ".memory_bandwidth");
 }
 
-void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers) const {
+void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const {
   const auto& context = transfers_->context();
   const auto& copies = context.parameters.at("mpi.core_copy_bandwidth"_key);
   const auto bytes = static_cast<double>(size.value);
@@ -64,7 +64,7 @@ void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& b
   for (const auto& [socket, ranks] : sharers_) {
     slowest.keep(own_copy_seconds(context, socket.second, bytes), copies);
     if (const auto* shared = bandwidth(socket))
-      slowest.keep(2 * bytes * ranks * beyond_cache(socket, buffers) / shared->value, *shared);
+      slowest.keep(2 * bytes * (is_of_root ? 1 : ranks) * beyond_cache(socket, buffers) / shared->value, *shared);
   }
   slowest.add_to(plan.before);
 }

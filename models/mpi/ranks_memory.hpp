@@ -18,8 +18,8 @@ class RanksMemory {
   RanksMemory(const Transfers& transfers, const std::vector<EndPoint>& ranks, int alike);
 
   /// A core copies its rank's own part of `size`, in its own cache or beyond it; beyond the last level ranks share the
-  /// memory.
-  void add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers) const;
+  /// memory. `is_of_root`: the root alone has one.
+  void add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const;
 
   /// What the library copies between its buffers and the caller's takes time where it misses the cache: each byte is
   /// read and written, by stores that do not fetch the line. Pages of large temporaries are new in every call.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -42,8 +43,9 @@ Rounds by_generation(const Rounds& rounds, const std::vector<int>& hosts) {
   std::set<int> senders;
   for (const auto& round : rounds)
     for (const auto& step : round.steps) senders.insert(step.from);
+  const bool has_network = std::ranges::adjacent_find(hosts, std::not_equal_to<>()) != hosts.end();
   const auto is_inner_leaf = [&](const Step& step) {
-    if (senders.contains(step.to) || hosts.empty()) return false;
+    if (senders.contains(step.to) || !has_network) return false;
     return hosts[static_cast<std::size_t>(step.from)] == hosts[static_cast<std::size_t>(step.to)];
   };
   std::vector<Step> inner_leaves;

@@ -38,8 +38,8 @@ inline void append(Rounds& rounds, Rounds more) {
 
 /// `rounds` of a tree, level by level, as they go when a rank posts its messages to all its children together and
 /// waits for all of them, and these share its link: one round per generation. `hosts`: [rank], empty = all on hosts of
-/// their own. Who sends nothing and gets the message inside its parent's host keeps nobody waiting: it is in the last
-/// round.
+/// their own. Who sends nothing and gets the message inside its parent's host keeps no other host waiting: it is in the
+/// last round.
 Rounds by_generation(const Rounds& rounds, const std::vector<int>& hosts);
 
 }  // namespace fabricast::models::schedules

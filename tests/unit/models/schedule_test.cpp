@@ -330,6 +330,12 @@ TEST_CASE("ranks that only receive, from a rank of their own host, hold up nobod
       CHECK(received.size() == static_cast<std::size_t>(hosts * k - 1));
     }
   }
+  // On one host all messages are its cores'.
+  auto one = collective(Benchmark::osu_bcast, Algorithm::binomial, 8, Bytes{1 << 20});
+  one.hosts.assign(8, 0);
+  const auto rounds = by_generation(make_schedule(one), one.hosts);
+  CHECK(rounds.size() == 3);
+  CHECK(rounds[0].steps.size() == 3);
 }
 
 TEST_CASE("by generation a rank sends to all its children together, once it has the message") {

@@ -71,6 +71,19 @@ TEST_CASE("a core copies its rank's own part of an all-gather or all-to-all, in 
   CHECK(own_us(row_of(between_hosts(host_buffers("osu_bcast", 4), 4, "1 MiB"))) == 0);
 }
 
+TEST_CASE("of a gather the root alone copies, of an all-gather every rank of a host beside the others") {
+  const auto own = [](const std::string& benchmark, int per_host) {
+    return own_us(
+        row_of(between_hosts(host_buffers(benchmark, 2 * per_host) + ", algorithm: binomial", 2, "16 MiB", per_host)));
+  };
+  CHECK(own("osu_gather", 16) == test::approx(own("osu_gather", 1)));
+  const auto ring = [](int per_host) {
+    return own_us(row_of(
+        between_hosts(host_buffers("osu_allgather", 2 * per_host) + ", algorithm: ring", 2, "16 MiB", per_host)));
+  };
+  CHECK(ring(16) > 1.5 * ring(1));
+}
+
 TEST_CASE("device buffers of collectives cost no memory of the host, host buffers beyond its caches do") {
   const auto has_memory = [](const Row& row) {
     return std::ranges::any_of(row.terms, [](const auto& t) { return t.name == "memory beyond the last-level cache"; });
