@@ -79,7 +79,7 @@ void add_of_block_trees(const Collective& one, Buffers& out) {
 Buffers buffers_of(Library library, const Collective& one) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
-  if (one.benchmark == Benchmark::osu_gather || one.benchmark == Benchmark::osu_scatter) {
+  if (has_root_of_blocks(one.benchmark)) {
     if (one.algorithm == binomial) add_of_block_trees(one, out);
     return out;
   }

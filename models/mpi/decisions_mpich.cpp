@@ -223,8 +223,7 @@ void choose_mpich(Library library, Collective& out) {
 
 void choose_intel(Collective& out) {
   // Of gathers and scatters nobody published what it picks.
-  if (out.benchmark == Benchmark::osu_gather || out.benchmark == Benchmark::osu_scatter)
-    return choose_mpich(Library::mpich_3, out);
+  if (has_root_of_blocks(out.benchmark)) return choose_mpich(Library::mpich_3, out);
   const int n = out.num_ranks;
   const bool is_small_vector = out.size.value / k_float < schedules::floor_power_of_two(n);
   const char picked = intel_letter(out);
@@ -244,7 +243,7 @@ bool is_of_mpich(Library library) {
 }
 
 bool splits_hosts(Library library, const Collective& one) {
-  if (one.benchmark == Benchmark::osu_gather || one.benchmark == Benchmark::osu_scatter) return false;
+  if (has_root_of_blocks(one.benchmark)) return false;
   if (library == Library::intel_mpi) return intel_letter(one) == 'T';
   switch (one.benchmark) {
     case Benchmark::osu_allreduce:

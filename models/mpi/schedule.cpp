@@ -146,16 +146,18 @@ Rounds barrier(const Collective& one) {
 
 Rounds gather(const Collective& one, double block) {
   const int n = one.num_ranks;
-  if (one.algorithm == Algorithm::linear) return linear_gather(n, block, one.root);
   if (one.algorithm == Algorithm::linear_sync)
     return linear_sync_gather(n, block, one.root, static_cast<double>(one.segment.value));
-  return binomial_gather(n, block, one.root);
+  if (one.algorithm != Algorithm::linear) return binomial_gather(n, block, one.root);
+  auto rounds = linear({.n = n, .bytes = block, .root = one.root, .is_gather = true});
+  for (auto& round : rounds) round.reduced_bytes = 0;
+  return rounds;
 }
 
 Rounds scatter(const Collective& one, double block) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::binomial) return binomial_scatter(n, n * block, one.root);
-  auto rounds = linear_scatter(n, block, one.root);
+  auto rounds = linear({.n = n, .bytes = block, .root = one.root});
   for (auto& round : rounds) round.is_posted = one.algorithm == Algorithm::linear_nb;
   return rounds;
 }
@@ -248,6 +250,8 @@ bool is_of_blocks(Benchmark benchmark) {
          benchmark == Benchmark::osu_scatter;
 }
 
+bool has_root_of_blocks(Benchmark benchmark) { return is_of_blocks(benchmark) && has_root(benchmark); }
+
 std::string_view to_string(CollectiveAlgorithm algorithm) {
   for (const auto& [known, name] : k_names) {
     if (known == algorithm) return name;
@@ -325,10 +329,8 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
     return rounds;
   }
   auto rounds = make_schedule(collective);
-  const bool blocks_in_each =
-      collective.algorithm == Algorithm::linear &&
-      (collective.benchmark == Benchmark::osu_gather || collective.benchmark == Benchmark::osu_scatter);
-  if (blocks_in_each) return holds(rounds) ? one_by_one(rounds) : rounds;
+  if (collective.algorithm == Algorithm::linear && has_root_of_blocks(collective.benchmark))
+    return holds(rounds) ? one_by_one(rounds) : rounds;
   return !collective.is_of_mpich && is_posted_tree(collective, rounds) && holds(rounds)
              ? by_generation(rounds, collective.hosts)
              : rounds;

@@ -45,6 +45,8 @@ std::string_view to_string(CollectiveAlgorithm algorithm);
 bool is_reduction(Benchmark benchmark);
 /// Every rank gives or gets a block of its own: all-gather, gather, scatter.
 bool is_of_blocks(Benchmark benchmark);
+/// The root gets or gives them: gather, scatter.
+bool has_root_of_blocks(Benchmark benchmark);
 /// Algorithms that exist for a benchmark, for messages and `list algorithms`.
 std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark);
 

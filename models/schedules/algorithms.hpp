@@ -62,9 +62,6 @@ Rounds linear(const Tree& tree);
 Rounds binomial_scatter(int n, double bytes, int root);
 /// Every rank's `block` to the root, the same way back.
 Rounds binomial_gather(int n, double block, int root);
-/// Every rank's `block` to or from the root, all at once.
-Rounds linear_gather(int n, double block, int root);
-Rounds linear_scatter(int n, double block, int root);
 /// The root asks one rank after the other for the first part of its block, of at most `first` bytes (0: the whole); the
 /// rest of it comes while the next one is asked.
 Rounds linear_sync_gather(int n, double block, int root, double first);

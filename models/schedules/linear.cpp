@@ -14,18 +14,6 @@ Rounds linear(const Tree& tree) {
   return rounds;
 }
 
-Rounds linear_gather(int n, double block, int root) {
-  Round round;
-  for (int r = 1; r < n; ++r) round.steps.push_back({peer(root, r, n), root, block});
-  return {round};
-}
-
-Rounds linear_scatter(int n, double block, int root) {
-  Round round;
-  for (int r = 1; r < n; ++r) round.steps.push_back({root, peer(root, r, n), block});
-  return {round};
-}
-
 Rounds linear_sync_gather(int n, double block, int root, double first) {
   const double asked = first > 0 ? std::min(first, block) : block;
   Rounds rounds;
