@@ -244,8 +244,7 @@ const DeviceLibrary::Entry* DeviceLibrary::find(const std::string& name, const N
   if (const auto it = entries_.find(name); it != entries_.end()) return &it->second;
   for (const auto& file : embedded_files()) {
     if (file.path.rfind(k_catalogue, 0) != 0 || stem(file.path) != name) continue;
-    const auto document = parse_yaml(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults);
-    return read(document, faults);
+    return read(tree_of(file), faults);
   }
   auto names = shipped_names();
   for (const auto& [known, entry] : entries_) names.push_back(known);
@@ -281,7 +280,7 @@ ParameterSet parse_shipped_parameters(Diagnostics& faults) {
   ParameterSet set;
   for (const auto& file : embedded_files()) {
     if (file.path.rfind("params/", 0) != 0) continue;
-    const auto document = parse_yaml(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults);
+    const auto document = tree_of(file);
     check_node(document, schema_of("parameters"), faults);
     if (!has_errors(faults)) set.merge(read_parameters(document, faults));
   }

@@ -27,17 +27,6 @@ constexpr std::size_t k_most_nodes = 200'000;            ///< after aliases are 
 constexpr std::size_t k_most_text = 4 * k_largest_file;  ///< of all values then
 constexpr int k_deepest_nesting = 64;
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::string line;
-  std::istringstream in(text);
-  while (std::getline(in, line)) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 struct Weight {
   std::size_t nodes = 0;
   std::size_t text = 0;
@@ -252,6 +241,17 @@ Diagnostic file_fault(const std::string& path, std::string message, std::string 
 }
 
 }  // namespace
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  std::string line;
+  std::istringstream in{std::string(text)};
+  while (std::getline(in, line)) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
 
 const Node* Node::find(std::string_view key) const {
   for (const auto& entry : entries) {

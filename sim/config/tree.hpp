@@ -41,6 +41,9 @@ struct Node::Entry {
   Node value;
 };
 
+/// Without what ends them.
+std::vector<std::string> split_lines(std::string_view text);
+
 /// Word for a kind in messages: "a mapping", "a list", "a value", "nothing".
 std::string_view describe(Node::Kind kind);
 
