@@ -16,6 +16,7 @@
 #include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/search.hpp"
+#include "nccl/symmetric.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
 #include "paths/guest.hpp"
@@ -165,6 +166,13 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return same_routes_in_host(use.context, other) ? ": no two GPUs of a host exchange through its memory" : "";
   }
   if (key == "nvls") return reduces ? "" : of;
+  if (key == "symmetric_memory" && use.workload.training != nullptr)
+    return nccl::why_no_windows(use.context, *use.workload.training, use.crosses_hosts);
+  if (key == "symmetric_memory") {
+    const bool is_gathered = use.workload.benchmark == Benchmark::all_gather_perf ||
+                             use.workload.benchmark == Benchmark::reduce_scatter_perf;
+    return reduces || is_gathered ? "" : of;
+  }
   if (key == "socket_nthreads" || key == "nsocks_perthread") return why_sockets_unread(use, key);
   if (!use.crosses_hosts) return ": nothing crosses hosts";
   if (key == "collnet") return reduces ? "" : of;

@@ -32,6 +32,26 @@ Term start_of_peers(const PlanContext& context, const Launch& launch) {
 
 }  // namespace
 
+void add_launching(const PlanContext& context, const Launch& launch, double blocks, OperationPlan& plan) {
+  for (auto& term : virtual_launch_terms(context, launch.gpu)) plan.before.push_back(std::move(term));
+  if (launch.mode == LaunchMode::graph) return;
+  const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval"_key);
+  const double per_thread = launch.mode == LaunchMode::one_thread ? std::max(1, launch.most_gpus) : 1;
+  const double calls = sends_and_receives(launch);
+  const bool is_older = release_number(context.software.nccl_version) < 214;
+  const auto& per_call =
+      context.parameters.at(is_older ? "nccl.launch_time_per_peer.nccl2.13"_key : "nccl.launch_time_per_peer"_key);
+  const double more =
+      parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel"_stem).value * blocks +
+      per_call.value * calls;
+  plan.floor = from_seconds((interval.value + more) * per_thread);
+  plan.floor_jitter = context.parameters["cuda.launch_jitter"_key];
+  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
+                     {},
+                     interval.name,
+                     interval.source};
+}
+
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
                 OperationPlan& plan) {
   const auto& base = parameter_by_algorithm(context.parameters, launch.architecture, launch.collective,
@@ -40,28 +60,11 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
   if (launch.collective == Collective::all_to_all && launch.mode != LaunchMode::graph &&
       launch.mode != LaunchMode::one_thread)
     plan.before.push_back(start_of_peers(context, launch));
-  for (auto& term : virtual_launch_terms(context, launch.gpu)) plan.before.push_back(std::move(term));
-  const auto& interval = of_processor(context, launch.gpu, "launch_interval", "cuda.launch_interval"_key);
-  const double per_thread = launch.mode == LaunchMode::one_thread ? std::max(1, launch.most_gpus) : 1;
-  if (launch.mode == LaunchMode::graph) {
-    const auto& saving = context.parameters.at("cuda.graph_saving"_key);
-    plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
-                           saving.name, saving.source});
-    return;
-  }
-  const double calls = sends_and_receives(launch);
-  const bool is_older = release_number(context.software.nccl_version) < 214;
-  const auto& per_call =
-      context.parameters.at(is_older ? "nccl.launch_time_per_peer.nccl2.13"_key : "nccl.launch_time_per_peer"_key);
-  const double more =
-      parameter_for(context.parameters, launch.architecture, "nccl.launch_time_per_channel"_stem).value * channels +
-      per_call.value * calls;
-  plan.floor = from_seconds((interval.value + more) * per_thread);
-  plan.floor_jitter = context.parameters["cuda.launch_jitter"_key];
-  plan.floor_term = {fmt::format("waiting for the launching thread ({:.0f} launches of one thread)", per_thread),
-                     {},
-                     interval.name,
-                     interval.source};
+  add_launching(context, launch, channels, plan);
+  if (launch.mode != LaunchMode::graph) return;
+  const auto& saving = context.parameters.at("cuda.graph_saving"_key);
+  plan.before.push_back({"launch saved by the CUDA graph", from_seconds(-std::min(saving.value, base.value)),
+                         saving.name, saving.source});
 }
 
 }  // namespace fabricast::models::nccl

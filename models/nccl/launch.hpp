@@ -18,6 +18,9 @@ struct Launch {
   int most_gpus = 1;  ///< of one host
 };
 
+/// What guests add to the kernel's start, and the floor of a queue of operations.
+void add_launching(const PlanContext& context, const Launch& launch, double blocks, OperationPlan& plan);
+
 /// The kernel's start, and the floor of a queue of operations: one thread launches kernel after kernel, and the more
 /// channels a kernel has, the longer it prepares each.
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,

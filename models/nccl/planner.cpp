@@ -25,6 +25,7 @@
 #include "nccl/ranks.hpp"
 #include "nccl/rccl.hpp"
 #include "nccl/steps.hpp"
+#include "nccl/symmetric.hpp"
 #include "nccl/tuner_regions.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
@@ -61,6 +62,7 @@ class CollectivePlanner : public Planner {
   }
   /// Of a communicator that asks for it.
   [[nodiscard]] const Gate& collnet() const { return collnet_gate_; }
+  [[nodiscard]] const Gate& symmetric() const { return symmetric_gate_; }
   [[nodiscard]] OperationPlan plan(Bytes size) const override;
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int num_hosts() const override { return static_cast<int>(hosts_.size()); }
@@ -131,6 +133,7 @@ class CollectivePlanner : public Planner {
                               hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_collnet();
     set_nvls();
+    symmetric_gate_ = symmetric_gate(context_, hosts_, collective_);
     is_redirected_ = are_peers_redirected(context_.topology, hosts_);
   }
 
@@ -201,6 +204,10 @@ class CollectivePlanner : public Planner {
     const bool is_short = part <= largest_ll_of_pair(context_.software, group, any, of_channel);
     return is_short && num_hosts() == 1 && facts_.version >= k_lines_of_pairs ? Protocol::ll : Protocol::simple;
   }
+  [[nodiscard]] SymmetricRanks symmetric_ranks() const {
+    const auto channels = static_cast<int>(graph_.channels.size());
+    return {context_, ranks_, architecture_, symmetric_facts(facts_, channels, workload_.channels)};
+  }
   [[nodiscard]] GivenUsed nvls_setting() const;
   [[nodiscard]] GivenUsed collnet_setting() const;
 
@@ -217,6 +224,7 @@ class CollectivePlanner : public Planner {
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   Gate collnet_gate_;
+  Gate symmetric_gate_;  ///< open: NCCL takes its kernels for symmetric memory
   Architecture architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;
@@ -230,6 +238,10 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
     plan.algorithm = "none";
     plan.protocol = "none";
     add_launch(context_, launch(), {Algorithm::ring, Protocol::ll}, 1, plan);
+    return plan;
+  }
+  if (symmetric_gate_.is_open) {
+    plan_symmetric(symmetric_ranks(), launch(), size, plan);
     return plan;
   }
   const auto algorithm = algorithm_from_name(workload_.algorithm);
@@ -311,6 +323,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                       workload_.protocol == "auto" ? by_tables : "forced"});
   if (collective_ == Collective::all_reduce) settings.push_back(nvls_setting());
   if (asks_for_collnet()) settings.push_back(collnet_setting());
+  if (context_.software.nccl_symmetric_memory) settings.push_back(symmetric_setting(symmetric_gate_));
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
@@ -330,6 +343,8 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   std::vector<int> hosts;
   for (const auto& group : hosts_) hosts.push_back(group.host);
   for (auto& line : virtual_assumptions(context_, hosts)) out.insert(std::move(line));
+  if (symmetric_gate_.is_open)
+    for (auto& line : symmetric_assumptions(symmetric_ranks())) out.insert(std::move(line));
   if (facts_.nvls_allowed) out.insert("NVLink SHARP is available to the communicator");
   if (nvls_gate_.is_inferred)
     out.insert(fmt::format("{}: that this leaves no NVLink SHARP is inferred", nvls_gate_.reason));
@@ -376,6 +391,8 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
     return tl::unexpected(Diagnostics{nvls_beside_plugin(context, workload)});
   if (planner->asks_for_collnet() && !planner->collnet().is_open)
     return tl::unexpected(Diagnostics{no_collnet(context, workload, planner->collnet().reason)});
+  if (context.software.nccl_symmetric_memory && workload.iterations > 0 && !planner->symmetric().is_open)
+    return tl::unexpected(Diagnostics{no_symmetric_memory(context, workload, planner->symmetric().reason)});
   return planner;
 }
 

@@ -69,6 +69,18 @@ void check_protocol(const PlanContext& context, const Workload& workload, Diagno
                                    "write protocol: simple or auto"));
 }
 
+/// Kernels for symmetric memory are no algorithm or protocol of channels.
+void check_symmetric_memory(const PlanContext& context, const Workload& workload, Diagnostics& faults) {
+  if (!context.software.nccl_symmetric_memory || workload.iterations == 0) return;
+  for (const auto& [key, value] : {std::pair{"algorithm", workload.algorithm}, {"protocol", workload.protocol}})
+    if (value != "auto")
+      faults.push_back(make_error_at(workload.location,
+                                     fmt::format("{} '{}' beside software.nccl.symmetric_memory: on, whose kernels "
+                                                 "have none",
+                                                 key, value),
+                                     "remove one of the two"));
+}
+
 /// CollNet by name, which NCCL has only where it is switched on.
 void check_collnet(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
                    Diagnostics& faults) {
@@ -190,6 +202,7 @@ Diagnostics workload_faults(const PlanContext& context, const Workload& workload
   check_protocol(context, workload, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
   check_collnet(context, workload, ranks, faults);
+  check_symmetric_memory(context, workload, faults);
   if (faults.empty()) check_pat(context, workload, ranks, faults);
   if (faults.empty()) check_msccl(context, workload, ranks, faults);
   if (workload.root >= static_cast<int>(ranks.size()))
@@ -208,6 +221,11 @@ Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& worklo
 Diagnostic no_collnet(const PlanContext& context, const Workload& workload, const std::string& reason) {
   return make_error_at(where_set(context, workload, "collnet"),
                        fmt::format("'collnet: on' without CollNet: {}", reason), "leave it out");
+}
+
+Diagnostic no_symmetric_memory(const PlanContext& context, const Workload& workload, const std::string& reason) {
+  return make_error_at(where_set(context, workload, "symmetric_memory"),
+                       fmt::format("'symmetric_memory: on' without kernels for it: {}", reason), "leave it out");
 }
 
 }  // namespace fabricast::models::nccl

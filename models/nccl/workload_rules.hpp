@@ -27,5 +27,7 @@ Diagnostic nvls_beside_plugin(const PlanContext& context, const Workload& worklo
 
 /// `collnet: on` where the fabric, the hosts or the release have none.
 Diagnostic no_collnet(const PlanContext& context, const Workload& workload, const std::string& reason);
+/// The same of `symmetric_memory: on`; of a step or trace some communicators have its kernels and others not.
+Diagnostic no_symmetric_memory(const PlanContext& context, const Workload& workload, const std::string& reason);
 
 }  // namespace fabricast::models::nccl

@@ -22,6 +22,9 @@ inline constexpr std::array k_parts{
     Part{"protocol", "ll, ll128, simple"},
     Part{"transport", "nvlink, pcie, shm, network, network_staged, socket, loopback"},
     Part{"collective", "all_reduce, all_gather"},
+    Part{"kernel", "ll, all_reduce, all_gather, reduce_scatter"},
+    Part{"windowed", "all_reduce, all_gather, reduce_scatter"},
+    Part{"lines", "first, own, peer, multicast"},
     Part{"library",
          "open-mpi-ucx, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, cray-mpich-cxi, mpich, intel-mpi, "
          "verbs, tcp"},

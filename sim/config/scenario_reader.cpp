@@ -77,6 +77,7 @@ class ScenarioReader {
       if (const auto* nvls = nccl->find("nvls"); nvls != nullptr && nvls->scalar != "auto")
         software.nccl_nvls = as_flag(*nvls) ? NvlsSetting::on : NvlsSetting::off;
       read_flag(*nccl, "collnet", software.nccl_collnet);
+      read_flag(*nccl, "symmetric_memory", software.nccl_symmetric_memory);
       for (const auto& entry : nccl->entries) software.locations["nccl." + entry.key.scalar] = entry.key.location();
       if (const auto* level = nccl->find("gdr_level")) software.nccl_gdr_level = level->scalar;
       read_pxn(*nccl, software);

@@ -234,6 +234,9 @@ SchemaPtr software() {
         "NVLink SHARP (NCCL_NVLS_ENABLE); default auto: on where GPUs, NVSwitches, release and VM allow it"},
        {"collnet", flag(),
         "the fabric's switches reduce: SHARP by the plugin of the InfiniBand stack (NCCL_COLLNET_ENABLE); default off"},
+       {"symmetric_memory", flag(),
+        "buffers lie in windows of symmetric memory (ncclCommWindowRegister with NCCL_WIN_COLL_SYMMETRIC, nccl-tests "
+        "-R 2), for which NCCL has kernels of its own from 2.27 on; default off"},
        {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
         "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb, from 2.27 on phb for GPUs on "
         "NVLink-C2C"},

@@ -106,6 +106,7 @@ READ_OFF = {
     "H200 VMs of ours": ("xeon-emeraldrapids-vm.memory_bandwidth", "xeon-emeraldrapids-vm.copy_in_bandwidth", "xeon-emeraldrapids-vm.copy_out_bandwidth", "xeon-emeraldrapids-vm.copy_both_bandwidth", "nccl.chunk_overhead.ll128",
                          "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
+                         "nccl.symmetric_block_bandwidth", "nccl.symmetric_block_bandwidth.all_reduce", "nccl.symmetric_pass_time",
                          "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "cuda.process_switch", "mpi.open-mpi-openib.cuda_ipc_overhead", "mpi.open-mpi-ucx.cuda_ipc_overhead", "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "cuda.process_switch.kepler"),

@@ -203,6 +203,7 @@ struct Software {
   bool nccl_shm = true;               ///< NCCL_SHM_DISABLE=0
   NvlsSetting nccl_nvls = NvlsSetting::automatic;  ///< NVLink SHARP (NCCL_NVLS_ENABLE)
   bool nccl_collnet = false;                       ///< the fabric's switches reduce, SHARP (NCCL_COLLNET_ENABLE)
+  bool nccl_symmetric_memory = false;              ///< buffers in windows of symmetric memory (NCCL_WIN_COLL_SYMMETRIC)
   std::string nccl_gdr_level;         ///< NCCL_NET_GDR_LEVEL: farthest GPU an HCA reaches directly; empty: by release
   std::optional<bool> nccl_pxn;       ///< NCCL_PXN_DISABLE=0; default: from 2.12 on
   std::optional<int> nccl_cross_nic;  ///< NCCL_CROSS_NIC, 0, 1 or 2; default 2
