@@ -5,6 +5,7 @@
 // call on rank 0.
 #include <cuda_runtime.h>
 #include <nccl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,15 @@ static const char* setting(const char* name) { return std::getenv(name) != nullp
 static void run(int rank, int gpus, const std::string& op, bool is_symmetric, bool in_graph, const ncclUniqueId& id,
                 const std::vector<std::size_t>& sizes) {
   constexpr std::size_t most = std::size_t{1} << 30;
+  // BIND=first,stride: the rank's virtual CPU.
+  if (const char* bind = std::getenv("BIND")) {
+    int first = 0, stride = 1;
+    std::sscanf(bind, "%d,%d", &first, &stride);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(first + rank * stride, &set);
+    sched_setaffinity(0, sizeof set, &set);
+  }
   CHECK(cudaSetDevice(rank));
   ncclComm_t comm;
   CHECK(ncclCommInitRank(&comm, gpus, id, rank));
