@@ -73,6 +73,29 @@ class Host {
   test::Setup setup_;
 };
 
+/// A line of our own runs, with the kernel and thread blocks that were forced ("-": none).
+struct OwnRun {
+  int ranks = 0;
+  Collective collective = Collective::all_reduce;
+  std::string buffers, kernel, blocks;
+  std::int64_t bytes = 0;
+  double us = 0;
+};
+
+std::vector<OwnRun> own_runs(const std::string& file) {
+  auto in = data("h200-2gpu-symmetric/" + file);
+  std::vector<OwnRun> out;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    OwnRun run;
+    std::string operation, way;
+    words >> run.ranks >> operation >> run.buffers >> way >> run.kernel >> run.blocks >> run.bytes >> run.us;
+    run.collective = collective_from(operation);
+    out.push_back(run);
+  }
+  return out;
+}
+
 /// Errors of forecasts, of each the time predicted over the one measured less 1.
 struct Errors {
   std::vector<double> all;
@@ -134,20 +157,12 @@ TEST_CASE("symmetric memory: kernels take what NCCL's own tables say") {
 }
 
 TEST_CASE("symmetric memory: kernels take what they took on two H200, whatever the thread blocks") {
-  auto in = data("h200-2gpu-symmetric/symmetric.txt");
   const Host host("h200-sxm");
   Errors errors;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string operation, buffers, way, kernel, blocks;
-    int ranks = 0;
-    std::int64_t bytes = 0;
-    double measured = 0;
-    words >> ranks >> operation >> buffers >> way >> kernel >> blocks >> bytes >> measured;
-    if (kernel == "-" || blocks == "-") continue;
-    const auto collective = collective_from(operation);
-    const auto of_name = kernel_from(kernel.substr(kernel.find('_') + 1), collective);
-    errors.add(host.time_us(collective, 2, {of_name, std::stoi(blocks)}, bytes), measured);
+  for (const auto& run : own_runs("symmetric.txt")) {
+    if (run.kernel == "-" || run.blocks == "-") continue;
+    const auto of_name = kernel_from(run.kernel.substr(run.kernel.find('_') + 1), run.collective);
+    errors.add(host.time_us(run.collective, run.ranks, {of_name, std::stoi(run.blocks)}, run.bytes), run.us);
   }
   CHECK(errors.all.size() > 500);
   CHECK(errors.at(0.5) < 0.09);
@@ -156,20 +171,12 @@ TEST_CASE("symmetric memory: kernels take what they took on two H200, whatever t
 
 TEST_CASE(
     "symmetric memory: sizes that no fit saw were forecast within 7.5 % in the median, 24 % in the 90th percentile") {
-  auto in = data("h200-2gpu-symmetric/other-sizes.txt");
   const Host host("h200-sxm");
   Errors errors;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string operation, buffers, way, kernel, blocks;
-    int ranks = 0;
-    std::int64_t bytes = 0;
-    double measured = 0;
-    words >> ranks >> operation >> buffers >> way >> kernel >> blocks >> bytes >> measured;
-    if (buffers != "symmetric") continue;
-    const auto collective = collective_from(operation);
-    const auto choice = choose_symmetric(facts_of(collective, ranks), Bytes{bytes}, never);
-    errors.add(host.time_us(collective, ranks, choice, bytes), measured);
+  for (const auto& run : own_runs("other-sizes.txt")) {
+    if (run.buffers != "symmetric") continue;
+    const auto choice = choose_symmetric(facts_of(run.collective, run.ranks), Bytes{run.bytes}, never);
+    errors.add(host.time_us(run.collective, run.ranks, choice, run.bytes), run.us);
   }
   CHECK(errors.all.size() == 90);
   CHECK(errors.at(0.5) < 0.09);
