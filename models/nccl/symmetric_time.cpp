@@ -114,7 +114,7 @@ void Kernel::add_lines(Flow& flow) const {
 
 /// Loads of a sum wait for one rank after the other.
 void Kernel::add_peers(Flow& flow) const {
-  if (ranks_.facts.collective == Collective::all_gather) return;
+  if (ranks_.facts.collective == Collective::all_gather || ranks_.facts.num_ranks == 2) return;
   const auto& peer = parameter("nccl.symmetric_peer_time"_stem);
   add_latency(flow, {fmt::format("loads from {:.0f} more GPUs", num_ranks() - 2),
                      from_seconds((num_ranks() - 2) * peer.value), peer.name, peer.source});

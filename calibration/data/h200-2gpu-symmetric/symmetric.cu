@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times of collectives on plain buffers and on windows of symmetric memory (NCCL_WIN_COLL_SYMMETRIC), a process per
-// GPU. Usage: symmetric GPUS OPERATION plain|symmetric graph|calls [BYTES...]: prints a line per size: GPUs, operation,
-// buffers, way of starting, NCCL_SYM_KERNEL, NCCL_SYM_CTAS, bytes (nccl-tests' size), median and least microseconds per
-// call on rank 0.
+// GPU. Usage: symmetric GPUS OPERATION plain|registered|symmetric graph|calls [BYTES...]: prints a line per size: GPUs,
+// operation, buffers, way of starting, NCCL_SYM_KERNEL, NCCL_SYM_CTAS, bytes (nccl-tests' size), median and least
+// microseconds per call on rank 0.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <sched.h>
@@ -24,8 +24,8 @@
 
 static const char* setting(const char* name) { return std::getenv(name) != nullptr ? std::getenv(name) : "-"; }
 
-static void run(int rank, int gpus, const std::string& op, bool is_symmetric, bool in_graph, const ncclUniqueId& id,
-                const std::vector<std::size_t>& sizes) {
+static void run(int rank, int gpus, const std::string& op, const std::string& buffers, bool in_graph,
+                const ncclUniqueId& id, const std::vector<std::size_t>& sizes) {
   constexpr std::size_t most = std::size_t{1} << 30;
   // BIND=first,stride: the rank's virtual CPU.
   if (const char* bind = std::getenv("BIND")) {
@@ -44,7 +44,12 @@ static void run(int rank, int gpus, const std::string& op, bool is_symmetric, bo
   CHECK(ncclMemAlloc(&receive, most));
   CHECK(cudaMemset(send, 0, most));
   ncclWindow_t windows[2];
-  if (is_symmetric) {
+  if (buffers == "registered") {
+    void* handles[2];
+    CHECK(ncclCommRegister(comm, send, most, &handles[0]));
+    CHECK(ncclCommRegister(comm, receive, most, &handles[1]));
+  }
+  if (buffers == "symmetric") {
     CHECK(ncclCommWindowRegister(comm, send, most, &windows[0], NCCL_WIN_COLL_SYMMETRIC));
     CHECK(ncclCommWindowRegister(comm, receive, most, &windows[1], NCCL_WIN_COLL_SYMMETRIC));
   }
@@ -57,6 +62,7 @@ static void run(int rank, int gpus, const std::string& op, bool is_symmetric, bo
     const std::size_t count = bytes / sizeof(float);
     if (op == "all_reduce") CHECK(ncclAllReduce(send, receive, count, ncclFloat, ncclSum, comm, stream));
     if (op == "all_gather") CHECK(ncclAllGather(send, receive, count / gpus, ncclFloat, comm, stream));
+    if (op == "broadcast") CHECK(ncclBroadcast(send, receive, count, ncclFloat, 0, comm, stream));
     if (op == "reduce_scatter") CHECK(ncclReduceScatter(send, receive, count / gpus, ncclFloat, ncclSum, comm, stream));
   };
   for (const std::size_t bytes : sizes) {
@@ -91,9 +97,8 @@ static void run(int rank, int gpus, const std::string& op, bool is_symmetric, bo
     times.erase(times.begin(), times.begin() + 3);
     std::sort(times.begin(), times.end());
     if (rank == 0) {
-      std::printf("%d %s %s %s %s %s %zu %.3f %.3f\n", gpus, op.c_str(), is_symmetric ? "symmetric" : "plain",
-                  in_graph ? "graph" : "calls", setting("NCCL_SYM_KERNEL"), setting("NCCL_SYM_CTAS"), bytes,
-                  times[times.size() / 2], times[0]);
+      std::printf("%d %s %s %s %s %s %zu %.3f %.3f\n", gpus, op.c_str(), buffers.c_str(), in_graph ? "graph" : "calls",
+                  setting("NCCL_SYM_KERNEL"), setting("NCCL_SYM_CTAS"), bytes, times[times.size() / 2], times[0]);
       std::fflush(stdout);
     }
     if (times[0] > 8000) break;  // the ranks agree within far less than the factor of two to the next size
@@ -122,7 +127,7 @@ int main(int argc, char** argv) {
     } else if (read(pipes[2 * r], &id, sizeof id) != sizeof id) {
       _exit(1);
     }
-    run(r, gpus, argv[2], std::string(argv[3]) == "symmetric", std::string(argv[4]) == "graph", id, sizes);
+    run(r, gpus, argv[2], argv[3], std::string(argv[4]) == "graph", id, sizes);
   }
   int failed = 0;
   for (int r = 0, status = 0; r < gpus; ++r) wait(&status), failed |= status;
