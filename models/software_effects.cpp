@@ -63,7 +63,7 @@ Use use_of(const PlanContext& context, const Workload& workload, const Planner& 
 /// True when no two GPUs of the first host would exchange otherwise with the switches of `other`.
 bool same_routes_in_host(const PlanContext& context, const Software& other) {
   const PlanContext changed{context.topology, other, context.parameters, context.resources};
-  const auto gpus = context.topology.devices(DeviceKind::gpu, 0);
+  const auto gpus = nccl::first_host_with_gpus(context.topology).gpus;
   const int count = static_cast<int>(gpus.size());
   for (const auto from : gpus)
     for (const auto to : gpus)
@@ -74,7 +74,7 @@ bool same_routes_in_host(const PlanContext& context, const Software& other) {
 
 /// True when MPI would copy between some two GPUs of the first host by peer access where it is on (mpi/inside_host).
 bool has_peers_for_mpi(const PlanContext& context) {
-  const auto gpus = context.topology.devices(DeviceKind::gpu, 0);
+  const auto gpus = nccl::first_host_with_gpus(context.topology).gpus;
   for (const auto from : gpus) {
     for (const auto to : gpus) {
       const auto path = from != to ? context.topology.path_in_host(from, to) : std::nullopt;
@@ -87,8 +87,9 @@ bool has_peers_for_mpi(const PlanContext& context) {
 
 /// True when GPUDirect RDMA is used between the same GPUs and HCAs of the first host at every level.
 bool same_at_every_level(const PlanContext& context) {
-  for (const auto gpu : context.topology.devices(DeviceKind::gpu, 0))
-    for (const auto hca : context.topology.devices(DeviceKind::hca, 0))
+  const auto host = nccl::first_host_with_gpus(context.topology);
+  for (const auto gpu : host.gpus)
+    for (const auto hca : context.topology.devices(DeviceKind::hca, host.host))
       if (gpudirect_rdma(context, gpu, hca, Distance::pix).is_allowed !=
           gpudirect_rdma(context, gpu, hca, Distance::sys).is_allowed)
         return false;
@@ -133,7 +134,7 @@ std::string why_crossing_unread(const Use& use) {
   auto free = use.context.software;
   free.nccl_cross_nic = std::nullopt;
   const PlanContext by_default{use.context.topology, free, use.context.parameters, use.context.resources};
-  const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
+  const auto gpus = nccl::first_host_with_gpus(use.context.topology).gpus;
   const auto do_cross = [&](const PlanContext& context) { return nccl::search_with_network(context, gpus).do_cross; };
   return do_cross(by_default) || do_cross(use.context) ? "" : ": no channel would leave by another HCA";
 }
@@ -184,7 +185,7 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return nccl::why_queue_pairs_unread(use.context, key);
   if (key == "cross_nic") return why_crossing_unread(use);
   if (key == "p2p_pxn_level" && !is_pairs(use) && use.workload.benchmark != Benchmark::training) return of;
-  const auto gpus = use.context.topology.devices(DeviceKind::gpu, 0);
+  const auto gpus = nccl::first_host_with_gpus(use.context.topology).gpus;
   if (!nccl::HostNics(use.context, gpus).has_relays())
     return ": no HCA below the PCIe switches of a GPU that others reach over NVLink";
   return {};

@@ -97,6 +97,12 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   return groups;
 }
 
+HostGroup first_host_with_gpus(const Topology& topology) {
+  const auto gpus = topology.devices(DeviceKind::gpu);
+  const int host = gpus.empty() ? 0 : topology.host_of(gpus.front());
+  return {host, topology.devices(DeviceKind::gpu, host)};
+}
+
 bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts) {
   return hosts.size() > 1 && std::any_of(hosts.begin(), hosts.end(), [&](const HostGroup& group) {
            if (!topology.virtualization(group.host).redirects_peers()) return false;

@@ -48,6 +48,10 @@ struct ChannelGraph {
 /// Groups ranks by host, keeping rank order.
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
 
+/// The first host that has GPUs, with those of all its VMs: a head node without any may come before it. Host 0 and no
+/// GPU where there are none.
+HostGroup first_host_with_gpus(const Topology& topology);
+
 /// Whether access control sends what a GPU and its nearest HCA exchange up to a root complex, in any of several hosts.
 bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts);
 

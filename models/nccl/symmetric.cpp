@@ -153,7 +153,7 @@ std::string why_no_windows(const PlanContext& context, const TrainingSpec& train
   auto software = context.software;
   software.nccl_symmetric_memory = true;
   const PlanContext asked{context.topology, software, context.parameters, context.resources};
-  const auto gate = symmetric_gate(asked, {{0, context.topology.devices(DeviceKind::gpu, 0)}}, Collective::all_reduce);
+  const auto gate = symmetric_gate(asked, {first_host_with_gpus(context.topology)}, Collective::all_reduce);
   if (!gate.is_open) return ": " + gate.reason;
   // Tensor parallelism keeps to a host, and so do the levels that Horovod has inside.
   const bool stays_inside = training.parallel.tensor > 1 || training.parallel.hierarchical || training.parallel.torus;
