@@ -133,7 +133,7 @@ class CollectivePlanner : public Planner {
                               hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_collnet();
     set_nvls();
-    symmetric_gate_ = symmetric_gate(context_, hosts_, collective_);
+    if (context_.software.nccl_symmetric_memory) symmetric_gate_ = symmetric_gate(context_, hosts_, collective_);
     is_redirected_ = are_peers_redirected(context_.topology, hosts_);
   }
 
@@ -224,7 +224,7 @@ class CollectivePlanner : public Planner {
   CommunicatorFacts facts_;
   Gate nvls_gate_;
   Gate collnet_gate_;
-  Gate symmetric_gate_;  ///< open: NCCL takes its kernels for symmetric memory
+  Gate symmetric_gate_{false, "off by default"};  ///< open: NCCL takes its kernels for symmetric memory
   Architecture architecture_;
   std::vector<std::string> stand_ins_;
   bool is_redirected_ = false;

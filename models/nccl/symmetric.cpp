@@ -24,14 +24,6 @@ constexpr double k_block_penalty = 0.025;
 
 bool is_blackwell(const SymmetricFacts& facts) { return facts.compute_capability >= 100; }
 
-bool is_of_lines(SymmetricKernel kernel) {
-  return kernel == SymmetricKernel::lines || kernel == SymmetricKernel::multicast_lines;
-}
-
-bool is_multicast(SymmetricKernel kernel) {
-  return kernel == SymmetricKernel::multicast_lines || kernel == SymmetricKernel::multicast;
-}
-
 /// NCCL has no reduce-scatter by multicast lines.
 bool exists(SymmetricKernel kernel, const SymmetricFacts& facts) {
   if (is_multicast(kernel) && !(facts.has_multicast && facts.num_ranks > 2)) return false;
@@ -135,6 +127,14 @@ int blocks_with_work(std::int64_t bytes, int blocks) {
 
 }  // namespace
 
+bool is_of_lines(SymmetricKernel kernel) {
+  return kernel == SymmetricKernel::lines || kernel == SymmetricKernel::multicast_lines;
+}
+
+bool is_multicast(SymmetricKernel kernel) {
+  return kernel == SymmetricKernel::multicast_lines || kernel == SymmetricKernel::multicast;
+}
+
 std::string name_of(SymmetricKernel kernel, Collective collective) {
   const bool is_lines = is_of_lines(kernel);
   const std::string last = is_multicast(kernel) ? "MC" : "";
@@ -150,10 +150,7 @@ SymmetricFacts symmetric_facts(const CommunicatorFacts& facts, int channels, std
 }
 
 std::string why_no_windows(const PlanContext& context, const TrainingSpec& training, bool crosses_hosts) {
-  auto software = context.software;
-  software.nccl_symmetric_memory = true;
-  const PlanContext asked{context.topology, software, context.parameters, context.resources};
-  const auto gate = symmetric_gate(asked, {first_host_with_gpus(context.topology)}, Collective::all_reduce);
+  const auto gate = symmetric_gate(context, {first_host_with_gpus(context.topology)}, Collective::all_reduce);
   if (!gate.is_open) return ": " + gate.reason;
   // Tensor parallelism keeps to a host, and so do the levels that Horovod has inside.
   const bool stays_inside = training.parallel.tensor > 1 || training.parallel.hierarchical || training.parallel.torus;
@@ -185,7 +182,6 @@ SymmetricChoice choose_symmetric(const SymmetricFacts& facts, Bytes size, const 
 }
 
 Gate symmetric_gate(const PlanContext& context, const std::vector<HostGroup>& hosts, Collective collective) {
-  if (!context.software.nccl_symmetric_memory) return {false, "off by default"};
   if (library_of(context, hosts[0].gpus[0]) == Library::rccl) return {false, "RCCL's are not modelled"};
   if (release_number(context.software.nccl_version) < k_first_release)
     return {false, fmt::format("NCCL {} has none, they came with 2.27", context.software.nccl_version)};

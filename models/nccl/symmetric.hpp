@@ -24,6 +24,11 @@ namespace fabricast::models::nccl {
 /// NVSwitches sum what is loaded and copy what is stored (LDMC, STMC).
 enum class SymmetricKernel { lines, multicast_lines, direct, multicast };
 
+/// LL, to each GPU or multicast.
+bool is_of_lines(SymmetricKernel kernel);
+/// What needs NVSwitches that multicast.
+bool is_multicast(SymmetricKernel kernel);
+
 /// As NCCL's debug output names it, without the collective: AGxLL_R, RSxLD_AGxST.
 std::string name_of(SymmetricKernel kernel, Collective collective);
 
@@ -55,8 +60,8 @@ using SymmetricTime = std::function<double(const SymmetricChoice&)>;
 /// measured times, for which `measured` stands (NVIDIA/nccl src/symmetric.cc of 2.27, src/sym_kernels.cc since).
 SymmetricChoice choose_symmetric(const SymmetricFacts& facts, Bytes size, const SymmetricTime& measured);
 
-/// Whether buffers are registered so and NCCL takes such kernels for them: release, collective, one host whose GPUs
-/// NVLink joins each with each.
+/// Whether NCCL takes such kernels for buffers that are registered so: release, collective, one host whose GPUs NVLink
+/// joins each with each. Whether they are is `symmetric_memory`'s.
 Gate symmetric_gate(const PlanContext& context, const std::vector<HostGroup>& hosts, Collective collective);
 
 /// Why no communicator of a training step takes such kernels, after a colon; empty where one does.

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
 #include "nccl/connections.hpp"
 #include "nccl/operation.hpp"
 #include "nccl/symmetric.hpp"
+#include "nccl/transports/transports.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -36,14 +36,12 @@ class Kernel {
 
  private:
   [[nodiscard]] bool is(SymmetricKernel kernel) const { return choice_.kernel == kernel; }
-  [[nodiscard]] bool is_multicast() const {
-    return is(SymmetricKernel::multicast) || is(SymmetricKernel::multicast_lines);
-  }
-  [[nodiscard]] bool is_of_lines() const { return is(SymmetricKernel::lines) || is(SymmetricKernel::multicast_lines); }
+  [[nodiscard]] bool multicasts() const { return is_multicast(choice_.kernel); }
+  [[nodiscard]] bool sends_lines() const { return is_of_lines(choice_.kernel); }
   [[nodiscard]] bool reduces_all() const { return ranks_.facts.collective == Collective::all_reduce; }
   [[nodiscard]] double num_ranks() const { return ranks_.facts.num_ranks; }
   /// What a rank hands to each other: of an all-reduce by lines its whole vector, else a part.
-  [[nodiscard]] double share() const { return reduces_all() && is_of_lines() ? size_ : size_ / num_ranks(); }
+  [[nodiscard]] double share() const { return reduces_all() && sends_lines() ? size_ : size_ / num_ranks(); }
   [[nodiscard]] const Parameter& parameter(ParameterStem what, std::string_view last = {}) const {
     return parameter_for(ranks_.context.parameters, ranks_.architecture, what, last);
   }
@@ -81,7 +79,7 @@ std::vector<Crossing> Kernel::crossings() const {
       if (i == j) continue;
       const auto path = topology.path_in_host(ranks_.gpus[i], ranks_.gpus[j]);
       FABRICAST_ASSERT(path && !path->links.empty(), "GPUs without NVLink");
-      if (!is_multicast()) {
+      if (!multicasts()) {
         counter.add(*path);
         continue;
       }
@@ -97,7 +95,7 @@ std::vector<Crossing> Kernel::crossings() const {
 /// what a thread does once comes on top of what it does for each rank, or for each that it hears of by multicast.
 void Kernel::add_lines(Flow& flow) const {
   const double of_block = share() / choice_.blocks;
-  if (!is_multicast()) {
+  if (!multicasts()) {
     const auto& first = parameter("nccl.symmetric_line_bandwidth"_stem, "first");
     const double bytes = std::min(of_block, k_round_of_lines) * num_ranks();
     add_latency(flow, {fmt::format("first lines of {:.0f} ranks", num_ranks()), from_seconds(bytes / first.value),
@@ -106,7 +104,7 @@ void Kernel::add_lines(Flow& flow) const {
   const double later = of_block - k_round_of_lines;
   if (later <= 0) return;
   const auto& own = parameter("nccl.symmetric_line_bandwidth"_stem, "own");
-  const auto& peer = parameter("nccl.symmetric_line_bandwidth"_stem, is_multicast() ? "multicast" : "peer");
+  const auto& peer = parameter("nccl.symmetric_line_bandwidth"_stem, multicasts() ? "multicast" : "peer");
   flow.rate_cap = flow.bytes / later / (1 / own.value + num_ranks() / peer.value);
   flow.cap_name = fmt::format("{} thread blocks, lines of {:.0f} ranks", choice_.blocks, num_ranks());
   flow.cap_parameter = peer.name;
@@ -149,22 +147,11 @@ void Kernel::limit_blocks(Flow& flow) const {
 
 /// Loads and stores reach a share of a link. They come upon it when they do: of both rates the sum of a negative power.
 void Kernel::limit_links(Flow& flow) const {
+  const auto& share = of_collective("nccl.symmetric_link_share"_stem, multicasts() ? ".multicast" : "");
   const auto& resources = ranks_.context.resources;
-  const auto& share = of_collective("nccl.symmetric_link_share"_stem, is_multicast() ? ".multicast" : "");
-  double rate = std::numeric_limits<double>::infinity();
-  int slowest = -1;
-  for (const auto& crossing : flow.crossings) {
-    const double limit = share.value * resources.capacity(crossing.resource) / crossing.times;
-    if (limit < rate) rate = limit, slowest = crossing.resource;
-  }
-  if (is(SymmetricKernel::direct)) {
-    const double power = parameter("nccl.pair_contention"_stem).value;
-    const double ratio = std::min(rate, flow.rate_cap) / std::max(rate, flow.rate_cap);
-    const double both = std::pow(1 + std::pow(ratio, power), -1 / power);
-    flow.rate_cap *= both;
-    rate *= both;
-  }
-  limit_rate(flow, rate, fmt::format("loads and stores over {}", resources.name(slowest)), share.name);
+  auto limit = slowest_nvlink(resources, flow, share.value);
+  if (is(SymmetricKernel::direct)) add_contention(flow, limit, parameter("nccl.pair_contention"_stem).value);
+  limit_rate(flow, limit.rate, fmt::format("loads and stores over {}", resources.name(limit.resource)), share.name);
 }
 
 Node Kernel::node() const {
@@ -173,7 +160,7 @@ Node Kernel::node() const {
   Flow flow;
   flow.crossings = crossings();
   flow.bytes = unit();
-  if (is_of_lines()) {
+  if (sends_lines()) {
     flow.payload = flow.bytes / k_line_bytes;
     add_lines(flow);
   } else if (is(SymmetricKernel::direct)) {
@@ -187,9 +174,8 @@ Node Kernel::node() const {
 }
 
 Term start_of(const SymmetricRanks& ranks, const SymmetricChoice& choice) {
-  const bool is_of_lines = choice.kernel == SymmetricKernel::lines || choice.kernel == SymmetricKernel::multicast_lines;
   const auto& base = parameter_for(ranks.context.parameters, ranks.architecture, "nccl.symmetric_base_time"_stem,
-                                   is_of_lines ? "ll" : word_of(ranks.facts.collective));
+                                   is_of_lines(choice.kernel) ? "ll" : word_of(ranks.facts.collective));
   return {"kernel start and synchronisation", from_seconds(base.value), base.name, base.source};
 }
 

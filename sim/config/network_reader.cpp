@@ -54,10 +54,9 @@ SchemaPtr transformer_schema() {
 
 bool is_file(const std::string& name) { return name.size() > k_suffix.size() && name.ends_with(k_suffix); }
 
-std::optional<Network> parse_network(const std::string& file, const std::string& text, Diagnostics& faults,
-                                     std::optional<std::int64_t> tokens) {
-  Diagnostics own;
-  auto document = parse_yaml(file, text, own);
+/// `own`: what reading the file has found; all that is found goes into `faults`.
+std::optional<Network> network_of(Node document, Diagnostics own, Diagnostics& faults,
+                                  std::optional<std::int64_t> tokens) {
   if (!has_errors(own)) check_node(document, schema_of("network"), own);
   auto* transformer = document.find("transformer");
   if (!has_errors(own) && tokens && transformer != nullptr)
@@ -118,13 +117,17 @@ std::optional<Network> find_network(const std::string& name, const std::string& 
   if (is_file(name)) {
     const auto path = resolved(folder, name);
     const auto text = read_text_file(path);
-    if (text) return parse_network(path, *text, faults, tokens);
+    if (text) {
+      Diagnostics own;
+      auto document = parse_yaml(path, *text, own);
+      return network_of(std::move(document), std::move(own), faults, tokens);
+    }
     for (const auto& fault : text.error()) faults.push_back(where.error(fault.message, "write a path from this file"));
     return std::nullopt;
   }
   for (const auto& file : embedded_files()) {
     if (file.path == fmt::format("{}{}{}", k_folder, name, k_suffix))
-      return parse_network(fmt::format("<shipped>/{}", file.path), std::string(file.text), faults, tokens);
+      return network_of(tree_of(file), {}, faults, tokens);
   }
   const auto near = nearest_name(name, shipped_networks());
   faults.push_back(where.error(

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/parameter_name.hpp"
 #include "nccl/transports/transports.hpp"
@@ -12,43 +11,43 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-struct StoreLimit {
-  double rate = std::numeric_limits<double>::infinity();
-  int resource = -1;
-  const Parameter* share = nullptr;
-};
+const Parameter& reached_share(const Steps& steps) {
+  return steps.op.parameter("nccl.nvlink_store_share"_stem, steps.algorithm.store_name());
+}
 
-StoreLimit store_limit(const Flow& flow, const Steps& steps) {
-  const auto& op = steps.op;
-  const auto& reached = op.parameter("nccl.nvlink_store_share"_stem, steps.algorithm.store_name());
+NvlinkLimit store_limit(const Flow& flow, const Steps& steps) {
   const auto* of_links = steps.algorithm.link_share();
-  const double share = reached.value * (of_links != nullptr ? of_links->value : 1);
-  StoreLimit out;
+  return slowest_nvlink(steps.op.context.resources, flow,
+                        reached_share(steps).value * (of_links != nullptr ? of_links->value : 1));
+}
+
+}  // namespace
+
+NvlinkLimit slowest_nvlink(const Resources& resources, const Flow& flow, double share) {
+  NvlinkLimit out;
   for (const auto& crossing : flow.crossings) {
-    const auto& resources = op.context.resources;
     if (!is_link_of(resources, crossing, LinkKind::nvlink)) continue;
-    const double limit = share * resources.capacity(crossing.resource) / crossing.times;
-    if (limit < out.rate) out = {limit, crossing.resource, &reached};
+    const double rate = share * resources.capacity(crossing.resource) / crossing.times;
+    if (rate < out.rate) out = {rate, crossing.resource};
   }
   return out;
 }
 
-}  // namespace
+void add_contention(Flow& flow, NvlinkLimit& limit, double power) {
+  const double ratio = std::min(limit.rate, flow.rate_cap) / std::max(limit.rate, flow.rate_cap);
+  const double both = std::pow(1 + std::pow(ratio, power), -1 / power);
+  flow.rate_cap *= both;
+  limit.rate *= both;
+}
 
 double rate_of_stores(const Flow& flow, const Steps& steps) { return store_limit(flow, steps).rate; }
 
 void limit_nvlink_stores(Flow& flow, const Steps& steps) {
   auto limit = store_limit(flow, steps);
   if (limit.resource < 0) return;
-  if (const auto* contention = steps.algorithm.link_contention()) {
-    const double power = contention->value;
-    const double ratio = std::min(limit.rate, flow.rate_cap) / std::max(limit.rate, flow.rate_cap);
-    const double both = std::pow(1 + std::pow(ratio, power), -1 / power);
-    flow.rate_cap *= both;
-    limit.rate *= both;
-  }
+  if (const auto* contention = steps.algorithm.link_contention()) add_contention(flow, limit, contention->value);
   limit_rate(flow, limit.rate, fmt::format("stores over {}", steps.op.context.resources.name(limit.resource)),
-             limit.share->name);
+             reached_share(steps).name);
 }
 
 }  // namespace fabricast::models::nccl

@@ -3,11 +3,22 @@
 // network adapters with their plugins, sockets. Equations: docs/models/nccl.md.
 #pragma once
 
+#include <limits>
+
 #include "nccl/algorithms/algorithm.hpp"
 
 namespace fabricast::models::nccl {
 
 // NVLink: nvlink.cpp.
+/// Bytes per second of a flow that its slowest NVLink carries; infinite without.
+struct NvlinkLimit {
+  double rate = std::numeric_limits<double>::infinity();
+  int resource = -1;
+};
+/// Where thread blocks reach `share` (0 to 1) of what a link carries.
+NvlinkLimit slowest_nvlink(const Resources& resources, const Flow& flow, double share);
+/// Blocks come upon a link when they do, not in step: of its rate and theirs the sum of a negative power.
+void add_contention(Flow& flow, NvlinkLimit& limit, double power);
 /// Thread blocks reach less of an NVLink with their stores (or NVLink SHARP operations) than a copy engine does.
 void limit_nvlink_stores(Flow& flow, const Steps& steps);
 /// Bytes per second of the flow that they reach of its NVLinks; infinite without.

@@ -143,11 +143,9 @@ TEST_CASE("symmetric memory: kernels take what NCCL's own tables say") {
     const auto collective = collective_from(name.substr(0, name.find('_')));
     const auto kernel = kernel_from(name.substr(name.find('_') + 1), collective);
     // The table's own rule for blocks, with the channels of eight H100 and B200.
-    const bool is_of_lines = kernel == SymmetricKernel::lines || kernel == SymmetricKernel::multicast_lines;
-    const bool is_multicast = kernel == SymmetricKernel::multicast || kernel == SymmetricKernel::multicast_lines;
     const double of_rank = static_cast<double>(bytes) / (collective == Collective::all_reduce ? 1 : ranks);
-    double blocks = std::min(std::ceil(of_rank / (is_of_lines ? 4096 : 16384)), is_hopper ? 24.0 : 32.0);
-    if (is_multicast) blocks = std::min(blocks, std::ceil((is_hopper ? 16.0 : 32.0) / ranks));
+    double blocks = std::min(std::ceil(of_rank / (is_of_lines(kernel) ? 4096 : 16384)), is_hopper ? 24.0 : 32.0);
+    if (is_multicast(kernel)) blocks = std::min(blocks, std::ceil((is_hopper ? 16.0 : 32.0) / ranks));
     const SymmetricChoice choice{kernel, static_cast<int>(std::max(1.0, blocks))};
     errors.add((is_hopper ? hopper : blackwell).time_us(collective, ranks, choice, bytes), measured);
   }
