@@ -228,7 +228,8 @@ void add_neighbour_lines(const PlanContext& context, const Workload& workload, s
     out.insert("host_neighbours.vcpus changes no time: no busy threads share them (threads)");
   if (neighbours.threads > 0 && neighbours.vcpus == 0 && is_nccl) {
     const auto& topology = context.topology;
-    const int vcpus = virtual_cpus(context, topology.devices(DeviceKind::socket, 0).front());
+    const int host = topology.first_host_with(DeviceKind::gpu);
+    const int vcpus = virtual_cpus(context, topology.devices(DeviceKind::socket, host).front());
     out.insert(vcpus > 0 ? fmt::format("host_neighbours.vcpus is not given: {} taken", vcpus)
                          : "host_neighbours.threads changes no time: nothing says how many cores there are (vcpus)");
   }

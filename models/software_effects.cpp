@@ -38,6 +38,7 @@ struct Use {
   bool shares_hosts = false;  ///< some host has two ranks
   bool is_tcp = false;
   bool has_exchange = false;  ///< several GPUs
+  int host = 0;               ///< the first that takes part
 };
 
 Use use_of(const PlanContext& context, const Workload& workload, const Planner& planner) {
@@ -53,7 +54,8 @@ Use use_of(const PlanContext& context, const Workload& workload, const Planner& 
   use.crosses_hosts = planner.num_hosts() > 1;
   use.shares_hosts = planner.num_ranks() > planner.num_hosts();
   use.has_exchange = planner.num_ranks() > 1;
-  const auto adapters = context.topology.devices(DeviceKind::hca, 0);
+  use.host = use.has_device ? context.topology.first_host_with(DeviceKind::gpu) : 0;
+  const auto adapters = context.topology.devices(DeviceKind::hca, use.host);
   use.is_tcp =
       context.software.transport == "tcp" ||
       (!adapters.empty() && std::ranges::all_of(adapters, [&](DeviceId hca) { return uses_tcp(context, hca); }));
@@ -116,7 +118,7 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
   if (!use.is_tcp) return ": NCCL does not send over TCP";
   const auto& software = use.context.software;
   if (key == "nsocks_perthread" && software.nccl_socket_nthreads.value_or(0) == 0) {
-    const auto adapters = use.context.topology.devices(DeviceKind::hca, 0);
+    const auto adapters = use.context.topology.devices(DeviceKind::hca, use.host);
     const bool has_helpers = !software.nccl_socket_nthreads && std::ranges::any_of(adapters, [&](DeviceId hca) {
       return device_value_or(use.context, hca, "socket_threads", 0) > 0;
     });
@@ -192,7 +194,7 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
 }
 
 bool is_gated_by_mpi_version(const Use& use) {
-  return std::ranges::any_of(use.context.topology.devices(DeviceKind::hca, 0), [&](DeviceId hca) {
+  return std::ranges::any_of(use.context.topology.devices(DeviceKind::hca, use.host), [&](DeviceId hca) {
     const auto old = old_for_gpudirect(use.context, hca);
     return old && old->key == "mpi_version";
   });

@@ -22,9 +22,11 @@ namespace {
 
 /// Ranks to forecast: 2, 4 ... of one host, then 2, 4 ... hosts, then all.
 std::vector<std::pair<int, int>> counts_of(const Topology& topology, Benchmark benchmark) {
-  const int hosts = topology.num_hosts(), gpus = topology.count(DeviceKind::gpu, 0);
+  int hosts = topology.num_hosts();
+  const int gpus = topology.count(DeviceKind::gpu, topology.first_host_with(DeviceKind::gpu));
   std::set<std::pair<int, int>> out;
   if (family_of(benchmark) == BenchmarkFamily::nccl_tests) {
+    if (gpus > 0) hosts = static_cast<int>(topology.devices(DeviceKind::gpu).size()) / gpus;
     for (int g = 2; g <= gpus; g *= 2) out.emplace(1, g);
     if (gpus > 1) out.emplace(1, gpus);
     for (int h = 2; h <= hosts; h *= 2) out.emplace(h, h * std::max(1, gpus));

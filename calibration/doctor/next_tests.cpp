@@ -68,8 +68,9 @@ class Bench {
   }
   [[nodiscard]] bool fits(const Trial& trial) const {
     const int hosts = topology_->num_hosts();
-    if (trial.is_on_device && topology_->count(DeviceKind::gpu, 0) == 0) return false;
-    if (trial.place == Place::one_host) return topology_->count(DeviceKind::gpu, 0) > 1;
+    const int gpus = topology_->count(DeviceKind::gpu, topology_->first_host_with(DeviceKind::gpu));
+    if (trial.is_on_device && gpus == 0) return false;
+    if (trial.place == Place::one_host) return gpus > 1;
     return hosts > (trial.is_of_packets ? 2 : 1);
   }
   [[nodiscard]] std::string command(const Trial& trial, int host) const {

@@ -95,14 +95,15 @@ void add_nccl_ranks(const MeasuredLog& log, const Topology& topology, SuggestedL
   }
   set_key(out.workload, "gpus", std::to_string(*header.num_ranks));
   const int hosts = header.num_hosts.value_or(1);
-  const auto here = static_cast<int>(topology.devices(DeviceKind::gpu, 0).size());
+  const int host = topology.first_host_with(DeviceKind::gpu);
+  const int here = topology.count(DeviceKind::gpu, host);
   const int per_host = header.ranks_per_host.value_or(*header.num_ranks / std::max(1, hosts));
   if (hosts > 1 && per_host > 0 && per_host < here) set_key(out.workload, "ranks_per_host", std::to_string(per_host));
   bool is_default = true;
   std::string devices;
   for (std::size_t i = 0; i < header.ranks.size(); ++i) {
     is_default = is_default && header.ranks[i].device == static_cast<int>(i);
-    devices += fmt::format("{}{}.gpu{}", devices.empty() ? "" : ", ", topology.host_name(0), header.ranks[i].device);
+    devices += fmt::format("{}{}.gpu{}", devices.empty() ? "" : ", ", topology.host_name(host), header.ranks[i].device);
   }
   const bool is_named =
       hosts == 1 && !is_default && static_cast<int>(header.ranks.size()) == *header.num_ranks &&

@@ -98,8 +98,7 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
 }
 
 HostGroup first_host_with_gpus(const Topology& topology) {
-  const auto gpus = topology.devices(DeviceKind::gpu);
-  const int host = gpus.empty() ? 0 : topology.host_of(gpus.front());
+  const int host = topology.first_host_with(DeviceKind::gpu);
   return {host, topology.devices(DeviceKind::gpu, host)};
 }
 

@@ -113,8 +113,10 @@ std::optional<std::string> tuner_file(const ExportOptions& options, int& exit_co
     exit_code = exit_input;
     return std::nullopt;
   }
-  const int per_host = std::max(1, workload.ranks_per_host.value_or(loaded->topology.count(DeviceKind::gpu, 0)));
-  const int all = static_cast<int>(loaded->topology.devices(DeviceKind::gpu).size());
+  const auto& topology = loaded->topology;
+  const int of_host = topology.count(DeviceKind::gpu, topology.first_host_with(DeviceKind::gpu));
+  const int per_host = std::max(1, workload.ranks_per_host.value_or(of_host));
+  const int all = static_cast<int>(topology.devices(DeviceKind::gpu).size());
   const int ranks = !workload.devices.empty() ? static_cast<int>(workload.devices.size()) : workload.gpus.value_or(all);
   const int hosts = (ranks + per_host - 1) / per_host;
   const auto choices = choose(own, candidates_of(*loaded));

@@ -118,6 +118,18 @@ int Topology::count(DeviceKind kind, int host) const {
   return static_cast<int>(impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)].size());
 }
 
+int Topology::first_host_with(DeviceKind kind) const {
+  for (int host = 0; host < num_hosts(); ++host)
+    if (count(kind, host) > 0) return host;
+  return 0;
+}
+
+int Topology::last_host_with(DeviceKind kind) const {
+  for (int host = num_hosts() - 1; host > 0; --host)
+    if (count(kind, host) > 0) return host;
+  return 0;
+}
+
 DeviceId Topology::device_in_host(int host, DeviceKind kind, int ordinal) const {
   const auto& all = impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)];
   FABRICAST_ASSERT(ordinal >= 0 && ordinal < static_cast<int>(all.size()), "{} {} of host {}", to_string(kind), ordinal,

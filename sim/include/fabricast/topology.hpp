@@ -256,6 +256,9 @@ class Topology {
   /// Devices of one kind in host order, then by ordinal. `host` = -1: all hosts.
   [[nodiscard]] std::vector<DeviceId> devices(DeviceKind kind, int host = -1) const;
   [[nodiscard]] int count(DeviceKind kind, int host) const;
+  /// A head node without GPUs, or a host without HCAs, may come before it; 0 where no host has any.
+  [[nodiscard]] int first_host_with(DeviceKind kind) const;
+  [[nodiscard]] int last_host_with(DeviceKind kind) const;
   /// The `ordinal`-th device of `kind` in `host`; must exist.
   [[nodiscard]] DeviceId device_in_host(int host, DeviceKind kind, int ordinal) const;
   [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;

@@ -107,6 +107,31 @@ TEST_CASE("a scenario's floors are those of its own workload and software, at th
   CHECK(slow[1].expected > plain[1].expected);
 }
 
+TEST_CASE("a head node without GPUs before the others has no floor and changes none") {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-head-{}.yaml", getpid());
+  const auto floors = [&](const char* head) {
+    std::ofstream(path) << "schema: fabricast/topology/1\nname: t\nhosts:\n"
+                        << head
+                        << "  - {name: node, count: 2, type: dgx-a100}\n"
+                           "fabric: {single_switch: {switch: qm8700, cable: 5 m}}\n";
+    ExpectOptions options;
+    options.benchmarks = {Benchmark::all_reduce_perf};
+    options.sizes = {Bytes{1 << 20}};
+    const auto expectations = expect(path.string(), options);
+    REQUIRE_MESSAGE(expectations, (expectations ? "" : render(expectations.error())));
+    return expectations->floors;
+  };
+  const auto with_head = floors("  - {name: head, count: 1, type: azure-hbv3}\n"), without = floors("");
+  std::filesystem::remove(path);
+  REQUIRE(without.size() == 4);  // 2, 4 and 8 GPUs of a host, 16 of two
+  REQUIRE(with_head.size() == without.size());
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    CHECK(with_head[i].ranks == without[i].ranks);
+    CHECK(with_head[i].hosts == without[i].hosts);
+    CHECK(with_head[i].expected.us() == test::approx(without[i].expected.us()).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("the tuner file is one that the plugin reads") {
   const std::vector<TunerChoice> choices{{{8}, "", "", -1},
                                          {{1024}, "tree", "ll", -1},

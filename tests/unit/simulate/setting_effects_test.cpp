@@ -272,24 +272,40 @@ TEST_CASE("peer access that NCCL does not use and MPI does is not said to change
   CHECK(seen_with("all_reduce_perf", "off").second);
 }
 
-TEST_CASE("a head node without GPUs before the others changes nothing that is said of NCCL's settings") {
-  const auto seen_with = [](const std::string& head, const std::string& settings, const std::string& workload) {
+TEST_CASE("a head node without GPUs before the others changes nothing that is said of the settings of NCCL's hosts") {
+  // Over InfiniBand and over adapters that speak TCP alone.
+  const std::string infiniband = "{name: n, count: 2, type: dgx-a100}]\n  fabric: {single_switch: {switch: qm8700";
+  const std::string tcp =
+      "{name: n, count: 2, type: google-n1-v100}]\n  fabric: {single_switch: {switch: google-vpc, mtu: 8948 B";
+  const auto seen_with = [](const std::string& head, const std::string& nodes, const std::string& settings,
+                            const std::string& workload) {
     return seen(
         "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [" +
-        head + "{name: n, count: 2, type: dgx-a100}]\n  fabric: {single_switch: {switch: qm8700, cable: 5 m}}\n" +
-        "software: {nccl: {" + settings + "}}\nworkload: {" + workload + "}\n");
+        head + nodes + ", cable: 5 m}}\n" + settings + "\nworkload: {" + workload + "}\n");
   };
-  for (const std::string workload : {"benchmark: all_reduce_perf, sizes: [1 MiB]",
-                                     "benchmark: training, network: resnet-50, precision: fp16, batch_per_gpu: 64"}) {
-    for (const auto& setting : k_nccl) {
-      for (const auto& value : {setting.one, setting.other}) {
-        const auto settings = (setting.base.empty() ? "" : setting.base + ", ") + setting.key + ": " + value;
-        CAPTURE(settings);
-        CAPTURE(workload);
-        const auto with_head = seen_with("{name: head, count: 1, type: azure-hbv3}, ", settings, workload);
-        const auto without = seen_with("", settings, workload);
-        CHECK(with_head.is_refused == without.is_refused);
-        CHECK(with_head.idle == without.idle);
+  const std::vector<std::pair<std::string, const std::vector<TwoValues>*>> sections{
+      {"software: {nccl: {", &k_nccl}, {"software: {", &k_software}, {"host_neighbours: {", &k_neighbours}};
+  const std::string bare = "{name: head, count: 1, host: {processor: epyc-rome, devices: []}}, ";
+  const std::vector<std::pair<std::string, std::string>> clusters{
+      {"{name: head, count: 1, type: azure-hbv3}, ", infiniband}, {bare, infiniband}, {bare, tcp}};
+  for (const auto& [head, nodes] : clusters) {
+    for (const std::string workload : {"benchmark: all_reduce_perf, sizes: [1 MiB]",
+                                       "benchmark: training, network: resnet-50, precision: fp16, batch_per_gpu: 64"}) {
+      for (const auto& [section, keys] : sections) {
+        for (const auto& setting : *keys) {
+          for (const auto& value : {setting.one, setting.other}) {
+            const auto inner = (setting.base.empty() ? "" : setting.base + ", ") + setting.key + ": " + value;
+            const auto settings = section + inner + (section.ends_with("nccl: {") ? "}}" : "}");
+            CAPTURE(head);
+            CAPTURE(nodes);
+            CAPTURE(settings);
+            CAPTURE(workload);
+            const auto with_head = seen_with(head, nodes, settings, workload);
+            const auto without = seen_with("", nodes, settings, workload);
+            CHECK(with_head.is_refused == without.is_refused);
+            CHECK(with_head.idle == without.idle);
+          }
+        }
       }
     }
   }
