@@ -107,6 +107,43 @@ class LeaveOut(unittest.TestCase):
         self.assertEqual(["a.b"], moved)
 
 
+class Judges(unittest.TestCase):
+    """tests/validation/others: who teaches a GPU generation while the one system is left out that taught its shipped values."""
+
+    H200 = "H200 VMs of ours"
+
+    def learnt_from(self, system: str) -> set:
+        return {name for name, (_, calibration) in VALUES.items() if system in TAUGHT.get(calibration, set())}
+
+    def test_they_are_blind_logs_of_systems_that_teach_nothing(self):
+        files = sorted((SOURCE / "tests" / "validation" / "others").glob("*.yaml"))
+        self.assertEqual(["blackwell", "hopper"], [path.stem for path in files])
+        for path in files:
+            names = {name for name, _ in leave_out.logs_of(path)}
+            self.assertEqual(set(), names - set(scenarios("blind")))
+            self.assertEqual(set(), {systems.system_of(name) for name in names} & set().union(*TAUGHT.values()))
+
+    def test_they_learn_what_the_system_alone_taught_from_starts_that_did_not_see_it(self):
+        starts = {"nccl.base_time.ring.ll.hopper": "7 us"}
+        found = leave_out.judges(SOURCE, self.H200, self.learnt_from(self.H200), starts, ["before.yaml"])
+        self.assertEqual(["hopper"], list(found))
+        text = found["hopper"]
+        self.assertEqual(set(), {name for name in re.findall(r"([\w.-]+)\.txt", text) if systems.system_of(name) == self.H200})
+        entries = dict(re.findall(r"(?m)^  ([\w.-]+): \{start: ([^,}]+), prior: 0\.5\}$", text))
+        self.assertEqual("22 GB/s", entries["nccl.channel_bandwidth.simple.hopper"])  # the start of its calibration
+        self.assertNotIn("cuda.launch_jitter", entries)  # its calibration starts it at the shipped value
+        self.assertEqual(set(), set(entries) - self.learnt_from(self.H200))
+        self.assertTrue(text.endswith("parameters_before: [before.yaml]\n"))
+        self.assertNotIn("topology: ../", text)
+
+    def test_only_what_is_wanted_is_learnt_and_never_from_the_system_itself(self):
+        wanted = {"nccl.base_time.ring.ll.blackwell"}
+        self.assertEqual(["blackwell"], list(leave_out.judges(SOURCE, "aiconfigurator B200", wanted, {}, [])))
+        self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator GB200", wanted, {}, []))
+        self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator B200", {"nccl.start_skew"}, {}, []))
+        self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator B200", set(), {}, []))
+
+
 class Parts(unittest.TestCase):
     def parts(self, name: str, body: str) -> list:
         with tempfile.TemporaryDirectory() as folder:

@@ -3,9 +3,10 @@
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
 alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
-from explicit starts or parents. Values read off its logs without a fit (systems.READ_OFF) take what others published of them
-(systems.PUBLISHED), else those of relatives. `system` is a name,
-or a set of names that are left out together (a family)."""
+from explicit starts or parents. With judges, what one system alone taught of a GPU generation is learnt from the logs of
+tests/validation/others, which teach no shipped value. Values read off its logs without a fit (systems.READ_OFF) take what
+others published of them (systems.PUBLISHED), else those of relatives. `system` is a name, or a set of names that are left
+out together (a family)."""
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,8 @@ import tempfile
 import systems
 
 LIMIT_S = 600  # of one fit
+# How far a value of a GPU generation lies from its parent: 1.48 times the median |ln| of the shipped ones but Hopper's (0.32).
+BETWEEN_GENERATIONS = 0.5
 
 VALUE = re.compile(r'\s+([\w.-]+): \{value: ([^,}]+),.*source: "([^"]*)"')
 GENERATIONS = ("kepler", "volta", "ampere", "hopper", "blackwell")
@@ -144,22 +147,48 @@ def parameters_file(name: str, values: dict) -> str:
     return f"schema: fabricast/parameters/1\nname: {name}\nparameters:" + ("\n" + "".join(lines) if lines else " {}\n")
 
 
+ENTRY = re.compile(r"  ([\w.-]+): \{(.*)\}$")
+
+
+def with_start(line: str, starts: dict) -> str:
+    """A line of a calibration; a parameter without a start of its own starts at its parent."""
+    entry = ENTRY.match(line)
+    if not entry or "start:" in entry[2] or entry[1] not in starts:
+        return line
+    return f"  {entry[1]}: {{start: {starts[entry[1]]}{', ' if entry[2] else ''}{entry[2]}}}"
+
+
+def placed(source: pathlib.Path, lines: list, before: list) -> str:
+    """A calibration whose paths are those of a file in calibration/, for any folder."""
+    out = [re.sub(r"(file|scenario): (?=data/|\.\./)", rf"\1: {source}/calibration/", line).replace("topology: ../", f"topology: {source}/") for line in lines]
+    if before:
+        out.append(f"parameters_before: [{', '.join(map(str, before))}]")
+    return "\n".join(out) + "\n"
+
+
+def judges(source: pathlib.Path, system, wanted: set, starts: dict, before: list) -> dict:
+    """GPU generation to a calibration that learns the values in `wanted` from the logs of others, where some of them are this
+    generation's. Starts are those of the fits that taught them, else parents; no shipped value is a start or a prior."""
+    entries = {}
+    for path in sorted((source / "calibration").glob("*.yaml")):
+        for line in path.read_text().splitlines():
+            entry = re.match(r"  ([\w.-]+): \{start: ([^,}]+)", with_start(line, starts))
+            if entry and entry[1] in wanted:
+                entries.setdefault(entry[1], f"  {entry[1]}: {{start: {entry[2]}, prior: {BETWEEN_GENERATIONS}}}")
+    out = {}
+    for path in sorted((source / "tests" / "validation" / "others").glob("*.yaml")):
+        is_left_out = any(systems.system_of(name) in names_in(system) for name, _ in logs_of(path))
+        if not is_left_out and any(name.endswith(f".{path.stem}") for name in entries):
+            out[path.stem] = placed(source, [*path.read_text().splitlines(), *entries.values()], before)
+    return out
+
+
 def reduced(source: pathlib.Path, calibration: str, system, starts: dict, before: list) -> str:
     """The calibration without the system's logs; entries without a start of their own start at their parents."""
     path = source / "calibration" / f"{calibration}.yaml"
     dropped = {line for name, line in logs_of(path) if systems.system_of(name) in names_in(system)}
-    out = []
-    for line in path.read_text().splitlines():
-        if line in dropped:
-            continue
-        entry = re.match(r"  ([\w.-]+): \{(.*)\}$", line)
-        if entry and "start:" not in entry[2] and entry[1] in starts:
-            rest = f", {entry[2]}" if entry[2] else ""
-            line = f"  {entry[1]}: {{start: {starts[entry[1]]}{rest}}}"
-        out.append(re.sub(r"(file|scenario): (?=data/|\.\./)", rf"\1: {source}/calibration/", line).replace("topology: ../", f"topology: {source}/"))
-    if before:
-        out.append(f"parameters_before: [{', '.join(map(str, before))}]")
-    return "\n".join(out) + "\n"
+    lines = [with_start(line, starts) for line in path.read_text().splitlines() if line not in dropped]
+    return placed(source, lines, before)
 
 
 def fitted_lines(text: str) -> tuple:
@@ -188,8 +217,9 @@ def refit(program: str, folder: pathlib.Path, name: str, text: str) -> str:
     return out.read_text()
 
 
-def fit_without(program: str, source: pathlib.Path, system) -> dict:
-    """Parameter files that make the shipped values forget a system, and which values were refitted, replaced or kept."""
+def fit_without(program: str, source: pathlib.Path, system, with_judges: bool = False) -> dict:
+    """Parameter files that make the shipped values forget a system, and which values were refitted, replaced or kept. Shipped
+    bands are learnt without judges, and only the table of systems left out (script/blind-table) asks them."""
     values, taught = shipped_values(source), teachers(source)
     out = names_in(system)
     learnt = {name: calibration for name, (_, calibration) in values.items() if out & taught.get(calibration, set())}
@@ -211,5 +241,10 @@ def fit_without(program: str, source: pathlib.Path, system) -> dict:
             before.append(folder / f"{calibration}.before.yaml")
             before[-1].write_text(text)
             refitted.update(moved)
+        wanted = set(learnt) - refitted if with_judges else set()
+        for generation, text in judges(source, system, wanted, starts, before).items():
+            text, moved = fitted_lines(refit(program, folder, f"others-{generation}", text))
+            files.append((f"others-{generation}", text))
+            refitted.update(moved)
     unmoved = sorted(name for name, calibration in learnt.items() if name not in alone and name not in refitted)
-    return {"files": files, "refitted": sorted(refitted), "parents": sorted(set(replaced) - refitted), "kept": kept + [name for name in unmoved if name not in parents]}
+    return {"files": files, "refitted": sorted(refitted), "parents": sorted(set(replaced) - refitted), "kept": [name for name in kept if name not in refitted] + [name for name in unmoved if name not in parents]}
