@@ -65,6 +65,9 @@ class LeaveOut(unittest.TestCase):
         self.assertEqual("2", leave_out.parent_of("x.ampere", alone, TAUGHT, "ABCI A100", is_start=True))
         self.assertIsNone(leave_out.parent_of("x.volta", {"x.volta": ("2", "abci-v100"), "x": ("3", "abci-v100")}, TAUGHT, "ABCI V100"))
         self.assertIsNone(leave_out.parent_of("connectx-6-hdr.latency", VALUES, TAUGHT, "ABCI A100"))
+        together = {"x": ("1", "abci-a100"), "x.volta": ("3", "abci-v100"), "x.ampere": ("2", "shipped-tcp")}
+        self.assertEqual("2", leave_out.parent_of("x", together, TAUGHT, "ABCI A100"))  # the newest generation's own
+        self.assertEqual(VALUES["nccl.shm_channel_bandwidth.simple.volta"][0], leave_out.parent_of("nccl.shm_channel_bandwidth.simple", VALUES, TAUGHT, "H200 VMs of ours"))
 
     def test_a_device_falls_back_to_its_kin_and_a_stack_to_other_stacks(self):
         found = leave_out.relatives(SOURCE, "QDR pair", ["connectx-3-qdr.latency"])

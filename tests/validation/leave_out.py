@@ -63,12 +63,13 @@ def read_off(system) -> set:
 
 def parent_of(name: str, values: dict, taught: dict, system, is_start: bool = False):
     """The value this one falls back to: without its GPU generation, and its protocol where all share a value, else another generation's;
-    None where there is none. A fit cannot start at 0."""
+    of all generations together, the newest one's of its own. None where there is none. A fit cannot start at 0."""
     stem, _, last = name.rpartition(".")
-    if last not in GENERATIONS:
-        return None
-    elder = [f"{stem}.{ELDERS[last]}"] if last in ELDERS else []
-    candidates = elder + [stem, stem.rpartition(".")[0]] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
+    if last in GENERATIONS:
+        elder = [f"{stem}.{ELDERS[last]}"] if last in ELDERS else []
+        candidates = elder + [stem, stem.rpartition(".")[0]] + [f"{stem}.{other}" for other in GENERATIONS if other != last]
+    else:
+        candidates = [f"{name}.{generation}" for generation in reversed(GENERATIONS)]
     off, out = read_off(system), names_in(system)
     for candidate in candidates:
         if is_start and candidate in values and float(values[candidate][0].split()[0]) == 0:
