@@ -98,6 +98,14 @@ std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workloa
                        "lower pairs, add a host or use host buffers");
 }
 
+/// The host behind this one, with GPUs where they are needed and there is one; the first comes behind the last.
+int next_host(const Topology& topology, int host, bool needs_gpu) {
+  const int hosts = topology.num_hosts();
+  for (int step = 1; needs_gpu && step < hosts; ++step)
+    if (topology.count(DeviceKind::gpu, (host + step) % hosts) > 0) return (host + step) % hosts;
+  return (host + 1) % hosts;
+}
+
 }  // namespace
 
 Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, const Profile& profile) {
@@ -121,16 +129,19 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   // Both ends of every pair fit on one host when it is told to take that many ranks.
   const bool is_packed = workload.ranks_per_host.value_or(1) >= 2 * pairs;
   const bool is_remote = topology.num_hosts() > 1 && !is_packed;
-  const int host_b = is_remote ? 1 : 0;
+  // A head node without GPUs may come before those that take part.
+  const bool starts_on_gpu = first_gpu || (second_gpu && !is_remote);
+  const int host_a = starts_on_gpu ? topology.first_host_with(DeviceKind::gpu) : 0;
+  const int host_b = is_remote ? next_host(topology, host_a, second_gpu) : host_a;
   const int offset = is_remote ? 0 : pairs;
-  if (auto fault = missing_gpus(context, workload, 0, first_gpu ? pairs : 0))
+  if (auto fault = missing_gpus(context, workload, host_a, first_gpu ? pairs : 0))
     return tl::unexpected(Diagnostics{*fault});
   if (auto fault = missing_gpus(context, workload, host_b, second_gpu ? pairs + offset : 0))
     return tl::unexpected(Diagnostics{*fault});
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
-    out.push_back(
-        {end_point(topology, 0, i, first_gpu, profile), end_point(topology, host_b, i + offset, second_gpu, profile)});
+    out.push_back({end_point(topology, host_a, i, first_gpu, profile),
+                   end_point(topology, host_b, i + offset, second_gpu, profile)});
   }
   for (auto& pair : out) {
     share_adapter(context, profile, pair.first, pair.second);

@@ -302,6 +302,33 @@ TEST_CASE("benchmarks on device buffers say so where no host has a GPU") {
     CHECK(refusal(benchmark) == "topology 't' has no GPU");
 }
 
+TEST_CASE("pairs of device buffers pass over a head node without GPUs") {
+  const auto at = [](const std::string& hosts, const std::string& workload) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [" + hosts +
+        "], fabric: {single_switch: {switch: qm8700}}}\nworkload: {sizes: [64 KiB], benchmark: " + workload + "}\n");
+    const auto found = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+    return found ? std::pair{found->workloads[0].devices, found->workloads[0].rows[0].time.us()}
+                 : std::pair{std::vector<std::string>{found.error()[0].message}, 0.0};
+  };
+  const std::string head = "{name: head, count: 1, type: azure-hbv3}, ", nodes = "{name: n, count: 2, type: dgx-a100}";
+  for (const std::string workload :
+       {"osu_latency, buffers: [device, device]", "osu_bw, buffers: [device, device], ranks_per_host: 2",
+        "osu_latency, buffers: [host, device], ranks_per_host: 2", "ib_write_bw, buffers: [device, device]",
+        "osu_mbw_mr, buffers: [device, device], pairs: 4", "osu_allreduce, buffers: [device, device]"}) {
+    CAPTURE(workload);
+    const auto with_head = at(head + nodes, workload), without = at(nodes, workload);
+    CHECK(without.second > 0);
+    CHECK(with_head.first == without.first);
+    CHECK(with_head.second == test::approx(without.second).epsilon(1e-9));
+  }
+  // The sender's host memory may be the head's; two GPUs are not there.
+  const auto one = at(head + "{name: n, count: 1, type: dgx-a100}", "osu_latency, buffers: [host, device]");
+  CHECK(one.first == std::vector<std::string>{"head.memory0", "n.gpu0"});
+  const auto none = at(head + "{name: n, count: 1, type: dgx-a100}", "osu_latency, buffers: [device, device]");
+  CHECK(none.first == std::vector<std::string>{"device buffers, host 'head' has no GPU"});
+}
+
 TEST_CASE("the root of a broadcast decides which link stays idle, and must be a rank") {
   const auto at = [](const std::string& root) {
     return test::run(test::shipped(
