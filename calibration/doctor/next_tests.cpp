@@ -61,26 +61,25 @@ class Bench {
   /// Time under `cause` (null: healthy, forecast once), with the trial where `host` is.
   [[nodiscard]] std::optional<Duration> time(const Trial& trial, const Cause* cause, int host) {
     if (cause != nullptr) return forecast_of(trial, cause, host);
-    const int of_host = trial.place == Place::all_hosts ? 0 : std::max(0, host);
-    const auto [known, is_new] = healthy_.try_emplace({&trial, of_host});
+    const auto [known, is_new] = healthy_.try_emplace({&trial, shown_host(trial, host)});
     if (is_new) known->second = forecast_of(trial, nullptr, host);
     return known->second;
   }
-  [[nodiscard]] bool fits(const Trial& trial) const {
+  [[nodiscard]] bool fits(const Trial& trial, int host) const {
     const int hosts = topology_->num_hosts();
-    const int gpus = topology_->count(DeviceKind::gpu, topology_->first_host_with(DeviceKind::gpu));
+    const int gpus = topology_->count(DeviceKind::gpu, shown_host(trial, host));
     if (trial.is_on_device && gpus == 0) return false;
     if (trial.place == Place::one_host) return gpus > 1;
     return hosts > (trial.is_of_packets ? 2 : 1);
   }
   [[nodiscard]] std::string command(const Trial& trial, int host) const {
-    const auto& first = topology_->host_name(std::max(0, host));
+    const int shown = shown_host(trial, host);
+    const auto& first = topology_->host_name(shown);
     switch (trial.place) {
       case Place::one_host:
         return fmt::format("{} on {}", trial.command, first);
       case Place::two_hosts:
-        return fmt::format("{}, between {} and {}", trial.command, first,
-                           topology_->host_name(peer_of(std::max(0, host))));
+        return fmt::format("{}, between {} and {}", trial.command, first, topology_->host_name(peer_of(shown)));
       case Place::all_hosts:
         break;
     }
@@ -90,10 +89,16 @@ class Bench {
  private:
   [[nodiscard]] std::optional<Duration> forecast_of(const Trial& trial, const Cause* cause, int host) const {
     auto one = base_;
-    one.scenario.workloads = {workload_of(trial, std::max(0, host))};
+    one.scenario.workloads = {workload_of(trial, shown_host(trial, host))};
     if (cause != nullptr && !cause->apply(one)) return std::nullopt;
     const auto times = forecast(one, {trial.size}, trial.is_of_packets ? Fidelity::packet : Fidelity::fluid);
     return times.empty() ? std::nullopt : std::optional(times.front());
+  }
+  /// The suspected host; where none is (-1), or all take part, the first that can run the trial: a head node without
+  /// GPUs may come before it.
+  [[nodiscard]] int shown_host(const Trial& trial, int host) const {
+    if (host >= 0 && trial.place != Place::all_hosts) return host;
+    return trial.is_on_device ? topology_->first_host_with(DeviceKind::gpu) : 0;
   }
   [[nodiscard]] int peer_of(int host) const { return (host + 1) % topology_->num_hosts(); }
 
@@ -138,7 +143,7 @@ std::optional<NextTest> best_of(Bench& bench, const Cause* a, const Cause* b) {
   std::optional<NextTest> best;
   double most = k_apart;
   for (const auto& trial : trials()) {
-    if (!bench.fits(trial)) continue;
+    if (!bench.fits(trial, host)) continue;
     const auto first = bench.time(trial, a, host), second = bench.time(trial, b, host);
     if (!first || !second) continue;
     const double apart = std::abs(std::log(first->seconds() / second->seconds()));
