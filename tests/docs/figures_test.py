@@ -42,7 +42,7 @@ def main() -> int:
     for cells in rows(section):
         if len(cells) < 4 or not numbers(cells[1]) or "%" not in cells[2]:
             continue
-        points, medians, highs = numbers(cells[1].replace(", ", " / ")), numbers(cells[2]), numbers(cells[3])
+        points, medians, highs = numbers(cells[1]), numbers(cells[2]), numbers(cells[3])
         for i, median in enumerate(medians):
             checked += 1
             count = points[i] if len(points) == len(medians) else None

@@ -242,8 +242,8 @@ def fit_without(program: str, source: pathlib.Path, system, with_judges: bool = 
             before.append(folder / f"{calibration}.before.yaml")
             before[-1].write_text(text)
             refitted.update(moved)
-        wanted = set(learnt) - refitted if with_judges else set()
-        for generation, text in judges(source, system, wanted, starts, before).items():
+        teaching = judges(source, system, set(learnt) - refitted, starts, before) if with_judges else {}
+        for generation, text in teaching.items():
             text, moved = fitted_lines(refit(program, folder, f"others-{generation}", text))
             files.append((f"others-{generation}", text))
             refitted.update(moved)
