@@ -149,16 +149,17 @@ void add_channel_start(Flow& flow, const Steps& steps) {
 
 /// What the thread block of one channel moves, by the slowest kind of connection it serves. Sends move no more through
 /// host memory than between GPUs: what an H200 reaches there is more than Ampere reaches over NVLink.
-const Parameter& channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
+BlockRate channel_bandwidth(const Steps& steps, bool is_in_loopback, bool through_host_memory) {
   const auto& op = steps.op;
-  if (is_in_loopback) return op.context.parameters.at("nccl.loopback_channel_bandwidth"_key);
-  const auto between_gpus = [&]() -> const Parameter& {
-    return op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false));
+  const auto of = [](const Parameter& parameter) { return BlockRate{parameter.value, parameter.name}; };
+  if (is_in_loopback) return of(op.context.parameters.at("nccl.loopback_channel_bandwidth"_key));
+  const auto between_gpus = [&] {
+    return of(op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false)));
   };
   if (!through_host_memory) return between_gpus();
-  const auto& shared = op.parameter("nccl.shm_channel_bandwidth"_stem, steps.algorithm.bandwidth_name(true));
+  const auto shared = host_memory_rate(op, steps.algorithm.bandwidth_name(true));
   if (!is_peer_to_peer(op.collective)) return shared;
-  const auto& direct = between_gpus();
+  const auto direct = between_gpus();
   return direct.value < shared.value ? direct : shared;
 }
 
@@ -229,7 +230,7 @@ void add_bytes(Flow& flow, const Steps& steps) {
   flow.payload = work.payload / op.pattern.units;
   // Over loopback a proxy thread limits; the thread block does its own work meanwhile.
   flow.bytes = (work.payload + (is_in_loopback ? 0 : work.moved)) / op.share / op.pattern.units;
-  const auto& copy = channel_bandwidth(steps, is_in_loopback, through_host_memory);
+  const auto copy = channel_bandwidth(steps, is_in_loopback, through_host_memory);
   const double rate = copy.value * work.parallel * steps.algorithm.reached_share() / op.pattern.units;
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;

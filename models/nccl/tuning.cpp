@@ -247,14 +247,16 @@ int channels_of_traffic(const CommunicatorFacts& facts, const Choice& choice, By
 
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels) {
   if (facts.library == Library::rccl) return rccl::channel_use(facts, choice, size, max_channels);
-  ChannelUse use{max_channels, 512};
+  ChannelUse use;
+  use.channels = max_channels;
   if (choice.protocol == Protocol::ll128) use.threads = 640;
   // A GPU that reaches no other but by the network counts as fast inside its node. Inferred: over loopback the second
   // channel shows at 64 KiB.
-  if (choice.protocol == Protocol::simple && !facts.is_nvlink && !facts.is_network_only &&
-      facts.graph_channels * facts.channel_gb_per_s <= 12) {
+  if (choice.algorithm == Algorithm::ring && choice.protocol == Protocol::simple && !facts.is_nvlink &&
+      !facts.is_network_only && facts.graph_channels * facts.channel_gb_per_s <= 12) {
     use.threads = 256;
   }
+  use.most_threads = use.threads;
   std::int64_t bytes_per_thread = choice.protocol == Protocol::simple ? 64 : 8;
   if (choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring) bytes_per_thread *= facts.num_ranks;
   if (choice.algorithm == Algorithm::collnet) bytes_per_thread = 512;

@@ -107,7 +107,7 @@ READ_OFF = {
                          "nccl.hop_ramp_time", "nccl.hop_ramp_time.simple", "nccl.channel_skew", "nccl.channel_skew.simple",
                          "nccl.first_chunk", "nccl.socket_helper_gain",
                          "nccl.symmetric_block_bandwidth", "nccl.symmetric_block_bandwidth.all_reduce", "nccl.symmetric_pass_time",
-                         "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
+                         "nccl.launch_time_per_peer", "h200-sxm.nvlink_efficiency", "cuda.staged_copy_share", "host.both_sockets_share", "host.io_cache_share", "nccl.shm_cache_gain", "nccl.shm_four_packs_share", "nccl.shm_one_way_gain", "nccl.shm_one_way_gain.four_packs", "nccl.shm_both_ways_share", "nccl.shm_apart_share",
                          "cuda.process_switch", "mpi.open-mpi-openib.cuda_ipc_overhead", "mpi.open-mpi-ucx.cuda_ipc_overhead", "xeon-emeraldrapids-vm.p2p_read_bandwidth", "xeon-emeraldrapids-vm.p2p_write_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_read_bandwidth", "xeon-emeraldrapids-vm.p2p_cross_write_bandwidth"),
     "Nimbix K80": ("cuda.device_copy_share", "cuda.process_switch.kepler"),
     "OCI BM.GPU4.8, inside a host": ("cuda.launch_interval",),
@@ -158,10 +158,10 @@ LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast"), ("Azure ND 
     ("DGX-2", benchmark) for benchmark in ("all_gather_perf", "all_reduce_perf", "broadcast_perf", "reduce_scatter_perf")
 } | {("MI300X hosts of AMD", "all_reduce_perf")} | {
     ("Leonardo Booster", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_bcast", "osu_gather", "osu_reduce", "osu_reduce_scatter", "osu_scatter")
-}
+} | {("LUMI-G", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_reduce", "osu_reduce_scatter")}
 
 # Looked at, but with a library and GPUs of which no log has taught anything: how far strangers scatter does not show there.
-UNTAUGHT = ("MI300X hosts of AMD",)
+UNTAUGHT = ("MI300X hosts of AMD", "LUMI-G")
 
 # Of a system whose other logs stay closed: names of the logs that were opened.
 LOOKED_AT_LOGS = re.compile(r"a100-polaris-(8gpu-2node|32gpu-8node)-ss11-setup[134]-(allgather|allreduce|alltoall)-nccl2\.18$")

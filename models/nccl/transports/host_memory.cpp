@@ -43,7 +43,29 @@ double share_in_memory(const Operation& op, const ChannelAlgorithm& algorithm, c
   return 1 - std::exp(-lines) * (1 + lines);
 }
 
+/// NCCL gives a thread of Simple 8 packs of 16 bytes on their way, 4 below compute capability 8.0 (src/device/common.h,
+/// COLL_UNROLL).
+bool has_eight_packs(const Operation& op) {
+  constexpr int first = 80;
+  return op.group.library != Library::nccl || compute_capability(op.context, op.group.gpu) >= first;
+}
+
+/// Of the bytes that the largest thread block of Simple, 512 threads with 8 packs of 16 bytes each, has on their way,
+/// what this one's share moves. Reads of host memory take so long that a block waits for them, and the longer the more
+/// packs there are. A ring of slow channels has 256 threads.
+double share_of_full_block(const Operation& op) {
+  if (!op.is(Protocol::simple) || op.group.library != Library::nccl) return 1;
+  constexpr double full_block = 512;
+  const double of_threads = is_peer_to_peer(op.collective) ? 1 : op.most_threads / full_block;
+  return of_threads * (has_eight_packs(op) ? 1 : op.context.parameters["nccl.shm_four_packs_share"_key]);
+}
+
 }  // namespace
+
+BlockRate host_memory_rate(const Operation& op, std::string_view protocol) {
+  const auto& full = op.parameter("nccl.shm_channel_bandwidth"_stem, protocol);
+  return {full.value * share_of_full_block(op), full.name};
+}
 
 void keep_slots_in_cache(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
@@ -106,7 +128,9 @@ void queue_reads(Flow& flow, const Steps& steps) {
   const auto& parameters = op.context.parameters;
   const auto shares = has_one_way(op) ? Directions{1, 0, 0} : directions;
   // LL waits for the flag of every line whatever else a thread does.
-  const double gain = op.is(Protocol::simple) ? parameters["nccl.shm_one_way_gain"_key] : 1;
+  const double of_simple = has_eight_packs(op) ? parameters["nccl.shm_one_way_gain"_key]
+                                               : parameters["nccl.shm_one_way_gain.four_packs"_key];
+  const double gain = op.is(Protocol::simple) ? of_simple : 1;
   const auto& in_step = parameters.at("nccl.shm_both_ways_share"_key);
   const auto& apart = parameters.at("nccl.shm_apart_share"_key);
   double of_both = 0, of_blocks = 0, of_link = 0;  // seconds per byte

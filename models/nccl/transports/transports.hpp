@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 
 #include "nccl/algorithms/algorithm.hpp"
 
@@ -25,6 +26,13 @@ void limit_nvlink_stores(Flow& flow, const Steps& steps);
 double rate_of_stores(const Flow& flow, const Steps& steps);
 
 // Host memory: host_memory.cpp.
+/// Bytes per second and the parameter it comes from.
+struct BlockRate {
+  double value = 0;
+  std::string_view name;
+};
+/// What a thread block moves through host memory; `protocol`: as parameters name what it moves.
+BlockRate host_memory_rate(const Operation& op, std::string_view protocol);
 /// Hops whose slots stay in the processor's last-level cache do not load its memory, and thread blocks read them
 /// faster.
 void keep_slots_in_cache(Flow& flow, const Steps& steps);
