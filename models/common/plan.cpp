@@ -55,6 +55,14 @@ std::string_view to_string(Limit limit) {
       return "redirected peer reads of";
     case Limit::gpudirect_read:
       return "GPU memory read by";
+    case Limit::local_out:
+      return "links to its group out of";
+    case Limit::local_in:
+      return "links of its group into";
+    case Limit::global_out:
+      return "links to other groups out of that of";
+    case Limit::global_in:
+      return "links of other groups into that of";
   }
   return "";
 }
@@ -83,6 +91,13 @@ int Resources::extra(Limit limit, DeviceId device, double capacity, const std::s
     known.parameter = parameter;
   }
   return it->second;
+}
+
+int Resources::together(Limit limit, DeviceId device, const std::vector<LinkId>& links) {
+  if (const auto known = numbers_.find({limit, device.value, 0}); known != numbers_.end()) return known->second;
+  double sum = 0;
+  for (const auto link : links) sum += capacity(link.value);
+  return extra(limit, device, sum, parameter(links.front().value));
 }
 
 double Resources::capacity(int resource) const {

@@ -98,14 +98,6 @@ std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workloa
                        "lower pairs, add a host or use host buffers");
 }
 
-/// The host behind this one, with GPUs where they are needed and there is one; the first comes behind the last.
-int next_host(const Topology& topology, int host, bool needs_gpu) {
-  const int hosts = topology.num_hosts();
-  for (int step = 1; needs_gpu && step < hosts; ++step)
-    if (topology.count(DeviceKind::gpu, (host + step) % hosts) > 0) return (host + step) % hosts;
-  return (host + 1) % hosts;
-}
-
 }  // namespace
 
 Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, const Profile& profile) {
@@ -132,7 +124,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   // A head node without GPUs may come before those that take part.
   const bool starts_on_gpu = first_gpu || (second_gpu && !is_remote);
   const int host_a = starts_on_gpu ? topology.first_host_with(DeviceKind::gpu) : 0;
-  const int host_b = is_remote ? next_host(topology, host_a, second_gpu) : host_a;
+  const int host_b =
+      is_remote ? topology.next_host_with(second_gpu ? DeviceKind::gpu : DeviceKind::memory, host_a) : host_a;
   const int offset = is_remote ? 0 : pairs;
   if (auto fault = missing_gpus(context, workload, host_a, first_gpu ? pairs : 0))
     return tl::unexpected(Diagnostics{*fault});

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/assert.hpp"
 #include "base/parameter_name.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/patterns.hpp"
@@ -138,8 +139,11 @@ class PatternMaker::PairCounter {
       uses_[end.gpu.value].receives += end.times;
     }
     count_ways();
-    for (std::size_t link = 0; link < link_counts_.size(); ++link)
-      if (link_counts_[link] > 0) counter_.add(static_cast<int>(link), link_counts_[link]);
+    for (std::size_t link = 0; link < link_counts_.size(); ++link) {
+      if (link_counts_[link] == 0) continue;
+      for (const auto& crossing : network_crossings(context.resources, LinkId{static_cast<int>(link)}))
+        counter_.add(crossing.resource, link_counts_[link]);
+    }
     const double cost = context.parameters.at("nccl.socket_both_ways_cost"_key).value;
     for (auto& hops : pattern_.hops) {
       hops.count = 1;
@@ -259,10 +263,11 @@ class PatternMaker::PairCounter {
     for (const auto& ways : ways_) {
       for (std::size_t t = 0; t < ways.times.size(); ++t) {
         if (ways.times[t] == 0) continue;
-        Route way;
-        add_wire(maker_.context_, ways.one == targets_[t] ? ways.other : ways.one, targets_[t], 0, way);
-        for (std::size_t link = 1; link < way.crossings.size(); ++link)
-          link_counts_[static_cast<std::size_t>(way.crossings[link].resource)] += ways.times[t];
+        const auto path = topology.path_between_hcas(ways.one == targets_[t] ? ways.other : ways.one, targets_[t],
+                                                     maker_.context_.seed);
+        FABRICAST_ASSERT(path.has_value(), "no way between adapters that exchange");
+        for (std::size_t link = 1; link < path->links.size(); ++link)
+          link_counts_[static_cast<std::size_t>(path->links[link].value)] += ways.times[t];
       }
     }
     for (const auto& of_rank : sent_)

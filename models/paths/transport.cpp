@@ -223,13 +223,25 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   return context.parameters["cuda.staged_copy_share"_key] * slower;
 }
 
+std::vector<Crossing> network_crossings(Resources& resources, LinkId link) {
+  const auto spread = resources.topology().spread_of(link);
+  if (!spread) return {{link.value, 1}};
+  const auto out = spread->is_between_groups ? Limit::global_out : Limit::local_out;
+  const auto in = spread->is_between_groups ? Limit::global_in : Limit::local_in;
+  return {{resources.together(out, spread->from, *spread->out), 1},
+          {resources.together(in, spread->to, *spread->in), 1}};
+}
+
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
   const auto path = context.topology.path_between_hcas(from_hca, to_hca, flow + context.seed);
   if (!path) {
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
                               context.topology.device(to_hca).name));
   }
-  for (const auto link : path->links) route.crossings.push_back({link.value, 1});
+  for (const auto link : path->links) {
+    const auto crossings = network_crossings(context.resources, link);
+    route.crossings.insert(route.crossings.end(), crossings.begin(), crossings.end());
+  }
   route.latency += path->latency;
 }
 

@@ -75,6 +75,8 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
 /// Parts of add_fabric: the links between the two adapters (throws NoRoute), half of what one adapter adds to a
 /// message, and what packet headers leave of its port.
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
+/// What traffic over a network link loads: the link, or what routers that choose the way of each packet spread it over.
+std::vector<Crossing> network_crossings(Resources& resources, LinkId link);
 double half_latency_s(const PlanContext& context, DeviceId hca);
 Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender);
 

@@ -387,7 +387,7 @@ Result<std::unique_ptr<Planner>> make_vm_migration_planner(const PlanContext& co
                                 fmt::format("no network path from '{}' to '{}'", topology.machine_name(*vm), asked.to),
                                 "give both machines an adapter and connect them in `fabric`"));
   Move move{*vm, {}, asked.to};
-  for (const auto link : path->links) move.route.crossings.push_back({link.value, 1});
+  add_wire(context, *out, *in, 0, move.route);
   if (context.with_legs) move.route.legs.push_back({*out, *in, context.seed, 1, true});
   return std::make_unique<VmMigrationPlanner>(context, workload, std::move(move));
 }

@@ -59,8 +59,13 @@ class Writer {
       const bool is_between = topology_.kind(link.from) == DeviceKind::network_switch &&
                               topology_.kind(link.to) == DeviceKind::network_switch;
       if (!is_between) continue;
-      if (seen_.insert(id.value).second) add_link(fmt::format("l{}", id.value), link.bandwidth.bytes_per_s * share);
-      names += fmt::format("<link_ctn id=\"l{}\"/>", id.value);
+      if (const auto spread = topology_.spread_of(id)) {
+        const auto* kind = spread->is_between_groups ? "group" : "router";
+        names += add_together(fmt::format("{}{}out", kind, spread->from.value), *spread->out, share);
+        names += add_together(fmt::format("{}{}in", kind, spread->to.value), *spread->in, share);
+      } else {
+        names += add_together(fmt::format("l{}", id.value), {id}, share);
+      }
     }
     routes_ += fmt::format(
         "    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">{}<link_ctn id=\"{}\"/><link_ctn "
@@ -100,6 +105,13 @@ class Writer {
                     name, latency.seconds());
     return name;
   }
+  /// A link as wide as `links` together, made when new; its mention in a route.
+  std::string add_together(const std::string& name, const std::vector<LinkId>& links, double share) {
+    double rate = 0;
+    for (const auto link : links) rate += topology_.link_bandwidth(link).bytes_per_s;
+    if (seen_.insert(name).second) add_link(name, rate * share);
+    return fmt::format("<link_ctn id=\"{}\"/>", name);
+  }
   void add_link(const std::string& name, double rate) {
     links_ += fmt::format("    <link id=\"{}\" bandwidth=\"{:.0f}Bps\" latency=\"0s\"/>\n", name, rate);
   }
@@ -107,7 +119,7 @@ class Writer {
   const Topology& topology_;
   const Platform& platform_;
   std::string hosts_, links_, routes_;
-  std::set<int> seen_;
+  std::set<std::string> seen_;  ///< names of links
   std::set<std::int64_t> seen_times_;
   std::vector<NetworkWay> ways_;
 };

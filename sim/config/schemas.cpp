@@ -88,8 +88,8 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
                             {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"},
                             {"cable", length(), "length of every cable; default 3 m"},
                             {"switch_cable", length(), "length of cables between switches; default: `cable`"},
-                            {"routing", choice({"minimal", "dimension_order", "up_down"}),
-                             "default: dimension_order on a torus, minimal elsewhere"},
+                            {"routing", choice({"minimal", "dimension_order", "up_down", "adaptive"}),
+                             "default: dimension_order on a torus, adaptive on a dragonfly, minimal elsewhere"},
                             {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
                             {"mtu", mtu(), "payload bytes per packet; default 4096"}};
   fields.insert(fields.end(), own.begin(), own.end());
@@ -136,8 +136,9 @@ SchemaPtr fabric() {
         fabric_kind("a dragonfly", {{"groups", integer(1, 1024), "number of groups; default: enough"},
                                     {"routers_per_group", integer(1, 1024), "fully connected inside a group", true},
                                     {"hosts_per_router", integer(1, 1024), "HCAs per router", true},
-                                    {"global_links", integer(1, 64), "links to other groups per router; default 1"}}),
-        "groups of routers, minimal routing"},
+                                    {"global_links", integer(1, 64), "links to other groups per router; default 1"},
+                                    {"local_links", integer(1, 64), "between each two routers of a group; default 1"}}),
+        "groups of routers, adaptive routing"},
        {"torus", fabric_kind("a torus", {{"dimensions", list(integer(1, 1024)), "routers per dimension", true}}),
         "dimension-order routing"},
        {"list", listed, "switches and cables one by one"}},

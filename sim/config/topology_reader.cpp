@@ -295,12 +295,16 @@ class TopologyReader {
     if (const auto* cable = node.find("cable")) fabric.cable_length_m = as_length(*cable);
     if (const auto* cable = node.find("switch_cable")) fabric.switch_cable_length_m = as_length(*cable);
     if (const auto* routing = node.find("routing")) {
-      for (const auto known : {Routing::minimal, Routing::dimension_order, Routing::up_down}) {
+      for (const auto known : {Routing::minimal, Routing::dimension_order, Routing::up_down, Routing::adaptive}) {
         if (routing->scalar == to_string(known)) fabric.routing = known;
       }
       if (fabric.routing == Routing::dimension_order && fabric.kind != FabricKind::torus)
         faults_.push_back(routing->error("only a torus has dimensions to route in the order of",
                                          "use minimal or up_down, or leave `routing` out"));
+      if (fabric.routing == Routing::adaptive && fabric.kind != FabricKind::dragonfly)
+        faults_.push_back(routing->error("only the routers of a dragonfly are forecast to choose ways as they go",
+                                         "leave `routing` out; packet by packet `workload.transport.routing: adaptive` "
+                                         "does it on any fabric (--fidelity packet)"));
     }
     if (const auto* lossless = node.find("lossless")) {
       fabric.lossless = read_lossless(*lossless, faults_);
@@ -318,6 +322,7 @@ class TopologyReader {
     integer("routers_per_group", fabric.routers_per_group);
     integer("hosts_per_router", fabric.hosts_per_router);
     integer("global_links", fabric.global_links);
+    integer("local_links", fabric.local_links);
     if (const auto* dimensions = node.find("dimensions")) {
       for (const auto& d : dimensions->items) fabric.dimensions.push_back(static_cast<int>(as_integer(d)));
     }

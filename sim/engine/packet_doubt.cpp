@@ -58,6 +58,7 @@ std::map<LinkId, Demand> demands_of(const models::Resources& resources, const st
       const double uplink = topology.link_bandwidth(path->links.front()).bytes_per_s;
       const double port = uplink * leg.times / legs_of_source[leg.from];
       for (std::size_t i = 1; i < path->links.size(); ++i) {
+        if (topology.spread_of(path->links[i])) continue;
         auto& demand = demands[path->links[i]];
         demand.rate += std::min(port, rates[f] * leg.times);
         demand.bytes += flows[f].bytes * leg.times;

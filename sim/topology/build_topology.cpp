@@ -184,6 +184,9 @@ class Builder {
     for (const auto& one : fabric.switches) plan.coordinates.push_back(one.coordinates);
     for (const auto& cable : fabric.cables) plan.cables.emplace_back(cable.a, cable.b);
     impl_.network = std::make_unique<topology::Network>(std::move(plan));
+    if (fabric.num_routers > 0 && is_adaptive(spec))
+      impl_.spread = topology::SpreadTable(impl_.network_links, impl_.num_host_links, impl_.num_host_devices,
+                                           fabric.num_routers, fabric.routers_per_group);
   }
 
   void add_switch(const topology::FabricSwitch& one) {

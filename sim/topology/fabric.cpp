@@ -295,7 +295,8 @@ class Generator {
     const int links = groups > 1 ? routers * spec_.global_links / (groups - 1) : 0;
     const auto num_routers = static_cast<std::int64_t>(groups) * routers;
     const std::int64_t global_cables = static_cast<std::int64_t>(groups) * (groups - 1) / 2 * links;
-    if (!is_buildable(num_routers, num_hcas() + num_routers * (routers - 1) / 2 + global_cables)) return;
+    if (!is_buildable(num_routers, num_hcas() + num_routers * (routers - 1) / 2 * spec_.local_links + global_cables))
+      return;
     fabric_.num_routers = groups * routers;
     fabric_.routers_per_group = routers;
     std::vector<int> made;
@@ -305,9 +306,9 @@ class Generator {
     for (int h = 0; h < num_hcas(); ++h) cable(h, made[static_cast<std::size_t>(h / per_router)]);
     const auto router = [&](int g, int r) { return made[static_cast<std::size_t>(g * routers + r % routers)]; };
     for (int g = 0; g < groups; ++g) {
-      for (int a = 0; a < routers; ++a) {
-        for (int b = a + 1; b < routers; ++b) cable(router(g, a), router(g, b));
-      }
+      for (int a = 0; a < routers; ++a)
+        for (int b = a + 1; b < routers; ++b)
+          for (int k = 0; k < spec_.local_links; ++k) cable(router(g, a), router(g, b));
     }
     std::vector<int> used(static_cast<std::size_t>(groups), 0);
     for (int a = 0; a < groups; ++a) {

@@ -88,6 +88,8 @@ std::string_view to_string(Routing routing) {
       return "dimension_order";
     case Routing::up_down:
       return "up_down";
+    case Routing::adaptive:
+      return "adaptive";
   }
   return "";
 }

@@ -130,6 +130,17 @@ int Topology::last_host_with(DeviceKind kind) const {
   return 0;
 }
 
+bool is_adaptive(const FabricSpec& fabric) {
+  return fabric.kind == FabricKind::dragonfly &&
+         (fabric.routing == Routing::automatic || fabric.routing == Routing::adaptive);
+}
+
+int Topology::next_host_with(DeviceKind kind, int host) const {
+  for (int step = 1; step < num_hosts(); ++step)
+    if (const int next = (host + step) % num_hosts(); count(kind, next) > 0) return next;
+  return (host + 1) % num_hosts();
+}
+
 DeviceId Topology::device_in_host(int host, DeviceKind kind, int ordinal) const {
   const auto& all = impl_->shape_of(host).by_kind[static_cast<std::size_t>(kind)];
   FABRICAST_ASSERT(ordinal >= 0 && ordinal < static_cast<int>(all.size()), "{} {} of host {}", to_string(kind), ordinal,
@@ -179,6 +190,11 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
       [this](DeviceId id) -> const Device& {
         return impl_->switches[static_cast<std::size_t>(id.value - impl_->num_host_devices)];
       });
+}
+
+std::optional<SpreadLinks> Topology::spread_of(LinkId id) const {
+  if (id.value < impl_->num_host_links) return std::nullopt;
+  return impl_->spread.of(impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)]);
 }
 
 std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) const {

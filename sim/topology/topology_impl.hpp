@@ -14,6 +14,7 @@
 #include "fabricast/topology.hpp"
 #include "topology/host_shape.hpp"
 #include "topology/network.hpp"
+#include "topology/spread_table.hpp"
 
 namespace fabricast {
 
@@ -45,6 +46,7 @@ struct Topology::Impl {
   std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> attributes;  ///< by type and key
   bool is_infiniband = false;                                                                      ///< every switch
   std::shared_ptr<topology::Network> network;
+  topology::SpreadTable spread;
   std::map<std::string, int, std::less<>> host_by_name;
 
   [[nodiscard]] int host_of_device(int device) const {

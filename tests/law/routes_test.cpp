@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 
@@ -189,6 +190,64 @@ TEST_CASE("renaming switches and hosts changes no route, reordering them no leng
       }
     }
   }
+}
+
+namespace {
+
+/// Seconds until every host of a dragonfly has sent to the host `shift` places behind it.
+double shift_time(const std::string& fabric, int hosts, int shift, double bytes) {
+  const auto file = test::write_file("dragonfly.yaml", cluster(hosts, 1, fabric));
+  std::string flows;
+  for (int h = 0; h < hosts; ++h)
+    flows += "    - {from: n" + std::to_string(h) + ", to: n" + std::to_string((h + shift) % hosts) + "}\n";
+  const auto loaded = test::scenario("schema: fabricast/scenario/1\nname: shift\ntopology: " + file +
+                                     "\nworkload:\n  benchmark: traffic\n  sizes: [" +
+                                     std::to_string(static_cast<std::int64_t>(bytes)) + " B]\n  flows:\n" + flows);
+  return test::run(loaded).workloads[0].rows[0].time.seconds();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "routers that choose ways lose nothing to fixed routes, more links lose nothing, and links carry what they can") {
+  constexpr double k_bytes = 64e6, k_port = 25e9, k_tolerance = 1.0001;
+  int num_gained = 0;
+  for (std::uint64_t seed = 0; seed < test::draws(24); ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const int groups = 2 + static_cast<int>(random.next(3)), routers = 2 + static_cast<int>(random.next(3));
+    const int per_router = 1 + static_cast<int>(random.next(4)), hosts = groups * routers * per_router;
+    const int global = groups - 1;
+    const int shift = 1 + static_cast<int>(random.next(static_cast<std::uint64_t>(hosts - 1)));
+    const auto fabric = [&](int local_links, const std::string& routing) {
+      return "dragonfly: {switch: rosetta, groups: " + std::to_string(groups) +
+             ", routers_per_group: " + std::to_string(routers) + ", hosts_per_router: " + std::to_string(per_router) +
+             ", global_links: " + std::to_string(global) + ", local_links: " + std::to_string(local_links) + routing +
+             "}";
+    };
+    CAPTURE(fabric(1, ""));
+    CAPTURE(shift);
+    const double fixed = shift_time(fabric(1, ", routing: minimal"), hosts, shift, k_bytes);
+    const double chosen = shift_time(fabric(1, ""), hosts, shift, k_bytes);
+    CHECK(chosen <= fixed * k_tolerance);
+    CHECK(chosen == test::approx(shift_time(fabric(1, ", routing: adaptive"), hosts, shift, k_bytes)));
+    CHECK(shift_time(fabric(2, ""), hosts, shift, k_bytes) <= chosen * k_tolerance);
+    num_gained += chosen < fixed / 1.05 ? 1 : 0;
+    // Whatever the ways: no group sends more than its links to others carry.
+    const int of_group = routers * per_router;
+    int leaving = 0;
+    for (int h = 0; h < of_group; ++h) leaving += (h + shift) % hosts / of_group != 0 ? 1 : 0;
+    CHECK(chosen * k_tolerance >= leaving * k_bytes / (routers * global * k_port));
+  }
+  CHECK(num_gained > 3);
+}
+
+TEST_CASE("only the routers of a dragonfly are said to choose ways") {
+  const auto file =
+      test::write_file("tree.yaml", cluster(4, 1, "leaf_spine: {switch: qm8700, leaf_ports: 4, routing: adaptive}"));
+  const auto loaded = load_topology(file);
+  REQUIRE(!loaded);
+  CHECK(test::shown(loaded.error()).find("only the routers of a dragonfly") != std::string::npos);
 }
 
 TEST_CASE("routes of 16,384 GPUs are found one by one") {

@@ -67,7 +67,7 @@ class LeaveOut(unittest.TestCase):
         self.assertIsNone(leave_out.parent_of("connectx-6-hdr.latency", VALUES, TAUGHT, "ABCI A100"))
         together = {"x": ("1", "abci-a100"), "x.volta": ("3", "abci-v100"), "x.ampere": ("2", "shipped-tcp")}
         self.assertEqual("2", leave_out.parent_of("x", together, TAUGHT, "ABCI A100"))  # the newest generation's own
-        self.assertEqual(VALUES["nccl.shm_channel_bandwidth.simple.volta"][0], leave_out.parent_of("nccl.shm_channel_bandwidth.simple", VALUES, TAUGHT, "H200 VMs of ours"))
+        self.assertEqual(VALUES["nccl.launch_time_per_channel.ampere"][0], leave_out.parent_of("nccl.launch_time_per_channel", VALUES, TAUGHT, "H200 VMs of ours"))
 
     def test_a_device_falls_back_to_its_kin_and_a_stack_to_other_stacks(self):
         found = leave_out.relatives(SOURCE, "QDR pair", ["connectx-3-qdr.latency"])
@@ -169,6 +169,11 @@ class Parts(unittest.TestCase):
         self.assertEqual(1, len(found))
         self.assertEqual({64: 4e-6}, found[0].points)
         self.assertIn("workload.algorithm=ring", found[0].settings)
+        # A run in which what was forced had not reached the library.
+        vain = line("ALLREDUCE", "recursive_doubling_mpich", mpi="CRAY_MPICH").replace("t,", f"{blind_logs.PICO_FORCED_IN_VAIN[0]},", 1)
+        self.assertEqual(["auto", "recursive_doubling"], [setting.partition("algorithm=")[2] for text in (vain, vain.replace(blind_logs.PICO_FORCED_IN_VAIN[0], "t"))
+                                                          for setting in self.parts("pico-x", "header\n" + text)[0].settings if "algorithm" in setting])
+        self.assertEqual([], self.parts("pico-x", "header\n" + vain.replace("recursive_doubling", "non_blocking")))
         # 64 elements of 4 B: over four ranks, and over four on every node.
         gathers = self.parts("pico-x", "header\n" + line("GATHER", "linear_synch_ompi") + line("SCATTER", "linear_nb_ompi", note="4 tasks per node"))
         self.assertEqual([{64: 4e-6}, {16: 4e-6}], [part.points for part in gathers])

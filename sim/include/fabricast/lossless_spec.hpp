@@ -22,7 +22,7 @@ std::string_view to_string(FlowControl control);
 /// Routes through the network. `automatic`: dimension order on a torus, minimal elsewhere. `minimal`: fewest hops.
 /// `up_down`: fewest hops among routes that never go up again once they have gone down, from the switch in the middle
 /// of the network; free of deadlock on any graph.
-enum class Routing { automatic, minimal, dimension_order, up_down };
+enum class Routing { automatic, minimal, dimension_order, up_down, adaptive };
 std::string_view to_string(Routing routing);
 
 /// Rate control of RoCEv2 senders [Zhu et al., SIGCOMM 2015]; unset values are the HCA's.

@@ -123,13 +123,18 @@ struct FabricSpec {
   bool has_splitters = false;   ///< HCAs share ports of generated leaves as far as the switch type's `port_split` goes
   int spines = 0;               ///< leaf_spine
   int rails = 0;                ///< rail_optimized: HCA i of every host goes to rail i
-  int groups = 0, routers_per_group = 0, hosts_per_router = 0, global_links = 1;  ///< dragonfly
-  std::vector<int> dimensions;                                                    ///< torus, routers per dimension
-  std::vector<SwitchSpec> switches;                                               ///< list, or additions to a generator
+  int groups = 0, routers_per_group = 0, hosts_per_router = 0;  ///< dragonfly
+  int global_links = 1;                                         ///< of one router
+  int local_links = 1;                                          ///< between two routers of a group
+  std::vector<int> dimensions;                                  ///< torus, routers per dimension
+  std::vector<SwitchSpec> switches;                             ///< list, or additions to a generator
   std::vector<CableSpec> cables;
   std::optional<LosslessSpec> lossless;
   SourceLocation location;
 };
+
+/// Routers choose the way of each packet: those of a dragonfly, unless it says otherwise.
+bool is_adaptive(const FabricSpec& fabric);
 
 struct TopologySpec {
   std::string name;
@@ -139,6 +144,14 @@ struct TopologySpec {
 };
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
+
+/// Links between routers of a dragonfly over which traffic is spread, because routers choose the way of each packet.
+struct SpreadLinks {
+  DeviceId from, to;  ///< routers; of links between groups the first router of each
+  bool is_between_groups = false;
+  const std::vector<LinkId>* out = nullptr;  ///< all that leave `from`
+  const std::vector<LinkId>* in = nullptr;   ///< all that reach `to`
+};
 
 struct Device {
   DeviceId id;
@@ -259,6 +272,8 @@ class Topology {
   /// A head node without GPUs, or a host without HCAs, may come before it; 0 where no host has any.
   [[nodiscard]] int first_host_with(DeviceKind kind) const;
   [[nodiscard]] int last_host_with(DeviceKind kind) const;
+  /// After `host`, round the end; the next one where no other has any.
+  [[nodiscard]] int next_host_with(DeviceKind kind, int host) const;
   /// The `ordinal`-th device of `kind` in `host`; must exist.
   [[nodiscard]] DeviceId device_in_host(int host, DeviceKind kind, int ordinal) const;
   [[nodiscard]] std::optional<DeviceId> find_device(std::string_view name) const;
@@ -270,6 +285,8 @@ class Topology {
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
   [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
                                                                    std::size_t limit = 64) const;
+  /// What a link between routers of a dragonfly with adaptive routing shares its traffic with; nothing of other links.
+  [[nodiscard]] std::optional<SpreadLinks> spread_of(LinkId link) const;
   /// Links a packet for HCA or switch `to` may take next after `arrived` (a network link that ends in a switch), by the
   /// fabric's routing. Empty when there is none, or `arrived` ends in `to`.
   [[nodiscard]] std::vector<LinkId> next_network_links(LinkId arrived, DeviceId to) const;

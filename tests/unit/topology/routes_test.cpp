@@ -97,6 +97,34 @@ TEST_CASE("dragonfly routes are local, global, local: at most one global cable")
   }
 }
 
+TEST_CASE("routers of a dragonfly that choose ways spread traffic over all links of a router, or of a group") {
+  // Two groups of three routers; two global links each make six between the groups.
+  auto spec = dragonfly(2, 3, 1, 2);
+  spec.local_links = 2;
+  const auto t = built(cluster(6, hca_host(1), spec));
+  const auto links_of = [&](int from, int to) { return t.path_between_hcas(hca_of(t, from), hca_of(t, to))->links; };
+  CHECK(!t.spread_of(links_of(0, 1).front()));  // an adapter's own cable
+  const auto local = t.spread_of(links_of(0, 1)[1]);
+  REQUIRE(local);
+  CHECK(!local->is_between_groups);
+  CHECK(local->out->size() == 4);  // two links to each of two routers
+  CHECK(local->in->size() == 4);
+  for (const auto link : *local->out) CHECK(t.link(link).from == local->from);
+  for (const auto link : *local->in) CHECK(t.link(link).to == local->to);
+  int between = 0;
+  for (const auto link : links_of(0, 5)) {
+    const auto spread = t.spread_of(link);
+    if (!spread || !spread->is_between_groups) continue;
+    ++between;
+    CHECK(spread->out->size() == 6);
+    CHECK(spread->in->size() == 6);
+  }
+  CHECK(between == 1);
+  spec.routing = Routing::minimal;
+  const auto fixed = built(cluster(6, hca_host(1), spec));
+  for (int l = 0; l < fixed.num_links(); ++l) CHECK(!fixed.spread_of(LinkId{l}));
+}
+
 TEST_CASE("torus routes take the dimensions in order, the short way round") {
   auto spec = fabric(FabricKind::torus, "sw64");
   spec.dimensions = {5, 4};

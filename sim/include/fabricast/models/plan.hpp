@@ -64,6 +64,10 @@ enum class Limit {
   copies_in,        ///< what it takes from them
   redirected_read,  ///< peer reads that reach one HCA by way of the root complexes
   gpudirect_read,   ///< what one HCA reads from GPU memory: its outstanding requests over their round trip
+  local_out,        ///< all links of a dragonfly's router to others of its group
+  local_in,
+  global_out,  ///< all links of a group to other groups
+  global_in,
 };
 
 std::string_view to_string(Limit limit);
@@ -78,6 +82,8 @@ class Resources {
   /// that anybody asks for, with the parameter that says so: what lowers a limit composes, in any order. `part`: one of
   /// several on the device, e.g. the virtual functions of an adapter.
   int extra(Limit limit, DeviceId device, double capacity, const std::string& parameter, int part = 0);
+  /// All of `links` together as an extra resource of `device`.
+  int together(Limit limit, DeviceId device, const std::vector<LinkId>& links);
   /// Bytes/s; of network links between switches, and of cables slower than their HCA, what packet headers leave.
   [[nodiscard]] double capacity(int resource) const;
   void set_payload_share(LinkId link, double share);
