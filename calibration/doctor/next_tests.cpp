@@ -70,6 +70,9 @@ class Bench {
     const int gpus = topology_->count(DeviceKind::gpu, shown_host(trial, host));
     if (trial.is_on_device && gpus == 0) return false;
     if (trial.place == Place::one_host) return gpus > 1;
+    if (trial.place == Place::two_hosts &&
+        topology_->count(kind_of(trial), peer_of(trial, shown_host(trial, host))) == 0)
+      return false;
     return hosts > (trial.is_of_packets ? 2 : 1);
   }
   [[nodiscard]] std::string command(const Trial& trial, int host) const {
@@ -79,7 +82,7 @@ class Bench {
       case Place::one_host:
         return fmt::format("{} on {}", trial.command, first);
       case Place::two_hosts:
-        return fmt::format("{}, between {} and {}", trial.command, first, topology_->host_name(peer_of(shown)));
+        return fmt::format("{}, between {} and {}", trial.command, first, topology_->host_name(peer_of(trial, shown)));
       case Place::all_hosts:
         break;
     }
@@ -100,7 +103,13 @@ class Bench {
     if (host >= 0 && trial.place != Place::all_hosts) return host;
     return trial.is_on_device ? topology_->first_host_with(DeviceKind::gpu) : 0;
   }
-  [[nodiscard]] int peer_of(int host) const { return (host + 1) % topology_->num_hosts(); }
+  /// The other host of a trial between two: the next that has what the trial runs on.
+  [[nodiscard]] int peer_of(const Trial& trial, int host) const {
+    return topology_->next_host_with(kind_of(trial), host);
+  }
+  [[nodiscard]] static DeviceKind kind_of(const Trial& trial) {
+    return trial.is_on_device ? DeviceKind::gpu : DeviceKind::memory;
+  }
 
   [[nodiscard]] Workload workload_of(const Trial& trial, int host) const {
     Workload out;
@@ -112,16 +121,15 @@ class Bench {
       out.traffic.pattern = TrafficPattern::incast;
       out.traffic.senders = std::min(k_senders, topology_->num_hosts() - 1);
     }
-    const auto kind = trial.is_on_device ? DeviceKind::gpu : DeviceKind::memory;
-    const auto add = [&](int of, std::size_t most) {
-      for (const auto device : topology_->devices(kind, of)) {
-        if (most-- > 0) out.devices.push_back(topology_->device(device).name);
-      }
+    const auto kind = kind_of(trial);
+    const auto add = [&](int of, int count) {
+      for (int d = 0; d < count; ++d)
+        out.devices.push_back(topology_->device(topology_->device_in_host(of, kind, d)).name);
     };
-    if (trial.place == Place::one_host) add(host, static_cast<std::size_t>(topology_->count(kind, host)));
+    if (trial.place == Place::one_host) add(host, topology_->count(kind, host));
     if (trial.place == Place::two_hosts) {
       add(host, 1);
-      add(peer_of(host), 1);
+      add(peer_of(trial, host), 1);
     }
     return out;
   }
