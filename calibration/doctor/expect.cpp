@@ -20,17 +20,25 @@ namespace fabricast {
 
 namespace {
 
-/// Ranks to forecast: 2, 4 ... of one host, then 2, 4 ... hosts, then all.
+/// [n] -> GPUs of the first n hosts that have any.
+std::vector<int> gpus_of_first(const Topology& topology) {
+  std::vector<int> sums{0};
+  for (int host = 0; host < topology.num_hosts(); ++host)
+    if (const int own = topology.count(DeviceKind::gpu, host); own > 0) sums.push_back(sums.back() + own);
+  return sums;
+}
+
+/// Hosts and ranks to forecast: 2, 4 ... ranks of one host, then 2, 4 ... hosts, then all.
 std::vector<std::pair<int, int>> counts_of(const Topology& topology, Benchmark benchmark) {
-  int hosts = topology.num_hosts();
-  const int gpus = topology.count(DeviceKind::gpu, topology.first_host_with(DeviceKind::gpu));
+  const int hosts = topology.num_hosts();
   std::set<std::pair<int, int>> out;
   if (family_of(benchmark) == BenchmarkFamily::nccl_tests) {
-    if (gpus > 0) hosts = static_cast<int>(topology.devices(DeviceKind::gpu).size()) / gpus;
-    for (int g = 2; g <= gpus; g *= 2) out.emplace(1, g);
-    if (gpus > 1) out.emplace(1, gpus);
-    for (int h = 2; h <= hosts; h *= 2) out.emplace(h, h * std::max(1, gpus));
-    if (hosts > 1 && gpus > 0) out.emplace(hosts, hosts * gpus);
+    const auto gpus = gpus_of_first(topology);
+    const int of_one = gpus.size() > 1 ? gpus[1] : 0;
+    for (int g = 2; g <= of_one; g *= 2) out.emplace(1, g);
+    if (of_one > 1) out.emplace(1, of_one);
+    for (std::size_t h = 2; h < gpus.size(); h *= 2) out.emplace(static_cast<int>(h), gpus[h]);
+    if (gpus.size() > 2) out.emplace(static_cast<int>(gpus.size()) - 1, gpus.back());
   } else if (hosts > 1) {
     if (!is_collective(benchmark)) out.emplace(2, 2);
     for (int h = 2; is_collective(benchmark) && h <= hosts; h *= 2) out.emplace(h, h);

@@ -154,10 +154,10 @@ BlockRate channel_bandwidth(const Steps& steps, bool is_in_loopback, bool throug
   const auto of = [](const Parameter& parameter) { return BlockRate{parameter.value, parameter.name}; };
   if (is_in_loopback) return of(op.context.parameters.at("nccl.loopback_channel_bandwidth"_key));
   const auto between_gpus = [&] {
-    return of(op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name(false)));
+    return of(op.parameter("nccl.channel_bandwidth"_stem, steps.algorithm.bandwidth_name()));
   };
   if (!through_host_memory) return between_gpus();
-  const auto shared = host_memory_rate(op, steps.algorithm.bandwidth_name(true));
+  const auto shared = host_memory_rate(op);
   if (!is_peer_to_peer(op.collective)) return shared;
   const auto direct = between_gpus();
   return direct.value < shared.value ? direct : shared;

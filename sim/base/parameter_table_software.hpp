@@ -64,7 +64,6 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"nccl.shm_both_ways_share", N, k_rate_share,
                  "of a PCIe link each way while thread blocks read and write host memory step by step"},
     ParameterKey{"nccl.shm_apart_share", N, k_rate_share, "the same while some threads read and others write"},
-    ParameterKey{"nccl.shm_channel_bandwidth.direct[.{architecture}]", R, {}, "the same of send and receive"},
     ParameterKey{
         "nccl.loopback_channel_bandwidth", R, {}, "payload that a proxy thread moves per channel over sockets"},
     ParameterKey{"nccl.redirected_channel_bandwidth.{protocol}",

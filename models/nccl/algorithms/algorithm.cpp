@@ -59,7 +59,7 @@ std::vector<std::string> ChannelAlgorithm::channel_start_names() const {
   return op_.group.architecture.names_of("nccl.channel_start"_stem.text);
 }
 
-std::string ChannelAlgorithm::bandwidth_name(bool) const { return op_.protocol; }
+std::string ChannelAlgorithm::bandwidth_name() const { return op_.protocol; }
 
 std::unique_ptr<ChannelAlgorithm> make_algorithm(const Operation& operation) {
   if (is_peer_to_peer(operation.collective)) return make_pairs(operation);

@@ -102,8 +102,8 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual bool serves_peers_at_once() const { return false; }
 
   // Rates.
-  /// Last part of the name of what a thread block moves per second; `through_host_memory`: of its shared-memory value.
-  [[nodiscard]] virtual std::string bandwidth_name(bool through_host_memory) const;
+  /// Last part of the name of what a thread block moves per second between GPUs.
+  [[nodiscard]] virtual std::string bandwidth_name() const;
   /// What the thread block reaches of it.
   [[nodiscard]] virtual double reached_share() const { return 1; }
   [[nodiscard]] virtual bool is_limited_by_thread_block() const { return true; }

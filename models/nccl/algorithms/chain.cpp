@@ -49,8 +49,8 @@ class Chain : public ChannelAlgorithm {
     const double hosts = op_.group.num_hosts;
     return are_iterations_apart() && reports_mean_of_ranks() ? (hosts - 1) / hosts : 0;
   }
-  [[nodiscard]] std::string bandwidth_name(bool through_host_memory) const override {
-    return op_.is(Protocol::ll) && !through_host_memory ? "chain.ll" : op_.protocol;
+  [[nodiscard]] std::string bandwidth_name() const override {
+    return op_.is(Protocol::ll) ? "chain.ll" : op_.protocol;
   }
   [[nodiscard]] double reached_share() const override {
     if (!counts_traffic(op_)) return 1;

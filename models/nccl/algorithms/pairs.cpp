@@ -59,7 +59,7 @@ class Pairs : public ChannelAlgorithm {
     return std::min(pair_channels() * num_peers(), std::max(32.0, static_cast<double>(op_.group.channels)));
   }
   [[nodiscard]] bool serves_peers_at_once() const override { return true; }
-  [[nodiscard]] std::string bandwidth_name(bool) const override {
+  [[nodiscard]] std::string bandwidth_name() const override {
     return op_.is(Protocol::simple) && !is_counted() ? "direct" : op_.protocol;
   }
   [[nodiscard]] const Parameter* link_contention() const override {

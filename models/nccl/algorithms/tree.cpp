@@ -74,7 +74,7 @@ class Tree : public ChannelAlgorithm {
     for (const auto& one : op_.pattern.hops) hops += one.count;
     const auto& filling = op_.parameter("nccl.channel_bandwidth"_stem, op_.protocol);
     double rate = filling.value;
-    if (op_.has_hop(TransportKind::host_memory)) rate = std::min(rate, host_memory_rate(op_, op_.protocol).value);
+    if (op_.has_hop(TransportKind::host_memory)) rate = std::min(rate, host_memory_rate(op_).value);
     const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share;
     const auto& pattern = op_.pattern;
     if (pattern.chunk_rate > 0) {

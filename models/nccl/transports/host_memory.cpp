@@ -50,20 +50,28 @@ bool has_eight_packs(const Operation& op) {
   return op.group.library != Library::nccl || compute_capability(op.context, op.group.gpu) >= first;
 }
 
+/// What a thread block that only reads moves, of what it moves while it writes what it has read.
+double one_way_gain(const Operation& op) {
+  return has_eight_packs(op) ? op.context.parameters["nccl.shm_one_way_gain"_key]
+                             : op.context.parameters["nccl.shm_one_way_gain.four_packs"_key];
+}
+
 /// Of the bytes that the largest thread block of Simple, 512 threads with 8 packs of 16 bytes each, has on their way,
 /// what this one's share moves. Reads of host memory take so long that a block waits for them, and the longer the more
-/// packs there are. A ring of slow channels has 256 threads.
+/// packs there are. A ring of slow channels has 256 threads; of send and receive 9 warps do nothing but receive
+/// (src/device/sendrecv.h).
 double share_of_full_block(const Operation& op) {
-  if (!op.is(Protocol::simple) || op.group.library != Library::nccl) return 1;
-  constexpr double full_block = 512;
-  const double of_threads = is_peer_to_peer(op.collective) ? 1 : op.most_threads / full_block;
-  return of_threads * (has_eight_packs(op) ? 1 : op.context.parameters["nccl.shm_four_packs_share"_key]);
+  if (!op.is(Protocol::simple)) return 1;
+  constexpr double full_block = 512, receiving = 9 * 32;
+  const double of_packs = has_eight_packs(op) ? 1 : op.context.parameters["nccl.shm_four_packs_share"_key];
+  if (is_peer_to_peer(op.collective)) return of_packs * one_way_gain(op) * receiving / full_block;
+  return of_packs * (op.group.library == Library::nccl ? op.most_threads / full_block : 1);
 }
 
 }  // namespace
 
-BlockRate host_memory_rate(const Operation& op, std::string_view protocol) {
-  const auto& full = op.parameter("nccl.shm_channel_bandwidth"_stem, protocol);
+BlockRate host_memory_rate(const Operation& op) {
+  const auto& full = op.parameter("nccl.shm_channel_bandwidth"_stem, op.protocol);
   return {full.value * share_of_full_block(op), full.name};
 }
 
@@ -128,9 +136,7 @@ void queue_reads(Flow& flow, const Steps& steps) {
   const auto& parameters = op.context.parameters;
   const auto shares = has_one_way(op) ? Directions{1, 0, 0} : directions;
   // LL waits for the flag of every line whatever else a thread does.
-  const double of_simple = has_eight_packs(op) ? parameters["nccl.shm_one_way_gain"_key]
-                                               : parameters["nccl.shm_one_way_gain.four_packs"_key];
-  const double gain = op.is(Protocol::simple) ? of_simple : 1;
+  const double gain = op.is(Protocol::simple) ? one_way_gain(op) : 1;
   const auto& in_step = parameters.at("nccl.shm_both_ways_share"_key);
   const auto& apart = parameters.at("nccl.shm_apart_share"_key);
   double of_both = 0, of_blocks = 0, of_link = 0;  // seconds per byte

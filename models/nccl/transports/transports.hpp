@@ -31,8 +31,8 @@ struct BlockRate {
   double value = 0;
   std::string_view name;
 };
-/// What a thread block moves through host memory; `protocol`: as parameters name what it moves.
-BlockRate host_memory_rate(const Operation& op, std::string_view protocol);
+/// What a thread block moves through host memory.
+BlockRate host_memory_rate(const Operation& op);
 /// Hops whose slots stay in the processor's last-level cache do not load its memory, and thread blocks read them
 /// faster.
 void keep_slots_in_cache(Flow& flow, const Steps& steps);

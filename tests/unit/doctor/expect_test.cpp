@@ -132,6 +132,23 @@ TEST_CASE("a head node without GPUs before the others has no floor and changes n
   }
 }
 
+TEST_CASE("floors of hosts with different numbers of GPUs are of the ranks that these hosts have") {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-unlike-{}.yaml", getpid());
+  std::ofstream(path) << "schema: fabricast/topology/1\nname: t\nhosts:\n"
+                         "  - {name: small, count: 2, type: server-1v100-cx4-100g}\n"
+                         "  - {name: big, count: 2, type: dgx-1-v100}\n"
+                         "fabric: {single_switch: {switch: sn2700}}\n";
+  ExpectOptions options;
+  options.benchmarks = {Benchmark::all_reduce_perf};
+  options.sizes = {Bytes{1 << 20}};
+  const auto expectations = expect(path.string(), options);
+  std::filesystem::remove(path);
+  REQUIRE_MESSAGE(expectations, (expectations ? "" : render(expectations.error())));
+  std::vector<std::pair<int, int>> counts;
+  for (const auto& floor : expectations->floors) counts.emplace_back(floor.hosts, floor.ranks);
+  CHECK(counts == std::vector<std::pair<int, int>>{{2, 2}, {4, 18}});
+}
+
 TEST_CASE("the tuner file is one that the plugin reads") {
   const std::vector<TunerChoice> choices{{{8}, "", "", -1},
                                          {{1024}, "tree", "ll", -1},
