@@ -56,13 +56,13 @@ std::string_view to_string(Limit limit) {
     case Limit::gpudirect_read:
       return "GPU memory read by";
     case Limit::local_out:
-      return "links to its group out of";
+      return "local links from";
     case Limit::local_in:
-      return "links of its group into";
+      return "local links into";
     case Limit::global_out:
-      return "links to other groups out of that of";
+      return "global links from the group of";
     case Limit::global_in:
-      return "links of other groups into that of";
+      return "global links into the group of";
   }
   return "";
 }
