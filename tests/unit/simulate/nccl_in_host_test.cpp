@@ -220,6 +220,39 @@ TEST_CASE("channels that read host memory add up to less than the link the more 
   }
 }
 
+namespace {
+
+/// Microseconds of one channel of Simple through host memory, 256 MiB on two GPUs whose PCIe links are no limit.
+double through_host_memory(const std::string& gpu, const std::string& benchmark, const std::string& values) {
+  const auto file =
+      test::write_file("values.yaml", "schema: fabricast/parameters/1\nname: values\nparameters: {" + values + "}\n");
+  const auto text =
+      "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+      "host: "
+      "{processor: epyc-rome, devices: [{name: gpu0, type: " +
+      gpu + ", below: socket0, pcie: gen5 x16}, {name: gpu1, type: " + gpu +
+      ", below: socket0, pcie: gen5 x16}]}}]}\nsoftware: {nccl: {p2p: off, version: \"2.21\"}}\nparameters: [" + file +
+      "]\nworkload: {benchmark: " + benchmark + ", protocol: simple, channels: 1, sizes: [256 MiB]}\n";
+  return test::run(test::scenario(text)).workloads[0].rows.at(0).time.us();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a thread block moves through host memory what its threads have in flight: 4 packs each before Ampere, 8 since") {
+  const std::string fast = "epyc-rome.memory_bandwidth: {value: 10 TB/s, source: test}";
+  const auto half = fast + ", nccl.shm_four_packs_share: {value: 0.365, source: test}";
+  for (const auto* benchmark : {"all_reduce_perf", "sendrecv_perf"}) {
+    CAPTURE(benchmark);
+    // What packs move counts where there are 4, and nowhere else.
+    CHECK(through_host_memory("v100-pcie-16", benchmark, half) >
+          1.3 * through_host_memory("v100-pcie-16", benchmark, fast));
+    CHECK(through_host_memory("a100-pcie-40", benchmark, half) ==
+          test::approx(through_host_memory("a100-pcie-40", benchmark, fast)));
+    CHECK(through_host_memory("v100-pcie-16", benchmark, fast) > through_host_memory("a100-pcie-40", benchmark, fast));
+  }
+}
+
 TEST_CASE("of two kinds of hops that take as long one counts: pairs below a switch beside pairs through host memory") {
   // Eight A40 below two switches: six pairs by peer access, two across sockets, 5.7 us a hop both.
   const auto row = [](const char* size) {
