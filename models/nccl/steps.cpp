@@ -260,6 +260,7 @@ Node steps_node(const Operation& operation) {
   hide_local_work(flow, steps, rate_of_block);
   limit_host_memories(flow, steps);
   limit_nvlink_stores(flow, steps);
+  limit_pcie_links(flow, steps);
   copy_at_own_rate(flow, steps, rate_of_block);
   limit_network_channels(flow, steps);
   slow_unaligned_blocks(flow, steps, rate_of_block);

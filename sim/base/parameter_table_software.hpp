@@ -62,7 +62,8 @@ inline constexpr std::array k_software_keys{
         "nccl.shm_one_way_gain[.four_packs]", N, declared_rate(1, 100, "a factor of 1 or more"),
         "what a channel moves while it only reads host memory or only writes it, of what it moves step by step"},
     ParameterKey{"nccl.shm_both_ways_share", N, k_rate_share,
-                 "of a PCIe link each way while thread blocks read and write host memory step by step"},
+                 "of a PCIe link each way while thread blocks read and write host memory step by step, or peers send "
+                 "and receive"},
     ParameterKey{"nccl.shm_apart_share", N, k_rate_share, "the same while some threads read and others write"},
     ParameterKey{
         "nccl.loopback_channel_bandwidth", R, {}, "payload that a proxy thread moves per channel over sockets"},

@@ -44,6 +44,10 @@ void hide_local_work(Flow& flow, const Steps& steps, double rate_of_block);
 /// When the GPUs of both sockets work through host memory, each memory gives less than alone.
 void limit_host_memories(Flow& flow, const Steps& steps);
 
+// Peer-to-peer over PCIe: pcie.cpp.
+/// A PCIe link carries less each way while GPUs send and receive over it at once.
+void limit_pcie_links(Flow& flow, const Steps& steps);
+
 // Sockets: sockets.cpp.
 /// Sockets between processes of one host.
 bool is_loopback(const Operation& op, TransportKind kind);

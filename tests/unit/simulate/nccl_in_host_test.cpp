@@ -253,6 +253,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "peers below a PCIe switch that send and receive at once reach less of their links than one that only sends") {
+  const auto busbw = [](const char* benchmark, int gpus) {
+    return row_of("v100-pcie-4gpu-1node-allreduce-nccl2.4-cuda10.1.yaml", {{"workload.benchmark", benchmark},
+                                                                           {"workload.gpus", std::to_string(gpus)},
+                                                                           {"workload.sizes", "[1 GiB]"}})
+               .busbw.bytes_per_s /
+           1e9;
+  };
+  // Measured with four: 11.2 GB/s of an all-reduce.
+  CHECK(busbw("all_reduce_perf", 4) == test::approx(11.2).epsilon(0.05));
+  CHECK(busbw("broadcast_perf", 2) > 1.1 * busbw("broadcast_perf", 4));
+}
+
 TEST_CASE("of two kinds of hops that take as long one counts: pairs below a switch beside pairs through host memory") {
   // Eight A40 below two switches: six pairs by peer access, two across sockets, 5.7 us a hop both.
   const auto row = [](const char* size) {
