@@ -81,4 +81,14 @@ void limit_rate(Flow& flow, double rate, std::string name, const std::string& pa
   flow.cap_parameter = parameter_name;
 }
 
+void limit_crossings(Flow& flow, const Resources& resources, const Parameter& share, std::string_view words,
+                     const std::function<bool(int)>& is_meant) {
+  for (const auto& crossing : flow.crossings) {
+    if (!is_meant(crossing.resource)) continue;
+    const double limit = share.value * resources.capacity(crossing.resource) / crossing.times;
+    if (limit < flow.rate_cap)
+      limit_rate(flow, limit, fmt::format("{}{}", resources.name(crossing.resource), words), share.name);
+  }
+}
+
 }  // namespace fabricast::models::nccl

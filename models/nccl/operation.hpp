@@ -2,6 +2,7 @@
 // One operation of a communicator: what its algorithm and its transports are asked with.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -78,5 +79,9 @@ struct Operation {
 void add_latency(Flow& flow, Term term);
 /// What limits the flow from now on, where `rate` is less.
 void limit_rate(Flow& flow, double rate, std::string name, const std::string& parameter_name);
+/// Of what the flow crosses, resources that `is_meant` picks carry `share` of their capacity; `words` follow their
+/// name.
+void limit_crossings(Flow& flow, const Resources& resources, const Parameter& share, std::string_view words,
+                     const std::function<bool(int)>& is_meant);
 
 }  // namespace fabricast::models::nccl

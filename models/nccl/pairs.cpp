@@ -139,11 +139,11 @@ class PatternMaker::PairCounter {
       uses_[end.gpu.value].receives += end.times;
     }
     count_ways();
-    for (std::size_t link = 0; link < link_counts_.size(); ++link) {
-      if (link_counts_[link] == 0) continue;
-      for (const auto& crossing : network_crossings(context.resources, LinkId{static_cast<int>(link)}))
-        counter_.add(crossing.resource, link_counts_[link]);
-    }
+    std::vector<Crossing> of_links;
+    for (std::size_t link = 0; link < link_counts_.size(); ++link)
+      if (link_counts_[link] > 0)
+        add_network_link(context.resources, LinkId{static_cast<int>(link)}, link_counts_[link], of_links);
+    for (const auto& crossing : of_links) counter_.add(crossing.resource, crossing.times);
     const double cost = context.parameters.at("nccl.socket_both_ways_cost"_key).value;
     for (auto& hops : pattern_.hops) {
       hops.count = 1;

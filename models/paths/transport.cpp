@@ -223,13 +223,16 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   return context.parameters["cuda.staged_copy_share"_key] * slower;
 }
 
-std::vector<Crossing> network_crossings(Resources& resources, LinkId link) {
+void add_network_link(Resources& resources, LinkId link, int times, std::vector<Crossing>& crossings) {
   const auto spread = resources.topology().spread_of(link);
-  if (!spread) return {{link.value, 1}};
+  if (!spread) {
+    crossings.push_back({link.value, times});
+    return;
+  }
   const auto out = spread->is_between_groups ? Limit::global_out : Limit::local_out;
   const auto in = spread->is_between_groups ? Limit::global_in : Limit::local_in;
-  return {{resources.together(out, spread->from, *spread->out), 1},
-          {resources.together(in, spread->to, *spread->in), 1}};
+  crossings.push_back({resources.together(out, spread->from, *spread->out), times});
+  crossings.push_back({resources.together(in, spread->to, *spread->in), times});
 }
 
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {
@@ -238,10 +241,7 @@ void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, st
     throw NoRoute(fmt::format("no network path from HCA '{}' to HCA '{}'", context.topology.device(from_hca).name,
                               context.topology.device(to_hca).name));
   }
-  for (const auto link : path->links) {
-    const auto crossings = network_crossings(context.resources, link);
-    route.crossings.insert(route.crossings.end(), crossings.begin(), crossings.end());
-  }
+  for (const auto link : path->links) add_network_link(context.resources, link, 1, route.crossings);
   route.latency += path->latency;
 }
 

@@ -75,8 +75,9 @@ void add_fabric(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, 
 /// Parts of add_fabric: the links between the two adapters (throws NoRoute), half of what one adapter adds to a
 /// message, and what packet headers leave of its port.
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route);
-/// What traffic over a network link loads: the link, or what routers that choose the way of each packet spread it over.
-std::vector<Crossing> network_crossings(Resources& resources, LinkId link);
+/// Adds to `crossings` what traffic over a network link loads, `times` it: the link, or what routers that choose the
+/// way of each packet spread it over.
+void add_network_link(Resources& resources, LinkId link, int times, std::vector<Crossing>& crossings);
 double half_latency_s(const PlanContext& context, DeviceId hca);
 Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender);
 

@@ -159,16 +159,10 @@ void queue_reads(Flow& flow, const Steps& steps) {
 void limit_host_memories(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
   if (!op.has_hop(TransportKind::host_memory) || op.group.gpus_of_memory >= op.group.gpus_of_host) return;
-  const auto& share = op.context.parameters.at("host.both_sockets_share"_key);
-  for (const auto& crossing : flow.crossings) {
-    const auto& resources = op.context.resources;
-    if (!resources.parameter(crossing.resource).ends_with(".memory_bandwidth")) continue;
-    const double limit = share.value * resources.capacity(crossing.resource) / crossing.times;
-    if (limit >= flow.rate_cap) continue;
-    flow.rate_cap = limit;
-    flow.cap_name = resources.name(crossing.resource) + " beside the other socket's";
-    flow.cap_parameter = share.name;
-  }
+  const auto& resources = op.context.resources;
+  limit_crossings(flow, resources, op.context.parameters.at("host.both_sockets_share"_key),
+                  " beside the other socket's",
+                  [&](int one) { return resources.parameter(one).ends_with(".memory_bandwidth"); });
 }
 
 }  // namespace fabricast::models::nccl

@@ -6,18 +6,24 @@
 
 namespace fabricast::models::nccl {
 
+namespace {
+
+/// No GPU sends while it receives; the ranks of a ring do, two as well as more.
+bool goes_one_way(const Operation& op) {
+  return is_chain(op.collective) ? op.num_ranks() == 2
+                                 : op.collective == Collective::gather || op.collective == Collective::scatter;
+}
+
+}  // namespace
+
 void limit_pcie_links(Flow& flow, const Steps& steps) {
   const auto& op = steps.op;
-  if (!op.is_in_one_host() || !op.has_hop(TransportKind::pcie)) return;
-  if (is_chain(op.collective) && op.num_ranks() == 2) return;  // one sends, the other receives
+  if (!op.is_in_one_host() || !op.has_hop(TransportKind::pcie) || goes_one_way(op)) return;
   const auto& resources = op.context.resources;
-  const auto& share = op.context.parameters.at("nccl.shm_both_ways_share"_key);
-  for (const auto& crossing : flow.crossings) {
-    if (!resources.is_link(crossing.resource)) continue;
-    if (resources.topology().link(LinkId{crossing.resource}).kind != LinkKind::pcie) continue;
-    limit_rate(flow, share.value * resources.capacity(crossing.resource) / crossing.times,
-               resources.name(crossing.resource) + ", sent over and received over at once", share.name);
-  }
+  limit_crossings(flow, resources, op.context.parameters.at("nccl.shm_both_ways_share"_key),
+                  ", sent over and received over at once", [&](int one) {
+                    return resources.is_link(one) && resources.topology().link(LinkId{one}).kind == LinkKind::pcie;
+                  });
 }
 
 }  // namespace fabricast::models::nccl

@@ -17,10 +17,12 @@ doctor::Case cluster(bool with_heads) {
                              (with_heads ? "{name: login" + head : std::string()) +
                              "{name: second, type: dgx-a100}]\nfabric: {single_switch: {switch: qm8700}}\n";
   std::vector<Bytes> sizes;
-  return test::case_of_text(fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: "
-                                        "{{benchmark: all_reduce_perf, sizes: [8 B]}}\n",
-                                        path.string()),
-                            sizes);
+  auto out = test::case_of_text(fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}\"\nworkload: "
+                                            "{{benchmark: all_reduce_perf, sizes: [8 B]}}\n",
+                                            path.string()),
+                                sizes);
+  std::filesystem::remove(path);
+  return out;
 }
 
 /// The next test that tells the cause from health.
