@@ -265,6 +265,7 @@ TEST_CASE(
   // Measured with four: 11.2 GB/s of an all-reduce.
   CHECK(busbw("all_reduce_perf", 4) == test::approx(11.2).epsilon(0.05));
   CHECK(busbw("broadcast_perf", 2) > 1.1 * busbw("broadcast_perf", 4));
+  CHECK(busbw("gather_perf", 4) > 1.1 * busbw("all_reduce_perf", 4));  // the root only receives
 }
 
 TEST_CASE("of two kinds of hops that take as long one counts: pairs below a switch beside pairs through host memory") {
