@@ -40,6 +40,26 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Ar
   return parameters.first_of(names);
 }
 
+Parameter hop_time(const ParameterSet& parameters, const Architecture& architecture, Collective collective,
+                   Algorithm algorithm, std::string_view way) {
+  constexpr auto what = "nccl.hop_time"_stem;
+  const auto of_trees = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::tree), way));
+  const auto of_rings = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::ring), way));
+  const auto* tree_of_all = parameters.find(of_trees.back());
+  const auto* ring_of_all = parameters.find(of_rings.back());
+  if (algorithm == Algorithm::tree && tree_of_all != nullptr && ring_of_all != nullptr) {
+    for (std::size_t i = 0; i + 1 < of_trees.size(); ++i) {
+      if (const auto* own = parameters.find(of_trees[i])) return *own;
+      if (const auto* ring = parameters.find(of_rings[i])) {
+        auto derived = *ring;
+        derived.value *= tree_of_all->value / ring_of_all->value;
+        return derived;
+      }
+    }
+  }
+  return parameter_by_algorithm(parameters, architecture, collective, what, algorithm, way);
+}
+
 Operation::Operation(const PlanContext& given, const Communicator& whole, const Pattern& way, Collective what,
                      const Choice& chosen, const ChannelUse& use, Bytes bytes)
     : context(given),

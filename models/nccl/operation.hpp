@@ -22,6 +22,11 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Ar
                                         Collective collective, ParameterStem what, Algorithm algorithm,
                                         std::string_view last);
 
+/// Time of one hop over `way`, `<protocol>.<transport>`. A generation of GPUs whose trees have taught nothing takes its
+/// rings' figure times what a tree's hop takes of a ring's on all GPUs (NCCL's tables: 4.0 to 3.4 us of Simple).
+Parameter hop_time(const ParameterSet& parameters, const Architecture& architecture, Collective collective,
+                   Algorithm algorithm, std::string_view way);
+
 /// What the costs of all operations of a communicator rest on.
 struct Communicator {
   int num_ranks = 0;
