@@ -63,6 +63,14 @@ std::string_view to_string(Limit limit) {
       return "global links from the group of";
     case Limit::global_in:
       return "global links into the group of";
+    case Limit::leaf_up:
+      return "uplinks of";
+    case Limit::leaf_down:
+      return "downlinks to";
+    case Limit::pod_up:
+      return "uplinks of the pod of";
+    case Limit::pod_down:
+      return "downlinks to the pod of";
   }
   return "";
 }

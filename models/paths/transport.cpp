@@ -223,16 +223,32 @@ double add_staged_copy(const PlanContext& context, DeviceId from, DeviceId to, D
   return context.parameters["cuda.staged_copy_share"_key] * slower;
 }
 
+namespace {
+
+Limit limit_of(const SharedLinks& shared) {
+  switch (shared.over) {
+    case SpreadOver::router:
+      return shared.is_out ? Limit::local_out : Limit::local_in;
+    case SpreadOver::group:
+      return shared.is_out ? Limit::global_out : Limit::global_in;
+    case SpreadOver::leaf:
+      return shared.is_out ? Limit::leaf_up : Limit::leaf_down;
+    case SpreadOver::pod:
+      return shared.is_out ? Limit::pod_up : Limit::pod_down;
+  }
+  return Limit::local_out;
+}
+
+}  // namespace
+
 void add_network_link(Resources& resources, LinkId link, int times, std::vector<Crossing>& crossings) {
   const auto spread = resources.topology().spread_of(link);
   if (!spread) {
     crossings.push_back({link.value, times});
     return;
   }
-  const auto out = spread->is_between_groups ? Limit::global_out : Limit::local_out;
-  const auto in = spread->is_between_groups ? Limit::global_in : Limit::local_in;
-  crossings.push_back({resources.together(out, spread->from, *spread->out), times});
-  crossings.push_back({resources.together(in, spread->to, *spread->in), times});
+  for (const auto* shared : {spread->out, spread->in})
+    if (shared != nullptr) crossings.push_back({resources.together(limit_of(*shared), shared->at, shared->links), times});
 }
 
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {

@@ -60,9 +60,11 @@ class Writer {
                               topology_.kind(link.to) == DeviceKind::network_switch;
       if (!is_between) continue;
       if (const auto spread = topology_.spread_of(id)) {
-        const auto* kind = spread->is_between_groups ? "group" : "router";
-        names += add_together(fmt::format("{}{}out", kind, spread->from.value), *spread->out, share);
-        names += add_together(fmt::format("{}{}in", kind, spread->to.value), *spread->in, share);
+        for (const auto* shared : {spread->out, spread->in}) {
+          if (shared == nullptr) continue;
+          const auto name = fmt::format("s{}-{}-{}", static_cast<int>(shared->over), shared->at.value, shared->is_out);
+          names += add_together(name, shared->links, share);
+        }
       } else {
         names += add_together(fmt::format("l{}", id.value), {id}, share);
       }

@@ -89,7 +89,7 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
                             {"cable", length(), "length of every cable; default 3 m"},
                             {"switch_cable", length(), "length of cables between switches; default: `cable`"},
                             {"routing", choice({"minimal", "dimension_order", "up_down", "adaptive"}),
-                             "default: dimension_order on a torus, adaptive on a dragonfly, minimal elsewhere"},
+                             "default: dimension_order on a torus, adaptive on a dragonfly (on trees when asked for), minimal elsewhere"},
                             {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
                             {"mtu", mtu(), "payload bytes per packet; default 4096"}};
   fields.insert(fields.end(), own.begin(), own.end());

@@ -301,10 +301,11 @@ class TopologyReader {
       if (fabric.routing == Routing::dimension_order && fabric.kind != FabricKind::torus)
         faults_.push_back(routing->error("only a torus has dimensions to route in the order of",
                                          "use minimal or up_down, or leave `routing` out"));
-      if (fabric.routing == Routing::adaptive && fabric.kind != FabricKind::dragonfly)
-        faults_.push_back(routing->error("only the routers of a dragonfly are forecast to choose ways as they go",
-                                         "leave `routing` out; packet by packet `workload.transport.routing: adaptive` "
-                                         "does it on any fabric (--fidelity packet)"));
+      if (fabric.routing == Routing::adaptive && !can_be_adaptive(fabric.kind))
+        faults_.push_back(routing->error(
+            fmt::format("switches of a {} are not forecast to choose ways as they go", to_string(fabric.kind)),
+            "those of a leaf_spine, fat_tree, rail_optimized or dragonfly are; leave `routing` out; packet by packet "
+            "`workload.transport.routing: adaptive` does it on any fabric (--fidelity packet)"));
     }
     if (const auto* lossless = node.find("lossless")) {
       fabric.lossless = read_lossless(*lossless, faults_);

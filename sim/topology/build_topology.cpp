@@ -184,9 +184,16 @@ class Builder {
     for (const auto& one : fabric.switches) plan.coordinates.push_back(one.coordinates);
     for (const auto& cable : fabric.cables) plan.cables.emplace_back(cable.a, cable.b);
     impl_.network = std::make_unique<topology::Network>(std::move(plan));
-    if (fabric.num_routers > 0 && is_adaptive(spec))
-      impl_.spread = topology::SpreadTable(impl_.network_links, impl_.num_host_links, impl_.num_host_devices,
-                                           fabric.num_routers, fabric.routers_per_group);
+    if (is_adaptive(spec))
+      spread_links(fabric);
+  }
+
+  void spread_links(const topology::Fabric& fabric) {
+    std::vector<topology::SwitchPlace> places;
+    for (const auto& one : fabric.switches)
+      if (one.place) places.push_back(*one.place);
+    impl_.spread =
+        topology::SpreadTable(impl_.network_links, impl_.num_host_links, impl_.num_host_devices, places);
   }
 
   void add_switch(const topology::FabricSwitch& one) {

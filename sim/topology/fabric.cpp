@@ -78,8 +78,8 @@ class Generator {
     values_.error(spec_.location, std::move(message), std::move(hint));
   }
 
-  int add_switch(std::string name, std::vector<int> coordinates = {}) {
-    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates), spec_.location});
+  int add_switch(std::string name, SwitchPlace place = {}, std::vector<int> coordinates = {}) {
+    fabric_.switches.push_back({std::move(name), spec_.switch_type, std::move(coordinates), place, spec_.location});
     return num_hcas() + static_cast<int>(fabric_.switches.size()) - 1;
   }
 
@@ -208,7 +208,7 @@ class Generator {
       return;
     }
     std::vector<int> made;
-    for (int s = 0; s < spines; ++s) made.push_back(add_switch(fmt::format("{}{}", name, s)));
+    for (int s = 0; s < spines; ++s) made.push_back(add_switch(fmt::format("{}{}", name, s), {1, 0}));
     for (int l = 0; l < num_leaves; ++l) {
       for (int u = 0; u < up; ++u)
         cable(leaves[static_cast<std::size_t>(l)], made[static_cast<std::size_t>((l * up + u) % spines)]);
@@ -240,7 +240,7 @@ class Generator {
     std::vector<std::vector<int>> aggregation(static_cast<std::size_t>(pods));
     for (int pod = 0; pod < pods; ++pod) {
       for (int j = 0; j < up; ++j)
-        aggregation[static_cast<std::size_t>(pod)].push_back(add_switch(fmt::format("pod{}-agg{}", pod, j)));
+        aggregation[static_cast<std::size_t>(pod)].push_back(add_switch(fmt::format("pod{}-agg{}", pod, j), {1, pod}));
     }
     for (std::size_t l = 0; l < leaves.size(); ++l) {
       for (const int agg : aggregation[l / static_cast<std::size_t>(leaves_per_pod)]) cable(leaves[l], agg);
@@ -248,7 +248,7 @@ class Generator {
     if (pods < 2) return;
     for (int j = 0; j < up; ++j) {
       for (int c = 0; c < aggregation_up; ++c) {
-        const int core = add_switch(fmt::format("core{}-{}", j, c));
+        const int core = add_switch(fmt::format("core{}-{}", j, c), {2, 0});
         for (int pod = 0; pod < pods; ++pod)
           cable(aggregation[static_cast<std::size_t>(pod)][static_cast<std::size_t>(j)], core);
       }
@@ -301,7 +301,7 @@ class Generator {
     fabric_.routers_per_group = routers;
     std::vector<int> made;
     for (int g = 0; g < groups; ++g) {
-      for (int r = 0; r < routers; ++r) made.push_back(add_switch(fmt::format("group{}-router{}", g, r)));
+      for (int r = 0; r < routers; ++r) made.push_back(add_switch(fmt::format("group{}-router{}", g, r), {0, g}));
     }
     for (int h = 0; h < num_hcas(); ++h) cable(h, made[static_cast<std::size_t>(h / per_router)]);
     const auto router = [&](int g, int r) { return made[static_cast<std::size_t>(g * routers + r % routers)]; };
@@ -345,7 +345,7 @@ class Generator {
         rest /= d;
         name += fmt::format("{}{}", place.size() > 1 ? "-" : "", place.back());
       }
-      made.push_back(add_switch(name, place));
+      made.push_back(add_switch(name, {}, place));
       places.push_back(place);
     }
     for (int h = 0; h < num_hcas(); ++h) cable(h, made[static_cast<std::size_t>(h / std::max(1, per_router))]);

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fabricast/topology.hpp"
 #include "topology/device_values.hpp"
+#include "topology/spread_table.hpp"
 
 namespace fabricast::topology {
 
@@ -28,7 +30,8 @@ struct HcaPort {
 struct FabricSwitch {
   std::string name;
   std::string type;
-  std::vector<int> coordinates;  ///< torus only
+  std::vector<int> coordinates;      ///< torus only
+  std::optional<SwitchPlace> place;  ///< none: added by hand, after the generator's
   SourceLocation location;
 };
 

@@ -31,7 +31,7 @@ void add_switches(const FabricSpec& spec, int num_hcas, Fabric& fabric, Ends& en
                    "give every switch its own name");
       continue;
     }
-    fabric.switches.push_back({one.name, one.type, {}, one.location});
+    fabric.switches.push_back({one.name, one.type, {}, {}, one.location});
   }
 }
 

@@ -18,6 +18,7 @@ Topology Topology::without_links(const std::vector<LinkId>& failed) const {
     cables.push_back((id.value - impl_->num_host_links) / 2);
   }
   if (impl_->network) impl->network = impl_->network->without(cables);
+  impl->spread = impl->spread.without(failed);
   return Topology(std::move(impl));
 }
 

@@ -1,41 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which links of a dragonfly share their traffic because routers choose the way of each packet.
+// Which links of a fabric share their traffic because its switches choose the way of each packet.
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fabricast/topology.hpp"
 
 namespace fabricast::topology {
 
+/// Where a generator put a switch. Links between tiers are shared below: by the leaf, above it by the pod. Links inside a
+/// tier join routers of a dragonfly: shared by the router inside its group, by the group between groups.
+struct SwitchPlace {
+  int tier = 0;   ///< 0: has HCAs
+  int group = 0;  ///< pod, or group of a dragonfly; in tier 0 of a fabric of two tiers without meaning
+};
+
 class SpreadTable {
  public:
   SpreadTable() = default;
-  /// `links` from `first_link` on join devices; routers are the devices from `first_router`, group after group.
-  SpreadTable(const std::vector<Link>& links, int first_link, int first_router, int num_routers, int routers_per_group);
+  /// `links` from `first_link` on; switch s of `places` is device `first_switch` + s, further ones share nothing.
+  SpreadTable(const std::vector<Link>& links, int first_link, int first_switch, const std::vector<SwitchPlace>& places);
 
-  [[nodiscard]] std::optional<SpreadLinks> of(const Link& link) const;
+  [[nodiscard]] std::optional<SpreadLinks> of(int link) const;
+  /// The same without links that are dead.
+  [[nodiscard]] SpreadTable without(const std::vector<LinkId>& failed) const;
 
  private:
-  struct Ends {
-    std::vector<LinkId> out, in;
-  };
-  [[nodiscard]] bool is_router(DeviceId id) const {
-    return id.value >= first_router_ && id.value < first_router_ + static_cast<int>(routers_.size());
-  }
-  [[nodiscard]] std::size_t router_of(DeviceId id) const { return static_cast<std::size_t>(id.value - first_router_); }
-  [[nodiscard]] std::size_t group_of(DeviceId id) const {
-    return router_of(id) / static_cast<std::size_t>(routers_per_group_);
-  }
-  [[nodiscard]] DeviceId first_of(std::size_t group) const {
-    return {first_router_ + static_cast<int>(group) * routers_per_group_};
-  }
-
-  int first_router_ = 0;
-  int routers_per_group_ = 1;
-  std::vector<Ends> routers_;  ///< [router] -> links to and from others of its group
-  std::vector<Ends> groups_;   ///< [group] -> links to and from other groups
+  std::vector<SharedLinks> shared_;
+  std::vector<std::pair<int, int>> of_link_;  ///< [link] -> index of what it is shared with at either end, or -1
 };
 
 }  // namespace fabricast::topology

@@ -130,9 +130,14 @@ int Topology::last_host_with(DeviceKind kind) const {
   return 0;
 }
 
+bool can_be_adaptive(FabricKind kind) {
+  return kind == FabricKind::leaf_spine || kind == FabricKind::fat_tree || kind == FabricKind::rail_optimized ||
+         kind == FabricKind::dragonfly;
+}
+
 bool is_adaptive(const FabricSpec& fabric) {
-  return fabric.kind == FabricKind::dragonfly &&
-         (fabric.routing == Routing::automatic || fabric.routing == Routing::adaptive);
+  return fabric.routing == Routing::adaptive ||
+         (fabric.kind == FabricKind::dragonfly && fabric.routing == Routing::automatic);
 }
 
 int Topology::next_host_with(DeviceKind kind, int host) const {
@@ -194,7 +199,7 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
 
 std::optional<SpreadLinks> Topology::spread_of(LinkId id) const {
   if (id.value < impl_->num_host_links) return std::nullopt;
-  return impl_->spread.of(impl_->network_links[static_cast<std::size_t>(id.value - impl_->num_host_links)]);
+  return impl_->spread.of(id.value - impl_->num_host_links);
 }
 
 std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) const {

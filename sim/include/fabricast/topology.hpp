@@ -133,8 +133,10 @@ struct FabricSpec {
   SourceLocation location;
 };
 
-/// Routers choose the way of each packet: those of a dragonfly, unless it says otherwise.
+/// Switches choose the way of each packet: those of a dragonfly, unless it says otherwise, of a tree where it says so.
 bool is_adaptive(const FabricSpec& fabric);
+/// Leaves and spines in tiers, and dragonflies.
+bool can_be_adaptive(FabricKind kind);
 
 struct TopologySpec {
   std::string name;
@@ -145,12 +147,26 @@ struct TopologySpec {
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
 
-/// Links between routers of a dragonfly over which traffic is spread, because routers choose the way of each packet.
+/// What switches that choose the way of each packet spread traffic over.
+enum class SpreadOver {
+  router,  ///< of a dragonfly: its links inside its group
+  group,   ///< of a dragonfly: its links to other groups
+  leaf,    ///< its links up
+  pod,     ///< its links up
+};
+
+/// Links that share their traffic, of one direction.
+struct SharedLinks {
+  SpreadOver over = SpreadOver::router;
+  bool is_out = false;
+  DeviceId at;  ///< whose links they are; of a group or pod its first switch
+  std::vector<LinkId> links;
+};
+
+/// What a link is shared with where it starts and where it ends; null: with nothing.
 struct SpreadLinks {
-  DeviceId from, to;  ///< routers; of links between groups the first router of each
-  bool is_between_groups = false;
-  const std::vector<LinkId>* out = nullptr;  ///< all that leave `from`
-  const std::vector<LinkId>* in = nullptr;   ///< all that reach `to`
+  const SharedLinks* out = nullptr;
+  const SharedLinks* in = nullptr;
 };
 
 struct Device {
@@ -285,7 +301,8 @@ class Topology {
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
   [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
                                                                    std::size_t limit = 64) const;
-  /// What a link between routers of a dragonfly with adaptive routing shares its traffic with; nothing of other links.
+  /// What a link between switches shares its traffic with where they choose the way of each packet; nothing of other
+  /// links.
   [[nodiscard]] std::optional<SpreadLinks> spread_of(LinkId link) const;
   /// Links a packet for HCA or switch `to` may take next after `arrived` (a network link that ends in a switch), by the
   /// fabric's routing. Empty when there is none, or `arrived` ends in `to`.

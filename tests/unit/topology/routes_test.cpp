@@ -106,23 +106,64 @@ TEST_CASE("routers of a dragonfly that choose ways spread traffic over all links
   CHECK(!t.spread_of(links_of(0, 1).front()));  // an adapter's own cable
   const auto local = t.spread_of(links_of(0, 1)[1]);
   REQUIRE(local);
-  CHECK(!local->is_between_groups);
-  CHECK(local->out->size() == 4);  // two links to each of two routers
-  CHECK(local->in->size() == 4);
-  for (const auto link : *local->out) CHECK(t.link(link).from == local->from);
-  for (const auto link : *local->in) CHECK(t.link(link).to == local->to);
+  CHECK(local->out->over == SpreadOver::router);
+  CHECK(local->out->links.size() == 4);  // two links to each of two routers
+  CHECK(local->in->links.size() == 4);
+  for (const auto link : local->out->links) CHECK(t.link(link).from == local->out->at);
+  for (const auto link : local->in->links) CHECK(t.link(link).to == local->in->at);
   int between = 0;
   for (const auto link : links_of(0, 5)) {
     const auto spread = t.spread_of(link);
-    if (!spread || !spread->is_between_groups) continue;
+    if (!spread || spread->out->over != SpreadOver::group) continue;
     ++between;
-    CHECK(spread->out->size() == 6);
-    CHECK(spread->in->size() == 6);
+    CHECK(spread->out->links.size() == 6);
+    CHECK(spread->in->links.size() == 6);
   }
   CHECK(between == 1);
   spec.routing = Routing::minimal;
   const auto fixed = built(cluster(6, hca_host(1), spec));
   for (int l = 0; l < fixed.num_links(); ++l) CHECK(!fixed.spread_of(LinkId{l}));
+}
+
+TEST_CASE("switches of a tree that choose ways spread traffic over all links of a leaf, and of a pod") {
+  // Switches of eight ports, four down: 40 HCAs hang on ten leaves in three pods, the last one of two leaves.
+  for (const bool has_three_tiers : {false, true}) {
+    auto spec = fabric(has_three_tiers ? FabricKind::fat_tree : FabricKind::leaf_spine, has_three_tiers ? "sw8" : "sw64");
+    spec.leaf_ports = 8;
+    if (has_three_tiers) spec.tiers = 3;
+    const auto fixed = built(cluster(40, hca_host(1), spec));
+    for (int l = 0; l < fixed.num_links(); ++l) CHECK(!fixed.spread_of(LinkId{l}));
+    spec.routing = Routing::adaptive;
+    const auto t = built(cluster(40, hca_host(1), spec));
+    CAPTURE(has_three_tiers);
+    const auto links = t.path_between_hcas(hca_of(t, 0), hca_of(t, 39))->links;
+    REQUIRE(links.size() == (has_three_tiers ? 6 : 4));
+    CHECK(!t.spread_of(links.front()));
+    CHECK(!t.spread_of(links.back()));
+    const auto of = [&](std::size_t i) { return *t.spread_of(links[i]); };
+    CHECK(of(1).out->over == SpreadOver::leaf);
+    CHECK(of(1).out->at == t.link(links[1]).from);
+    CHECK(of(1).out->links.size() == 4);
+    CHECK(of(1).in == nullptr);
+    const auto down = of(links.size() - 2);
+    CHECK(down.out == nullptr);
+    CHECK(down.in->over == SpreadOver::leaf);
+    CHECK(down.in->at == t.link(links[links.size() - 2]).to);
+    CHECK(down.in->links.size() == 4);
+    if (has_three_tiers) {
+      CHECK(of(2).out->over == SpreadOver::pod);
+      CHECK(of(2).out->links.size() == 16);
+      CHECK(of(3).in->links.size() == 16);
+    }
+    // A dead cable carries nothing of what the others share.
+    const auto damaged = t.without_links({links[1]});
+    const auto way_round = damaged.path_between_hcas(hca_of(t, 0), hca_of(t, 39))->links;
+    for (const auto link : way_round) {
+      const auto shared = damaged.spread_of(link);
+      if (shared && shared->out != nullptr && shared->out->at == t.link(links[1]).from)
+        CHECK(shared->out->links.size() == 3);
+    }
+  }
 }
 
 TEST_CASE("torus routes take the dimensions in order, the short way round") {

@@ -68,6 +68,10 @@ enum class Limit {
   local_in,
   global_out,  ///< all links of a group to other groups
   global_in,
+  leaf_up,  ///< all links of a leaf to the tier above
+  leaf_down,
+  pod_up,  ///< all links of a pod to the cores
+  pod_down,
 };
 
 std::string_view to_string(Limit limit);
