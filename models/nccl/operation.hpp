@@ -23,7 +23,8 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Ar
                                         std::string_view last);
 
 /// Time of one hop over `way`, `<protocol>.<transport>`. A generation of GPUs whose trees have taught nothing takes its
-/// rings' figure times what a tree's hop takes of a ring's on all GPUs (NCCL's tables: 4.0 to 3.4 us of Simple).
+/// rings' figure times what a tree's hop takes of a ring's on all GPUs (NCCL's tables: 4.0 to 3.4 us of Simple), unless
+/// its hops have a ramp of their own, which holds part of the figure.
 Parameter hop_time(const ParameterSet& parameters, const Architecture& architecture, Collective collective,
                    Algorithm algorithm, std::string_view way);
 

@@ -24,9 +24,9 @@ double crowd_factor(const Operation& op, TransportKind kind) { return is_loopbac
 Term hop_term(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const bool is_inside = is_loopback(op, hops.kind);
-  const auto time = hop_time(op.context.parameters, op.group.architecture, op.collective,
-                             steps.algorithm.hop_algorithm(hops),
-                             fmt::format("{}.{}", op.protocol, is_inside ? "loopback" : to_string(hops.kind)));
+  const auto time =
+      hop_time(op.context.parameters, op.group.architecture, op.collective, steps.algorithm.hop_algorithm(hops),
+               fmt::format("{}.{}", op.protocol, is_inside ? "loopback" : to_string(hops.kind)));
   // Inside a host the figure is the whole flag exchange; over the network links and adapters come on top.
   double exchange = time.value;
   if (is_inside) exchange = (exchange + socket_data_time(steps)) * scattered_threads_factor(op.context, op.group.gpu);

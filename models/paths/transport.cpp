@@ -248,7 +248,8 @@ void add_network_link(Resources& resources, LinkId link, int times, std::vector<
     return;
   }
   for (const auto* shared : {spread->out, spread->in})
-    if (shared != nullptr) crossings.push_back({resources.together(limit_of(*shared), shared->at, shared->links), times});
+    if (shared != nullptr)
+      crossings.push_back({resources.together(limit_of(*shared), shared->at, shared->links), times});
 }
 
 void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, std::uint64_t flow, Route& route) {

@@ -83,15 +83,16 @@ SchemaPtr cable_list() {
 }
 
 SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
-  std::vector<Field> fields{{"switch", text(), "catalogue name of the switches", true},
-                            {"rate", quantity(Dimension::bandwidth), "per port; default: the slower of HCA and switch"},
-                            {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"},
-                            {"cable", length(), "length of every cable; default 3 m"},
-                            {"switch_cable", length(), "length of cables between switches; default: `cable`"},
-                            {"routing", choice({"minimal", "dimension_order", "up_down", "adaptive"}),
-                             "default: dimension_order on a torus, adaptive on a dragonfly (on trees when asked for), minimal elsewhere"},
-                            {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
-                            {"mtu", mtu(), "payload bytes per packet; default 4096"}};
+  std::vector<Field> fields{
+      {"switch", text(), "catalogue name of the switches", true},
+      {"rate", quantity(Dimension::bandwidth), "per port; default: the slower of HCA and switch"},
+      {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"},
+      {"cable", length(), "length of every cable; default 3 m"},
+      {"switch_cable", length(), "length of cables between switches; default: `cable`"},
+      {"routing", choice({"minimal", "dimension_order", "up_down", "adaptive"}),
+       "default: dimension_order on a torus, adaptive on a dragonfly (on trees when asked for), minimal elsewhere"},
+      {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
+      {"mtu", mtu(), "payload bytes per packet; default 4096"}};
   fields.insert(fields.end(), own.begin(), own.end());
   fields.push_back({"switches", switch_list(), "further switches by hand"});
   fields.push_back({"cables", cable_list(), "further cables by hand"});

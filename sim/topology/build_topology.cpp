@@ -184,16 +184,14 @@ class Builder {
     for (const auto& one : fabric.switches) plan.coordinates.push_back(one.coordinates);
     for (const auto& cable : fabric.cables) plan.cables.emplace_back(cable.a, cable.b);
     impl_.network = std::make_unique<topology::Network>(std::move(plan));
-    if (is_adaptive(spec))
-      spread_links(fabric);
+    if (is_adaptive(spec)) spread_links(fabric);
   }
 
   void spread_links(const topology::Fabric& fabric) {
     std::vector<topology::SwitchPlace> places;
     for (const auto& one : fabric.switches)
       if (one.place) places.push_back(*one.place);
-    impl_.spread =
-        topology::SpreadTable(impl_.network_links, impl_.num_host_links, impl_.num_host_devices, places);
+    impl_.spread = topology::SpreadTable(impl_.network_links, impl_.num_host_links, impl_.num_host_devices, places);
   }
 
   void add_switch(const topology::FabricSwitch& one) {

@@ -22,9 +22,7 @@ SpreadTable::SpreadTable(const std::vector<Link>& links, int first_link, int fir
   };
   const auto is_placed = [&](int number) { return number >= 0 && number < static_cast<int>(places.size()); };
   const auto place_of = [&](int number) -> const SwitchPlace& { return places[static_cast<std::size_t>(number)]; };
-  const auto group_of = [&](int number) {
-    return first_of_group.at({place_of(number).tier, place_of(number).group});
-  };
+  const auto group_of = [&](int number) { return first_of_group.at({place_of(number).tier, place_of(number).group}); };
   for (std::size_t l = 0; l < links.size(); ++l) {
     const int from = links[l].from.value - first_switch, to = links[l].to.value - first_switch;
     if (!is_placed(from) || !is_placed(to)) continue;

@@ -10,8 +10,8 @@
 
 namespace fabricast::topology {
 
-/// Where a generator put a switch. Links between tiers are shared below: by the leaf, above it by the pod. Links inside a
-/// tier join routers of a dragonfly: shared by the router inside its group, by the group between groups.
+/// Where a generator put a switch. Links between tiers are shared below: by the leaf, above it by the pod. Links inside
+/// a tier join routers of a dragonfly: shared by the router inside its group, by the group between groups.
 struct SwitchPlace {
   int tier = 0;   ///< 0: has HCAs
   int group = 0;  ///< pod, or group of a dragonfly; in tier 0 of a fabric of two tiers without meaning

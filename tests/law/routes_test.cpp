@@ -242,12 +242,16 @@ TEST_CASE(
   CHECK(num_gained > 3);
 }
 
-TEST_CASE("only the routers of a dragonfly are said to choose ways") {
-  const auto file =
-      test::write_file("tree.yaml", cluster(4, 1, "leaf_spine: {switch: qm8700, leaf_ports: 4, routing: adaptive}"));
-  const auto loaded = load_topology(file);
-  REQUIRE(!loaded);
-  CHECK(test::shown(loaded.error()).find("only the routers of a dragonfly") != std::string::npos);
+TEST_CASE("only switches of leaves, rails and dragonflies are said to choose ways") {
+  for (const std::string fabric : {"single_switch: {switch: qm8700", "torus: {switch: qm8700, dimensions: [2, 2]"}) {
+    const auto loaded = load_topology(test::write_file("fixed.yaml", cluster(4, 1, fabric + ", routing: adaptive}")));
+    REQUIRE(!loaded);
+    CHECK(test::shown(loaded.error()).find("not forecast to choose ways as they go") != std::string::npos);
+  }
+  for (const std::string fabric :
+       {"leaf_spine: {switch: qm8700, leaf_ports: 4", "rail_optimized: {switch: qm8700, leaf_ports: 4",
+        "fat_tree: {switch: qm8700, leaf_ports: 4"})
+    CHECK(load_topology(test::write_file("chosen.yaml", cluster(4, 1, fabric + ", routing: adaptive}"))));
 }
 
 TEST_CASE("routes of 16,384 GPUs are found one by one") {

@@ -121,6 +121,12 @@ def osu_text(benchmark: str, values: dict) -> str:
     return f"# OSU MPI {title} v5.8\n# Size  {unit}\n" + "".join(f"{size}  {value:.4f}\n" for size, value in median_points(values).items())
 
 
+def collective_text(benchmark: str, points: dict) -> str:
+    """OSU's table of a collective. Points in seconds."""
+    title = {"osu_allgather": "Allgather", "osu_allreduce": "Allreduce"}[benchmark]
+    return f"# OSU MPI {title} Latency Test v7.2\n# Size  Avg Latency(us)\n" + "".join(f"{size}  {1e6 * seconds:.4f}\n" for size, seconds in sorted(points.items()))
+
+
 def osu_parts(path: pathlib.Path) -> list:
     """Point-to-point tests are of pairs of VMs, one rank each; all-reduce is of eight ranks on every VM, with `-d cuda` whatever the
     H H or D D behind it, which collectives do not read (the site's job scripts)."""

@@ -8,10 +8,12 @@ import re
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import blind_logs
 import compare
 import leave_out
+import logs
 import scatter
 import systems
 import worth
@@ -120,7 +122,7 @@ class Judges(unittest.TestCase):
 
     def test_they_are_blind_logs_of_systems_that_teach_nothing(self):
         files = sorted((SOURCE / "tests" / "validation" / "others").glob("*.yaml"))
-        self.assertEqual(["blackwell", "hopper"], [path.stem for path in files])
+        self.assertEqual(["blackwell", "hopper", "slingshot-11"], [path.stem for path in files])
         for path in files:
             names = {name for name, _ in leave_out.logs_of(path)}
             self.assertEqual(set(), names - set(scenarios("blind")))
@@ -145,6 +147,23 @@ class Judges(unittest.TestCase):
         self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator GB200", wanted, {}, []))
         self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator B200", {"nccl.start_skew"}, {}, []))
         self.assertEqual({}, leave_out.judges(SOURCE, "aiconfigurator B200", set(), {}, []))
+
+    def test_an_adapter_is_taught_by_parts_of_a_table(self):
+        wanted = {"slingshot-11.latency"}
+        text = leave_out.judges(SOURCE, "Polaris, libfabric", wanted, {}, [])["slingshot-11"]
+        self.assertEqual({"slingshot-11.latency": "0.8 us"}, dict(re.findall(r"(?m)^  ([\w.-]+): \{start: ([^,}]+), prior: 0\.5\}$", text)))
+        self.assertEqual({}, leave_out.judges(SOURCE, "LUMI-G", wanted, {}, []))
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "public").mkdir()
+            line = "2025,0,16,1,ALLGATHER,CRAY_MPICH,no,null,ring_mpich,int32,256,20,52251,1,1,1\n"
+            (root / "public" / "pico-lumi-mpi-collectives.txt").write_text(f"# a table\n{blind_logs.RAW}\nnames\n{line}")
+            with unittest.mock.patch.object(logs, "measurement_folders", lambda source: [root / "public"]):
+                written = leave_out.with_parts(SOURCE, text, root)
+            self.assertNotIn("$PARTS", written)
+            self.assertEqual(1, written.count("  - {file:"))  # of the parts that the table has
+            part = root / "pico-lumi-mpi-collectives.allgather-ring-16x1.txt"
+            self.assertEqual("64  52.2510", part.read_text().splitlines()[2])
 
 
 class Parts(unittest.TestCase):

@@ -3,7 +3,7 @@
 
 Which logs taught a value is what its source says: the calibration it names, and that calibration's logs. A value that one system
 alone taught is replaced by its parent; calibrations that learnt from several systems are fitted again without the logs of this one,
-from explicit starts or parents. With judges, what one system alone taught of a GPU generation is learnt from the logs of
+from explicit starts or parents. With judges, what one system alone taught of a GPU generation or an adapter is learnt from the logs of
 tests/validation/others, which teach no shipped value. Values read off its logs without a fit (systems.READ_OFF) take what
 others published of them (systems.PUBLISHED), else those of relatives. `system` is a name, or a set of names that are left
 out together (a family)."""
@@ -12,6 +12,8 @@ import re
 import subprocess
 import tempfile
 
+import blind_logs
+import logs
 import systems
 
 LIMIT_S = 600  # of one fit
@@ -41,7 +43,8 @@ def shipped_values(source: pathlib.Path) -> dict:
 def logs_of(calibration: pathlib.Path) -> list:
     """Lines of a calibration's logs that published or own measurements are in, with the log's name."""
     lines = calibration.read_text().splitlines()
-    return [(re.search(r"([\w.-]+)\.txt", line)[1], line) for line in lines if line.startswith("  - {file:") and ".txt" in line]
+    name_of = re.compile(r"\$PARTS/([\w-]+)\.|([\w.-]+)\.txt")
+    return [(next(filter(None, name_of.search(line).groups())), line) for line in lines if line.startswith("  - {file:") and ".txt" in line]
 
 
 def teachers(source: pathlib.Path) -> dict:
@@ -167,9 +170,31 @@ def placed(source: pathlib.Path, lines: list, before: list) -> str:
     return "\n".join(out) + "\n"
 
 
+def is_of(kind: str, name: str) -> bool:
+    """Whether a value is one of a GPU generation, or of a device."""
+    return name.endswith(f".{kind}") or name.startswith(f"{kind}.")
+
+
+def with_parts(source: pathlib.Path, text: str, folder: pathlib.Path) -> str:
+    """The calibration with the parts of tables that it names, $PARTS/LOG.PART.txt, written to `folder`; without those that are absent."""
+    folders, lines = logs.measurement_folders(source), []
+    for line in text.splitlines():
+        named = re.search(r"\$PARTS/([\w-]+)\.([\w-]+)\.txt", line)
+        if named:
+            log = logs.log_of(named[1], folders)
+            part = next((one for one in (blind_logs.parts(log) if log else []) if "-".join(one.name.split()) == named[2]), None)
+            if part is None:
+                continue
+            file = folder / f"{named[1]}.{named[2]}.txt"
+            file.write_text(blind_logs.collective_text(re.search(r"benchmark: (\w+)", line)[1], part.points))
+            line = line.replace(named[0], str(file))
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
 def judges(source: pathlib.Path, system, wanted: set, starts: dict, before: list) -> dict:
-    """GPU generation to a calibration that learns the values in `wanted` from the logs of others, where some of them are this
-    generation's. Starts are those of the fits that taught them, else parents; no shipped value is a start or a prior."""
+    """GPU generation or adapter to a calibration that learns the values in `wanted` from the logs of others, where some of them are of
+    it. Starts are those of the fits that taught them, else parents; no shipped value is a start or a prior."""
     entries = {}
     for path in sorted((source / "calibration").glob("*.yaml")):
         for line in path.read_text().splitlines():
@@ -179,7 +204,7 @@ def judges(source: pathlib.Path, system, wanted: set, starts: dict, before: list
     out = {}
     for path in sorted((source / "tests" / "validation" / "others").glob("*.yaml")):
         is_left_out = any(systems.system_of(name) in names_in(system) for name, _ in logs_of(path))
-        if not is_left_out and any(name.endswith(f".{path.stem}") for name in entries):
+        if not is_left_out and any(is_of(path.stem, name) for name in entries):
             out[path.stem] = placed(source, [*path.read_text().splitlines(), *entries.values()], before)
     return out
 
@@ -244,7 +269,7 @@ def fit_without(program: str, source: pathlib.Path, system, with_judges: bool = 
             refitted.update(moved)
         teaching = judges(source, system, set(learnt) - refitted, starts, before) if with_judges else {}
         for generation, text in teaching.items():
-            text, moved = fitted_lines(refit(program, folder, f"others-{generation}", text))
+            text, moved = fitted_lines(refit(program, folder, f"others-{generation}", with_parts(source, text, folder)))
             files.append((f"others-{generation}", text))
             refitted.update(moved)
     unmoved = sorted(name for name, calibration in learnt.items() if name not in alone and name not in refitted)

@@ -68,8 +68,8 @@ double share_of_full_block(const Operation& op) {
   return of_packs * (op.group.library == Library::nccl ? op.most_threads / full_block : 1);
 }
 
-/// A thread of LL has one line on its way: it polls the line's flags before it asks for the next. The line takes its time
-/// over the link after the wait for it, where Simple has asked for the next packs by then.
+/// A thread of LL has one line on its way: it polls the line's flags before it asks for the next. The line takes its
+/// time over the link after the wait for it, where Simple has asked for the next packs by then.
 double rate_of_lines(const Operation& op, double over_any_link) {
   const double link = op.context.resources.capacity(slowest_way_to_memory(op).value);
   return 1 / (1 / over_any_link + 1 / (op.share * link));

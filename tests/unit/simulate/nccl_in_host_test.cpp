@@ -222,17 +222,19 @@ TEST_CASE("channels that read host memory add up to less than the link the more 
 
 namespace {
 
-/// Microseconds of one channel of Simple through host memory, 256 MiB on two GPUs whose PCIe links are no limit.
-double through_host_memory(const std::string& gpu, const std::string& benchmark, const std::string& values) {
+/// Microseconds of one channel through host memory, 256 MiB on two GPUs. PCIe links of generation 5 are no limit of
+/// Simple.
+double through_host_memory(const std::string& gpu, const std::string& benchmark, const std::string& values,
+                           const std::string& protocol = "simple", const std::string& slot = "gen5 x16") {
   const auto file =
       test::write_file("values.yaml", "schema: fabricast/parameters/1\nname: values\nparameters: {" + values + "}\n");
   const auto text =
       "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
       "host: "
       "{processor: epyc-rome, devices: [{name: gpu0, type: " +
-      gpu + ", below: socket0, pcie: gen5 x16}, {name: gpu1, type: " + gpu +
-      ", below: socket0, pcie: gen5 x16}]}}]}\nsoftware: {nccl: {p2p: off, version: \"2.21\"}}\nparameters: [" + file +
-      "]\nworkload: {benchmark: " + benchmark + ", protocol: simple, channels: 1, sizes: [256 MiB]}\n";
+      gpu + ", below: socket0, pcie: " + slot + "}, {name: gpu1, type: " + gpu + ", below: socket0, pcie: " + slot +
+      "}]}}]}\nsoftware: {nccl: {p2p: off, version: \"2.21\"}}\nparameters: [" + file +
+      "]\nworkload: {benchmark: " + benchmark + ", protocol: " + protocol + ", channels: 1, sizes: [256 MiB]}\n";
   return test::run(test::scenario(text)).workloads[0].rows.at(0).time.us();
 }
 
@@ -251,6 +253,27 @@ TEST_CASE(
           test::approx(through_host_memory("a100-pcie-40", benchmark, fast)));
     CHECK(through_host_memory("v100-pcie-16", benchmark, fast) > through_host_memory("a100-pcie-40", benchmark, fast));
   }
+}
+
+TEST_CASE("a thread of LL waits for its line, then the line takes its time over the link, at any speed of the link") {
+  const std::string fast = "epyc-rome.memory_bandwidth: {value: 10 TB/s, source: test}";
+  const auto time = [&](const std::string& slot, const std::string& more = "") {
+    return through_host_memory("h100-sxm", "all_reduce_perf", fast + more, "ll", slot);
+  };
+  // Time per byte is a wait and the inverse of the link's rate, which halves with each generation: steps of the inverse
+  // are steps of the time, somewhat larger ones where link and thread block share the limit.
+  const double eighth = time("gen3 x16"), fourth = time("gen4 x16"), half = time("gen5 x16");
+  CHECK(eighth > fourth);
+  CHECK(fourth > half);
+  const double steps = (eighth - fourth) / (fourth - half);
+  CHECK(steps > 2);
+  CHECK(steps < 3);
+  CHECK(time("gen4 x8") == test::approx(eighth).epsilon(0.01));
+  // Half of what a block moves leaves the link's part as it is.
+  const double slow = time("gen5 x16", ", nccl.shm_channel_bandwidth.ll: {value: 1 GB/s, source: test}");
+  const double slower = time("gen5 x16", ", nccl.shm_channel_bandwidth.ll: {value: 0.5 GB/s, source: test}");
+  CHECK(slower < 2 * slow);
+  CHECK(slower > 1.8 * slow);
 }
 
 TEST_CASE(

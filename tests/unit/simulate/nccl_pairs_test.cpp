@@ -325,8 +325,8 @@ TEST_CASE("a pair's time never falls as it sends more, but where NCCL leaves LL"
         for (std::size_t i = 1; i < rows.size(); ++i) {
           CAPTURE(rows[i].size.value);
           const bool leaves = rows[i].protocol != rows[i - 1].protocol;
-          // NCCL does so late: a root of eight through host memory is a third slower just before.
-          CHECK(rows[i].time.us() >= (leaves ? 0.65 : 1 - 1e-9) * rows[i - 1].time.us());
+          // NCCL does so late: a root of eight through host memory over PCIe 3.0 takes twice as long just before.
+          CHECK(rows[i].time.us() >= (leaves ? 0.5 : 1 - 1e-9) * rows[i - 1].time.us());
         }
       }
     }

@@ -176,6 +176,31 @@ TEST_CASE("of few bytes the first chunks of LL hold all: a line per thread until
     CHECK(following("2.27", size) == test::approx(2 * (chunks - 1) * young));
 }
 
+TEST_CASE("a generation whose trees have taught nothing takes its rings' hop by NCCL's ratio of both") {
+  const auto hop_us = [](const char* algorithm) {
+    return forecast("h200vm-2gpu-all_reduce-tree-simple",
+                    {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[8 B]"}})
+               .us("2 hops over nvlink") /
+           2;
+  };
+  const auto parameters = test::shipped("validation/h200vm-2gpu-all_reduce-tree-simple.yaml").parameters;
+  const auto us = [&](const char* name) { return parameters.number(name) * 1e6; };
+  CHECK(hop_us("ring") == test::approx(us("nccl.hop_time.ring.simple.nvlink.hopper")));
+  const double ratio = us("nccl.hop_time.tree.simple.nvlink") / us("nccl.hop_time.ring.simple.nvlink");
+  CHECK(hop_us("tree") == test::approx(ratio * us("nccl.hop_time.ring.simple.nvlink.hopper")));
+  // On A100 rings taught none either: NCCL's own figures.
+  const auto of_a100 = [](const char* algorithm) {
+    return forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", algorithm},
+                                                                  {"workload.protocol", "simple"},
+                                                                  {"workload.gpus", "2"},
+                                                                  {"workload.sizes", "[8 B]"}})
+               .us("2 hops over nvlink") /
+           2;
+  };
+  CHECK(of_a100("tree") == test::approx(us("nccl.hop_time.tree.simple.nvlink")));
+  CHECK(of_a100("ring") == test::approx(us("nccl.hop_time.ring.simple.nvlink")));
+}
+
 TEST_CASE("a tree of LL starts as a ring does, holds a line in every hop, and turns round at its root before 2.10") {
   const auto tree = [](const char* release, const char* size) {
     return forecast("a100-abci-16gpu-2node-hdr4-allreduce-nccl2.8", {{"workload.algorithm", "tree"},
