@@ -47,7 +47,8 @@ Parameter hop_time(const ParameterSet& parameters, const Architecture& architect
   const auto of_rings = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::ring), way));
   const auto* tree_of_all = parameters.find(of_trees.back());
   const auto* ring_of_all = parameters.find(of_rings.back());
-  const auto ramps = architecture.names_of(fmt::format("nccl.hop_ramp_time.{}", way.substr(0, way.find('.'))));
+  constexpr auto ramp = "nccl.hop_ramp_time"_stem;
+  const auto ramps = architecture.names_of(fmt::format("{}.{}", ramp.text, way.substr(0, way.find('.'))));
   const bool has_own_ramp = ramps.size() > 1 && parameters.contains(ramps.front());
   if (algorithm == Algorithm::tree && tree_of_all != nullptr && ring_of_all != nullptr && !has_own_ramp) {
     for (std::size_t i = 0; i + 1 < of_trees.size(); ++i) {

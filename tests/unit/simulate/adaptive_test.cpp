@@ -25,11 +25,13 @@ double time_us(const std::string& fabric, const std::string& workload, int hosts
 
 }  // namespace
 
-TEST_CASE("without oversubscription what moves many bytes takes as long over leaves that choose ways as over one switch") {
+TEST_CASE(
+    "without oversubscription what moves many bytes takes as long over leaves that choose ways as over one switch") {
   const std::string pairwise = "benchmark: osu_alltoall, algorithm: pairwise";
   const double alone = time_us("single_switch: {switch: sn3700}", pairwise, 32, 4 << 20);
-  for (const std::string kind : {"leaf_spine: {switch: sn3700, leaf_ports: 8", "fat_tree: {switch: sn3700, tiers: 3, leaf_ports: 8",
-                                 "rail_optimized: {switch: sn3700, leaf_ports: 8"}) {
+  for (const std::string kind :
+       {"leaf_spine: {switch: sn3700, leaf_ports: 8", "fat_tree: {switch: sn3700, tiers: 3, leaf_ports: 8",
+        "rail_optimized: {switch: sn3700, leaf_ports: 8"}) {
     CAPTURE(kind);
     CHECK(time_us(kind + ", routing: adaptive}", pairwise, 32, 4 << 20) == test::approx(alone).epsilon(0.03));
     // A hash puts several flows on one cable while others are idle.
@@ -42,7 +44,8 @@ TEST_CASE("oversubscription limits leaves that choose ways, too, and no way is f
     test::Random random(seed);
     CAPTURE(seed);
     const int oversubscription = static_cast<int>(2 + random.next(3));
-    const std::string tree = fmt::format("leaf_spine: {{switch: sn3700, leaf_ports: 12, oversubscription: {}", oversubscription);
+    const std::string tree =
+        fmt::format("leaf_spine: {{switch: sn3700, leaf_ports: 12, oversubscription: {}", oversubscription);
     const auto workload = "benchmark: osu_alltoall, algorithm: " + random.pick<std::string>({"pairwise", "linear"});
     const auto hosts = static_cast<int>(16 + random.next(16));
     const std::int64_t bytes = std::int64_t{1} << (16 + random.next(6));
