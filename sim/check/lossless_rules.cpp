@@ -279,7 +279,7 @@ class LosslessRules {
   }
 
   void check_deadlock() {
-    const bool is_per_packet = scenario_ != nullptr && check::chooses_per_packet(*scenario_);
+    const bool is_per_packet = scenario_ != nullptr && check::chooses_per_packet(fabric_, *scenario_);
     const int lanes = lanes_on_routes(topology_, settings_, is_per_packet);
     const auto report = find_deadlock(topology_, settings_, priorities(), lanes);
     if (!report.is_analysed) {
@@ -287,13 +287,15 @@ class LosslessRules {
       return;
     }
     if (report.cycle.empty()) return;
-    warn(fabric_.location,
-         fmt::format(
-             "the routes can deadlock{}{}: {} buffers wait for each other in a circle: {}",
-             is_per_packet ? fmt::format(" with {} routing", scenario_->workloads.front().transport.routing) : "",
-             report.priority < 0 ? "" : fmt::format(" in priority {}", report.priority), report.cycle.size(),
-             describe_cycle(topology_, report)),
-         way_out(is_per_packet, lanes));
+    warn(
+        fabric_.location,
+        fmt::format("the routes can deadlock{}{}: {} buffers wait for each other in a circle: {}",
+                    is_per_packet ? fmt::format(" with {} routing",
+                                                packet_routing(fabric_, scenario_->workloads.front().transport.routing))
+                                  : "",
+                    report.priority < 0 ? "" : fmt::format(" in priority {}", report.priority), report.cycle.size(),
+                    describe_cycle(topology_, report)),
+        way_out(is_per_packet, lanes));
   }
   [[nodiscard]] std::set<int> priorities() const {
     return check::priorities_that_travel(topology_, settings_, scenario_);

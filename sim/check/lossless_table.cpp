@@ -78,8 +78,9 @@ std::string describe_deadlock(const Topology& topology, const LosslessSettings& 
     return find_deadlock(topology, settings, priorities, lanes_on_routes(topology, settings, is_per_packet));
   };
   if (scenario != nullptr && !scenario->workloads.empty())
-    return deadlock_line(scenario->workloads.front().transport.routing + " routing",
-                         report(check::chooses_per_packet(*scenario)));
+    return deadlock_line(
+        packet_routing(topology.spec().fabric, scenario->workloads.front().transport.routing) + " routing",
+        report(check::chooses_per_packet(topology.spec().fabric, *scenario)));
   const auto hashed = report(false);
   if (!has_lane_rule(topology, settings)) return deadlock_line("any routing", hashed);
   return deadlock_line("ecmp", hashed) + deadlock_line("spray or adaptive routing", report(true));

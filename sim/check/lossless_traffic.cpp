@@ -25,8 +25,8 @@ bool is_paused(const std::vector<int>& ascending, int priority) {
 
 std::string gigabits(Bandwidth rate) { return fmt::format("{:g} Gb/s", rate.bytes_per_s * 8e-9); }
 
-bool chooses_per_packet(const Scenario& scenario) {
-  return !scenario.workloads.empty() && scenario.workloads.front().transport.routing != "ecmp";
+bool chooses_per_packet(const FabricSpec& fabric, const Scenario& scenario) {
+  return !scenario.workloads.empty() && packet_routing(fabric, scenario.workloads.front().transport.routing) != "ecmp";
 }
 
 std::set<int> priorities_that_travel(const Topology& topology, const LosslessSettings& settings,

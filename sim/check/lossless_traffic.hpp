@@ -15,7 +15,7 @@ namespace fabricast::check {
 std::string gigabits(Bandwidth rate);
 
 /// Packets of the scenario choose their ports one by one. Its workloads share the fabric's routing.
-bool chooses_per_packet(const Scenario& scenario);
+bool chooses_per_packet(const FabricSpec& fabric, const Scenario& scenario);
 
 /// Priorities that packets may have: of each workload, flow and port group of VMs, and of congestion notifications.
 /// Without a scenario: all that a port protects.

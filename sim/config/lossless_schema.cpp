@@ -93,8 +93,9 @@ SchemaPtr transport_schema() {
       "the transport",
       {{"verb", choice({"write", "send", "read"}), "RDMA operation; default write"},
        {"congestion_control", choice({"auto", "none", "dcqcn"}), "default auto: dcqcn where Ethernet switches mark"},
-       {"routing", choice({"ecmp", "spray", "adaptive"}),
-        "per flow by hash, per packet in turn, or per packet by the queues; default ecmp"},
+       {"routing", choice({"auto", "ecmp", "spray", "adaptive"}),
+        "per flow by hash, per packet in turn, or per packet by the queues; default auto: adaptive in trees whose "
+        "`routing` is, else ecmp"},
        {"priority", integer(0, 7), "default: the fabric's first lossless priority, lane 0 with credits"},
        {"window", size(), "unacknowledged bytes per queue pair; default: no limit"}});
 }

@@ -116,7 +116,7 @@ class FabricMaker {
     }
     transport.cnp_class = settings_.cnp_priority;
     transport.window = input_.transport.window.value_or(Bytes{0});
-    transport.out_of_order = input_.transport.routing != "ecmp";
+    transport.out_of_order = packet_routing(topology.spec().fabric, input_.transport.routing) != "ecmp";
     transport.congestion_control = uses_dcqcn(settings_, input_.transport) ? "dcqcn" : "none";
     transport.dcqcn = dcqcn_config(type);
     config.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
@@ -176,7 +176,7 @@ class FabricMaker {
   /// Ports every switch may use towards every switch with HCAs. Queue pairs with a route of their own do not look here.
   void set_routes() {
     const auto& topology = input_.topology;
-    if (input_.transport.routing == "ecmp") {
+    if (packet_routing(topology.spec().fabric, input_.transport.routing) == "ecmp") {
       // Only acknowledgements without a reverse route would ask; shortest paths serve.
       out_.network.routing = packet::route_by_shortest_paths(out_.network);
       return;

@@ -37,7 +37,7 @@ packet::QueuePair PacketPairs::make(std::size_t job, const models::Leg& leg, int
   pair.source = fabric_.sender(there.front());
   pair.destination = fabric_.sender(topology_.reverse(there.back()));
   pair.traffic_class = priority;
-  if (workloads_[0]->transport.routing == "ecmp") {
+  if (packet_routing(topology_.spec().fabric, workloads_[0]->transport.routing) == "ecmp") {
     pair.route = ports_of(there);
     const auto back = way_back(there, route_of(leg.to, leg.from, leg.flow));
     pair.reverse_route = ports_of(back);

@@ -44,7 +44,7 @@ class PacketRun {
  private:
   [[nodiscard]] packet::Options simulation_options() const {
     packet::Options out;
-    const auto& routing = input_.workloads[0]->transport.routing;
+    const auto routing = packet_routing(topology_.spec().fabric, input_.workloads[0]->transport.routing);
     if (routing == "spray") out.routing = packet::RoutingMode::spray;
     if (routing == "adaptive") out.routing = packet::RoutingMode::adaptive;
     out.seed = options_.seed;

@@ -231,13 +231,16 @@ class Simulator {
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
         out.emplace_back("no link is oversubscribed long enough for packet detail to matter");
       if (is_adaptive(topology_.spec().fabric) && prediction_.workloads[w].num_hosts > 1)
-        out.emplace_back(options_.fidelity == Fidelity::packet
-                             ? "packets take shortest ways, also where switches would choose others (routing: adaptive)"
-                         : topology_.spec().fabric.kind == FabricKind::dragonfly
-                             ? "routers of the dragonfly choose the way of each packet: traffic between routers, and "
-                               "between groups, takes all links there are"
-                             : "switches choose the way of each packet: traffic up from a leaf or a pod, and down to "
-                               "it, takes all links there are");
+        out.emplace_back(
+            options_.fidelity == Fidelity::packet && topology_.spec().fabric.kind == FabricKind::dragonfly
+                ? "packets take shortest ways, also where routers of a dragonfly would choose others"
+            : options_.fidelity == Fidelity::packet
+                ? "switches choose the way of each packet by their queues (but where the transport says otherwise)"
+            : topology_.spec().fabric.kind == FabricKind::dragonfly
+                ? "routers of the dragonfly choose the way of each packet: traffic between routers, and "
+                  "between groups, takes all links there are"
+                : "switches choose the way of each packet: traffic up from a leaf or a pod, and down to "
+                  "it, takes all links there are");
       if (has_tcp_)
         out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
       if (options_.fidelity == Fidelity::packet && !is_lossless(topology_) && topology_.num_hosts() > 1)

@@ -135,6 +135,11 @@ bool can_be_adaptive(FabricKind kind) {
          kind == FabricKind::dragonfly;
 }
 
+std::string packet_routing(const FabricSpec& fabric, const std::string& asked) {
+  if (asked != "auto") return asked;
+  return is_adaptive(fabric) && fabric.kind != FabricKind::dragonfly ? "adaptive" : "ecmp";
+}
+
 bool is_adaptive(const FabricSpec& fabric) {
   return fabric.routing == Routing::adaptive ||
          (fabric.kind == FabricKind::dragonfly && fabric.routing == Routing::automatic);

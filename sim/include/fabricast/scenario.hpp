@@ -142,7 +142,7 @@ struct TrafficSpec {
 struct TransportSpec {
   std::string verb = "write";               ///< write, send, read
   std::string congestion_control = "auto";  ///< auto (dcqcn where PFC marks), none, dcqcn
-  std::string routing = "ecmp";             ///< ecmp, spray, adaptive
+  std::string routing = "auto";             ///< auto (as the fabric's switches do), ecmp, spray, adaptive
   std::optional<int> priority;              ///< default: the fabric's first lossless priority; lane 0 with credits
   std::optional<Bytes> window;              ///< unacknowledged bytes per queue pair; default: no limit
 };

@@ -137,6 +137,9 @@ struct FabricSpec {
 bool is_adaptive(const FabricSpec& fabric);
 /// Leaves and spines in tiers, and dragonflies.
 bool can_be_adaptive(FabricKind kind);
+/// How packets find their ways where `asked` is auto: adaptive in trees whose switches choose them, else ecmp, on
+/// dragonflies too, whose ways round the packet engine does not know.
+std::string packet_routing(const FabricSpec& fabric, const std::string& asked);
 
 struct TopologySpec {
   std::string name;

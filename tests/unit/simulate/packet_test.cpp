@@ -354,3 +354,20 @@ TEST_CASE("patterns that the topology has no room for, and ends that do not exis
   REQUIRE_FALSE(made);
   CHECK(test::shown(made.error()).find("10 hosts behind the trunk") != std::string::npos);
 }
+
+TEST_CASE("packets go as the fabric's switches route, unless the transport says otherwise") {
+  // A permutation over leaves: hashes put several flows on one cable.
+  const auto time = [](const std::string& fabric, const std::string& transport) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "n, count: 32, host: {processor: epyc-rome, devices: [{name: hca0, type: connectx-6-200g, below: socket0}]}}]\n"
+        "  fabric: {leaf_spine: {switch: sn3700, leaf_ports: 8" +
+        fabric + "}}\nworkload: {benchmark: traffic, pattern: permutation, sizes: [1 MB]" + transport + "}\n");
+    return test::run(loaded, {.fidelity = Fidelity::packet}).workloads[0].rows[0].time;
+  };
+  const auto chosen = time(", routing: adaptive", "");
+  CHECK(chosen == time(", routing: adaptive", ", transport: {routing: adaptive}"));
+  CHECK(chosen == time("", ", transport: {routing: adaptive}"));
+  CHECK(time(", routing: adaptive", ", transport: {routing: ecmp}") == time("", ""));
+  CHECK(chosen.seconds() < 0.8 * time("", "").seconds());
+}
