@@ -43,6 +43,10 @@ const Parameter& parameter_by_algorithm(const ParameterSet& parameters, const Ar
 Parameter hop_time(const ParameterSet& parameters, const Architecture& architecture, Collective collective,
                    Algorithm algorithm, std::string_view way) {
   constexpr auto what = "nccl.hop_time"_stem;
+  const auto plain = [&]() -> const Parameter& {
+    return parameter_by_algorithm(parameters, architecture, collective, what, algorithm, way);
+  };
+  if (algorithm != Algorithm::tree) return plain();
   const auto of_trees = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::tree), way));
   const auto of_rings = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::ring), way));
   const auto* tree_of_all = parameters.find(of_trees.back());
@@ -50,17 +54,16 @@ Parameter hop_time(const ParameterSet& parameters, const Architecture& architect
   constexpr auto ramp = "nccl.hop_ramp_time"_stem;
   const auto ramps = architecture.names_of(fmt::format("{}.{}", ramp.text, way.substr(0, way.find('.'))));
   const bool has_own_ramp = ramps.size() > 1 && parameters.contains(ramps.front());
-  if (algorithm == Algorithm::tree && tree_of_all != nullptr && ring_of_all != nullptr && !has_own_ramp) {
-    for (std::size_t i = 0; i + 1 < of_trees.size(); ++i) {
-      if (const auto* own = parameters.find(of_trees[i])) return *own;
-      if (const auto* ring = parameters.find(of_rings[i])) {
-        auto derived = *ring;
-        derived.value *= tree_of_all->value / ring_of_all->value;
-        return derived;
-      }
+  if (tree_of_all == nullptr || ring_of_all == nullptr || has_own_ramp) return plain();
+  for (std::size_t i = 0; i + 1 < of_trees.size(); ++i) {
+    if (const auto* own = parameters.find(of_trees[i])) return *own;
+    if (const auto* ring = parameters.find(of_rings[i])) {
+      auto derived = *ring;
+      derived.value *= tree_of_all->value / ring_of_all->value;
+      return derived;
     }
   }
-  return parameter_by_algorithm(parameters, architecture, collective, what, algorithm, way);
+  return plain();
 }
 
 Operation::Operation(const PlanContext& given, const Communicator& whole, const Pattern& way, Collective what,

@@ -106,7 +106,8 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
   return out;
 }
 
-Diagnostics contradictions(const std::vector<const Workload*>& workloads, FlowControl control) {
+Diagnostics contradictions(const std::vector<const Workload*>& workloads, const FabricSpec& fabric,
+                           FlowControl control) {
   Diagnostics faults;
   for (const auto* one : workloads) {
     const auto& first = workloads[0]->transport;
@@ -117,8 +118,8 @@ Diagnostics contradictions(const std::vector<const Workload*>& workloads, FlowCo
           "leave `congestion_control` out; InfiniBand's own is not modelled");
       faults.push_back(std::move(fault));
     }
-    if (own.routing == first.routing && own.congestion_control == first.congestion_control &&
-        own.window == first.window)
+    if (packet_routing(fabric, own.routing) == packet_routing(fabric, first.routing) &&
+        own.congestion_control == first.congestion_control && own.window == first.window)
       continue;
     faults.push_back(make_error_at(one->location, "workloads that run together have different transports",
                                    "give all of them the same routing, congestion_control and window"));

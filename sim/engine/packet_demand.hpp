@@ -47,7 +47,8 @@ std::vector<SharedQueue> shared_queues(const Topology& topology, const std::vect
 std::vector<std::size_t> starting_order(const Topology& topology, const models::Node& round);
 
 /// Settings that hold for a whole simulation must not differ between workloads.
-Diagnostics contradictions(const std::vector<const Workload*>& workloads, FlowControl control);
+Diagnostics contradictions(const std::vector<const Workload*>& workloads, const FabricSpec& fabric,
+                           FlowControl control);
 
 /// whole x k / n, rounded down, for 0 <= k <= n.
 inline std::int64_t part(std::int64_t whole, std::int64_t k, std::int64_t n) {

@@ -98,7 +98,8 @@ class PacketRun {
 Result<PacketOutcome> run_packets(const ParameterSet& parameters, const models::Resources& resources,
                                   const std::vector<Job>& jobs, const std::vector<const Workload*>& workloads,
                                   const PacketOptions& options) {
-  auto faults = contradictions(workloads, lossless_settings(resources.topology(), parameters).flow_control);
+  auto faults = contradictions(workloads, resources.topology().spec().fabric,
+                               lossless_settings(resources.topology(), parameters).flow_control);
   if (!faults.empty()) return tl::unexpected(faults);
   const PacketInput input{parameters, resources, jobs, workloads};
   return PacketRun(input, options).run();

@@ -371,3 +371,18 @@ TEST_CASE("packets go as the fabric's switches route, unless the transport says 
   CHECK(time(", routing: adaptive", ", transport: {routing: ecmp}") == time("", ""));
   CHECK(chosen.seconds() < 0.8 * time("", "").seconds());
 }
+
+TEST_CASE("workloads together may name the routing that others have from the fabric") {
+  const auto run = [](const std::string& routing) {
+    const std::string one = "{benchmark: traffic, pattern: permutation, sizes: [64 kB]";
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n"
+        "  name: t\n  hosts: [{name: n, count: 8, host: {processor: epyc-rome, devices: "
+        "[{name: hca0, type: connectx-6-200g, below: socket0}]}}]\n  fabric: {leaf_spine: "
+        "{switch: sn3700, leaf_ports: 8}}\nworkloads:\n  - " +
+        one + "}\n  - " + one + ", transport: {routing: " + routing + "}}\n");
+    return simulate(loaded.topology, loaded.scenario, loaded.parameters, {.fidelity = Fidelity::packet});
+  };
+  CHECK(run("ecmp").has_value());
+  CHECK(!run("spray").has_value());
+}
