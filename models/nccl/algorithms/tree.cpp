@@ -23,9 +23,13 @@ struct HalvedChunk {
 };
 constexpr std::array k_halved_chunks{HalvedChunk{131072, 8}, HalvedChunk{65536, 4}, HalvedChunk{32768, 1}};
 
-/// Of the threads of a block of LL, those that send down (NVIDIA/nccl src/device/all_reduce.h, from 2.22 on, and
-/// before).
-constexpr double k_threads_down = 0.3, k_threads_down_before = 0.5;
+/// Of the threads of a block of LL or LL128, those that send down (NVIDIA/nccl src/device/all_reduce.h, of LL since
+/// 2.10: before, all threads send up what there is, then down).
+constexpr double k_threads_down = 0.3;
+/// Accesses of a thread to memory for a line of LL or LL128: a step of a ring and the middle of a tree have the line
+/// that comes, the GPU's own buffer and the line that goes on; an end has two of them (NVIDIA/nccl
+/// src/device/prims_ll.h).
+constexpr double k_step_accesses = 3, k_end_accesses = 2;
 
 class Tree : public ChannelAlgorithm {
  public:
@@ -100,17 +104,16 @@ class Tree : public ChannelAlgorithm {
     const auto& turn = op_.context.parameters.at("nccl.tree_turn.ll.nccl2.9"_key);
     add_latency(flow, {"the root turns round", from_seconds(turn.value), turn.name, turn.source});
   }
-  /// In the middle of a chain some threads of the block send up, the others down. With Simple what it reads and writes
-  /// in all counts, of two ranks at the root.
+  /// In the middle of a chain some threads of the block send up, the others down; of two ranks those of one do, while
+  /// all of the root's take part. With Simple what a block reads and writes in all counts.
   [[nodiscard]] double reached_share() const override {
-    // Through host memory a line waits for PCIe whatever else a thread block does.
-    if (op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory))
-      return release_number(op_.context.software.nccl_version) >= 222 ? k_threads_down : k_threads_down_before;
     if (op_.is(Protocol::simple))
       return 1 / time_of(op_, op_.num_ranks() > 2 ? k_receive_reduce_send + k_receive_copy_send
                                                   : k_receive_reduce_copy_send);
-    return op_.parameter(op_.num_ranks() > 2 ? "nccl.tree_share.middle"_stem : "nccl.tree_share.end"_stem, op_.protocol)
-        .value;
+    // Through host memory a line waits for PCIe whatever else a thread block does.
+    const bool is_at_end = op_.num_ranks() == 2 && !(op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory));
+    const double down = (is_at_end ? k_end_accesses : k_step_accesses) / k_step_accesses;
+    return op_.is(Protocol::ll) && is_before_new_primitives(op_) ? 1 / (1 + down) : k_threads_down / down;
   }
   /// What goes up waits for what goes down.
   [[nodiscard]] const Parameter* link_share() const override {
