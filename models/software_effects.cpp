@@ -209,7 +209,8 @@ bool has_rules_by_release(const std::string& mpi) {
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
   const auto& mpi = use.context.software.mpi;
   if (key == "mpi") return {};
-  if (key == "mpi_version" && has_rules_by_release(mpi)) return {};
+  if (key == "mpi_collectives") return {};
+  if (key == "mpi_version" && has_rules_by_release(mpi) && use.context.software.mpi_collectives != "ucc") return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
   if (key == "cross_memory_attach") return ": MPI does not exchange inside hosts";
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
@@ -226,8 +227,10 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
     return use.is_tcp && !has_rules ? ": over TCP all libraries are one profile" : "";
   }
   if (key == "eager_limit") return {};
+  if (key == "mpi_collectives") return is_collective(use.workload.benchmark) ? "" : of;
   if (key == "mpi_version") {
-    const bool is_read = is_collective(use.workload.benchmark) && has_rules_by_release(mpi);
+    const bool is_read = is_collective(use.workload.benchmark) && has_rules_by_release(mpi) &&
+                         use.context.software.mpi_collectives != "ucc";
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);

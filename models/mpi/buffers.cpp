@@ -87,6 +87,7 @@ Buffers buffers_of(Library library, const Collective& one) {
     add_of_mpich(one, out);
     return out;
   }
+  if (library == Library::ucc) return out;  // its scratch comes from a pool and is received into
   const double size = static_cast<double>(one.size.value);
   if (one.benchmark == Benchmark::osu_allgather && one.algorithm == bruck) {
     // Every rank r but the first turns its result round: n - r blocks out of the way, r to the front, n - r back.

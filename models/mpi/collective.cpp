@@ -46,7 +46,8 @@ class CollectivePlanner : public Planner {
     posted_.assume_posted();
     for (const auto& rank : ranks_) hosts_.push_back(rank.host);
     num_hosts_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
-    is_staged_ = is_reduction(workload.benchmark) && !ranks_.empty() && ranks_[0].is_device();
+    library_ = library_of(transfers_.profile().implementation, context.software);
+    is_staged_ = reduces_device_buffers() && library_ != Library::ucc;
     if (is_staged_) {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
     }
@@ -61,10 +62,10 @@ class CollectivePlanner : public Planner {
                            .size = size,
                            .root = workload_.root,
                            .is_in_place = is_in_place_,
+                           .is_in_gpu_memory = ranks_.front().is_device(),
                            .hosts = hosts_};
-    const auto library = library_of(transfers_.profile().implementation, transfers_.context().software.mpi_version);
-    const auto collective = choose(library, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
-    const auto buffers = buffers_of(library, collective);
+    const auto collective = choose(library_, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
+    const auto buffers = buffers_of(library_, collective);
     plan.algorithm = std::string(to_string(collective.algorithm));
     if (num_hosts_ > 1)
       plan.before.push_back(
@@ -111,6 +112,8 @@ class CollectivePlanner : public Planner {
     out.push_back({"algorithm", workload_.algorithm,
                    workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                    workload_.algorithm == "auto" ? "the library's decision rules" : "forced"});
+    if (library_ == Library::ucc)
+      out.push_back({"mpi_collectives", "ucc", "ucc", "the decision rules are those of its transport over UCX"});
     return out;
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {
@@ -122,6 +125,10 @@ class CollectivePlanner : public Planner {
     if (workload_.statistic == Statistic::max)
       out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
+    if (library_ == Library::ucc) {
+      out.emplace_back("UCC uses its transport over UCX: neither NCCL nor the GPUs' own of it");
+      if (reduces_device_buffers()) out.emplace_back("a kernel of the GPU combines what a round brings");
+    }
     for (auto& line : virtual_assumptions(transfers_.context(), {ranks_.front().host, ranks_.back().host}))
       out.push_back(std::move(line));
     std::sort(out.begin(), out.end());
@@ -129,6 +136,20 @@ class CollectivePlanner : public Planner {
   }
 
  private:
+  [[nodiscard]] bool reduces_device_buffers() const {
+    return is_reduction(workload_.benchmark) && !ranks_.empty() && ranks_[0].is_device();
+  }
+
+  /// A kernel that the core launches and waits for, as it does for a copy, reads two vectors and writes one.
+  void add_kernel(Node& node, double reduced_bytes) const {
+    const auto& context = transfers_.context();
+    node.fixed.push_back(parameter_term(context.parameters, "a kernel to combine", "cuda.copy_overhead"_key));
+    const auto& share = context.parameters.at("cuda.device_copy_share"_key);
+    const double memory = device_value(context, ranks_[0].gpu, "memory_bandwidth");
+    node.fixed.push_back({"combining in the GPU's memory", from_seconds(3 * reduced_bytes / share.value / memory),
+                          share.name, share.source});
+  }
+
   /// Of an all-gather or all-to-all each rank's own part goes from one of its buffers to the other, of a gather or
   /// scatter the root's.
   [[nodiscard]] bool has_own_part() const {
@@ -286,7 +307,10 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
       node.flows = in_lockstep(std::move(node.flows), transfers_.gap_parameter_of(messages.front()));
     double reducing = 0;
-    if (scheduled.reduced_bytes > 0) {
+    if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
+      add_kernel(node, scheduled.reduced_bytes);
+      reducing = sum(node.fixed).seconds();
+    } else if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);
       reducing = scheduled.reduced_bytes / rate.value;
       node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
@@ -297,6 +321,7 @@ class CollectivePlanner : public Planner {
 
   Transfers transfers_;
   Transfers posted_;  ///< of sends that do not block
+  Library library_ = Library::open_mpi_4_1;
   Workload workload_;
   std::vector<EndPoint> ranks_;
   std::vector<int> hosts_;  ///< [rank]
@@ -320,6 +345,11 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                       fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
                       "known: " + known)});
   }
+  const auto library = make_profile(context, workload).implementation;
+  if (context.software.mpi_collectives == "ucc" && !library.starts_with("open-mpi"))
+    return tl::unexpected(Diagnostics{make_error_at(
+        workload.location, fmt::format("UCC runs collectives of Open MPI, the library here is '{}'", library),
+        "write `software: {mpi: open-mpi-ucx}`, or leave `mpi_collectives` out")});
   if (ranks->empty())
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location, fmt::format("device buffers, topology '{}' has no GPU", context.topology.name()),

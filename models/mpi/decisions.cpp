@@ -11,6 +11,7 @@
 #include "mpi/decision_tables.hpp"
 #include "mpi/decisions_han.hpp"
 #include "mpi/decisions_mpich.hpp"
+#include "mpi/decisions_ucc.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -235,6 +236,8 @@ void settle(Library library, Collective& out) {
 void choose_flat(Library library, Collective& out) {
   if (is_of_mpich(library)) {
     choose_of_mpich(library, out);
+  } else if (library == Library::ucc) {
+    choose_of_ucc(out);
   } else if (library == Library::open_mpi_4_0) {
     choose_4_0(out);
   } else {
@@ -281,6 +284,10 @@ Library library_of(const std::string& name, const std::string& release) {
   if (release.empty()) return Library::open_mpi_4_1;
   if (is_older(release, 4, 1)) return Library::open_mpi_4_0;
   return is_older(release, 5, 0) ? Library::open_mpi_4_1 : Library::open_mpi_5_0;
+}
+
+Library library_of(const std::string& name, const Software& software) {
+  return software.mpi_collectives == "ucc" ? Library::ucc : library_of(name, software.mpi_version);
 }
 
 Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {

@@ -28,6 +28,8 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::binary, "binary"},
                              {Algorithm::split_binary, "split_binary"},
                              {Algorithm::knomial, "knomial"},
+                             {Algorithm::sra_knomial, "sra_knomial"},
+                             {Algorithm::sag_knomial, "sag_knomial"},
                              {Algorithm::chain, "chain"},
                              {Algorithm::linear, "linear"},
                              {Algorithm::scatter_allgather, "scatter_allgather"},
@@ -41,6 +43,9 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::linear_nb, "linear_nb"},
                              {Algorithm::linear_sync, "linear_sync"},
                              {Algorithm::two_level, "two_level"}};
+
+/// UCC's *_KN_RADIX.
+constexpr int k_radix = 4, k_barrier_radix = 8;
 
 /// Parts of `one` by their place in it.
 constexpr std::size_t k_reduce_part = 0, k_broadcast_part = 1;
@@ -60,6 +65,8 @@ Rounds all_reduce(const Collective& one, double bytes) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, bytes);
   if (one.algorithm == Algorithm::rabenseifner) return all_reduce_rabenseifner(n, bytes, !one.is_of_mpich);
+  if (one.algorithm == Algorithm::knomial) return all_reduce_knomial(n, bytes, k_radix);
+  if (one.algorithm == Algorithm::sra_knomial) return all_reduce_sra_knomial(n, bytes, k_radix);
   Rounds rounds;
   if (one.algorithm == Algorithm::reduce_broadcast) {
     rounds = part_of(one, k_reduce_part, Benchmark::osu_reduce, n);
@@ -77,6 +84,8 @@ Rounds all_gather(const Collective& one, double block) {
       return all_gather_recursive_doubling(one.num_ranks, block);
     case Algorithm::bruck:
       return all_gather_bruck(one.num_ranks, block);
+    case Algorithm::knomial:
+      return all_gather_knomial(one.num_ranks, block, k_radix);
     case Algorithm::neighbor_exchange:
       return neighbor_exchange(one.num_ranks, block);
     default:
@@ -111,7 +120,9 @@ Rounds rooted(const Collective& one, const Tree& tree) {
     case Algorithm::split_binary:
       return split_binary(tree);
     case Algorithm::knomial:
-      return knomial(tree, 4);
+      return knomial(tree, k_radix);
+    case Algorithm::sag_knomial:
+      return broadcast_sag_knomial(tree.n, tree.bytes, tree.root, k_radix);
     case Algorithm::chain:
       return chain(tree);
     case Algorithm::linear:
@@ -135,6 +146,7 @@ Rounds barrier(const Collective& one) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::recursive_doubling) return all_reduce_recursive_doubling(n, 0);
   if (one.algorithm == Algorithm::dissemination) return dissemination(n);
+  if (one.algorithm == Algorithm::knomial) return all_reduce_knomial(n, 0, k_barrier_radix);
   const auto tree = [&](bool is_gather) {
     const Tree all{.n = n, .is_gather = is_gather, .is_in_order = true};
     return one.algorithm == Algorithm::linear ? linear(all) : binomial(all);
@@ -148,6 +160,7 @@ Rounds gather(const Collective& one, double block) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::linear_sync)
     return linear_sync_gather(n, block, one.root, static_cast<double>(one.segment.value));
+  if (one.algorithm == Algorithm::knomial) return gather_knomial(n, block, one.root, k_radix);
   if (one.algorithm != Algorithm::linear) return binomial_gather(n, block, one.root);
   auto rounds = linear({.n = n, .bytes = block, .root = one.root, .is_gather = true});
   for (auto& round : rounds) round.reduced_bytes = 0;
@@ -157,6 +170,7 @@ Rounds gather(const Collective& one, double block) {
 Rounds scatter(const Collective& one, double block) {
   const int n = one.num_ranks;
   if (one.algorithm == Algorithm::binomial) return binomial_scatter(n, n * block, one.root);
+  if (one.algorithm == Algorithm::knomial) return scatter_knomial(n, block, one.root, k_radix);
   auto rounds = linear({.n = n, .bytes = block, .root = one.root});
   for (auto& round : rounds) round.is_posted = one.algorithm == Algorithm::linear_nb;
   return rounds;
@@ -263,23 +277,24 @@ std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
   using enum CollectiveAlgorithm;
   switch (benchmark) {
     case Benchmark::osu_allreduce:
-      return {recursive_doubling, ring, rabenseifner, reduce_broadcast, two_level};
+      return {recursive_doubling, ring, rabenseifner, reduce_broadcast, knomial, sra_knomial, two_level};
     case Benchmark::osu_allgather:
-      return {recursive_doubling, bruck, ring, neighbor_exchange, two_level};
+      return {recursive_doubling, bruck, ring, neighbor_exchange, knomial, two_level};
     case Benchmark::osu_reduce_scatter:
       return {ring, pairwise, recursive_halving, butterfly, reduce_scatter};
     case Benchmark::osu_bcast:
-      return {binomial, binary, split_binary, knomial, chain, linear, scatter_allgather, scatter_doubling, two_level};
+      return {binomial,          binary,           split_binary, knomial,  chain, linear,
+              scatter_allgather, scatter_doubling, sag_knomial,  two_level};
     case Benchmark::osu_reduce:
-      return {binomial, binary, chain, linear, rabenseifner, two_level};
+      return {binomial, binary, knomial, chain, linear, rabenseifner, two_level};
     case Benchmark::osu_alltoall:
       return {bruck, linear, pairwise};
     case Benchmark::osu_gather:
-      return {binomial, linear, linear_sync, two_level};
+      return {binomial, knomial, linear, linear_sync, two_level};
     case Benchmark::osu_scatter:
-      return {binomial, linear, linear_nb, two_level};
+      return {binomial, knomial, linear, linear_nb, two_level};
     case Benchmark::osu_barrier:
-      return {dissemination, recursive_doubling, linear, binomial, two_level};
+      return {dissemination, recursive_doubling, linear, binomial, knomial, two_level};
     default:
       return {};
   }

@@ -24,7 +24,9 @@ enum class CollectiveAlgorithm : std::uint8_t {
   binomial,
   binary,
   split_binary,  ///< both halves of the message down one half of a binary tree each, then exchanged
-  knomial,       ///< radix 4
+  knomial,       ///< trees of radix 4; exchanges among four ranks (a barrier's among eight)
+  sra_knomial,   ///< all-reduce: reduced and scattered among four ranks each, gathered back the same way
+  sag_knomial,   ///< broadcast: scattered down a tree of radix 4, gathered by everybody
   chain,
   linear,
   scatter_allgather,  ///< binomial scatter, then a ring
@@ -61,6 +63,7 @@ struct Collective {
   Bytes segment;  ///< trees and chains pass the message in parts of this size; linear_sync: the first; 0 = whole
   Bytes block;    ///< an all-reduce is made of such parts, one after the other; 0 = whole
   bool is_in_place = false;  ///< the result takes the place of the data (MPI_IN_PLACE)
+  bool is_in_gpu_memory = false;
   bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   /// The collectives that it is made of, as the library picks them; their ranks, sizes and roots do not count. Empty:

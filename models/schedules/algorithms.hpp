@@ -35,6 +35,15 @@ Rounds reduce_rabenseifner(int n, double bytes, int root, bool folds_halves);
 Rounds recursive_halving(int n, double bytes);
 /// The same with the nearest rank first, in bit-reversed order; a last message puts each block in its place.
 Rounds butterfly(int n, double bytes);
+// Partners in groups of `radix` ranks, everybody with everybody else of a group: UCC's.
+Rounds all_reduce_knomial(int n, double bytes, int radix);
+/// Reduced and scattered, the farthest last, then gathered the same way back.
+Rounds all_reduce_sra_knomial(int n, double bytes, int radix);
+Rounds all_gather_knomial(int n, double block, int radix);
+/// Trees: every rank's `block` to the root, the same way back, and parts of a broadcast that everybody then gathers.
+Rounds gather_knomial(int n, double block, int root, int radix);
+Rounds scatter_knomial(int n, double block, int root, int radix);
+Rounds broadcast_sag_knomial(int n, double bytes, int root, int radix);
 Rounds all_gather_bruck(int n, double block);
 Rounds all_to_all_bruck(int n, double block);
 Rounds dissemination(int n);

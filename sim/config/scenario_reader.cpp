@@ -69,6 +69,7 @@ class ScenarioReader {
     read_version(node, "ofed", "an MLNX_OFED version, e.g. \"5.4\"", software.ofed_version);
     if (const auto* transport = node.find("transport")) software.transport = transport->scalar;
     read_version(node, "mpi_version", "a release of the MPI library, e.g. \"4.1\"", software.mpi_version);
+    if (const auto* collectives = node.find("mpi_collectives")) software.mpi_collectives = collectives->scalar;
     read_version(node, "ucx", "a UCX version, e.g. \"1.12\"", software.ucx_version);
     if (const auto* nccl = node.find("nccl")) {
       read_version(*nccl, "version", "an NCCL version, e.g. \"2.18\"", software.nccl_version);

@@ -176,7 +176,7 @@ SchemaPtr topology() {
 std::vector<std::string> algorithms() {
   std::istringstream words(
       "auto ring tree nvls nvls_tree collnet_direct pat msccl recursive_doubling rabenseifner "
-      "reduce_broadcast reduce_scatter binomial binary split_binary knomial chain linear linear_nb "
+      "reduce_broadcast reduce_scatter binomial binary split_binary knomial sra_knomial sag_knomial chain linear linear_nb "
       "linear_sync scatter_allgather scatter_doubling bruck pairwise dissemination neighbor_exchange "
       "recursive_halving butterfly two_level");
   return {std::istream_iterator<std::string>(words), {}};
@@ -292,6 +292,9 @@ SchemaPtr software() {
        {"mpi_version", text(),
         "of Open MPI or MPICH, major.minor[.patch]: whose rules pick algorithms (4.0, 4.1, 5.0; MPICH before and from "
         "3.4); GPUDirect RDMA needs Open MPI 1.7.4; default 4.1"},
+       {"mpi_collectives", choice({"library", "ucc"}),
+        "who runs collectives: the MPI library itself, or UCC over UCX, to which Open MPI leaves them with "
+        "coll_ucc_enable (HPC-X sets it); default library"},
        {"nccl", nccl, "NCCL version and switches"},
        {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }

@@ -223,6 +223,25 @@ class Simulator {
         is_lossless(topology_) ? "" : " (shipped defaults: the topology does not say how its switches are configured)");
   }
 
+  /// On a fabric whose switches choose the way of each packet. `asked`: of the transport.
+  [[nodiscard]] std::string ways_assumed(const std::string& asked) const {
+    const auto& fabric = topology_.spec().fabric;
+    const bool is_dragonfly = fabric.kind == FabricKind::dragonfly;
+    if (options_.fidelity == Fidelity::packet) {
+      const auto routing = packet_routing(fabric, asked);
+      if (routing == "adaptive") return "switches choose the way of each packet by their queues";
+      if (routing == "spray") return "packets take all shortest ways in turn, whatever switches would choose";
+      return is_dragonfly
+                 ? "packets take shortest ways, also where routers of a dragonfly would choose others"
+                 : "packets of a connection take one way, as their transport asks; switches would choose others";
+    }
+    if (is_dragonfly)
+      return "routers of the dragonfly choose the way of each packet: traffic between routers, and between groups, "
+             "takes all links there are";
+    return "switches choose the way of each packet: traffic up from a leaf or a pod, and down to it, takes all links "
+           "there are";
+  }
+
   void add_assumptions() {
     for (std::size_t w = 0; w < prediction_.workloads.size(); ++w) {
       note_assumed(prediction_.workloads[w], parameters_, options_.with_terms);
@@ -231,16 +250,7 @@ class Simulator {
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
         out.emplace_back("no link is oversubscribed long enough for packet detail to matter");
       if (is_adaptive(topology_.spec().fabric) && prediction_.workloads[w].num_hosts > 1)
-        out.emplace_back(
-            options_.fidelity == Fidelity::packet && topology_.spec().fabric.kind == FabricKind::dragonfly
-                ? "packets take shortest ways, also where routers of a dragonfly would choose others"
-            : options_.fidelity == Fidelity::packet
-                ? "switches choose the way of each packet by their queues (but where the transport says otherwise)"
-            : topology_.spec().fabric.kind == FabricKind::dragonfly
-                ? "routers of the dragonfly choose the way of each packet: traffic between routers, and "
-                  "between groups, takes all links there are"
-                : "switches choose the way of each packet: traffic up from a leaf or a pod, and down to "
-                  "it, takes all links there are");
+        out.push_back(ways_assumed(scenario_.workloads[w].transport.routing));
       if (has_tcp_)
         out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
       if (options_.fidelity == Fidelity::packet && !is_lossless(topology_) && topology_.num_hosts() > 1)

@@ -164,7 +164,7 @@ LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast"), ("Azure ND 
 UNTAUGHT = ("MI300X hosts of AMD", "LUMI-G")
 
 # Of a system whose other logs stay closed: names of the logs that were opened.
-LOOKED_AT_LOGS = re.compile(r"a100-polaris-(8gpu-2node|32gpu-8node)-ss11-setup[134]-(allgather|allreduce|alltoall)-nccl2\.18$")
+LOOKED_AT_LOGS = re.compile(r"a100-polaris-(8gpu-2node|32gpu-8node)-ss11-setup[134]-(allgather|allreduce|alltoall)-nccl2\.18$|a100-pcie-2gpu-2node-hdr-gdr-sys-allreduce-nccl2\.21$")
 
 
 def is_looked_at(system: str, scenario: str, part_settings: list) -> bool:

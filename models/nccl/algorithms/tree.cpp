@@ -23,9 +23,9 @@ struct HalvedChunk {
 };
 constexpr std::array k_halved_chunks{HalvedChunk{131072, 8}, HalvedChunk{65536, 4}, HalvedChunk{32768, 1}};
 
-/// Of the threads of a block of LL or LL128, those that send down (NVIDIA/nccl src/device/all_reduce.h, of LL since
-/// 2.10: before, all threads send up what there is, then down).
-constexpr double k_threads_down = 0.3;
+/// Threads of a warp, and the share of a block's warps that send up with LL and LL128, rounded down (NVIDIA/nccl
+/// src/device/all_reduce.h, of LL since 2.10: before, all threads send up what there is, then down).
+constexpr double k_warp = 32, k_warps_up = 0.7;
 /// Accesses of a thread to memory for a line of LL or LL128: a step of a ring and the middle of a tree have the line
 /// that comes, the GPU's own buffer and the line that goes on; an end has two of them (NVIDIA/nccl
 /// src/device/prims_ll.h).
@@ -111,11 +111,12 @@ class Tree : public ChannelAlgorithm {
       return 1 / time_of(op_, op_.num_ranks() > 2 ? k_receive_reduce_send + k_receive_copy_send
                                                   : k_receive_reduce_copy_send);
     // Through host memory a line waits for PCIe whatever else a thread block does.
-    const bool is_at_end = op_.num_ranks() == 2 && !(op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory));
-    const double down = (is_at_end ? k_end_accesses : k_step_accesses) / k_step_accesses;
-    return op_.is(Protocol::ll) && is_before_new_primitives(op_) ? 1 / (1 + down) : k_threads_down / down;
+    const bool through_host = op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory);
+    const double down = (op_.num_ranks() == 2 && !through_host ? k_end_accesses : k_step_accesses) / k_step_accesses;
+    if (op_.is(Protocol::ll) && is_before_new_primitives(op_)) return 1 / (1 + down);
+    return threads_down() / down * (through_host ? 1 : link_share()->value);
   }
-  /// What goes up waits for what goes down.
+  /// What goes up waits for what goes down, on links and in thread blocks.
   [[nodiscard]] const Parameter* link_share() const override {
     return &op_.parameter("nccl.tree_link_share"_stem, op_.protocol);
   }
@@ -129,6 +130,11 @@ class Tree : public ChannelAlgorithm {
   }
 
  private:
+  /// Of a block's.
+  [[nodiscard]] double threads_down() const {
+    return 1 - std::floor(op_.most_threads / k_warp * k_warps_up) * k_warp / op_.most_threads;
+  }
+
   /// Of the chunks that fill a channel's tree, the share that follows the first.
   [[nodiscard]] double under_way(const Cut& cut) const {
     return ChannelAlgorithm::under_way(cut.per_channel / cut.chunk, depth());

@@ -186,9 +186,9 @@ TEST_CASE("a parameter says whether more of it is less time: rates and what is r
     rates += parameter.is_rate ? 1 : 0;
   }
   CHECK(rates > 100);
-  for (const auto* name : {"nccl.tree_share.end.ll.hopper", "nccl.tree_link_share", "host.both_sockets_share",
-                           "cuda.staged_copy_share", "nccl.pat_network_share", "nccl.shm_one_way_gain",
-                           "nccl.shm_both_ways_share", "nccl.nvlink_store_share.simple"})
+  for (const auto* name :
+       {"nccl.tree_link_share", "host.both_sockets_share", "cuda.staged_copy_share", "nccl.pat_network_share",
+        "nccl.shm_one_way_gain", "nccl.shm_both_ways_share", "nccl.nvlink_store_share.simple"})
     CHECK(shipped->at(name).is_rate);
   for (const auto* name : {"nccl.shm_local_work", "nccl.first_chunk", "virtualization.split_tax",
                            "training.exchange_slowdown", "lossless.pool_share", "dcqcn.g"})

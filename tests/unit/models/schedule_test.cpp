@@ -33,6 +33,13 @@ Collective collective(Benchmark benchmark, Algorithm algorithm, int n, Bytes siz
   return out;
 }
 
+/// The most ranks up to n that are whole groups of the largest power of `radix` in it.
+int floor_of_groups(int n, int radix) {
+  int power = 1;
+  while (power * radix <= n) power *= radix;
+  return n / power * power;
+}
+
 double bytes_sent_by(const Rounds& rounds, int rank) {
   double sum = 0;
   for (const auto& round : rounds) {
@@ -92,6 +99,24 @@ TEST_CASE("a ring all-reduce sends 2(n-1)/n of the message from every rank, Rabe
   }
 }
 
+TEST_CASE(
+    "UCC's exchanges of radix 4: 32 ranks meet four, four and two at a time, and each sends to all others of a group") {
+  const auto rounds = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::knomial, 32, Bytes{1024}));
+  REQUIRE(rounds.size() == 3);
+  CHECK(rounds[0].steps.size() == 32 * 3);
+  CHECK(rounds[2].steps.size() == 32);
+  CHECK(rounds[0].reduced_bytes == 3 * 1024);
+  CHECK(rounds[2].reduced_bytes == 1024);
+  for (const auto& step : rounds[1].steps) CHECK((step.from - step.to) % 4 == 0);
+  // Reduced and scattered, then gathered: as few bytes as a ring, in 2 x 3 rounds.
+  const auto sra = make_schedule(collective(Benchmark::osu_allreduce, Algorithm::sra_knomial, 32, Bytes{1024}));
+  CHECK(sra.size() == 6);
+  for (int r = 0; r < 32; ++r) CHECK(bytes_sent_by(sra, r) == test::approx(2 * 1024 * 31.0 / 32));
+  // 33 ranks: one hands over first and gets the result at last.
+  CHECK(make_schedule(collective(Benchmark::osu_allreduce, Algorithm::knomial, 33, Bytes{1024})).size() == 5);
+  CHECK(make_schedule(collective(Benchmark::osu_barrier, Algorithm::knomial, 64, Bytes{0})).size() == 2);
+}
+
 TEST_CASE("after every algorithm each rank that should has heard of every rank") {
   for (const int n : k_counts) {
     for (const int root : {0, n / 2, n - 1}) {
@@ -133,7 +158,8 @@ TEST_CASE("a broadcast reaches everybody from any root, sent only by those that 
             auto next = has;
             for (const auto& step : round.steps) {
               const bool is_exchange = algorithm == Algorithm::scatter_allgather ||
-                                       algorithm == Algorithm::scatter_doubling || algorithm == Algorithm::split_binary;
+                                       algorithm == Algorithm::scatter_doubling ||
+                                       algorithm == Algorithm::split_binary || algorithm == Algorithm::sag_knomial;
               if (!is_exchange) CHECK(has.contains(step.from));
               next.insert(step.to);
             }
@@ -156,7 +182,12 @@ TEST_CASE("all-gathers bring every rank n-1 blocks, and reduce-scatters cost eac
     for (const auto algorithm : algorithms_for(Benchmark::osu_allgather)) {
       if (algorithm == Algorithm::two_level) continue;  // brings more: rank_order_test.cpp
       const auto rounds = make_schedule(collective(Benchmark::osu_allgather, algorithm, n, Bytes{100}));
-      for (int r = 0; r < n; ++r) CHECK(bytes_received_by(rounds, r) == test::approx(100.0 * (n - 1)));
+      // Who hands its block to a neighbour first gets back all of them.
+      const int folded = algorithm == Algorithm::knomial ? n % floor_of_groups(n, 4) : 0;
+      for (int r = 0; r < n; ++r) {
+        const bool has_left = r < 2 * folded && r % 2 != 0;
+        CHECK(bytes_received_by(rounds, r) == test::approx(100.0 * (has_left ? n : n - 1)));
+      }
     }
     for (const auto algorithm : algorithms_for(Benchmark::osu_reduce_scatter)) {
       const auto rounds = make_schedule(collective(Benchmark::osu_reduce_scatter, algorithm, n, Bytes{n * 100}));

@@ -219,7 +219,8 @@ TEST_CASE("a tree of LL starts as a ring does, holds a line in every hop, and tu
       const auto f = tree(release, size);
       CHECK(f.us("kernel start") == test::approx(number(f, "nccl.base_time.ring.ll.ampere") * 1e6));
       CHECK(f.us("over nvlink") == test::approx(14 * number(f, "nccl.hop_time.tree.ll.nvlink") * 1e6));
-      const double share = number(f, "nccl.tree_share.middle.ll");
+      // All threads up, then down; since 2.10 five of 16 warps down while the others go up.
+      const double share = std::string(release) == "2.8" ? 0.5 : 5.0 / 16 * number(f, "nccl.tree_link_share");
       const double first = at_most(4096 * share, bytes);
       const double work = 14 * number(f, first_line) * first + (bytes - first) / share;
       CHECK(f.us("transfer") == test::approx(work / number(f, "nccl.channel_bandwidth.ll") * 1e6).epsilon(1e-3));
@@ -229,7 +230,8 @@ TEST_CASE("a tree of LL starts as a ring does, holds a line in every hop, and tu
   }
 }
 
-TEST_CASE("from 2.22 on thread blocks fetch no work, but a protocol's own start of rings stays in every release") {
+TEST_CASE(
+    "from 2.22 on thread blocks fetch no work, nor have rings of LL128 a start of their own, those of Simple do") {
   for (const auto& release : std::vector<std::pair<const char*, bool>>{{"2.8", true},
                                                                        {"2.12", true},
                                                                        {"2.19", true},
@@ -247,42 +249,45 @@ TEST_CASE("from 2.22 on thread blocks fetch no work, but a protocol's own start 
                                                                             {"software.nccl.version", version},
                                                                             {"workload.sizes", "[256 MiB]"}});
       CHECK((f.us("start of 8") > 0) == fetches);
-      CHECK((f.us("start of the protocol") > 0) == (std::string(protocol) != "ll"));
+      const auto p = std::string(protocol);
+      CHECK((f.us("start of the protocol") > 0) == (p == "simple" || (p == "ll128" && fetches)));
     }
   }
 }
 
 TEST_CASE("a tree pays its way up and down once, and some threads of a middle rank send up, others down") {
-  for (const auto& row : {std::pair{2, "end"}, {4, "middle"}}) {
-    const auto& [gpus, place] = row;
-    for (const auto* protocol : {"ll", "ll128"}) {
-      CAPTURE(row.first);
-      CAPTURE(protocol);
-      const std::string p = protocol;
-      const auto f = forecast("h200vm-4gpu-all_reduce-tree-" + p, {{"workload.gpus", std::to_string(gpus)},
-                                                                   {"workload.channels", "1"},
-                                                                   {"workload.launch", "thread_per_gpu"},
-                                                                   {"workload.sizes", "[64 MiB]"}});
+  const auto tree = [](const std::string& protocol, int gpus, const char* release) {
+    return forecast("h200vm-4gpu-all_reduce-tree-" + protocol, {{"workload.gpus", std::to_string(gpus)},
+                                                                {"workload.channels", "1"},
+                                                                {"workload.launch", "thread_per_gpu"},
+                                                                {"software.nccl.version", release},
+                                                                {"workload.sizes", "[64 MiB]"}});
+  };
+  // Five of 16 warps of LL and six of 20 of LL128 send down, what goes up waits for them; a line costs them three
+  // accesses to memory in the middle, two at the end. Before 2.10 all threads of LL send up what there is, then down.
+  for (const int gpus : {2, 4}) {
+    for (const std::string p : {"ll", "ll128"}) {
+      CAPTURE(gpus);
+      CAPTURE(p);
+      const auto f = tree(p, gpus, "2.28");
       const double hop = std::max(f.value("nccl.hop_time.tree." + p + ".nvlink"), 500e-9);
       CHECK(f.us("over nvlink") == test::approx(2 * (gpus - 1) * hop * 1e6).epsilon(1e-4));
-      const double rate =
-          f.value("nccl.channel_bandwidth." + p) * f.value(std::string("nccl.tree_share.") + place + "." + p);
+      const double down = p == "ll" ? 5.0 / 16 * f.value("nccl.tree_link_share") : 6.0 / 20;
+      const double rate = f.value("nccl.channel_bandwidth." + p) * down * (gpus == 2 ? 1.5 : 1);
       CHECK(f.us("transfer") == test::approx(67108864 / rate * 1e6).epsilon(1e-4));
     }
   }
+  const auto old = tree("ll", 2, "2.8");
+  CHECK(old.us("transfer") ==
+        test::approx(67108864 / (old.value("nccl.channel_bandwidth.ll") * 0.6) * 1e6).epsilon(1e-3));
   // Simple: the first chunk of 512 KiB fills the pipeline hop by hop, the rest follows.
-  const auto f =
-      forecast("h200vm-4gpu-all_reduce-tree-simple",
-               {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
-  CHECK(f.us("filling the pipeline") ==
-        test::approx(6 * 524288 / f.value("nccl.channel_bandwidth.simple") * 1e6).epsilon(1e-4));
+  const auto f = tree("simple", 4, "2.28");
+  const double rate = f.value("nccl.channel_bandwidth.simple");
+  CHECK(f.us("filling the pipeline") == test::approx(6 * 524288 / rate * 1e6).epsilon(1e-4));
   // A middle rank receives, reduces and sends up, receives, copies and sends down: three reads and three writes, where
   // a step of a ring has 1.5 of each. Two ranks: the root does all of it at once, two of each.
-  const double rate = f.value("nccl.channel_bandwidth.simple");
   CHECK(f.us("transfer") == test::approx((67108864 - 524288) / (rate / 2) * 1e6).epsilon(1e-4));
-  const auto two =
-      forecast("h200vm-2gpu-all_reduce-tree-simple",
-               {{"workload.channels", "1"}, {"workload.launch", "thread_per_gpu"}, {"workload.sizes", "[64 MiB]"}});
+  const auto two = tree("simple", 2, "2.28");
   CHECK(two.us("transfer") == test::approx((67108864 - 524288) / (rate * 1.5 / 2) * 1e6).epsilon(1e-4));
 }
 

@@ -67,6 +67,7 @@ const std::vector<TwoValues> k_neighbours{{"threads", "vcpus: 32", "0", "40"},
 
 const std::vector<TwoValues> k_software{{"mpi", "", "open-mpi-ucx", "mvapich2-gdr"},
                                         {"mpi_version", "", "\"4.0\"", "\"5.0\""},
+                                        {"mpi_collectives", "mpi: open-mpi-ucx", "library", "ucc"},
                                         {"ucx", "", "\"1.6\"", "\"1.12\""},
                                         {"eager_limit", "", "1 KiB", "2 MiB"},
                                         {"device_eager_limit", "", "1 KiB", "2 MiB"},
