@@ -332,10 +332,21 @@ class CollectivePlanner : public Planner {
   bool is_staged_ = false;
 };
 
+/// UCC is Open MPI's.
+Diagnostics faults_of_ucc(const PlanContext& context, const Workload& workload, const Profile& profile) {
+  if (context.software.mpi_collectives != "ucc" || profile.implementation.starts_with("open-mpi")) return {};
+  return {
+      make_error_at(workload.location,
+                    fmt::format("UCC runs collectives of Open MPI, the library here is '{}'", profile.implementation),
+                    "write `software: {mpi: open-mpi-ucx}`, or leave `mpi_collectives` out")};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
-  auto ranks = make_ranks(context, workload, make_profile(context, workload));
+  const auto profile = make_profile(context, workload);
+  if (auto faults = faults_of_ucc(context, workload, profile); !faults.empty()) return tl::unexpected(faults);
+  auto ranks = make_ranks(context, workload, profile);
   if (!ranks) return tl::unexpected(ranks.error());
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
     std::string known = "auto";
@@ -345,11 +356,6 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
                       fmt::format("'{}' is not an algorithm of {}", workload.algorithm, to_string(workload.benchmark)),
                       "known: " + known)});
   }
-  const auto library = make_profile(context, workload).implementation;
-  if (context.software.mpi_collectives == "ucc" && !library.starts_with("open-mpi"))
-    return tl::unexpected(Diagnostics{make_error_at(
-        workload.location, fmt::format("UCC runs collectives of Open MPI, the library here is '{}'", library),
-        "write `software: {mpi: open-mpi-ucx}`, or leave `mpi_collectives` out")});
   if (ranks->empty())
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location, fmt::format("device buffers, topology '{}' has no GPU", context.topology.name()),
@@ -364,7 +370,9 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload,
                                                          const std::vector<DeviceId>& gpus, int alike) {
-  auto ranks = make_processes(context, workload, gpus, make_profile(context, workload));
+  const auto profile = make_profile(context, workload);
+  if (auto faults = faults_of_ucc(context, workload, profile); !faults.empty()) return tl::unexpected(faults);
+  auto ranks = make_processes(context, workload, gpus, profile);
   if (!ranks) return tl::unexpected(ranks.error());
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks), alike, true);
 }

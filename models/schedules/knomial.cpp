@@ -19,7 +19,7 @@ struct KnomialLevel {
 /// n ranks folded to whole groups: of the first 2 x extra ranks the odd ones leave, their neighbours stand for them.
 class Knomial {
  public:
-  Knomial(int n, int radix) : n_(n) {
+  Knomial(int n, int radix) {
     int used = 1;
     for (; used * radix <= n; used *= radix) levels_.push_back({used, radix});
     const int whole = n / used;
@@ -29,7 +29,6 @@ class Knomial {
   }
 
   [[nodiscard]] const std::vector<KnomialLevel>& levels() const { return levels_; }
-  [[nodiscard]] int used() const { return used_; }
   [[nodiscard]] int rank(int place) const { return place < extra_ ? 2 * place : place + extra_; }
   /// Ranks whose places are from `from` on, `count` of them, and those they stand for.
   [[nodiscard]] double ranks_of(int from, int count) const { return count + std::clamp(extra_ - from, 0, count); }
@@ -58,7 +57,6 @@ class Knomial {
   }
 
  private:
-  int n_;
   int used_ = 1;
   int extra_ = 0;
   std::vector<KnomialLevel> levels_;

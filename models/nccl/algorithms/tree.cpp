@@ -23,9 +23,10 @@ struct HalvedChunk {
 };
 constexpr std::array k_halved_chunks{HalvedChunk{131072, 8}, HalvedChunk{65536, 4}, HalvedChunk{32768, 1}};
 
-/// Threads of a warp, and the share of a block's warps that send up with LL and LL128, rounded down (NVIDIA/nccl
-/// src/device/all_reduce.h, of LL since 2.10: before, all threads send up what there is, then down).
-constexpr double k_warp = 32, k_warps_up = 0.7;
+/// Threads of a warp on GPUs of NVIDIA and of AMD, and the share of a block's warps that send up with LL and LL128,
+/// rounded down (NVIDIA/nccl src/device/all_reduce.h, of LL since 2.10: before, all threads send up what there is, then
+/// down).
+constexpr double k_warp = 32, k_amd_warp = 64, k_warps_up = 0.7;
 /// Accesses of a thread to memory for a line of LL or LL128: a step of a ring and the middle of a tree have the line
 /// that comes, the GPU's own buffer and the line that goes on; an end has two of them (NVIDIA/nccl
 /// src/device/prims_ll.h).
@@ -132,7 +133,8 @@ class Tree : public ChannelAlgorithm {
  private:
   /// Of a block's.
   [[nodiscard]] double threads_down() const {
-    return 1 - std::floor(op_.most_threads / k_warp * k_warps_up) * k_warp / op_.most_threads;
+    const double warp = op_.group.library == Library::rccl ? k_amd_warp : k_warp;
+    return 1 - std::floor(op_.most_threads / warp * k_warps_up) * warp / op_.most_threads;
   }
 
   /// Of the chunks that fill a channel's tree, the share that follows the first.
