@@ -201,16 +201,16 @@ bool is_gated_by_mpi_version(const Use& use) {
 }
 
 /// Releases of the library pick algorithms by rules of their own.
-bool has_rules_by_release(const std::string& mpi) {
-  return mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich";
+bool has_rules_by_release(const Software& software) {
+  const auto& mpi = software.mpi;
+  return software.mpi_collectives != "ucc" && (mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich");
 }
 
 /// The same where MPI all-reduces host memory beside NCCL.
 std::string why_host_mpi_unread(const Use& use, std::string_view key) {
-  const auto& mpi = use.context.software.mpi;
   if (key == "mpi") return {};
   if (key == "mpi_collectives") return {};
-  if (key == "mpi_version" && has_rules_by_release(mpi) && use.context.software.mpi_collectives != "ucc") return {};
+  if (key == "mpi_version" && has_rules_by_release(use.context.software)) return {};
   if (key == "mpi_version") return is_gated_by_mpi_version(use) ? "" : of_benchmark(use);
   if (key == "cross_memory_attach") return ": MPI does not exchange inside hosts";
   return key == "eager_limit" ? "" : ": no buffer of MPI is in GPU memory";
@@ -219,7 +219,6 @@ std::string why_host_mpi_unread(const Use& use, std::string_view key) {
 /// The same of MPI's own keys.
 std::string why_mpi_unread(const Use& use, std::string_view key) {
   const auto of = of_benchmark(use);
-  const auto& mpi = use.context.software.mpi;
   if (use.is_mpi_on_host) return why_host_mpi_unread(use, key);
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
   if (key == "mpi") {
@@ -229,8 +228,7 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   if (key == "eager_limit") return {};
   if (key == "mpi_collectives") return is_collective(use.workload.benchmark) ? "" : of;
   if (key == "mpi_version") {
-    const bool is_read = is_collective(use.workload.benchmark) && has_rules_by_release(mpi) &&
-                         use.context.software.mpi_collectives != "ucc";
+    const bool is_read = is_collective(use.workload.benchmark) && has_rules_by_release(use.context.software);
     return is_read || is_gated_by_mpi_version(use) ? "" : of;
   }
   const bool meets_in_hosts = use.shares_hosts && (is_collective(use.workload.benchmark) || !use.crosses_hosts);

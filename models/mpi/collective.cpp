@@ -140,16 +140,6 @@ class CollectivePlanner : public Planner {
     return is_reduction(workload_.benchmark) && !ranks_.empty() && ranks_[0].is_device();
   }
 
-  /// A kernel that the core launches and waits for, as it does for a copy, reads two vectors and writes one.
-  void add_kernel(Node& node, double reduced_bytes) const {
-    const auto& context = transfers_.context();
-    node.fixed.push_back(parameter_term(context.parameters, "a kernel to combine", "cuda.copy_overhead"_key));
-    const auto& share = context.parameters.at("cuda.device_copy_share"_key);
-    const double memory = device_value(context, ranks_[0].gpu, "memory_bandwidth");
-    node.fixed.push_back({"combining in the GPU's memory", from_seconds(3 * reduced_bytes / share.value / memory),
-                          share.name, share.source});
-  }
-
   /// Of an all-gather or all-to-all each rank's own part goes from one of its buffers to the other, of a gather or
   /// scatter the root's.
   [[nodiscard]] bool has_own_part() const {
@@ -308,7 +298,7 @@ class CollectivePlanner : public Planner {
       node.flows = in_lockstep(std::move(node.flows), transfers_.gap_parameter_of(messages.front()));
     double reducing = 0;
     if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
-      add_kernel(node, scheduled.reduced_bytes);
+      node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);
       reducing = sum(node.fixed).seconds();
     } else if (scheduled.reduced_bytes > 0) {
       const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);

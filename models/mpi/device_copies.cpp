@@ -14,6 +14,13 @@ namespace {
 constexpr double k_fitted_copies = 3;
 constexpr double k_fitted_sizes = 2;
 
+/// `bytes` read or written in the memory of the rank's GPU.
+Term through_gpu_memory(const PlanContext& context, const EndPoint& end, double bytes, std::string name) {
+  const auto& share = context.parameters.at("cuda.device_copy_share"_key);
+  const double memory = device_value(context, end.gpu, "memory_bandwidth");
+  return {std::move(name), from_seconds(bytes / share.value / memory), share.name, share.source};
+}
+
 }  // namespace
 
 void add_device_staging(const PlanContext& context, const EndPoint& end, const DeviceCopies& staged,
@@ -31,12 +38,14 @@ void add_device_staging(const PlanContext& context, const EndPoint& end, const D
 }
 
 void add_own_copy(const PlanContext& context, const EndPoint& end, Bytes size, OperationPlan& plan) {
-  const auto& share = context.parameters.at("cuda.device_copy_share"_key);
   plan.before.push_back(parameter_term(context.parameters, "own part copied by the GPU", "cuda.copy_overhead"_key));
-  const double memory = device_value(context, end.gpu, "memory_bandwidth");
-  plan.before.push_back({"own part through the GPU's memory",
-                         from_seconds(2 * static_cast<double>(size.value) / share.value / memory), share.name,
-                         share.source});
+  plan.before.push_back(
+      through_gpu_memory(context, end, 2 * static_cast<double>(size.value), "own part through the GPU's memory"));
+}
+
+std::vector<Term> combining_kernel(const PlanContext& context, const EndPoint& end, double bytes) {
+  return {parameter_term(context.parameters, "a kernel to combine", "cuda.copy_overhead"_key),
+          through_gpu_memory(context, end, 3 * bytes, "combining in the GPU's memory")};
 }
 
 }  // namespace fabricast::models::mpi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that a collective makes of its device buffers beside its messages: docs/models/mpi.md.
+// What a collective does with its device buffers beside its messages: docs/models/mpi.md.
 #pragma once
+
+#include <vector>
 
 #include "mpi/buffers.hpp"
 #include "mpi/end_points.hpp"
@@ -12,5 +14,8 @@ void add_device_staging(const PlanContext& context, const EndPoint& end, const D
                         OperationPlan& plan);
 /// `size` bytes from one buffer of the rank's GPU to the other.
 void add_own_copy(const PlanContext& context, const EndPoint& end, Bytes size, OperationPlan& plan);
+/// A kernel that the core launches and waits for, as it does for a copy, combines `bytes` that came: two vectors are
+/// read, one is written.
+std::vector<Term> combining_kernel(const PlanContext& context, const EndPoint& end, double bytes);
 
 }  // namespace fabricast::models::mpi

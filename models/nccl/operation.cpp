@@ -95,6 +95,8 @@ bool is_before_new_primitives(const Operation& operation) {
   return operation.group.library == Library::nccl && release_number(operation.context.software.nccl_version) < 210;
 }
 
+bool fetches_work(const Operation& operation) { return release_number(operation.context.software.nccl_version) < 222; }
+
 void add_latency(Flow& flow, Term term) {
   flow.latency += term.time;
   flow.latency_terms.push_back(std::move(term));

@@ -81,6 +81,9 @@ struct Operation {
 
 /// NCCL before 2.10, whose primitives take longer between the operations of a thread block.
 [[nodiscard]] bool is_before_new_primitives(const Operation& operation);
+/// Before 2.22 every thread block fetches its work from a queue; since, that of a collective lies in the kernel's
+/// arguments.
+[[nodiscard]] bool fetches_work(const Operation& operation);
 
 void add_latency(Flow& flow, Term term);
 /// What limits the flow from now on, where `rate` is less.

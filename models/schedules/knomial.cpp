@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedules/algorithms.hpp"
+#include "schedules/powers.hpp"
 
 namespace fabricast::models::schedules {
 
@@ -16,102 +17,97 @@ struct KnomialLevel {
   int group;
 };
 
-/// n ranks folded to whole groups: of the first 2 x extra ranks the odd ones leave, their neighbours stand for them.
+std::vector<KnomialLevel> levels_of(int n, int radix) {
+  std::vector<KnomialLevel> levels;
+  int distance = 1;
+  for (; distance * radix <= n; distance *= radix) levels.push_back({distance, radix});
+  if (const int whole = n / distance; whole > 1) levels.push_back({distance, whole});
+  return levels;
+}
+
+/// n ranks, of which whole groups exchange; the neighbours of the first ones stand for the rest.
 class Knomial {
  public:
-  Knomial(int n, int radix) {
-    int used = 1;
-    for (; used * radix <= n; used *= radix) levels_.push_back({used, radix});
-    const int whole = n / used;
-    if (whole > 1) levels_.push_back({used, whole});
-    used_ = used * whole;
-    extra_ = n - used_;
-  }
+  Knomial(int n, int radix)
+      : levels_(levels_of(n, radix)),
+        fold_(n, Fold::Stays::even, levels_.empty() ? 1 : levels_.back().distance * levels_.back().group) {}
 
   [[nodiscard]] const std::vector<KnomialLevel>& levels() const { return levels_; }
-  [[nodiscard]] int rank(int place) const { return place < extra_ ? 2 * place : place + extra_; }
-  /// Ranks whose places are from `from` on, `count` of them, and those they stand for.
-  [[nodiscard]] double ranks_of(int from, int count) const { return count + std::clamp(extra_ - from, 0, count); }
-
-  void enter(Rounds& rounds, double bytes, double reduced) const {
-    Round round{.reduced_bytes = reduced, .is_posted = true};
-    for (int place = 0; place < extra_; ++place) round.steps.push_back({rank(place) + 1, rank(place), bytes});
-    if (extra_ > 0) rounds.push_back(std::move(round));
-  }
-  void leave(Rounds& rounds, double bytes) const {
-    Round round{.is_posted = true};
-    for (int place = 0; place < extra_; ++place) round.steps.push_back({rank(place), rank(place) + 1, bytes});
-    if (extra_ > 0) rounds.push_back(std::move(round));
-  }
+  [[nodiscard]] const Fold& fold() const { return fold_; }
   /// Everybody of a group sends `bytes(place)` to everybody else of it.
   template <class BytesOf>
   [[nodiscard]] Round exchange(const KnomialLevel& level, BytesOf bytes, double reduced) const {
-    Round round{.reduced_bytes = reduced, .is_posted = true};
+    Round round{.reduced_bytes = reduced};
     const int span = level.distance * level.group;
-    for (int place = 0; place < used_; ++place) {
+    for (int place = 0; place < fold_.power(); ++place) {
       const int first = place / span * span + place % level.distance;
       for (int other = first; other < first + span; other += level.distance)
-        if (other != place) round.steps.push_back({rank(place), rank(other), bytes(place)});
+        if (other != place) round.steps.push_back({fold_.rank(place), fold_.rank(other), bytes(place)});
     }
     return round;
   }
 
  private:
-  int used_ = 1;
-  int extra_ = 0;
   std::vector<KnomialLevel> levels_;
+  Fold fold_;
 };
+
+Rounds posted(Rounds rounds) {
+  for (auto& round : rounds) round.is_posted = true;
+  return rounds;
+}
 
 }  // namespace
 
 Rounds all_reduce_knomial(int n, double bytes, int radix) {
   const Knomial all(n, radix);
   Rounds rounds;
-  all.enter(rounds, bytes, bytes);
+  all.fold().enter(rounds, bytes);
   for (const auto& level : all.levels())
     rounds.push_back(all.exchange(
         level, [&](int) { return bytes; }, (level.group - 1) * bytes));
-  all.leave(rounds, bytes);
-  return rounds;
+  all.fold().leave(rounds, bytes);
+  return posted(std::move(rounds));
 }
 
 Rounds all_reduce_sra_knomial(int n, double bytes, int radix) {
   const Knomial all(n, radix);
   Rounds rounds;
-  all.enter(rounds, bytes, bytes);
+  all.fold().enter(rounds, bytes);
   double part = bytes;
+  const auto own = [&](int) { return part; };
   for (const auto& level : all.levels()) {
     part /= level.group;
-    rounds.push_back(all.exchange(
-        level, [&](int) { return part; }, (level.group - 1) * part));
+    rounds.push_back(all.exchange(level, own, (level.group - 1) * part));
   }
   for (auto level = all.levels().rbegin(); level != all.levels().rend(); ++level) {
-    rounds.push_back(all.exchange(
-        *level, [&](int) { return part; }, 0));
+    rounds.push_back(all.exchange(*level, own, 0));
     part *= level->group;
   }
-  all.leave(rounds, bytes);
-  return rounds;
+  all.fold().leave(rounds, bytes);
+  return posted(std::move(rounds));
 }
 
 Rounds all_gather_knomial(int n, double block, int radix) {
   const Knomial all(n, radix);
   Rounds rounds;
-  all.enter(rounds, block, 0);
+  all.fold().enter(rounds, block);
+  for (auto& round : rounds) round.reduced_bytes = 0;
   for (const auto& level : all.levels()) {
     const auto held = [&](int place) {
-      return block * all.ranks_of(place / level.distance * level.distance, level.distance);
+      const int first = place / level.distance * level.distance;
+      return block * all.fold().ranks_of(first, first + level.distance);
     };
     rounds.push_back(all.exchange(level, held, 0));
   }
-  all.leave(rounds, n * block);
-  return rounds;
+  all.fold().leave(rounds, n * block);
+  return posted(std::move(rounds));
 }
 
 Rounds gather_knomial(int n, double block, int root, int radix) {
   Rounds rounds;
   for (int distance = 1; distance < n; distance *= radix) {
-    Round round{.is_posted = true};
+    Round round;
     for (int place = 0; place < n; place += distance) {
       const int parent = place / (distance * radix) * (distance * radix);
       if (parent != place)
@@ -119,7 +115,7 @@ Rounds gather_knomial(int n, double block, int root, int radix) {
     }
     rounds.push_back(std::move(round));
   }
-  return rounds;
+  return posted(std::move(rounds));
 }
 
 Rounds scatter_knomial(int n, double block, int root, int radix) {

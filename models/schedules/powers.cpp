@@ -8,8 +8,6 @@ namespace fabricast::models::schedules {
 
 int floor_power_of_two(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
-Fold::Fold(int n, Stays stays) : power_(floor_power_of_two(n)), extra_(n - power_), stays_(stays) {}
-
 int Fold::rank(int place) const {
   if (place >= extra_) return place + extra_;
   return 2 * place + (stays_ == Stays::odd ? 1 : 0);

@@ -11,12 +11,14 @@ namespace fabricast::models::schedules {
 /// The largest power of two up to n >= 1.
 int floor_power_of_two(int n);
 
-/// n ranks folded to a power of two. Of the first 2 (n - power) ranks one of every two neighbours 2i and 2i + 1 leaves;
-/// the others take places 0 to power - 1 in their order [Open MPI coll_base_allreduce.c, MPICH allreduce].
+/// n ranks folded to a power of two, or to `power` if that is given. Of the first 2 (n - power) ranks one of every two
+/// neighbours 2i and 2i + 1 leaves; the others take places 0 to power - 1 in their order [Open MPI
+/// coll_base_allreduce.c, MPICH allreduce].
 class Fold {
  public:
   enum class Stays : std::uint8_t { even, odd };
-  Fold(int n, Stays stays);
+  Fold(int n, Stays stays) : Fold(n, stays, floor_power_of_two(n)) {}
+  Fold(int n, Stays stays, int power) : power_(power), extra_(n - power), stays_(stays) {}
 
   [[nodiscard]] int power() const { return power_; }
   /// How many leave.

@@ -52,10 +52,8 @@ double ChannelAlgorithm::slice_in_tree(double chunk, double under_way) {
   return chunk * (1 + others * under_way) / (1 + others);
 }
 
-/// From 2.22 on the work of a collective lies in the kernel's arguments; before, every thread block fetches its own
-/// from a queue.
 std::vector<std::string> ChannelAlgorithm::channel_start_names() const {
-  if (release_number(op_.context.software.nccl_version) >= 222) return {};
+  if (!fetches_work(op_)) return {};
   return op_.group.architecture.names_of("nccl.channel_start"_stem.text);
 }
 

@@ -26,8 +26,7 @@ class Ring : public ChannelAlgorithm {
   }
   [[nodiscard]] double reached_share() const override { return counts_traffic(op_) ? 1 / time_of(op_, step()) : 1; }
   [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
-    const bool fetches_work = release_number(op_.context.software.nccl_version) < 222;
-    if (op_.is(Protocol::ll) || (op_.is(Protocol::ll128) && !fetches_work)) return {};
+    if (op_.is(Protocol::ll) || (op_.is(Protocol::ll128) && !fetches_work(op_))) return {};
     return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It
