@@ -51,10 +51,7 @@ Parameter hop_time(const ParameterSet& parameters, const Architecture& architect
   const auto of_rings = architecture.names_of(fmt::format("{}.{}.{}", what.text, to_string(Algorithm::ring), way));
   const auto* tree_of_all = parameters.find(of_trees.back());
   const auto* ring_of_all = parameters.find(of_rings.back());
-  constexpr auto ramp = "nccl.hop_ramp_time"_stem;
-  const auto ramps = architecture.names_of(fmt::format("{}.{}", ramp.text, way.substr(0, way.find('.'))));
-  const bool has_own_ramp = ramps.size() > 1 && parameters.contains(ramps.front());
-  if (tree_of_all == nullptr || ring_of_all == nullptr || has_own_ramp) return plain();
+  if (tree_of_all == nullptr || ring_of_all == nullptr) return plain();
   for (std::size_t i = 0; i + 1 < of_trees.size(); ++i) {
     if (const auto* own = parameters.find(of_trees[i])) return *own;
     if (const auto* ring = parameters.find(of_rings[i])) {

@@ -139,6 +139,11 @@ void add_channel_start(Flow& flow, const Steps& steps) {
     add_latency(flow, {fmt::format("{} {:.0f} channels", what, channels), from_seconds((channels - 1) * start.value),
                        start.name, start.source});
   };
+  if (channels > 1) {
+    const auto& architecture = steps.op.group.architecture;
+    const auto& second = parameters.first_of(architecture.names_of("nccl.second_channel_start"_stem.text));
+    add_latency(flow, {"start of a second channel", from_seconds(second.value), second.name, second.source});
+  }
   const auto names = steps.algorithm.channel_start_names();
   if (!names.empty()) add(parameters.first_of(names), "start of");
   for (const auto& name : steps.algorithm.protocol_start_names()) {
@@ -166,6 +171,7 @@ BlockRate channel_bandwidth(const Steps& steps, bool is_in_loopback, bool throug
 struct Unaligned {
   double part = 0;  ///< of all bytes, 0 to 1
   const Parameter* share = nullptr;
+  double in_flight = 1;  ///< of a copy's bytes
 };
 
 /// nccl-tests cut a buffer of float32 into equal blocks as they came, for all-gather and reduce-scatter until
@@ -186,7 +192,8 @@ double unaligned_blocks(const Operation& op) {
 
 /// Simple moves blocks that are not 16-byte aligned element by element, LL128 in halves of its lines. Before 2.8 each
 /// thread has one element on its way; GPUs that write into each other's buffers then find the same alignment at both
-/// ends and stay with 16 bytes, but for a rank's own block, which is copied to another place.
+/// ends and stay with 16 bytes, but for a rank's own block, which is copied to another place. A sum has an element of
+/// both operands on its way and moves three where a copy moves two.
 Unaligned unaligned(const Operation& op) {
   const double blocks = unaligned_blocks(op);
   if (blocks == 0) return {};
@@ -196,15 +203,15 @@ Unaligned unaligned(const Operation& op) {
   const bool is_direct = op.is_in_one_host() && !op.has_hop(TransportKind::host_memory);
   const double own = 1.0 / (op.group.num_ranks - 1);
   return {is_direct && op.collective == Collective::all_gather ? own : blocks,
-          &parameters.at("nccl.unaligned_share.plain"_key)};
+          &parameters.at("nccl.unaligned_share.plain"_key), op.collective == Collective::reduce_scatter ? 1.5 : 1};
 }
 
 /// Thread blocks move one part of the bytes slower than what else limits them, the other as before.
 void slow_unaligned_blocks(Flow& flow, const Steps& steps, double rate_of_block) {
-  const auto [part, share] = unaligned(steps.op);
+  const auto [part, share, in_flight] = unaligned(steps.op);
   if (part == 0) return;
   const double fast = rate_alone(steps.op.context.resources, flow);
-  const double slow = rate_of_block * share->value;
+  const double slow = rate_of_block * share->value * in_flight;
   if (slow >= fast) return;
   flow.rate_cap = 1 / ((1 - part) / fast + part / slow);
   flow.cap_name = fmt::format("one channel's thread block ({}), blocks not 16-byte aligned", steps.op.protocol);

@@ -53,7 +53,7 @@ def published_cases():
     cases = []
     for count, host, guest in ((1, 80, 75), (2, 180, 170), (3, 240, 135), (4, 320, 180)):
         remove = f"topology.hosts.node.remove={ADAPTERS[count]}"
-        cases.append(Case(f"16 H200, {count} adapters, bare metal", "h200-adapters", [remove, BARE], host, "GB/s", 0.07, nics))
+        cases.append(Case(f"16 H200, {count} adapters, bare metal", "h200-adapters", [remove, BARE], host, "GB/s", 0.075, nics))
         cases.append(Case(f"16 H200, {count} adapters, KVM passthrough", "h200-adapters", [remove], guest, "GB/s", 0.125, nics))
     a800 = "a800-16gpu-2host-sriov-vm-vs-baremetal-allreduce-summary"
     cases.append(Case("16 A800, bare metal, ring", "a800-sr-iov", [BARE, "workload.algorithm=ring"], 96, "GB/s", 0.1, a800))

@@ -117,6 +117,7 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual std::string store_name() const { return op_.protocol; }
   /// What it reaches of what others reach of a link; null: all.
   [[nodiscard]] virtual const Parameter* link_share() const { return nullptr; }
+  [[nodiscard]] double reached_of_links() const { return link_share() != nullptr ? link_share()->value : 1; }
   /// Thread blocks come upon links when others do not, not in step: of both rates the sum of this negative power; null:
   /// the less.
   [[nodiscard]] virtual const Parameter* link_contention() const { return nullptr; }

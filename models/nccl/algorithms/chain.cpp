@@ -50,6 +50,8 @@ class Chain : public ChannelAlgorithm {
     return are_iterations_apart() && reports_mean_of_ranks() ? (hosts - 1) / hosts : 0;
   }
   [[nodiscard]] std::string bandwidth_name() const override { return op_.is(Protocol::ll) ? "chain.ll" : op_.protocol; }
+  /// Nothing comes back that a rank waits for, as in rings of LL128.
+  [[nodiscard]] std::string store_name() const override { return op_.is(Protocol::ll128) ? "simple" : op_.protocol; }
   [[nodiscard]] double reached_share() const override {
     if (!counts_traffic(op_)) return 1;
     return 1 / time_of(op_, op_.collective == Collective::reduce ? k_receive_reduce_send : k_receive_copy_send);

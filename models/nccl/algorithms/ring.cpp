@@ -26,7 +26,9 @@ class Ring : public ChannelAlgorithm {
   }
   [[nodiscard]] double reached_share() const override { return counts_traffic(op_) ? 1 / time_of(op_, step()) : 1; }
   [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
-    if (op_.is(Protocol::ll) || (op_.is(Protocol::ll128) && !fetches_work(op_))) return {};
+    if (op_.is(Protocol::ll)) return {};
+    if (op_.is(Protocol::ll128))
+      return is_before_new_primitives(op_) ? channel_start_names() : std::vector<std::string>{};
     return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It

@@ -80,6 +80,8 @@ class Tree : public ChannelAlgorithm {
     const auto& filling = op_.parameter("nccl.channel_bandwidth"_stem, op_.protocol);
     double rate = filling.value;
     if (op_.has_hop(TransportKind::host_memory)) rate = std::min(rate, host_memory_rate(op_).value);
+    // Up and down an operation takes a ring's step in the mean; after the last hop the chunk is put down.
+    rate /= 1 + time_of(op_, k_receive) / hops;
     const double reached = op_.parameter("nccl.nvlink_store_share"_stem, op_.protocol).value * op_.share;
     const auto& pattern = op_.pattern;
     if (pattern.chunk_rate > 0) {
@@ -108,14 +110,15 @@ class Tree : public ChannelAlgorithm {
   /// In the middle of a chain some threads of the block send up, the others down; of two ranks those of one do, while
   /// all of the root's take part. With Simple what a block reads and writes in all counts.
   [[nodiscard]] double reached_share() const override {
-    if (op_.is(Protocol::simple))
-      return 1 / time_of(op_, op_.num_ranks() > 2 ? k_receive_reduce_send + k_receive_copy_send
-                                                  : k_receive_reduce_copy_send);
+    if (op_.is(Protocol::simple)) {
+      if (op_.num_ranks() > 2) return 1 / time_of(op_, k_receive_reduce_send + k_receive_copy_send);
+      return link_share()->value / time_of(op_, k_receive_reduce_copy_send);
+    }
     // Through host memory a line waits for PCIe whatever else a thread block does.
     const bool through_host = op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory);
     const double down = (op_.num_ranks() == 2 && !through_host ? k_end_accesses : k_step_accesses) / k_step_accesses;
     if (op_.is(Protocol::ll) && is_before_new_primitives(op_)) return 1 / (1 + down);
-    return threads_down() / down * (through_host ? 1 : link_share()->value);
+    return threads_down() / down * link_share()->value;
   }
   /// What goes up waits for what goes down, on links and in thread blocks.
   [[nodiscard]] const Parameter* link_share() const override {

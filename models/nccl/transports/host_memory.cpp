@@ -141,6 +141,7 @@ void queue_reads(Flow& flow, const Steps& steps) {
     meet(own.value, resources.capacity(own.value) / op.channels);
   }
   if (narrowest < 0) return;
+  link *= steps.algorithm.reached_of_links();
   const auto& parameters = op.context.parameters;
   const auto shares = has_one_way(op) ? Directions{1, 0, 0} : directions;
   // LL waits for the flag of every line whatever else a thread does.

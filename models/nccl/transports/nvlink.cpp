@@ -16,9 +16,8 @@ const Parameter& reached_share(const Steps& steps) {
 }
 
 NvlinkLimit store_limit(const Flow& flow, const Steps& steps) {
-  const auto* of_links = steps.algorithm.link_share();
   return slowest_nvlink(steps.op.context.resources, flow,
-                        reached_share(steps).value * (of_links != nullptr ? of_links->value : 1));
+                        reached_share(steps).value * steps.algorithm.reached_of_links());
 }
 
 }  // namespace

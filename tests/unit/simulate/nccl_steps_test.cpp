@@ -8,47 +8,15 @@
 #include <random>
 
 #include "tests/support/approx.hpp"
-#include "tests/support/clusters.hpp"
+#include "tests/support/terms.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
+using test::forecast;
+using test::Forecast;
+using test::forecast_with;
 
 namespace {
-
-struct Forecast {
-  LoadedScenario scenario;
-  Row row;
-
-  /// A parameter of the GPU architecture, else of all; a name without its protocol where all share a value.
-  [[nodiscard]] double value(const std::string& name) const {
-    const auto shorter = name.substr(0, name.rfind('.'));
-    return scenario.parameters.first_of({name + ".hopper", name, shorter + ".hopper", shorter}).value;
-  }
-  /// Sum of the terms whose name contains `words`; -1 when there is none.
-  [[nodiscard]] double us(const std::string& words) const {
-    double sum = -1;
-    for (const auto& term : row.terms) {
-      if (term.name.find(words) != std::string::npos) sum = std::max(sum, 0.0) + term.time.us();
-    }
-    return sum;
-  }
-};
-
-Forecast forecast(const std::string& name, std::vector<Setting> settings) {
-  auto scenario = test::shipped("validation/" + name + ".yaml", settings);
-  const auto prediction = test::run(scenario);
-  return {std::move(scenario), prediction.workloads[0].rows.at(0)};
-}
-
-Forecast forecast_with(const std::string& name, std::vector<Setting> settings, const std::string& parameter,
-                       double value) {
-  auto scenario = test::shipped("validation/" + name + ".yaml", settings);
-  auto other = scenario.parameters.at(parameter);
-  other.value = value;
-  scenario.parameters.set(other);
-  const auto prediction = test::run(scenario);
-  return {std::move(scenario), prediction.workloads[0].rows.at(0)};
-}
 
 double at_most(double value, double limit) { return std::min(value, limit); }
 /// The largest chunk of a ring's step.
@@ -153,6 +121,27 @@ TEST_CASE("the slowest of several channels counts in every hop, and thread block
   CHECK(tree.us("start of 8") == test::approx(start(tree, "nccl.channel_start.ampere")));
 }
 
+TEST_CASE("a kernel of several thread blocks takes longer than one of a single block, once, and not on Hopper") {
+  const auto ring = [](const char* name, const char* release, const char* channels) {
+    return forecast(name, {{"workload.protocol", "ll"},
+                           {"workload.channels", channels},
+                           {"software.nccl.version", release},
+                           {"workload.sizes", "[64 KiB]"}})
+        .us("start of a second channel");
+  };
+  const auto* ampere = "a100-oci-bm-8gpu-1node-nvswitch-allreduce";
+  const double second = test::shipped(std::string("validation/") + ampere + ".yaml")
+                            .parameters.number("nccl.second_channel_start.ampere") *
+                        1e6;
+  for (const auto* release : {"2.8", "2.19", "2.27"}) {
+    CAPTURE(std::string(release));
+    CHECK(ring(ampere, release, "1") < 0);
+    for (const auto* channels : {"2", "3", "24"}) CHECK(ring(ampere, release, channels) == test::approx(second));
+  }
+  CHECK(ring("v100-abci-4gpu-1node-allreduce-nccl2.8", "2.8", "2") > 0);
+  CHECK(ring("h200vm-4gpu-all_reduce", "2.28", "2") == 0);
+}
+
 TEST_CASE("of few bytes the first chunks of LL hold all: a line per thread until 2.19, 16 bytes since") {
   // Eight A100, 14 steps: what follows the first chunk twice round.
   const auto following = [](const char* release, const char* size) {
@@ -175,71 +164,20 @@ TEST_CASE("of few bytes the first chunks of LL hold all: a line per thread until
     CHECK(following("2.27", size) == test::approx(2 * (chunks - 1) * young));
 }
 
-TEST_CASE("a generation whose trees have taught nothing takes its rings' hop by NCCL's ratio of both") {
-  const auto hop_us = [](const char* algorithm) {
-    return forecast("h200vm-2gpu-all_reduce-tree-simple",
-                    {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[8 B]"}})
-               .us("2 hops over nvlink") /
-           2;
+TEST_CASE("from 2.22 on thread blocks fetch no work, before 2.10 rings of LL128 start twice, those of Simple always") {
+  struct Release {
+    const char* version;
+    bool fetches;
+    bool is_old;
   };
-  const auto parameters = test::shipped("validation/h200vm-2gpu-all_reduce-tree-simple.yaml").parameters;
-  const auto us = [&](const char* name) { return parameters.number(name) * 1e6; };
-  CHECK(hop_us("ring") == test::approx(us("nccl.hop_time.ring.simple.nvlink.hopper")));
-  const double ratio = us("nccl.hop_time.tree.simple.nvlink") / us("nccl.hop_time.ring.simple.nvlink");
-  CHECK(hop_us("tree") == test::approx(ratio * us("nccl.hop_time.ring.simple.nvlink.hopper")));
-  // On A100 rings taught none either: NCCL's own figures.
-  const auto of_a100 = [](const char* algorithm) {
-    return forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", algorithm},
-                                                                  {"workload.protocol", "simple"},
-                                                                  {"workload.gpus", "2"},
-                                                                  {"workload.sizes", "[8 B]"}})
-               .us("2 hops over nvlink") /
-           2;
-  };
-  CHECK(of_a100("tree") == test::approx(us("nccl.hop_time.tree.simple.nvlink")));
-  CHECK(of_a100("ring") == test::approx(us("nccl.hop_time.ring.simple.nvlink")));
-}
-
-TEST_CASE("a tree of LL starts as a ring does, holds a line in every hop, and turns round at its root before 2.10") {
-  const auto tree = [](const char* release, const char* size) {
-    return forecast("a100-abci-16gpu-2node-hdr4-allreduce-nccl2.8", {{"workload.algorithm", "tree"},
-                                                                     {"workload.protocol", "ll"},
-                                                                     {"workload.channels", "1"},
-                                                                     {"software.nccl.version", release},
-                                                                     {"workload.sizes", size}});
-  };
-  const auto number = [&](const Forecast& f, const std::string& name) { return f.scenario.parameters.number(name); };
-  for (const auto& first_line_of : std::vector<std::pair<const char*, const char*>>{
-           {"2.8", "nccl.first_line.ll.nccl2.9"}, {"2.10", "nccl.first_line.ll"}}) {
-    const auto& [release, first_line] = first_line_of;
-    CAPTURE(first_line_of.first);
-    for (const auto& [size, bytes] :
-         std::vector<std::pair<const char*, double>>{{"[1 KiB]", 1024}, {"[64 KiB]", 65536}}) {
-      const auto f = tree(release, size);
-      CHECK(f.us("kernel start") == test::approx(number(f, "nccl.base_time.ring.ll.ampere") * 1e6));
-      CHECK(f.us("over nvlink") == test::approx(14 * number(f, "nccl.hop_time.tree.ll.nvlink") * 1e6));
-      // All threads up, then down; since 2.10 five of 16 warps down while the others go up.
-      const double share = std::string(release) == "2.8" ? 0.5 : 5.0 / 16 * number(f, "nccl.tree_link_share");
-      const double first = at_most(4096 * share, bytes);
-      const double work = 14 * number(f, first_line) * first + (bytes - first) / share;
-      CHECK(f.us("transfer") == test::approx(work / number(f, "nccl.channel_bandwidth.ll") * 1e6).epsilon(1e-3));
-      const bool is_old = std::string(release) == "2.8";
-      CHECK(f.us("the root turns round") == test::approx(is_old ? number(f, "nccl.tree_turn.ll.nccl2.9") * 1e6 : -1));
-    }
-  }
-}
-
-TEST_CASE(
-    "from 2.22 on thread blocks fetch no work, nor have rings of LL128 a start of their own, those of Simple do") {
-  for (const auto& release : std::vector<std::pair<const char*, bool>>{{"2.8", true},
-                                                                       {"2.12", true},
-                                                                       {"2.19", true},
-                                                                       {"2.21", true},
-                                                                       {"2.22", false},
-                                                                       {"2.27", false},
-                                                                       {"2.29", false}}) {
-    const auto& [version, fetches] = release;
-    CAPTURE(release.first);
+  for (const auto& [version, fetches, is_old] : std::vector<Release>{{"2.8", true, true},
+                                                                     {"2.9", true, true},
+                                                                     {"2.10", true, false},
+                                                                     {"2.19", true, false},
+                                                                     {"2.21", true, false},
+                                                                     {"2.22", false, false},
+                                                                     {"2.29", false, false}}) {
+    CAPTURE(std::string(version));
     for (const auto* protocol : {"ll", "ll128", "simple"}) {
       CAPTURE(protocol);
       const auto f = forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", "ring"},
@@ -249,43 +187,26 @@ TEST_CASE(
                                                                             {"workload.sizes", "[256 MiB]"}});
       CHECK((f.us("start of 8") > 0) == fetches);
       const auto p = std::string(protocol);
-      CHECK((f.us("start of the protocol") > 0) == (p == "simple" || (p == "ll128" && fetches)));
+      CHECK((f.us("start of the protocol") > 0) == (p == "simple" || (p == "ll128" && is_old)));
+      if (p == "ll128" && is_old) CHECK(f.us("start of the protocol on 8") == test::approx(f.us("start of 8")));
     }
   }
 }
 
-TEST_CASE("a tree pays its way up and down once, and some threads of a middle rank send up, others down") {
-  const auto tree = [](const std::string& protocol, int gpus, const char* release) {
-    return forecast("h200vm-4gpu-all_reduce-tree-" + protocol, {{"workload.gpus", std::to_string(gpus)},
-                                                                {"workload.channels", "1"},
-                                                                {"workload.launch", "thread_per_gpu"},
-                                                                {"software.nccl.version", release},
-                                                                {"workload.sizes", "[64 MiB]"}});
+TEST_CASE("a chain of LL128 reaches of NVLinks what Simple does, a ring of it a share of its own before Hopper") {
+  const auto transfer = [](const char* name, const char* parameter, double share) {
+    return forecast_with(name, {{"workload.protocol", "ll128"}, {"workload.sizes", "[64 MiB]"}}, parameter, share)
+        .us("transfer");
   };
-  // Five of 16 warps of LL, six of 20 of LL128 send down: a line costs three accesses to memory, at the end two.
-  for (const int gpus : {2, 4}) {
-    for (const std::string p : {"ll", "ll128"}) {
-      CAPTURE(p + std::to_string(gpus));
-      const auto f = tree(p, gpus, "2.28");
-      const double hop = std::max(f.value("nccl.hop_time.tree." + p + ".nvlink"), 500e-9);
-      CHECK(f.us("over nvlink") == test::approx(2 * (gpus - 1) * hop * 1e6).epsilon(1e-4));
-      const double down = p == "ll" ? 5.0 / 16 * f.value("nccl.tree_link_share") : 6.0 / 20;
-      const double rate = f.value("nccl.channel_bandwidth." + p) * down * (gpus == 2 ? 1.5 : 1);
-      CHECK(f.us("transfer") == test::approx(67108864 / rate * 1e6).epsilon(1e-4));
-    }
-  }
-  const auto old = tree("ll", 2, "2.8");  // all threads up, then down
-  const double turned = 0.6 * old.value("nccl.channel_bandwidth.ll");
-  CHECK(old.us("transfer") == test::approx(67108864 / turned * 1e6).epsilon(1e-3));
-  // Simple: the first chunk of 512 KiB fills the pipeline hop by hop, the rest follows.
-  const auto f = tree("simple", 4, "2.28");
-  const double rate = f.value("nccl.channel_bandwidth.simple");
-  CHECK(f.us("filling the pipeline") == test::approx(6 * 524288 / rate * 1e6).epsilon(1e-4));
-  // A middle rank receives, reduces and sends up, receives, copies and sends down: three reads and three writes, where
-  // a step of a ring has 1.5 of each. Two ranks: the root does all of it at once, two of each.
-  CHECK(f.us("transfer") == test::approx((67108864 - 524288) / (rate / 2) * 1e6).epsilon(1e-4));
-  const auto two = tree("simple", 2, "2.28");
-  CHECK(two.us("transfer") == test::approx((67108864 - 524288) / (rate * 1.5 / 2) * 1e6).epsilon(1e-4));
+  constexpr auto lines = "nccl.nvlink_store_share.ll128", simple = "nccl.nvlink_store_share.simple";
+  const auto* chain = "v100-abci-4gpu-1node-broadcast-nccl2.8";
+  CHECK(transfer(chain, lines, 0.3) == test::approx(transfer(chain, lines, 0.6)));
+  CHECK(transfer(chain, simple, 0.3) == test::approx(2 * transfer(chain, simple, 0.6)).epsilon(1e-2));
+  const auto* ring = "v100-abci-4gpu-1node-allreduce-nccl2.8";
+  CHECK(transfer(ring, lines, 0.3) > 1.8 * transfer(ring, lines, 0.6));
+  CHECK(transfer(ring, simple, 0.3) == test::approx(transfer(ring, simple, 0.6)));
+  const auto* hopper = "h200vm-4gpu-all_reduce-ring-ll128";
+  CHECK(transfer(hopper, lines, 0.3) == test::approx(transfer(hopper, lines, 0.6)));
 }
 
 TEST_CASE("what a thread block copies inside its GPU goes at its own rate, however slow the links are") {
@@ -299,20 +220,6 @@ TEST_CASE("what a thread block copies inside its GPU goes at its own rate, howev
     const double local = 1 / 1.5 / f.value("nccl.channel_bandwidth.simple");
     CHECK(f.us("transfer") == test::approx(step * (6 / (share * link) + local) * 1e6).epsilon(2e-3));
   }
-}
-
-TEST_CASE("trees reach a share of the link between adapter and switch, rings all of it") {
-  // 16 channels over four adapters of 400 Gb/s: four share one.
-  const auto transfer = [](const char* algorithm, double share) {
-    return forecast_with(
-               "h200-16gpu-2node-cx7x4-baremetal-allreduce",
-               {{"workload.algorithm", algorithm}, {"workload.protocol", "simple"}, {"workload.sizes", "[1 GiB]"}},
-               "nccl.tree_link_share", share)
-        .us("transfer");
-  };
-  CHECK(transfer("tree", 0.4) == test::approx(2 * transfer("tree", 0.8)).epsilon(1e-3));
-  CHECK(transfer("tree", 0.8) == test::approx(transfer("tree", 1) / 0.8).epsilon(0.02));
-  CHECK(transfer("ring", 0.4) == test::approx(transfer("ring", 0.8)));
 }
 
 TEST_CASE("in a chain of LL every thread passes on its lines one after the other") {
@@ -376,8 +283,9 @@ TEST_CASE(
     const int whole = (elements / gpus + 3) / 4 * 4 * gpus;
     for (const auto& one : std::vector<Case>{{"all_gather_perf", "2.8", 1.9, 1.08},
                                              {"reduce_scatter_perf", "2.8", 1.9, 1.08},
-                                             // Half or three quarters of the blocks.
-                                             {"reduce_scatter_perf", "2.7", 9, 3.5},
+                                             // Half or three quarters of the blocks; sums have twice as many bytes
+                                             // on their way as copies and move half as many again.
+                                             {"reduce_scatter_perf", "2.7", 6.5, 2.6},
                                              // A rank's own block, one of n - 1 steps.
                                              {"all_gather_perf", "2.7", 1 + 11.0 / (gpus - 1), 1 + 5.0 / (gpus - 1)},
                                              {"alltoall_perf", "2.23", 1.9, 1},
