@@ -170,14 +170,15 @@ TEST_CASE("from 2.22 on thread blocks fetch no work, before 2.10 rings of LL128 
     bool fetches;
     bool is_old;
   };
-  for (const auto& [version, fetches, is_old] : std::vector<Release>{{"2.8", true, true},
-                                                                     {"2.9", true, true},
-                                                                     {"2.10", true, false},
-                                                                     {"2.19", true, false},
-                                                                     {"2.21", true, false},
-                                                                     {"2.22", false, false},
-                                                                     {"2.29", false, false}}) {
-    CAPTURE(std::string(version));
+  for (const auto& release : std::vector<Release>{{"2.8", true, true},
+                                                  {"2.9", true, true},
+                                                  {"2.10", true, false},
+                                                  {"2.19", true, false},
+                                                  {"2.21", true, false},
+                                                  {"2.22", false, false},
+                                                  {"2.29", false, false}}) {
+    const std::string version = release.version;
+    CAPTURE(version);
     for (const auto* protocol : {"ll", "ll128", "simple"}) {
       CAPTURE(protocol);
       const auto f = forecast("a100-oci-bm-8gpu-1node-nvswitch-allreduce", {{"workload.algorithm", "ring"},
@@ -185,10 +186,10 @@ TEST_CASE("from 2.22 on thread blocks fetch no work, before 2.10 rings of LL128 
                                                                             {"workload.channels", "8"},
                                                                             {"software.nccl.version", version},
                                                                             {"workload.sizes", "[256 MiB]"}});
-      CHECK((f.us("start of 8") > 0) == fetches);
+      CHECK((f.us("start of 8") > 0) == release.fetches);
       const auto p = std::string(protocol);
-      CHECK((f.us("start of the protocol") > 0) == (p == "simple" || (p == "ll128" && is_old)));
-      if (p == "ll128" && is_old) CHECK(f.us("start of the protocol on 8") == test::approx(f.us("start of 8")));
+      CHECK((f.us("start of the protocol") > 0) == (p == "simple" || (p == "ll128" && release.is_old)));
+      if (p == "ll128" && release.is_old) CHECK(f.us("start of the protocol on 8") == test::approx(f.us("start of 8")));
     }
   }
 }
