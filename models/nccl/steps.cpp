@@ -131,7 +131,8 @@ void add_wait_for_messages(Flow& flow, const Steps& steps) {
                      from_seconds(share * wait), longest.parameter, longest.source});
 }
 
-/// The thread blocks of a kernel start one after the other; those of rings take longer by protocol.
+/// Several thread blocks of a kernel start later than one and, while they fetch their work, one after the other; those
+/// of rings take longer by protocol.
 void add_channel_start(Flow& flow, const Steps& steps) {
   const auto& parameters = steps.op.context.parameters;
   const double channels = steps.algorithm.concurrent_channels();
@@ -140,8 +141,7 @@ void add_channel_start(Flow& flow, const Steps& steps) {
                        start.name, start.source});
   };
   if (channels > 1) {
-    const auto& architecture = steps.op.group.architecture;
-    const auto& second = parameters.first_of(architecture.names_of("nccl.second_channel_start"_stem.text));
+    const auto& second = steps.op.parameter("nccl.second_channel_start"_stem);
     add_latency(flow, {"start of a second channel", from_seconds(second.value), second.name, second.source});
   }
   const auto names = steps.algorithm.channel_start_names();
@@ -171,7 +171,7 @@ BlockRate channel_bandwidth(const Steps& steps, bool is_in_loopback, bool throug
 struct Unaligned {
   double part = 0;  ///< of all bytes, 0 to 1
   const Parameter* share = nullptr;
-  double in_flight = 1;  ///< of a copy's bytes
+  double in_flight = 1;  ///< bytes that it moves at once, of what a copy does
 };
 
 /// nccl-tests cut a buffer of float32 into equal blocks as they came, for all-gather and reduce-scatter until

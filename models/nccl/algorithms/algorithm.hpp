@@ -83,7 +83,7 @@ class ChannelAlgorithm {
   /// The first of these parameters that exists is the time from thread block to thread block while each fetches its
   /// work; none: they have it.
   [[nodiscard]] virtual std::vector<std::string> channel_start_names() const;
-  /// The same of what a protocol adds to it in every release; nothing where none of these parameters exists.
+  /// The same of what a protocol adds to it; nothing where none of these parameters exists.
   [[nodiscard]] virtual std::vector<std::string> protocol_start_names() const { return {}; }
   /// Chunks are handed over by flags that thread blocks poll: hops take longer with larger chunks and more channels.
   [[nodiscard]] virtual bool polls_flags() const { return true; }

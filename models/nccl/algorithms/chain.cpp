@@ -50,7 +50,7 @@ class Chain : public ChannelAlgorithm {
     return are_iterations_apart() && reports_mean_of_ranks() ? (hosts - 1) / hosts : 0;
   }
   [[nodiscard]] std::string bandwidth_name() const override { return op_.is(Protocol::ll) ? "chain.ll" : op_.protocol; }
-  /// Nothing comes back that a rank waits for, as in rings of LL128.
+  /// Nothing comes back that a rank waits for, as it does in rings of LL128.
   [[nodiscard]] std::string store_name() const override { return op_.is(Protocol::ll128) ? "simple" : op_.protocol; }
   [[nodiscard]] double reached_share() const override {
     if (!counts_traffic(op_)) return 1;

@@ -25,10 +25,10 @@ class Ring : public ChannelAlgorithm {
     return {cut.per_step * steps(), copied + first_chunk(cut), 1, copied};
   }
   [[nodiscard]] double reached_share() const override { return counts_traffic(op_) ? 1 / time_of(op_, step()) : 1; }
+  /// LL128 starts twice before 2.10.
   [[nodiscard]] std::vector<std::string> protocol_start_names() const override {
-    if (op_.is(Protocol::ll)) return {};
-    if (op_.is(Protocol::ll128))
-      return is_before_new_primitives(op_) ? channel_start_names() : std::vector<std::string>{};
+    if (op_.is(Protocol::ll128) && is_before_new_primitives(op_)) return channel_start_names();
+    if (!op_.is(Protocol::simple)) return {};
     return op_.group.architecture.names_of("nccl.channel_start.ring"_stem.text);
   }
   /// With one GPU in every host nothing of a ring hides the network: NCCL plans a tree's hop for it from 2.23 on. It

@@ -112,13 +112,13 @@ class Tree : public ChannelAlgorithm {
   [[nodiscard]] double reached_share() const override {
     if (op_.is(Protocol::simple)) {
       if (op_.num_ranks() > 2) return 1 / time_of(op_, k_receive_reduce_send + k_receive_copy_send);
-      return link_share()->value / time_of(op_, k_receive_reduce_copy_send);
+      return reached_of_links() / time_of(op_, k_receive_reduce_copy_send);
     }
     // Through host memory a line waits for PCIe whatever else a thread block does.
     const bool through_host = op_.is(Protocol::ll) && op_.has_hop(TransportKind::host_memory);
     const double down = (op_.num_ranks() == 2 && !through_host ? k_end_accesses : k_step_accesses) / k_step_accesses;
     if (op_.is(Protocol::ll) && is_before_new_primitives(op_)) return 1 / (1 + down);
-    return threads_down() / down * link_share()->value;
+    return threads_down() / down * reached_of_links();
   }
   /// What goes up waits for what goes down, on links and in thread blocks.
   [[nodiscard]] const Parameter* link_share() const override {
