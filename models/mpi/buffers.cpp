@@ -8,6 +8,7 @@
 #include "mpi/decisions_mpich.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace fabricast::models::mpi {
@@ -74,13 +75,23 @@ void add_of_block_trees(const Collective& one, Buffers& out) {
   out.copied = one.root == 0 ? static_cast<double>(one.size.value) : all;
 }
 
+/// Who passes on 2^k blocks of a gather waits for the pages of 2^k, and before for those of its largest child's half as
+/// many: 2^(k+1) - 2 in all, which adds up to one block less than log2(n) a rank. (What a scatter's first child writes
+/// keeps all the others below it waiting: the mean rank for as long as the slowest.)
+double written_by_mean_rank_of_gather(int num_ranks, int root) {
+  const double of_trees = std::max(0.0, std::log2(num_ranks) - 1);
+  return root == 0 ? of_trees / (num_ranks / 2.0) : (of_trees + 1) / num_ranks;
+}
+
 }  // namespace
 
-Buffers buffers_of(Library library, const Collective& one) {
+Buffers buffers_of(Library library, const Collective& one, Statistic statistic) {
   using enum CollectiveAlgorithm;
-  Buffers out{.own = own_bytes(one), .temporaries = {}, .copied = 0};
+  Buffers out{.own = own_bytes(one), .temporaries = {}, .written_share = 1, .copied = 0};
   if (has_root_of_blocks(one.benchmark)) {
     if (one.algorithm == binomial) add_of_block_trees(one, out);
+    if (one.benchmark == Benchmark::osu_gather && statistic == Statistic::mean)
+      out.written_share = written_by_mean_rank_of_gather(one.num_ranks, one.root);
     return out;
   }
   if (is_of_mpich(library)) {
@@ -139,7 +150,7 @@ DeviceCopies device_copies_of(const Collective& one, Statistic statistic) {
 
 double fresh_bytes(const Buffers& buffers, double mapped) {
   double bytes = 0;
-  for (const double one : buffers.temporaries) bytes += one >= mapped ? one : 0;
+  for (const double one : buffers.temporaries) bytes += one >= mapped ? buffers.written_share * one : 0;
   return bytes;
 }
 

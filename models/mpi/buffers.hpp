@@ -12,13 +12,14 @@ namespace fabricast::models::mpi {
 struct Buffers {
   double own = 0;                   ///< bytes of the caller's send and receive buffers
   std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
+  double written_share = 1;         ///< of these, that is written before the rank returns
   double copied = 0;  ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
 };
 
 /// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of
 /// broadcasts and all-to-alls nothing, of gathers and scatters what is allocated. A rank's own part of what has blocks
-/// is not in `copied`.
-Buffers buffers_of(Library library, const Collective& collective);
+/// is not in `copied`. Of the slowest rank; in a gather the mean of all waits for less.
+Buffers buffers_of(Library library, const Collective& collective, Statistic statistic);
 
 /// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0
 /// coll/cuda]: the send buffer out, the receive buffer out before the call and back after it; in place the receive
@@ -30,7 +31,7 @@ struct DeviceCopies {
 };
 DeviceCopies device_copies_of(const Collective& collective, Statistic statistic);
 
-/// Bytes of temporaries that the C library maps anew for every call: those of at least `mapped` each.
+/// Bytes of temporaries whose pages the C library maps anew for every call: those of at least `mapped` each.
 double fresh_bytes(const Buffers& buffers, double mapped);
 
 /// All of `buffers` that a call sweeps.

@@ -65,7 +65,7 @@ class CollectivePlanner : public Planner {
                            .is_in_gpu_memory = ranks_.front().is_device(),
                            .hosts = hosts_};
     const auto collective = choose(library_, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
-    const auto buffers = buffers_of(library_, collective);
+    const auto buffers = buffers_of(library_, collective, workload_.statistic);
     plan.algorithm = std::string(to_string(collective.algorithm));
     if (num_hosts_ > 1)
       plan.before.push_back(
@@ -86,12 +86,14 @@ class CollectivePlanner : public Planner {
     const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
     std::optional<Acknowledgements> waits;
     if (transfers_.profile().is_acknowledged) waits.emplace(rounds, num_ranks());
+    ShownProtocol shown;
     for (const auto& round : rounds) {
-      auto planned = to_node(round, plan, clocks ? &*clocks : nullptr, waits ? &*waits : nullptr);
+      auto planned = to_node(round, shown, clocks ? &*clocks : nullptr, waits ? &*waits : nullptr);
       if (is_in_host_memory && buffers.own > 0) memory_->add_traffic(planned.node, round, planned.copies, buffers);
       plan.program.then(std::move(planned.node));
     }
     if (clocks) plan.printed_share = clocks->mean_share();
+    plan.protocol = shown.name;
     return plan;
   }
   [[nodiscard]] int num_ranks() const override { return static_cast<int>(ranks_.size()); }
@@ -184,7 +186,7 @@ class CollectivePlanner : public Planner {
     auto read = reads_in_turn(ends_of(round), messages);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& [from, to, bytes] = round.steps[i];
-      work[static_cast<std::size_t>(from)] += (messages[i].gap + messages[i].sender_copies).seconds();
+      work[static_cast<std::size_t>(from)] += (messages[i].posting() + messages[i].sender_copies).seconds();
       work[static_cast<std::size_t>(to)] += (messages[i].gap + messages[i].receiver_copies).seconds();
     }
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -216,7 +218,8 @@ class CollectivePlanner : public Planner {
     if (message.acknowledgement.ps > 0)
       times.sender = whole + message.acknowledgement.seconds();
     else
-      times.sender = message.is_rendezvous ? whole : std::min(whole, (message.gap + message.sender_copies).seconds());
+      times.sender =
+          message.is_rendezvous ? whole : std::min(whole, (message.posting() + message.sender_copies).seconds());
     return times;
   }
 
@@ -234,13 +237,26 @@ class CollectivePlanner : public Planner {
                              Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from), is_kept);
   }
 
+  /// The protocol that a table names: of the last messages between hosts, else of GPUs of a host, else of processes.
+  struct ShownProtocol {
+    std::string name;
+    int place = -1;
+
+    void see(const Message& message, bool is_between_hosts) {
+      const int found = is_between_hosts ? 2 : message.is_copied_inside() ? 0 : 1;
+      if (found < place) return;
+      name = message.protocol;
+      place = found;
+    }
+  };
+
   struct PlannedRound {
     Node node;
     std::map<int, Copies> copies;  ///< by rank
   };
 
   /// A round as a node; `clocks`, where ranks end apart, pass it; `waits`, where blocking sends are acknowledged.
-  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, OperationPlan& plan, RankClocks* clocks,
+  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, ShownProtocol& shown, RankClocks* clocks,
                                      const Acknowledgements* waits) const {
     PlannedRound out;
     auto& node = out.node;
@@ -259,6 +275,8 @@ class CollectivePlanner : public Planner {
     std::vector<Message> messages;
     for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
+    std::vector<double> alone;
+    for (const auto& message : messages) alone.push_back(transfer_seconds(message));
     if (is_pipeline) {
       set_periods(scheduled, messages);
     } else {
@@ -268,15 +286,19 @@ class CollectivePlanner : public Planner {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
       auto& message = messages[i];
-      if (plan.protocol.empty() || message.protocol != "shared memory") plan.protocol = message.protocol;
+      shown.see(message,
+                ranks_[static_cast<std::size_t>(step.from)].host != ranks_[static_cast<std::size_t>(step.to)].host);
       if (clocks != nullptr) times.push_back(times_of(message));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive, one that only
       // receives those that arrived before.
-      const int posted = sent[step.from]++ * (receivers.contains(step.from) ? 2 : 1);
-      const int before = senders.contains(step.to) ? 0 : arrived[step.to]++;
-      if (const int handled = std::max(posted, before); handled > 0 && !is_pipeline) {
-        message.terms.push_back({"earlier messages of the round", from_seconds(handled * message.gap.seconds()),
+      const auto of_one = message.posting() + (receivers.contains(step.from) ? message.gap : Duration{});
+      const auto posted = sent[step.from]++ * of_one.seconds();
+      const auto before = senders.contains(step.to) ? 0 : arrived[step.to]++ * message.gap.seconds();
+      // Meanwhile the core copies what was posted.
+      const double copied = transfer_seconds(message) - alone[i];
+      if (const double handled = std::max(posted, before) - copied; handled > 0 && !is_pipeline) {
+        message.terms.push_back({"earlier messages of the round", from_seconds(handled),
                                  transfers_.gap_parameter_of(message),
                                  "each message posted or received by the rank's core"});
       }

@@ -212,6 +212,17 @@ void choose_4_0(Collective& out) {
 
 void choose_flat(Library library, Collective& out);
 
+/// Calls of the library's own: of one block, of all.
+std::vector<Collective> gather_and_broadcast(Library library, const Collective& whole) {
+  auto gather = whole;
+  gather.benchmark = Benchmark::osu_gather;
+  gather.root = 0;
+  auto broadcast = gather;
+  broadcast.benchmark = Benchmark::osu_bcast;
+  broadcast.size = whole.num_ranks * whole.size;
+  return {choose(library, std::move(gather)), choose(library, std::move(broadcast))};
+}
+
 /// What the library makes of an algorithm, picked or forced: too few elements or ranks make it take another one. A
 /// reduce and a broadcast are the communicator's own: the same rules pick each for itself [Open MPI
 /// coll_base_allreduce.c, coll_base_reduce_scatter.c, nonoverlapping], linear ones for Rabenseifner's of fewer elements
@@ -219,6 +230,7 @@ void choose_flat(Library library, Collective& out);
 void settle(Library library, Collective& out) {
   const auto asked = out.algorithm;
   if (!is_of_mpich(library)) out.algorithm = fallen_back(asked, out.benchmark, out.num_ranks, out.size.value);
+  if (out.algorithm == Algorithm::gather_broadcast) out.parts = gather_and_broadcast(library, out);
   if (out.algorithm != Algorithm::reduce_broadcast && out.algorithm != Algorithm::reduce_scatter) return;
   std::vector<Collective> parts;
   for (const auto benchmark : {Benchmark::osu_reduce, Benchmark::osu_bcast}) {

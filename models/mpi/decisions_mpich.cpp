@@ -19,6 +19,7 @@ constexpr std::int64_t k_part_of_rank = 65'536;          ///< the same from 3.4 
 constexpr std::int64_t k_node_all_reduce = 32'768;       ///< MPICH from 3.4 on, up to which hosts reduce first
 constexpr Bytes k_cray_block{716'800};                   ///< MPICH_ALLREDUCE_BLK_SIZE
 constexpr std::int64_t k_cray_smp_all_reduce = 262'144;  ///< MPICH_ALLREDUCE_MAX_SMP_SIZE
+constexpr std::int64_t k_cray_all_gather = 8'192;        ///< MPICH_ALLGATHER_VSHORT_MSG, of many ranks (few: 16,384)
 
 // Intel MPI 4.1.3, of so many ranks per host; rules merge neighbours that a factor of two does not separate.
 struct PerHost {
@@ -194,6 +195,8 @@ void choose_mpich(Library library, Collective& out) {
         out.algorithm = total < 524'288 ? Algorithm::recursive_doubling : Algorithm::ring;
       else
         out.algorithm = total < 81'920 ? Algorithm::bruck : Algorithm::ring;
+      if (library == Library::cray_mpich && out.algorithm == Algorithm::ring && size <= k_cray_all_gather)
+        out.algorithm = Algorithm::gather_broadcast;
       return;
     case Benchmark::osu_reduce_scatter:
       out.algorithm = size < 524'288 ? Algorithm::recursive_halving : Algorithm::pairwise;

@@ -8,6 +8,8 @@
 
 #include "base/parameter_name.hpp"
 #include "base/version.hpp"
+#include "fabricast/models/payload.hpp"
+#include "mpi/ucx_threshold.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -94,6 +96,24 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
+/// What UCX plans with the adapters of the first host that has any; nullopt of other libraries, or where a value is
+/// given.
+std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profile& profile,
+                                         const std::string& parameter) {
+  if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
+  const auto& topology = context.topology;
+  const auto all = topology.devices(DeviceKind::hca);
+  // Between processes of a host.
+  if (all.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
+  const auto hca = all.front();
+  const auto& type = topology.device(hca).type;
+  const auto alike = std::ranges::count_if(topology.devices(DeviceKind::hca, topology.host_of(hca)),
+                                           [&](DeviceId other) { return topology.device(other).type == type; });
+  const PlannedPort port{device_value(context, hca, "rate"), payload_share(topology, context.parameters, type),
+                         topology.attribute(type, "protocol") == "ethernet"};
+  return longest_eager_of_ucx(port, std::min(static_cast<int>(alike), profile.max_rails), is_amd(topology, hca));
+}
+
 }  // namespace
 
 bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
@@ -122,13 +142,19 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_check = own.get<"mpi.{}.device_check">();
   profile.device_overhead = own.get<"mpi.{}.device_overhead">();
   profile.inline_limit = own.get<"mpi.{}.inline_limit">();
-  profile.eager_limit = software.eager_limit.value_or(own.get<"mpi.{}.eager_limit">());
+  profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
+  const auto planned = planned_eager_limit(context, profile, named<"mpi.{}.eager_limit">(profile.name));
+  profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
+  const auto planned_of_devices =
+      planned_eager_limit(context, profile, named<"mpi.{}.device_eager_limit">(profile.name));
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
-  profile.device_eager_limit = device_limit.value_or(own.get<"mpi.{}.device_eager_limit">());
+  profile.device_eager_limit =
+      device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
   profile.blocking_eager_limit =
       software.eager_limit.value_or(own.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">());
-  // From UCX 1.16 on only host memory waits longer for a rendezvous (ucp_proto_rndv_thresh).
-  const bool is_late_for_devices = software.ucx_version.empty() || is_older(software.ucx_version, 1, 16);
+  // From UCX 1.9 on, whose sends are ucp_tag_send_nbx, only memory that the processor reads waits longer for a
+  // rendezvous (ucp_tag_send_req; from 1.16 on ucp_proto_rndv_thresh).
+  const bool is_late_for_devices = profile.name != "open-mpi-ucx" || is_older(software.ucx_version, 1, 9);
   profile.blocking_device_eager_limit = profile.device_eager_limit;
   if (!device_limit && is_late_for_devices)
     profile.blocking_device_eager_limit =
@@ -171,7 +197,6 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.message_gap = own.get<"mpi.{}.message_gap">();
   profile.flow_bandwidth = own.get<"mpi.{}.flow_bandwidth">();
   profile.rendezvous_gap = own.get<"mpi.{}.rendezvous_gap">();
-  profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
   profile.rail_minimum = own.get<"mpi.{}.rail_minimum">();
   profile.gpudirect_limit = software.gpudirect_limit.value_or(own.get<"mpi.{}.gpudirect_limit">());
   profile.staging_chunk = software.staging_chunk.value_or(own.get<"mpi.{}.staging_chunk">());

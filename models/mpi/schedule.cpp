@@ -24,6 +24,7 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
                              {Algorithm::rabenseifner, "rabenseifner"},
                              {Algorithm::reduce_broadcast, "reduce_broadcast"},
                              {Algorithm::reduce_scatter, "reduce_scatter"},
+                             {Algorithm::gather_broadcast, "gather_broadcast"},
                              {Algorithm::binomial, "binomial"},
                              {Algorithm::binary, "binary"},
                              {Algorithm::split_binary, "split_binary"},
@@ -48,7 +49,7 @@ constexpr Named k_names[] = {{Algorithm::recursive_doubling, "recursive_doubling
 constexpr int k_radix = 4, k_barrier_radix = 8;
 
 /// Parts of `one` by their place in it.
-constexpr std::size_t k_reduce_part = 0, k_broadcast_part = 1;
+constexpr std::size_t k_reduce_part = 0, k_gather_part = 0, k_broadcast_part = 1;
 constexpr std::size_t k_inside_reduce = 0, k_between = 1, k_inside_broadcast = 2, k_between_later = 3;
 
 /// A part of `one` among `n` ranks.
@@ -78,8 +79,19 @@ Rounds all_reduce(const Collective& one, double bytes) {
   return rounds;
 }
 
+/// All blocks reach one rank, which spreads them.
+Rounds gather_broadcast(const Collective& one) {
+  auto rounds = part_of(one, k_gather_part, Benchmark::osu_gather, one.num_ranks);
+  auto whole = one;
+  whole.size = one.num_ranks * one.size;
+  append(rounds, part_of(whole, k_broadcast_part, Benchmark::osu_bcast, one.num_ranks));
+  return rounds;
+}
+
 Rounds all_gather(const Collective& one, double block) {
   switch (one.algorithm) {
+    case Algorithm::gather_broadcast:
+      return gather_broadcast(one);
     case Algorithm::recursive_doubling:
       return all_gather_recursive_doubling(one.num_ranks, block);
     case Algorithm::bruck:
@@ -279,7 +291,7 @@ std::vector<CollectiveAlgorithm> algorithms_for(Benchmark benchmark) {
     case Benchmark::osu_allreduce:
       return {recursive_doubling, ring, rabenseifner, reduce_broadcast, knomial, sra_knomial, two_level};
     case Benchmark::osu_allgather:
-      return {recursive_doubling, bruck, ring, neighbor_exchange, knomial, two_level};
+      return {recursive_doubling, bruck, ring, neighbor_exchange, knomial, gather_broadcast, two_level};
     case Benchmark::osu_reduce_scatter:
       return {ring, pairwise, recursive_halving, butterfly, reduce_scatter};
     case Benchmark::osu_bcast:
@@ -353,7 +365,8 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
 
 bool ends_apart(const Collective& collective) {
   return has_root(collective.benchmark) || collective.algorithm == CollectiveAlgorithm::two_level ||
-         collective.algorithm == CollectiveAlgorithm::reduce_broadcast;
+         collective.algorithm == CollectiveAlgorithm::reduce_broadcast ||
+         collective.algorithm == CollectiveAlgorithm::gather_broadcast;
 }
 
 }  // namespace fabricast::models::mpi

@@ -21,6 +21,7 @@ enum class CollectiveAlgorithm : std::uint8_t {
   rabenseifner,
   reduce_broadcast,  ///< all-reduce: a reduce, then a broadcast
   reduce_scatter,    ///< reduce-scatter: a reduce, then the root hands out the blocks
+  gather_broadcast,  ///< all-gather: a gather, then a broadcast of all blocks
   binomial,
   binary,
   split_binary,  ///< both halves of the message down one half of a binary tree each, then exchanged
@@ -67,9 +68,9 @@ struct Collective {
   bool is_of_mpich = false;  ///< trees and folds as MPICH's family makes them, else as Open MPI
   std::vector<int> hosts;    ///< [rank] of two_level; empty = all ranks on one
   /// The collectives that it is made of, as the library picks them; their ranks, sizes and roots do not count. Empty:
-  /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; two_level: a reduce (of a gather or all-gather a
-  /// gather) inside hosts, what goes between them, a broadcast (of a scatter a scatter) inside hosts, and, where it is
-  /// another, what goes between them from the second segment on.
+  /// trees. reduce_broadcast, reduce_scatter: a reduce, a broadcast; gather_broadcast: a gather, a broadcast;
+  /// two_level: a reduce (of a gather or all-gather a gather) inside hosts, what goes between them, a broadcast (of a
+  /// scatter a scatter) inside hosts, and, where it is another, what goes between them from the second segment on.
   std::vector<Collective> parts;
 };
 

@@ -45,13 +45,13 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   const Bytes chunk{std::min(size.value, profile_.staging_chunk.value)};
   auto out = host_or_direct(host_from, host_to, chunk, flow, false, false);
   out.reason = std::move(reason);
-  out.protocol = "staged";
   out.is_rendezvous = true;
   std::vector<Crossing> crossings;
   bool uses_engine = false;
   Duration copies;  ///< the longer of the two processors'
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
+  out.protocol = is_pageable ? "staged eager" : "staged";
   const double pageable =
       of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key).value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {

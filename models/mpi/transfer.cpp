@@ -185,14 +185,19 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
     // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.
-    message.gap = from_seconds(num_segments(size) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
+    message.unpacking =
+        from_seconds((num_segments(size) - 1) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
+    message.gap += message.unpacking;
   } else if (is_eager && direct_to && profile_.unpacks_by_engine) {
-    message.gap += static_cast<std::int64_t>(num_segments(size)) * context_.parameters["cuda.copy_overhead"_key];
+    message.unpacking = static_cast<std::int64_t>(num_segments(size)) * context_.parameters["cuda.copy_overhead"_key];
+    message.gap += message.unpacking;
   } else if (is_eager) {
     if (!is_inline(size, direct_from)) message.gap += profile_.fetch_gap;
     if (profile_.gap_copy.bytes_per_s > 0) message.gap += from_seconds(bytes / profile_.gap_copy.bytes_per_s);
   }
-  message.gap = std::max(message.gap, virtual_message_gap(context_, hca));
+  const auto of_guest = virtual_message_gap(context_, hca);
+  message.unpacking = std::min(message.unpacking, std::max(Duration{}, message.gap - of_guest));
+  message.gap = std::max(message.gap, of_guest);
 }
 
 /// So are stores to it, combined into whole lines.

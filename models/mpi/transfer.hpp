@@ -42,8 +42,9 @@ struct EndPoint {
 struct Message {
   std::vector<Term> terms;     ///< fixed times, in order
   Flow flow;                   ///< the bytes; its latency is part of `terms`, not repeated
-  std::string protocol;        ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, gdrcopy, shared memory ...
-  Duration gap;                ///< least time between messages of this sender
+  std::string protocol;        ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, staged eager, gdrcopy, shared memory ...
+  Duration gap;                ///< least time between messages of a pair
+  Duration unpacking;          ///< part of `gap` that only the receiver's core takes
   std::string gap_parameter;   ///< what says so inside a host; empty: the library's message gap
   Duration wire_gap;           ///< idle time of the connection between two messages of a window
   bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
@@ -54,6 +55,8 @@ struct Message {
   double window_rate = 0;      ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
   std::string reason;          ///< why this protocol, when it is not the first choice
 
+  /// Least time between messages of this sender to several receivers.
+  [[nodiscard]] Duration posting() const { return gap - unpacking; }
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
   [[nodiscard]] bool is_read_from_sender() const { return is_copied_inside() && is_rendezvous; }

@@ -176,8 +176,9 @@ SchemaPtr topology() {
 std::vector<std::string> algorithms() {
   std::istringstream words(
       "auto ring tree nvls nvls_tree collnet_direct pat msccl recursive_doubling rabenseifner "
-      "reduce_broadcast reduce_scatter binomial binary split_binary knomial sra_knomial sag_knomial chain linear "
-      "linear_nb linear_sync scatter_allgather scatter_doubling bruck pairwise dissemination neighbor_exchange "
+      "reduce_broadcast reduce_scatter gather_broadcast binomial binary split_binary knomial sra_knomial sag_knomial "
+      "chain linear linear_nb linear_sync scatter_allgather scatter_doubling bruck pairwise dissemination "
+      "neighbor_exchange "
       "recursive_halving butterfly two_level");
   return {std::istream_iterator<std::string>(words), {}};
 }

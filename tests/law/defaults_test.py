@@ -22,6 +22,7 @@ Where a library's own rule makes a step the law holds on both sides of it:
 - no library avoids a processor whose root complexes pass on peer requests more slowly than those to memory: what they limit (PEER_LIMIT) is not compared;
 - between GPUs of a host UCX copies short messages by gdrcopy and longer ones by CUDA IPC or through host memory: a collective's rows are compared with
   those that go the same ways (WAYS);
+- UCX stripes what it announces over two adapters from 32 KiB on, at 100 Gb/s and more it announces less;
 - eager messages of device buffers are staged by pageable copies, those of the rendezvous by pinned ones: between hosts too (WAYS: bounce buffers).
 
 Arguments: program, source folder, number of draws, first draw (0). A draw gives the same run again."""
@@ -40,6 +41,7 @@ MPI = ["osu_latency", "osu_bw", "osu_bibw", "osu_allreduce", "osu_bcast", "osu_a
 SLACK = 1.005  # of a faster device: rounding of rates; a law is about structure
 LARGEST = 256 << 20
 LARGEST_PART = 16 << 20  # of a pair of ranks, before its channels double
+SMALLEST_STRIPED = 32 << 10  # two of UCX_MIN_RNDV_CHUNK_SIZE
 SHARED = re.compile(r"start of (the protocol on )?\d+ channels|slowest of \d+ channels")
 PEER_LIMIT = re.compile(r"\.(translated_peer|p2p_\w+)_bandwidth$")
 WAYS = ("gdrcopy from the GPU", "CUDA IPC handling", "copy to host memory", "copies through bounce buffers")
@@ -145,7 +147,8 @@ def way(row: dict) -> tuple:
     """The kind, and what of the library's rules the table does not show."""
     names = [term["name"] for term in row["terms"]]
     doubled = [name for name in names if row["algorithm"] == "direct" and row["size_bytes"] > LARGEST_PART and name.startswith("start of")]
-    return kind(row) + tuple(name for name in WAYS if name in names) + tuple(doubled)
+    is_striped = row["protocol"].startswith("rendezvous") and row["size_bytes"] >= SMALLEST_STRIPED
+    return kind(row) + tuple(name for name in WAYS if name in names) + tuple(doubled) + (is_striped,)
 
 
 def is_peer_limited(row: dict) -> bool:
@@ -198,7 +201,7 @@ def loss_faults(what: str, rows: list, fewer: list, left_out: str = "") -> list:
             continue
         if full["channels"] and kind(full)[:2] != kind(less)[:2]:  # MPI has no channels: there the protocol says what was lost
             continue
-        if is_peer_limited(full) or (full["protocol"] == "rendezvous gdr" and less["protocol"] == "staged"):
+        if is_peer_limited(full) or (full["protocol"] == "rendezvous gdr" and less["protocol"].startswith("staged")):
             continue
         time = (lambda row: row["time_ps"]) if kind(full) == kind(less) else own_time
         if time(less) * SLACK < time(full):

@@ -124,7 +124,7 @@ AS_OF = {"H200 VMs of ours": tuple(f"mpi.{library}.cuda_ipc_overhead" for librar
          "AWS p3dn": ("efa-4x100g.connection_bandwidth", "efa-4x100g.latency", "efa-4x100g.message_rate", "efa-4x100g.libfabric_latency", "efa-2x200g.libfabric_latency", "efa-2x200g.connection_bandwidth", "efa-2x200g.latency", "efa-2x200g.message_rate")}
 
 # The same of logs of several systems that agree (thresholds of a library, a step of every table), which stay when one of them is left out ...
-SEEN_ON_SEVERAL = ("mpi.cuda_ipc.gap", "nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.open-mpi-ucx.eager_limit", "mpi.open-mpi-ucx.device_eager_limit", "mpi.shared_memory.device_eager_limit")
+SEEN_ON_SEVERAL = ("mpi.cuda_ipc.gap", "nccl.line_check_bandwidth", "gdrcopy.read_bandwidth", "verbs.dma_read_time", "mpi.open-mpi-ucx.inline_limit", "mpi.shared_memory.device_eager_limit")
 # ... and of logs of systems that no table of systems scores.
 SEEN_ELSEWHERE = ("tcp.wakeup_time", "xeon-emeraldrapids.translated_peer_bandwidth", "xeon-broadwell.p2p_read_bandwidth", "connect-ib.payload_efficiency", "connectx-3-fdr.payload_efficiency",
                   "mpi.mvapich2-gdr.rendezvous_gap", "mpi.mvapich2-gdr.staging_gap", "virtualization.passthrough.port_share", "virtualization.split_tax", "virtualization.vgpu.split_tax", "virtualization.virtio.message_time",

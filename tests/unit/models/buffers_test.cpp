@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -24,7 +25,7 @@ Buffers of(Benchmark benchmark, CollectiveAlgorithm algorithm, int n, std::int64
   one.algorithm = algorithm;
   one.num_ranks = n;
   one.size = Bytes{size};
-  return buffers_of(library, one);
+  return buffers_of(library, one, Statistic::max);
 }
 
 }  // namespace
@@ -100,21 +101,51 @@ TEST_CASE("trees of gathers and scatters keep half of all blocks, a root that is
   for (const auto library : {Library::open_mpi_4_0, Library::open_mpi_5_0, Library::mpich_4}) {
     for (const auto benchmark : {Benchmark::osu_gather, Benchmark::osu_scatter}) {
       Collective one{.benchmark = benchmark, .algorithm = binomial, .num_ranks = 16, .size = Bytes{1 << 20}};
-      const auto first = buffers_of(library, one);
+      const auto first = buffers_of(library, one, Statistic::max);
       CHECK(first.temporaries == std::vector<double>{8.0 * (1 << 20)});
       CHECK(first.copied == 1 << 20);
       one.root = 5;
-      const auto turned = buffers_of(library, one);
+      const auto turned = buffers_of(library, one, Statistic::max);
       CHECK(turned.temporaries == std::vector<double>{16.0 * (1 << 20)});
       CHECK(turned.copied == 16.0 * (1 << 20));
       one.algorithm = linear;
-      CHECK(buffers_of(library, one).temporaries.empty());
+      CHECK(buffers_of(library, one, Statistic::max).temporaries.empty());
     }
   }
   // Open MPI turns the result of Bruck's all-gather round: of n ranks n - 1 have something to turn.
   const auto bruck_of = of(Benchmark::osu_allgather, bruck, 5, 1000);
   CHECK(bruck_of.temporaries == std::vector<double>{2000});
   CHECK(bruck_of.copied == 6000);
+}
+
+TEST_CASE("the mean rank of a gather waits for what its children's children write, found by adding up the tree") {
+  for (const int ranks : {4, 8, 64, 256}) {
+    CAPTURE(ranks);
+    const Collective one{.benchmark = Benchmark::osu_gather,
+                         .algorithm = CollectiveAlgorithm::binomial,
+                         .num_ranks = ranks,
+                         .size = Bytes{1000}};
+    // A rank writes the blocks of its tree, after its largest child has; the root's are the caller's.
+    std::vector<double> waits(static_cast<std::size_t>(ranks), 0);
+    double sum = 0;
+    for (int rank = ranks - 1; rank >= 0; --rank) {
+      const int blocks = rank == 0 ? ranks : rank & -rank;
+      auto& own = waits[static_cast<std::size_t>(rank)];
+      own =
+          (rank > 0 && blocks > 1 ? blocks : 0) + (blocks > 1 ? waits[static_cast<std::size_t>(rank + blocks / 2)] : 0);
+      sum += rank == 0 ? 0 : own;
+    }
+    const auto mean = buffers_of(Library::open_mpi_4_1, one, Statistic::mean);
+    const auto slowest = buffers_of(Library::open_mpi_4_1, one, Statistic::max);
+    CHECK(slowest.written_share == 1);
+    CHECK(fresh_bytes(slowest, 0) == ranks / 2 * 1000.0);
+    CHECK(fresh_bytes(mean, 0) < fresh_bytes(slowest, 0) * (1 + 1e-9));
+    // Two blocks a rank less or more: leaves of two ranks, and the root.
+    CHECK(std::abs(fresh_bytes(mean, 0) / 1000 - sum / ranks) < 1.01);
+    auto scatter = one;
+    scatter.benchmark = Benchmark::osu_scatter;
+    CHECK(buffers_of(Library::open_mpi_4_1, scatter, Statistic::mean).written_share == 1);
+  }
 }
 
 TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send from") {
@@ -124,9 +155,9 @@ TEST_CASE("in place a ring copies nothing, doubling still keeps a copy to send f
     one.algorithm = algorithm;
     one.num_ranks = 8;
     one.size = Bytes{64 << 20};
-    const auto apart = buffers_of(Library::open_mpi_4_0, one);
+    const auto apart = buffers_of(Library::open_mpi_4_0, one, Statistic::max);
     one.is_in_place = true;
-    const auto in_place = buffers_of(Library::open_mpi_4_0, one);
+    const auto in_place = buffers_of(Library::open_mpi_4_0, one, Statistic::max);
     CHECK(in_place.own == apart.own / 2);
     CHECK(in_place.temporaries == apart.temporaries);
     CHECK((in_place.copied == apart.copied) == (algorithm == CollectiveAlgorithm::recursive_doubling));

@@ -5,7 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <vector>
 
+#include "models/mpi/schedule.hpp"
+#include "tests/support/approx.hpp"
 #include "tests/support/mpi_choices.hpp"
 
 using namespace fabricast;
@@ -76,6 +79,28 @@ TEST_CASE("HAN gathers and scatters through the first ranks of hosts, by tuned's
           CHECK(inside.algorithm == algorithm(Library::open_mpi_4_1, benchmark, per_host, size));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a gather and a broadcast bring the root the others' blocks, and every other rank all of them") {
+  for (const auto library : {Library::cray_mpich, Library::open_mpi_4_1}) {
+    for (const int ranks : {2, 3, 8, 33, 100}) {
+      CAPTURE(ranks);
+      Collective asked{.benchmark = Benchmark::osu_allgather, .num_ranks = ranks, .size = Bytes{100}};
+      for (int r = 0; r < ranks; ++r) asked.hosts.push_back(r / 4);
+      const auto rounds = make_schedule(choose(library, asked, CollectiveAlgorithm::gather_broadcast));
+      std::vector<double> got(static_cast<std::size_t>(ranks), 0);
+      double gathered = 0;
+      for (const auto& round : rounds) {
+        for (const auto& step : round.steps) {
+          got[static_cast<std::size_t>(step.to)] += step.bytes * static_cast<double>(round.repeat);
+          gathered += step.to == 0 ? step.bytes : 0;
+        }
+      }
+      CHECK(gathered == test::approx(100.0 * (ranks - 1)));
+      CHECK(got[0] == test::approx(100.0 * (ranks - 1)));
+      for (std::size_t r = 1; r < got.size(); ++r) CHECK(got[r] >= test::approx(100.0 * ranks));
     }
   }
 }

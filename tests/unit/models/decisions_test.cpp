@@ -71,6 +71,24 @@ TEST_CASE("Open MPI 4.0 changes where its rules say, and not one byte or rank be
   CHECK(at(Benchmark::osu_scatter, 10, 299) == Algorithm::linear);
 }
 
+TEST_CASE("Cray MPICH gathers and broadcasts short blocks where MPICH would send them round a ring") {
+  const auto at = [](int ranks, std::int64_t size) {
+    return algorithm(Library::cray_mpich, Benchmark::osu_allgather, ranks, size);
+  };
+  CHECK(at(100, 819) == Algorithm::bruck);
+  CHECK(at(100, 820) == Algorithm::gather_broadcast);
+  CHECK(at(100, 8'192) == Algorithm::gather_broadcast);
+  CHECK(at(100, 8'193) == Algorithm::ring);
+  CHECK(at(128, 4'095) == Algorithm::recursive_doubling);
+  CHECK(at(128, 4'096) == Algorithm::gather_broadcast);
+  CHECK(at(16, 64 << 10) == Algorithm::ring);
+  CHECK(algorithm(Library::mpich_3, Benchmark::osu_allgather, 100, 820) == Algorithm::ring);
+  const auto one = pick(Library::cray_mpich, Benchmark::osu_allgather, 100, 1'000);
+  REQUIRE(one.parts.size() == 2);
+  CHECK(one.parts[0].algorithm == Algorithm::binomial);
+  CHECK(one.parts[1].algorithm == Algorithm::knomial);
+}
+
 TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
   const auto at = [](Benchmark benchmark, int ranks, std::int64_t size) {
     return algorithm(Library::open_mpi_4_1, benchmark, ranks, size);

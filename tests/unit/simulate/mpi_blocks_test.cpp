@@ -136,3 +136,41 @@ TEST_CASE("what OSU prints of a gather of short blocks is far below the root's t
     CHECK(share(in_turn, "1 MiB") == test::approx(0.6).epsilon(0.07));
   CHECK(share("osu_scatter, algorithm: linear_nb", "1 MiB") > 0.9);
 }
+
+TEST_CASE("a root that scatters device memory posts its messages, receivers unpack theirs side by side") {
+  // Slower unpacking by gdrcopy takes each receiver as much longer, and the root's last message no more than that.
+  const auto time_of = [](double share, int hosts) {
+    auto loaded = between_hosts(
+        fmt::format("benchmark: osu_scatter, algorithm: linear_nb, gpus: {}, buffers: [device, device]", hosts), hosts,
+        "8 KiB");
+    auto rate = loaded.parameters.at("gdrcopy.write_bandwidth");
+    rate.name = "xeon-icelake.gdrcopy_write_bandwidth";
+    rate.value = rate.low = rate.high = rate.value * share;
+    loaded.parameters.set(rate);
+    return row_of(loaded).time.us();
+  };
+  const double one = 8192 / (9.59e9 / 4) * 1e6 - 8192 / 9.59e9 * 1e6;
+  for (const int hosts : {4, 16, 32}) {
+    CAPTURE(hosts);
+    const double more = time_of(0.25, hosts) - time_of(1, hosts);
+    CHECK(more > 0.5 * one);
+    CHECK(more < 2.5 * one);
+  }
+}
+
+TEST_CASE("the core that copies messages into its buffers posts them meanwhile") {
+  // 64 KiB go eager over EFA; 31 of them are copied by one core, which is the time of all of them.
+  const auto row = row_of(test::scenario(
+      "schema: fabricast/scenario/1\nname: posted\ntopology:\n  schema: fabricast/topology/1\n  name: posted\n  hosts: "
+      "[{name: n, count: 32, type: aws-p3dn}]\n  fabric: {single_switch: {switch: aws-srd}}\n"
+      "workload: {benchmark: osu_scatter, algorithm: linear_nb, ranks: 32, ranks_per_host: 1, statistic: max, buffers: "
+      "[host, host], sizes: [64 KiB]}\n"));
+  REQUIRE(row.protocol == "eager");
+  double copies = 0, posting = 0;
+  for (const auto& term : row.terms) {
+    copies += term.name.find("copies of later segments") != std::string::npos ? term.time.us() : 0;
+    posting += term.name == "earlier messages of the round" ? term.time.us() : 0;
+  }
+  CHECK(copies > 0);
+  CHECK(posting < 0.2 * copies);
+}
