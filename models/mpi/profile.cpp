@@ -96,21 +96,29 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
-/// What UCX plans with the adapters of the first host that has any; nullopt of other libraries, or where a value is
-/// given.
-std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profile& profile,
+/// What UCX plans with the adapters of the first host that has any, of host or GPU memory; nullopt of other libraries,
+/// or where a value is given.
+std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profile& profile, bool is_device,
                                          const std::string& parameter) {
   if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
   const auto& topology = context.topology;
   const auto all = topology.devices(DeviceKind::hca);
   // Between processes of a host.
   if (all.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
-  const auto hca = all.front();
+  const auto has_gpus = [&](DeviceId hca) { return !topology.devices(DeviceKind::gpu, topology.host_of(hca)).empty(); };
+  const auto near_gpus = std::ranges::find_if(all, has_gpus);
+  const auto hca = is_device && near_gpus != all.end() ? *near_gpus : all.front();
   const auto& type = topology.device(hca).type;
-  const auto alike = std::ranges::count_if(topology.devices(DeviceKind::hca, topology.host_of(hca)),
-                                           [&](DeviceId other) { return topology.device(other).type == type; });
+  const auto hcas = topology.devices(DeviceKind::hca, topology.host_of(hca));
+  const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(hca));
   const PlannedPort port{device_value(context, hca, "rate"), payload_share(topology, context.parameters, type),
                          topology.attribute(type, "protocol") == "ethernet"};
+  if (is_device && !gpus.empty() && !is_older(context.software.ucx_version, 1, 16)) {
+    const bool has_one_root = std::ranges::any_of(
+        hcas, [&](DeviceId other) { return topology.distance(gpus.front(), other) < Distance::phb; });
+    return longest_eager_of_ucx(port, planned_gpu_rate_of_ucx(has_one_root, is_amd(topology, hca)));
+  }
+  const auto alike = std::ranges::count_if(hcas, [&](DeviceId other) { return topology.device(other).type == type; });
   return longest_eager_of_ucx(port, std::min(static_cast<int>(alike), profile.max_rails), is_amd(topology, hca));
 }
 
@@ -143,10 +151,10 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_overhead = own.get<"mpi.{}.device_overhead">();
   profile.inline_limit = own.get<"mpi.{}.inline_limit">();
   profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
-  const auto planned = planned_eager_limit(context, profile, named<"mpi.{}.eager_limit">(profile.name));
+  const auto planned = planned_eager_limit(context, profile, false, named<"mpi.{}.eager_limit">(profile.name));
   profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
   const auto planned_of_devices =
-      planned_eager_limit(context, profile, named<"mpi.{}.device_eager_limit">(profile.name));
+      planned_eager_limit(context, profile, true, named<"mpi.{}.device_eager_limit">(profile.name));
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit =
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());

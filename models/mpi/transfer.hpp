@@ -40,10 +40,11 @@ struct EndPoint {
 };
 
 struct Message {
-  std::vector<Term> terms;     ///< fixed times, in order
-  Flow flow;                   ///< the bytes; its latency is part of `terms`, not repeated
-  std::string protocol;        ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, staged eager, gdrcopy, shared memory ...
-  Duration gap;                ///< least time between messages of a pair
+  std::vector<Term> terms;  ///< fixed times, in order
+  Flow flow;                ///< the bytes; its latency is part of `terms`, not repeated
+  std::string
+      protocol;  ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, staged eager, gdrcopy, shared memory ...
+  Duration gap;  ///< least time between messages of a pair
   Duration unpacking;          ///< part of `gap` that only the receiver's core takes
   std::string gap_parameter;   ///< what says so inside a host; empty: the library's message gap
   Duration wire_gap;           ///< idle time of the connection between two messages of a window

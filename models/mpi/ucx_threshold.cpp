@@ -10,12 +10,13 @@ namespace fabricast::models::mpi {
 
 namespace {
 
-constexpr double k_better = 0.99;             ///< UCX_RNDV_PERF_DIFF, 1 %
-constexpr double k_registration = 90e-9;      ///< s, UCX_IB_RCACHE_OVERHEAD: a look-up in the cache of registrations
-constexpr double k_overhead = 40e-9;          ///< s, of rc_mlx5
-constexpr double k_segment = 8'256;           ///< B, UCX_IB_SEG_SIZE less headers: nothing smaller is announced
-constexpr double k_copy = 5'800 * 1048576.0;  ///< B/s, UCX_BCOPY_BW of processors but AMD's
-constexpr double k_copy_amd = 5'008 * 1048576.0;
+constexpr double k_better = 0.99;         ///< UCX_RNDV_PERF_DIFF, 1 %
+constexpr double k_registration = 90e-9;  ///< s, UCX_IB_RCACHE_OVERHEAD: a look-up in the cache of registrations
+constexpr double k_overhead = 40e-9;      ///< s, of rc_mlx5
+constexpr double k_segment = 8'256;       ///< B, UCX_IB_SEG_SIZE less headers: nothing smaller is announced
+constexpr double k_mebibyte = 1048576;
+constexpr double k_copy = 5'800 * k_mebibyte;  ///< B/s, UCX_BCOPY_BW of processors but AMD's
+constexpr double k_copy_amd = 5'008 * k_mebibyte;
 constexpr double k_roce_latency = 200e-9;  ///< s more than InfiniBand of the same speed
 
 struct OfSpeed {
@@ -38,14 +39,26 @@ double planned_latency(const PlannedPort& port) {
   return (found == std::end(k_latencies) ? k_latency : found->latency) + (port.is_roce ? k_roce_latency : 0);
 }
 
+constexpr double k_one_root = 3'500 * k_mebibyte;          ///< B/s
+constexpr double k_across_roots = 220 * k_mebibyte;        ///< B/s
+constexpr double k_across_roots_amd = 5'100 * k_mebibyte;  ///< B/s, from Zen 2 on
+/// Seconds of a segment, rc_mlx5's posting and completion: two published tables of GPU memory switch above 128 KiB (one
+/// root) and above 256 KiB (AMD, across), which 55 to 62 ns explain.
+constexpr double k_of_segment = 58e-9;
+
 /// Registrations, latencies and overheads of `ports` devices stand in a sum; the receiver registers, too, where it
 /// reads.
-double threshold(double latency, double rate, int ports, bool is_read, double copy) {
-  const double gain = k_better * (k_registration * ports * (is_read ? 2 : 1) + 2 * latency + 2 * latency * ports +
-                                  2 * k_overhead + k_overhead * ports) -
-                      k_registration - k_overhead;
-  return gain / (1 / std::min(rate, copy) - k_better / (rate * ports));
+double gain_of_copies(double latency, int ports, bool is_read) {
+  return k_better * (k_registration * ports * (is_read ? 2 : 1) + 2 * latency + 2 * latency * ports + 2 * k_overhead +
+                     k_overhead * ports) -
+         k_registration - k_overhead;
 }
+
+double threshold(double latency, double rate, int ports, bool is_read, double copy) {
+  return gain_of_copies(latency, ports, is_read) / (1 / std::min(rate, copy) - k_better / (rate * ports));
+}
+
+Bytes below(double first) { return Bytes{static_cast<std::int64_t>(std::floor(std::max(k_segment, first))) - 1}; }
 
 }  // namespace
 
@@ -54,9 +67,17 @@ Bytes longest_eager_of_ucx(const PlannedPort& port, int num_ports, bool is_amd) 
   const double rate = port.rate * port.payload_share;
   const double copy = is_amd ? k_copy_amd : k_copy;
   const double latency = planned_latency(port);
-  const double first = std::max(
-      k_segment, std::min(threshold(latency, rate, num_ports, true, copy), threshold(latency, rate, 1, false, copy)));
-  return Bytes{static_cast<std::int64_t>(std::floor(first)) - 1};
+  return below(std::min(threshold(latency, rate, num_ports, true, copy), threshold(latency, rate, 1, false, copy)));
+}
+
+Bytes longest_eager_of_ucx(const PlannedPort& port, double gpu_rate) {
+  FABRICAST_ASSERT(port.rate > 0 && gpu_rate > 0, "no port of {} B/s, no GPU of {}", port.rate, gpu_rate);
+  const double rate = std::min(port.rate * port.payload_share, gpu_rate);
+  return below(gain_of_copies(planned_latency(port), 1, false) / ((1 - k_better) / rate + k_of_segment / k_segment));
+}
+
+double planned_gpu_rate_of_ucx(bool has_one_root, bool is_amd) {
+  return has_one_root ? k_one_root : is_amd ? k_across_roots_amd : k_across_roots;
 }
 
 }  // namespace fabricast::models::mpi

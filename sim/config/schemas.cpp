@@ -280,7 +280,7 @@ SchemaPtr software() {
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
        {"ucx", text(),
         "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy, and copies through shared "
-        "memory are slower"},
+        "memory are slower; says from which size on device messages are announced; default a new one"},
        {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
        {"gpudirect_rdma", flag(), "default on"},
        {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},

@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "topology/leaves.hpp"
+
 namespace fabricast::topology {
 
 namespace {
@@ -147,8 +149,10 @@ class Generator {
   }
 
   /// As many as the oversubscription asks for; a port may stay empty when the ratio does not divide the ports.
-  int up_ports() {
-    const int up = static_cast<int>(std::ceil(down_ports() / (spec_.oversubscription * up_over_down()) - 1e-9));
+  int up_ports() { return up_ports(most_down_ > 0 ? most_down_ : down_ports()); }
+
+  int up_ports(int down) {
+    const int up = static_cast<int>(std::ceil(down / (spec_.oversubscription * up_over_down()) - 1e-9));
     return std::max(1, std::min(up, switch_ports() - down_ports()));
   }
 
@@ -164,33 +168,29 @@ class Generator {
   }
 
   std::vector<int> add_leaves(const Group& group, const std::string& name) {
-    const int down = down_ports() * hcas_per_port();
-    const auto num_leaves = (static_cast<std::int64_t>(group.size()) + down - 1) / down;
+    std::vector<int> hosts;
+    for (const int hca : group) hosts.push_back(hcas_[static_cast<std::size_t>(hca)].host);
+    const auto filled = fill_leaves(hosts, down_ports() * hcas_per_port());
+    const auto num_leaves = static_cast<std::int64_t>(filled.size());
+    if (num_leaves > 1)
+      most_down_ = std::max(most_down_, (std::ranges::max(filled) + hcas_per_port() - 1) / hcas_per_port());
     std::vector<int> leaves;
     const auto known = static_cast<std::int64_t>(fabric_.switches.size());
     if (!is_buildable(known + num_leaves, num_hcas() + (known + num_leaves) * up_ports())) return leaves;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (i % static_cast<std::size_t>(down) == 0)
-        leaves.push_back(add_switch(fmt::format("{}{}", name, leaves.size())));
-      cable(group[i], leaves.back());
+    auto next = group.begin();
+    for (const int hcas : filled) {
+      leaves.push_back(add_switch(fmt::format("{}{}", name, leaves.size())));
+      for (int i = 0; i < hcas; ++i) cable(*next++, leaves.back());
     }
     return leaves;
-  }
-
-  /// The fewest spines that have ports for all cables and get equally many from each leaf; more than `up` are of no
-  /// use.
-  static int fewest_spines(int leaves, int up, int ports) {
-    for (int spines = std::max(1, (leaves * up + ports - 1) / ports); spines < up; ++spines) {
-      if (up % spines == 0) return spines;
-    }
-    return up;
   }
 
   /// Spines with as many cables from every leaf as it has ports up, dealt out in turn.
   void add_spines(const std::vector<int>& leaves, const std::string& name, int wanted) {
     if (leaves.size() < 2) return;
     const int ports = switch_ports();
-    const int up = up_ports();
+    // Who asks for more spines than whole hosts need gets the ports that they leave empty.
+    const int up = wanted > up_ports() ? up_ports(down_ports()) : up_ports();
     const int num_leaves = static_cast<int>(leaves.size());
     if (wanted > up) {
       fault(fmt::format("{} spines, but a leaf has {} ports up", wanted, up),
@@ -222,10 +222,10 @@ class Generator {
   /// Pods of leaves and aggregation switches; aggregation switch j of every pod meets core group j.
   void three_tiers() {
     const int ports = switch_ports();
-    const int up = up_ports();
     const int leaves_per_pod = std::max(1, ports / 2);
     const int aggregation_up = ports - leaves_per_pod;
     const auto leaves = add_leaves(everybody(), "leaf");
+    const int up = up_ports();
     const int pods = (static_cast<int>(leaves.size()) + leaves_per_pod - 1) / leaves_per_pod;
     if (pods > ports) {
       fault(fmt::format("{} HCAs need {} pods, a core switch has {} ports", num_hcas(), pods, ports),
@@ -365,6 +365,7 @@ class Generator {
   const FabricSpec& spec_;
   const std::vector<HcaPort>& hcas_;
   DeviceValues& values_;
+  int most_down_ = 0;  ///< ports down in use on the fullest of several leaves
   Fabric fabric_;
 };
 

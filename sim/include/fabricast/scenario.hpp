@@ -193,7 +193,7 @@ struct Software {
   std::optional<Bytes> gpudirect_limit;     ///< largest message sent by GPUDirect RDMA
   std::optional<Bytes> eager_limit;
   std::optional<Bytes> device_eager_limit;  ///< default: eager_limit, else the profile's
-  std::string ucx_version;                  ///< major.minor; empty = 1.8 or newer
+  std::string ucx_version;                  ///< major.minor; empty = 1.16 or newer
   std::optional<Bytes> staging_chunk;       ///< pipeline chunk of host staging
   bool gpudirect_rdma = true;
   bool nv_peer_mem = true;  ///< kernel module that makes GPUDirect RDMA possible

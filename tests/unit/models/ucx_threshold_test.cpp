@@ -60,3 +60,19 @@ TEST_CASE("from 100 Gb/s on a faster port never raises the threshold, and nothin
     CHECK(of(1000 * gigabits) >= 8'255);
   }
 }
+
+TEST_CASE("GPU memory is planned by the distance to its adapter: tables of two sites switch where it says") {
+  const auto of = [](const PlannedPort& port, bool has_one_root, bool is_amd) {
+    return longest_eager_of_ucx(port, planned_gpu_rate_of_ucx(has_one_root, is_amd)).value;
+  };
+  // osu_bw of V100 below one root complex: 128 KiB by copies, 256 KiB not.
+  CHECK(of(infiniband(100), true, false) >= 128 << 10);
+  CHECK(of(infiniband(100), true, false) < 256 << 10);
+  // osu_latency of A100 across the roots of an EPYC: 256 KiB by copies, 512 KiB not.
+  CHECK(of(infiniband(200), false, true) >= 256 << 10);
+  CHECK(of(infiniband(200), false, true) < 512 << 10);
+  // Across Intel's roots UCX expects so little of the adapter that copies lose early.
+  CHECK(of(infiniband(200), false, false) < of(infiniband(200), true, false) / 4);
+  // What a slow port limits the distance does not.
+  CHECK(of(ethernet(10), true, false) == of(ethernet(10), false, true));
+}
