@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <cstdint>
 
 #include "tests/support/random.hpp"
 

@@ -137,7 +137,7 @@ TEST_CASE("device messages are staged where the release or allowP2P closes the g
        {"{mode: passthrough, version: \"6.5\"}", "{mode: passthrough, allow_p2p: off}", "{mode: pvrdma}"}) {
     CAPTURE(closed);
     const auto staged = forecast(closed, k_latency);
-    CHECK(staged.rows.front().protocol.starts_with("staged"));
+    CHECK(staged.rows.front().protocol == "staged eager");
     const auto reason = std::find_if(staged.settings.begin(), staged.settings.end(),
                                      [](const GivenUsed& one) { return one.setting == "GPUDirect RDMA in the VM"; });
     REQUIRE(reason != staged.settings.end());
