@@ -13,12 +13,15 @@
 #include "mpi/buffers.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
+#include "mpi/decisions_ucc.hpp"
 #include "mpi/device_copies.hpp"
 #include "mpi/end_points.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
 #include "mpi/ranks_memory.hpp"
 #include "mpi/schedule.hpp"
+#include "mpi/staged_collective.hpp"
+#include "mpi/ucx_connections.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -52,6 +55,7 @@ class CollectivePlanner : public Planner {
       for (auto& rank : ranks_) rank = rank.in_host_memory();
     }
     memory_.emplace(transfers_, ranks_, alike_);
+    connections_.emplace(transfers_.context(), transfers_.profile(), ranks_.front(), num_ranks());
   }
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
@@ -209,7 +213,7 @@ class CollectivePlanner : public Planner {
     }
   }
 
-  [[nodiscard]] MessageTimes times_of(const Message& message) const {
+  [[nodiscard]] MessageTimes times_of(const Message& message, int others) const {
     const double whole = sum(message.terms).seconds() + transfer_seconds(message);
     const bool is_eager =
         message.protocol.starts_with("eager") || (message.is_copied_inside() && !message.is_rendezvous);
@@ -218,8 +222,10 @@ class CollectivePlanner : public Planner {
     if (message.acknowledgement.ps > 0)
       times.sender = whole + message.acknowledgement.seconds();
     else
-      times.sender =
-          message.is_rendezvous ? whole : std::min(whole, (message.posting() + message.sender_copies).seconds());
+      times.sender = message.is_rendezvous
+                         ? whole
+                         : std::min(whole, std::max((message.posting() + message.sender_copies).seconds(),
+                                                    connections_->spacing(message, others)));
     return times;
   }
 
@@ -263,10 +269,8 @@ class CollectivePlanner : public Planner {
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
-    std::map<int, int> sent;
-    std::map<int, int> arrived;
-    std::set<int> senders;
-    std::set<int> receivers;
+    std::map<int, int> sent, arrived;
+    std::set<int> senders, receivers;
     std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) {
       senders.insert(step.from);
@@ -288,28 +292,29 @@ class CollectivePlanner : public Planner {
       auto& message = messages[i];
       shown.see(message,
                 ranks_[static_cast<std::size_t>(step.from)].host != ranks_[static_cast<std::size_t>(step.to)].host);
-      if (clocks != nullptr) times.push_back(times_of(message));
+      const int others = sent[step.from]++;
+      if (clocks != nullptr) times.push_back(times_of(message, others));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive, one that only
       // receives those that arrived before.
-      const auto of_one = message.posting() + (receivers.contains(step.from) ? message.gap : Duration{});
-      const auto posted = sent[step.from]++ * of_one.seconds();
+      const auto received = receivers.contains(step.from) ? others * message.gap : Duration{};
+      const auto posted = (others * message.posting() + received).seconds();
       const auto before = senders.contains(step.to) ? 0 : arrived[step.to]++ * message.gap.seconds();
       // Meanwhile the core copies what was posted.
       const double copied = transfer_seconds(message) - alone[i];
-      if (const double handled = std::max(posted, before) - copied; handled > 0 && !is_pipeline) {
-        message.terms.push_back({"earlier messages of the round", from_seconds(handled),
-                                 transfers_.gap_parameter_of(message),
+      const auto handled = from_seconds(std::max(0.0, std::max(posted, before) - copied));
+      if (auto of_peer = connections_->longer_wait(message, others, received, handled); of_peer && !is_pipeline)
+        message.terms.push_back(std::move(*of_peer));
+      else if (handled.ps > 0 && !is_pipeline)
+        message.terms.push_back({"earlier messages of the round", handled, transfers_.gap_parameter_of(message),
                                  "each message posted or received by the rank's core"});
-      }
       // Of two cores that send to each other each looks after both messages: what one without data takes. Around a ring
       // nobody waits for a pair, and what hosts start apart by covers these waits.
       if (num_hosts_ == 1 && scheduled.order == schedules::RoundOrder::barrier && message.is_copied_inside() &&
           receivers.contains(step.from)) {
         const auto& sender = ranks_[static_cast<std::size_t>(step.from)];
-        auto handled = transfers_.shared_memory_software(sender, true, Bytes{0});
-        handled.name = "the message of the other side";
-        message.terms.push_back(std::move(handled));
+        message.terms.push_back(transfers_.shared_memory_software(sender, true, Bytes{0}));
+        message.terms.back().name = "the message of the other side";
       }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
@@ -317,7 +322,7 @@ class CollectivePlanner : public Planner {
     }
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
     if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
-      node.flows = in_lockstep(std::move(node.flows), transfers_.gap_parameter_of(messages.front()));
+      node.flows = in_lockstep(std::move(node.flows));
     double reducing = 0;
     if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
       node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);
@@ -338,26 +343,19 @@ class CollectivePlanner : public Planner {
   std::vector<EndPoint> ranks_;
   std::vector<int> hosts_;  ///< [rank]
   std::optional<RanksMemory> memory_;
+  std::optional<UcxConnections> connections_;
   int num_hosts_ = 0;
   int alike_;  ///< equal collectives per socket at the same time
   bool is_in_place_ = false;
   bool is_staged_ = false;
 };
 
-/// UCC is Open MPI's.
-Diagnostics faults_of_ucc(const PlanContext& context, const Workload& workload, const Profile& profile) {
-  if (context.software.mpi_collectives != "ucc" || profile.implementation.starts_with("open-mpi")) return {};
-  return {
-      make_error_at(workload.location,
-                    fmt::format("UCC runs collectives of Open MPI, the library here is '{}'", profile.implementation),
-                    "write `software: {mpi: open-mpi-ucx}`, or leave `mpi_collectives` out")};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
   const auto profile = make_profile(context, workload);
-  if (auto faults = faults_of_ucc(context, workload, profile); !faults.empty()) return tl::unexpected(faults);
+  if (auto faults = faults_of_ucc(context.software, workload, profile.implementation); !faults.empty())
+    return tl::unexpected(faults);
   auto ranks = make_ranks(context, workload, profile);
   if (!ranks) return tl::unexpected(ranks.error());
   if (workload.algorithm != "auto" && !algorithm_from_name(workload.benchmark, workload.algorithm)) {
@@ -377,13 +375,21 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
         workload.location, fmt::format("root is rank {}, there are {} ranks", workload.root, ranks->size()),
         "ranks count from 0")});
   }
-  return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks));
+  const auto first = ranks->front();
+  auto planner = std::make_unique<CollectivePlanner>(context, workload, *ranks);
+  if (!first.is_device() || profile.implementation != "mvapich2-gdr") return planner;
+  auto on_host = workload;
+  on_host.send_buffer = on_host.receive_buffer = BufferPlace::host;
+  for (auto& rank : *ranks) rank = rank.in_host_memory();
+  return make_staged_collective(context, workload, first, std::move(planner),
+                                std::make_unique<CollectivePlanner>(context, on_host, std::move(*ranks)));
 }
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload,
                                                          const std::vector<DeviceId>& gpus, int alike) {
   const auto profile = make_profile(context, workload);
-  if (auto faults = faults_of_ucc(context, workload, profile); !faults.empty()) return tl::unexpected(faults);
+  if (auto faults = faults_of_ucc(context.software, workload, profile.implementation); !faults.empty())
+    return tl::unexpected(faults);
   auto ranks = make_processes(context, workload, gpus, profile);
   if (!ranks) return tl::unexpected(ranks.error());
   return std::make_unique<CollectivePlanner>(context, workload, std::move(*ranks), alike, true);

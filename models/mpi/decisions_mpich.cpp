@@ -211,9 +211,10 @@ void choose_mpich(Library library, Collective& out) {
       out.algorithm = size <= 2'048 || is_small_vector ? Algorithm::binomial : Algorithm::rabenseifner;
       return;
     case Benchmark::osu_alltoall:
-      out.algorithm = size <= 256 && n >= 8 ? Algorithm::bruck
-                      : size <= 32'768      ? Algorithm::linear
-                                            : Algorithm::pairwise;
+      // Cray's keeps up to MPICH_ALLTOALL_SYNC_FREQ, 1 to 24, messages under way, whatever their size.
+      out.algorithm = size <= 256 && n >= 8                              ? Algorithm::bruck
+                      : size <= 32'768 || library == Library::cray_mpich ? Algorithm::linear
+                                                                         : Algorithm::pairwise;
       return;
     case Benchmark::osu_gather:
     case Benchmark::osu_scatter:

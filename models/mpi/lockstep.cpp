@@ -14,8 +14,14 @@ namespace fabricast::models::mpi {
 
 namespace {
 
+/// What most of a flow's latency comes from.
+std::string parameter_of_longest(const Flow& flow) {
+  const auto longest = std::ranges::max_element(flow.latency_terms, {}, &Term::time);
+  return longest == flow.latency_terms.end() ? std::string() : longest->parameter;
+}
+
 /// Flows of as many bytes.
-Flow as_one(const std::vector<Flow>& flows, const std::string& posting) {
+Flow as_one(const std::vector<Flow>& flows) {
   const auto by_latency = [](const Flow& a, const Flow& b) { return a.latency < b.latency; };
   const auto [first, last] = std::minmax_element(flows.begin(), flows.end(), by_latency);
   const double span = (last->latency - first->latency).seconds();
@@ -37,14 +43,14 @@ Flow as_one(const std::vector<Flow>& flows, const std::string& posting) {
       posted < out.rate_cap) {
     out.rate_cap = posted;
     out.cap_name = "messages of a round, posted one after the other";
-    out.cap_parameter = posting;
+    out.cap_parameter = parameter_of_longest(*last);
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<Flow> in_lockstep(std::vector<Flow> flows, const std::string& posting) {
+std::vector<Flow> in_lockstep(std::vector<Flow> flows) {
   FABRICAST_ASSERT(!flows.empty(), "no flows");
   std::vector<std::vector<Flow>> kinds;
   for (auto& flow : flows) {
@@ -55,7 +61,7 @@ std::vector<Flow> in_lockstep(std::vector<Flow> flows, const std::string& postin
       kind->push_back(std::move(flow));
   }
   std::vector<Flow> out;
-  for (const auto& kind : kinds) out.push_back(as_one(kind, posting));
+  for (const auto& kind : kinds) out.push_back(as_one(kind));
   return out;
 }
 

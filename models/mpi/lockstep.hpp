@@ -2,7 +2,6 @@
 // Rounds of very many messages (a linear all-to-all of 128 ranks has 16,256) as one flow.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "fabricast/models/program.hpp"
@@ -17,8 +16,7 @@ namespace fabricast::models::mpi {
 inline constexpr std::size_t k_most_messages = 1024;
 
 /// All flows (at least one) as one for each number of bytes, in the order in which the numbers first come: it starts
-/// with its first message and is no faster than the ranks post, which takes from the least latency to the greatest;
-/// `posting` is the parameter that says what posting costs.
-std::vector<Flow> in_lockstep(std::vector<Flow> flows, const std::string& posting);
+/// with its first message and is no faster than the ranks post, which takes from the least latency to the greatest.
+std::vector<Flow> in_lockstep(std::vector<Flow> flows);
 
 }  // namespace fabricast::models::mpi

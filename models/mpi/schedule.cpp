@@ -105,6 +105,18 @@ Rounds all_gather(const Collective& one, double block) {
   }
 }
 
+constexpr std::int64_t k_float = 4;  ///< B of an element of osu_reduce_scatter
+
+/// What osu_reduce_scatter leaves with each rank: whole elements, one more with the first ranks; of fewer elements than
+/// ranks the others get nothing [osu_reduce_scatter.c].
+std::vector<double> blocks_of_elements(int n, Bytes size) {
+  const std::int64_t elements = size.value > 0 ? std::max<std::int64_t>(size.value / k_float, 1) : 0;
+  std::vector<double> blocks;
+  for (int rank = 0; rank < n; ++rank)
+    blocks.push_back(static_cast<double>(k_float * (elements / n + (rank < elements % n ? 1 : 0))));
+  return blocks;
+}
+
 Rounds reduce_scatter(const Collective& one, double bytes) {
   const int n = one.num_ranks;
   Rounds rounds;
@@ -112,12 +124,12 @@ Rounds reduce_scatter(const Collective& one, double bytes) {
     case Algorithm::pairwise:
       return pairwise(n, bytes / n, bytes / n);
     case Algorithm::recursive_halving:
-      return recursive_halving(n, bytes);
+      return recursive_halving(blocks_of_elements(n, one.size));
     case Algorithm::butterfly:
       return butterfly(n, bytes);
     case Algorithm::reduce_scatter:
       rounds = part_of(one, k_reduce_part, Benchmark::osu_reduce, n);
-      append(rounds, linear({.n = n, .bytes = bytes / n}));
+      append(rounds, linear_scatter(blocks_of_elements(n, one.size)));
       return rounds;
     default:
       return ring(n, bytes / n, bytes / n);
@@ -355,6 +367,12 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
     append(rounds, make_schedule(collective.parts[k_broadcast_part], holds));
     return rounds;
   }
+  if (collective.algorithm == Algorithm::reduce_scatter && !collective.parts.empty()) {
+    auto rounds = make_schedule(collective.parts[k_reduce_part], holds);
+    const auto scatter = linear_scatter(blocks_of_elements(collective.num_ranks, collective.size));
+    append(rounds, holds(scatter) ? one_by_one(scatter) : scatter);
+    return rounds;
+  }
   auto rounds = make_schedule(collective);
   if (collective.algorithm == Algorithm::linear && has_root_of_blocks(collective.benchmark))
     return holds(rounds) ? one_by_one(rounds) : rounds;
@@ -364,9 +382,11 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
 }
 
 bool ends_apart(const Collective& collective) {
-  return has_root(collective.benchmark) || collective.algorithm == CollectiveAlgorithm::two_level ||
-         collective.algorithm == CollectiveAlgorithm::reduce_broadcast ||
-         collective.algorithm == CollectiveAlgorithm::gather_broadcast;
+  return has_root(collective.benchmark) || collective.algorithm == Algorithm::two_level ||
+         collective.algorithm == Algorithm::reduce_broadcast || collective.algorithm == Algorithm::gather_broadcast ||
+         collective.algorithm == Algorithm::reduce_scatter ||
+         (collective.algorithm == Algorithm::recursive_halving &&
+          blocks_of_elements(collective.num_ranks, collective.size).back() == 0);
 }
 
 }  // namespace fabricast::models::mpi

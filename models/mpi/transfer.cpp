@@ -122,6 +122,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
       out.terms.push_back(term("rendezvous of device buffers", age));
     }
   }
+  out.round_trip = 2 * from_seconds(hca_latency + route.latency.seconds());
   if (is_eager && profile_.is_acknowledged && size > profile_.inline_limit)
     out.acknowledgement = from_seconds(hca_latency + route.latency.seconds());
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.

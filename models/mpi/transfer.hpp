@@ -49,6 +49,7 @@ struct Message {
   std::string gap_parameter;   ///< what says so inside a host; empty: the library's message gap
   Duration wire_gap;           ///< idle time of the connection between two messages of a window
   bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
+  Duration round_trip;         ///< between hosts: of a packet and its acknowledgement, adapter to adapter
   Duration acknowledgement;    ///< a blocking send ends so long after the data have arrived
   Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
   Duration receiver_copies;    ///< by the receiver's; inside a host of a rendezvous too

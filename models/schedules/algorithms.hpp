@@ -31,8 +31,9 @@ Rounds all_gather_recursive_doubling(int n, double block);
 /// ranks beyond a power of two exchange halves with their neighbours first (Open MPI), else they hand over all (MPICH).
 Rounds all_reduce_rabenseifner(int n, double bytes, bool folds_halves);
 Rounds reduce_rabenseifner(int n, double bytes, int root, bool folds_halves);
-/// `bytes` are combined and scattered: rank r ends with its n-th part. Half is exchanged with the farthest rank.
-Rounds recursive_halving(int n, double bytes);
+/// Combined and scattered: rank r ends with blocks[r] bytes. Half is exchanged with the farthest rank; what has no
+/// bytes is not sent [Open MPI coll_base_reduce_scatter.c, MPICH reduce_scatter_intra_recursive_halving.c].
+Rounds recursive_halving(const std::vector<double>& blocks);
 /// The same with the nearest rank first, in bit-reversed order; a last message puts each block in its place.
 Rounds butterfly(int n, double bytes);
 // Partners in groups of `radix` ranks, everybody with everybody else of a group: UCC's.
@@ -67,6 +68,8 @@ Rounds split_binary(const Tree& tree);
 Rounds chain(const Tree& tree);
 /// The root exchanges with everybody at once.
 Rounds linear(const Tree& tree);
+/// Rank 0 hands out blocks[r] bytes to every rank r, none to who gets none [Open MPI coll_basic_scatterv.c].
+Rounds linear_scatter(const std::vector<double>& blocks);
 /// Binomial: rank r of the tree gets the parts of those below it, then everybody gathers them.
 Rounds binomial_scatter(int n, double bytes, int root);
 /// Every rank's `block` to the root, the same way back.

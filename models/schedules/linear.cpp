@@ -14,6 +14,14 @@ Rounds linear(const Tree& tree) {
   return rounds;
 }
 
+Rounds linear_scatter(const std::vector<double>& blocks) {
+  Round round;
+  for (std::size_t r = 1; r < blocks.size(); ++r) {
+    if (blocks[r] > 0) round.steps.push_back({0, static_cast<int>(r), blocks[r]});
+  }
+  return round.steps.empty() ? Rounds{} : Rounds{round};
+}
+
 Rounds linear_sync_gather(int n, double block, int root, double first) {
   const double asked = first > 0 ? std::min(first, block) : block;
   Rounds rounds;

@@ -183,7 +183,7 @@ class Parts(unittest.TestCase):
         def line(collective, algorithm, nodes=4, gpu="no", note="null", mpi="OMPI"):
             return f"t,0,{nodes},1,{collective},{mpi},{gpu},{note},{algorithm},int32,64,20,4000,0,0,0\n"
         body = "header\n" + line("ALLGATHER", "ring_ompi") + line("ALLGATHER", "sparbit_ompi") + line("ALLREDUCE", "ring_over") + line("ALLREDUCE", "ring_ompi", gpu="yes")
-        body += line("ALLREDUCE", "ring_ompi", note="rail 4") + line("ALLREDUCE", "ring_ompi", mpi="customOMPI") + line("ALLREDUCE", "ring_ompi", nodes=2048) + line("ALLTOALL", "default_ompi")
+        body += line("ALLREDUCE", "ring_ompi", note="rail 4") + line("ALLREDUCE", "ring_ompi", mpi="customOMPI") + line("ALLREDUCE", "ring_ompi", nodes=2048) + line("ALLTOALL", "pairwise_ompi")
         found = self.parts("pico-x", body)
         self.assertEqual(1, len(found))
         self.assertEqual({64: 4e-6}, found[0].points)
@@ -196,6 +196,9 @@ class Parts(unittest.TestCase):
         # 64 elements of 4 B: over four ranks, and over four on every node.
         gathers = self.parts("pico-x", "header\n" + line("GATHER", "linear_synch_ompi") + line("SCATTER", "linear_nb_ompi", note="4 tasks per node"))
         self.assertEqual([{64: 4e-6}, {16: 4e-6}], [part.points for part in gathers])
+        exchange = self.parts("pico-x", "header\n" + line("ALLTOALL", "modified_bruck_ompi"))[0]
+        self.assertEqual({64: 4e-6}, exchange.points)
+        self.assertTrue({"workload.algorithm=bruck", "workload.benchmark=osu_alltoall"} <= set(exchange.settings))
         self.assertIn("workload.algorithm=linear_sync", gathers[0].settings)
         self.assertTrue({"workload.algorithm=linear_nb", "workload.ranks=16", "workload.ranks_per_host=4"} <= set(gathers[1].settings))
 

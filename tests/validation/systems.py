@@ -157,7 +157,7 @@ LOOKED_AT = {("ABCI A100", "osu_bcast"), ("ABCI V100", "osu_bcast"), ("Azure ND 
              ("Azure NDv2", "osu_bw"), ("Azure NDv2", "osu_latency"), ("Google N1", "osu_allreduce"), ("AWS p4d", "all_reduce_perf")} | {
     ("DGX-2", benchmark) for benchmark in ("all_gather_perf", "all_reduce_perf", "broadcast_perf", "reduce_scatter_perf")
 } | {("MI300X hosts of AMD", "all_reduce_perf")} | {
-    ("Leonardo Booster", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_bcast", "osu_gather", "osu_reduce", "osu_reduce_scatter", "osu_scatter")
+    ("Leonardo Booster", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_alltoall", "osu_bcast", "osu_gather", "osu_reduce", "osu_reduce_scatter", "osu_scatter")
 } | {("LUMI-G", benchmark) for benchmark in ("osu_allgather", "osu_allreduce", "osu_reduce", "osu_reduce_scatter")} | {("ConnectX-6 pair", "ib_write_lat"), ("OCI A100, 2 hosts", "all_reduce_perf")}
 
 # Looked at, but with a library and GPUs of which no log has taught anything: how far strangers scatter does not show there.

@@ -208,13 +208,16 @@ TEST_CASE("halving a vector for a reduce-scatter, two ranks share what they have
   for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     test::Random random(seed);
     const int n = 2 + static_cast<int>(random.next(200));
+    const auto size = Bytes{4 * static_cast<std::int64_t>(n * (1 + random.next(1000)))};
     CAPTURE(n);
     const int extra = n - floor_power_of_two(n);
-    const double block = k_size / n;
+    const double all_bytes = static_cast<double>(size.value);
+    const double block = all_bytes / n;
     for (const auto algorithm : {Algorithm::recursive_halving, Algorithm::butterfly}) {
-      const auto rounds = rounds_of(Benchmark::osu_reduce_scatter, algorithm, n);
+      const auto rounds = make_schedule(
+          {.benchmark = Benchmark::osu_reduce_scatter, .algorithm = algorithm, .num_ranks = n, .size = size});
       std::map<int, double> has;
-      for (int r = 0; r < n; ++r) has[r] = k_size;
+      for (int r = 0; r < n; ++r) has[r] = all_bytes;
       for (std::size_t i = 0; i < rounds.size(); ++i) {
         std::map<int, double> sent;
         std::map<int, double> received;
@@ -224,7 +227,7 @@ TEST_CASE("halving a vector for a reduce-scatter, two ranks share what they have
         }
         const bool is_entry = extra > 0 && i == 0;
         if (is_entry) {
-          for (const auto& [rank, bytes] : sent) CHECK(bytes == k_size);
+          for (const auto& [rank, bytes] : sent) CHECK(bytes == all_bytes);
         } else if (rounds[i].reduced_bytes > 0) {
           for (const auto& [rank, bytes] : received) {
             CHECK(sent[rank] + bytes == test::approx(has[rank]));
@@ -244,7 +247,50 @@ TEST_CASE("halving a vector for a reduce-scatter, two ranks share what they have
         const double places = has[r] / block;
         CHECK((places == test::approx(1) || places == test::approx(2)));
       }
-      CHECK(all == test::approx(k_size));
+      CHECK(all == test::approx(all_bytes));
+    }
+  }
+}
+
+// What osu_reduce_scatter.c gives to each rank: elements of 4 B, one more to the first ranks.
+TEST_CASE("a reduce-scatter leaves whole elements with its ranks, and nobody sends to those that get none") {
+  for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
+    test::Random random(seed);
+    const int n = 2 + static_cast<int>(random.next(100));
+    const int elements = 1 + static_cast<int>(random.next(random.next(2) == 0 ? 2 * n : 100 * n));
+    CAPTURE(n);
+    CAPTURE(elements);
+    const auto due = [&](int rank) { return 4.0 * (elements / n + (rank < elements % n ? 1 : 0)); };
+    Collective one{.benchmark = Benchmark::osu_reduce_scatter, .num_ranks = n, .size = Bytes{4 * elements}};
+    one.algorithm = Algorithm::reduce_scatter;
+    const auto reduced = rounds_of(Benchmark::osu_reduce, Algorithm::binomial, n);
+    const auto rounds = make_schedule(one);
+    const auto& scatter = rounds.back();
+    CHECK(rounds.size() == reduced.size() + (n > 1 && due(1) > 0 ? 1 : 0));
+    if (due(1) > 0) {
+      std::map<int, double> got;
+      for (const auto& step : scatter.steps) {
+        CHECK(step.from == 0);
+        CHECK(step.bytes > 0);
+        got[step.to] += step.bytes;
+      }
+      for (int r = 1; r < n; ++r) CHECK(got[r] == due(r));
+    }
+    one.algorithm = Algorithm::recursive_halving;
+    CHECK(ends_apart(one) == (elements < n));
+    const int extra = n - floor_power_of_two(n);
+    std::map<int, double> has;  // what a rank has combined; of those that stayed their neighbours' too
+    for (int r = 0; r < n; ++r) has[r] = 4.0 * elements;
+    for (const auto& round : make_schedule(one)) {
+      for (const auto& step : round.steps) {
+        CHECK(step.bytes > 0);
+        has[step.from] -= step.bytes;
+      }
+    }
+    for (int r = 0; r < n; ++r) {
+      // Who left got its own block from its neighbour; everybody else sent all but its own.
+      const bool has_left = r < 2 * extra && r % 2 == 0;
+      CHECK(has[r] == test::approx(has_left ? 0 : due(r)));
     }
   }
 }

@@ -35,7 +35,7 @@ Both times(const std::string& topology, const std::string& ranks, int count, con
   REQUIRE(each.program.nodes.size() == 1);
   REQUIRE(each.program.nodes[0].flows.size() == static_cast<std::size_t>(count * (count - 1)));
   auto one = each;
-  one.program.nodes[0].flows = models::mpi::in_lockstep(each.program.nodes[0].flows, "mpi.message_gap");
+  one.program.nodes[0].flows = models::mpi::in_lockstep(each.program.nodes[0].flows);
   return {engine::run(resources, {{&each, {}}})[0].total.us(), engine::run(resources, {{&one, {}}})[0].total.us()};
 }
 

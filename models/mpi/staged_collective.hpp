@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// MVAPICH2 copies the GPU buffers of some collectives to host memory, runs the host's collective and copies the result
+// back [MVAPICH2 2.x ibv_param.c, rdma_cuda_*_naive_limit; ch3_shmem_coll.c, cuda_stage_alloc; alltoall_osu.c,
+// allgather_osu.c, gather_osu.c]. docs/models/mpi.md, "Device buffers of MVAPICH2".
+#pragma once
+
+#include <memory>
+
+#include "mpi/transfer.hpp"
+
+namespace fabricast::models::mpi {
+
+/// Whether the library named `profile` does so with a collective of `num_ranks` whose blocks have `size` bytes, which
+/// a message by itself would not leave to the adapter: above the profile's limit of GPUDirect RDMA. The GDR builds'
+/// sources are not public; below that limit they are taken to use it.
+bool copies_buffers_whole(const Profile& profile, Benchmark benchmark, int num_ranks, Bytes size);
+
+/// `on_devices` for sizes that are not copied whole, else `on_host` with the copies. `end`: a rank of it, on a device.
+std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Workload& workload,
+                                                const EndPoint& end, std::unique_ptr<Planner> on_devices,
+                                                std::unique_ptr<Planner> on_host);
+
+}  // namespace fabricast::models::mpi
