@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of every kind of device: what each means, its unit, an example where models cannot do without it. Their
 // ranges: base/parameter_keys.cpp.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,12 +15,54 @@ namespace fabricast::config {
 
 namespace {
 
+using parts::choice, parts::mapping, parts::text;
+
 constexpr auto k_bytes = Dimension::bytes;
 constexpr auto k_time = Dimension::time;
 constexpr auto k_rate = Dimension::bandwidth;
 constexpr auto k_number = Dimension::number;
 
+struct Word {
+  std::vector<std::string> kinds;
+  Field field;
+};
+
+std::vector<Word> words() {
+  const std::vector<std::string> hca{"hca"};
+  return {
+      {{"gpu", "processor"}, {"vendor", text(), "of a GPU (amd: RCCL) or a processor"}},
+      {{"gpu"},
+       {"architecture", text(), "of a GPU: kepler to blackwell, cdna3, cdna4; others take the nearest one's values"}},
+      {{"gpu"},
+       {"form", choice({"pcie", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "oam", "superchip"}), "of a GPU"}},
+      {{"processor"}, {"microarchitecture", text(), "of a processor: skylake, zen3 ..."}},
+      {{"hca", "network_switch", "switch_asic"},
+       {"protocol", choice({"infiniband", "ethernet", "efa", "aries"}), "of an HCA, a switch or its ASIC"}},
+      {hca, {"driver", choice({"mlx5"}), "of an HCA: UCX can share its connections among peers"}},
+      {hca, {"libfabric", choice({"efa", "cxi"}), "of an HCA: the provider that reaches it instead of verbs"}},
+      {hca, {"nccl_plugin", choice({"tcpxo"}), "of an HCA: NCCL's plugin for it"}},
+      {hca, {"plugin_since", text(), "of an HCA: first release of the libfabric plugin for it"}},
+      {hca, {"line_protocols_since", text(), "of an HCA: first release of that plugin with LL and LL128"}},
+      {hca, {"tuner", choice({"p5", "p5en"}), "of an HCA: whose rules that plugin's tuner takes"}},
+      {{"network_switch"}, {"asic", text(), "of a switch: the ASIC whose buffers it has"}},
+  };
+}
+
 }  // namespace
+
+std::vector<std::string> device_words(const std::string& kind) {
+  std::vector<std::string> out;
+  for (const auto& word : words()) {
+    if (std::find(word.kinds.begin(), word.kinds.end(), kind) != word.kinds.end()) out.push_back(word.field.name);
+  }
+  return out;
+}
+
+SchemaPtr device_words_schema() {
+  std::vector<Field> fields;
+  for (auto& word : words()) fields.push_back(std::move(word.field));
+  return mapping("words of a device", std::move(fields));
+}
 
 const std::vector<DeviceField>& device_fields(const std::string& kind) {
   static const auto all = [] {

@@ -105,6 +105,17 @@ void check_complete(const Node& document, const DeviceLibrary::Entry& entry, Dia
   }
 }
 
+/// Words that nothing reads of a device of this kind.
+void check_words(const Node& attributes, const std::string& kind, Diagnostics& faults) {
+  const auto known = device_words(kind);
+  for (const auto& one : attributes.entries) {
+    if (std::find(known.begin(), known.end(), one.key.scalar) == known.end())
+      faults.push_back(
+          one.key.error(fmt::format("nothing reads the attribute '{}' of a device of kind {}", one.key.scalar, kind),
+                        known.empty() ? "leave it out" : fmt::format("known: {}", fmt::join(known, ", "))));
+  }
+}
+
 /// A value, or an end of its interval, that no machine has. The interval of a fit may reach past the range.
 void check_legal(const Node& node, double value, const Parameter& parameter, const std::string& what, bool is_end,
                  Diagnostics& faults) {
@@ -163,6 +174,7 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
   entry.type.origin = document.source->name;
   if (const auto* description = document.find("description")) entry.type.description = description->scalar;
   if (const auto* attributes = document.find("attributes")) {
+    check_words(*attributes, entry.type.kind, faults);
     for (const auto& one : attributes->entries) entry.type.attributes[one.key.scalar] = one.value.scalar;
   }
   const auto& fields = device_fields(entry.type.kind);

@@ -72,6 +72,9 @@ struct DeviceField {
 };
 const std::vector<DeviceField>& device_fields(const std::string& kind);
 const std::vector<std::string>& device_kinds();
+/// Attributes of one kind of device, words that say what its values do not, and those of all kinds as a mapping.
+std::vector<std::string> device_words(const std::string& kind);
+SchemaPtr device_words_schema();
 
 /// Reads values of nodes that check_node has accepted.
 bool as_flag(const Node& node);

@@ -323,15 +323,14 @@ SchemaPtr scenario() {
 
 SchemaPtr device() {
   auto values = value_fields();
-  return mapping("a device file",
-                 {{"schema", choice({"fabricast/device/1"}), "file kind and version", true},
-                  {"name", text(), "name by which topologies use it", true},
-                  {"kind", choice(device_kinds()), "what it is", true},
-                  {"description", text(), "one line"},
-                  {"source", text(), "where a host's description comes from"},
-                  {"attributes", free_mapping(text()), "words rather than numbers: architecture, vendor, protocol"},
-                  {"values", free_mapping(mapping("a value", std::move(values))), "data-sheet values"},
-                  {"host", host_body("a host"), "devices of a host"}});
+  return mapping("a device file", {{"schema", choice({"fabricast/device/1"}), "file kind and version", true},
+                                   {"name", text(), "name by which topologies use it", true},
+                                   {"kind", choice(device_kinds()), "what it is", true},
+                                   {"description", text(), "one line"},
+                                   {"source", text(), "where a host's description comes from"},
+                                   {"attributes", device_words_schema(), "words rather than numbers"},
+                                   {"values", free_mapping(mapping("a value", std::move(values))), "data-sheet values"},
+                                   {"host", host_body("a host"), "devices of a host"}});
 }
 
 SchemaPtr parameters() {

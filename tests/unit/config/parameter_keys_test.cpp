@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -120,6 +121,37 @@ TEST_CASE("a device file outside the range of a field is refused, the same range
   CHECK(says(refusal_of("store_and_forward: {value: 2.1, source: me}"), "outside its range"));
   CHECK(says(refusal_of("socket_threads: {value: 17, source: me}"), "give a count: 0 to 16"));
   CHECK(says(refusal_of("plugin_tuner: {value: 2, source: me}"), "give 0 or 1"));
+}
+
+TEST_CASE("attributes that a kind of device does not have are refused, where they stand and with those that it has") {
+  const auto refusal_of = [](const std::string& kind, const std::string& word) {
+    const auto device = test::write_file(
+        "d.yaml", "schema: fabricast/device/1\nname: mine\nkind: " + kind + "\nattributes: {" + word + "}\n");
+    const auto file = test::write_file("t.yaml", "schema: fabricast/topology/1\nname: t\ndevices: [" + device +
+                                                     "]\nhosts: [{name: n, host: {processor: xeon-skylake}}]\n");
+    const auto read = load_topology(file);
+    return read ? std::string() : test::shown(read.error());
+  };
+  const std::map<std::string, std::string> legal{{"vendor", "amd"},         {"architecture", "ampere"},
+                                                 {"form", "pcie"},          {"microarchitecture", "zen3"},
+                                                 {"protocol", "ethernet"},  {"driver", "mlx5"},
+                                                 {"libfabric", "efa"},      {"nccl_plugin", "tcpxo"},
+                                                 {"plugin_since", "1.7.0"}, {"tuner", "p5"},
+                                                 {"asic", "spectrum-2"},    {"line_protocols_since", "1.7.3"}};
+  for (const auto& kind : config::device_kinds()) {
+    CAPTURE(kind);
+    const auto known = config::device_words(kind);
+    for (const auto& [word, value] : legal) {
+      CAPTURE(word);
+      const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
+      const auto found = refusal_of(kind, word + ": " + value);
+      CHECK(says(found, "nothing reads the attribute '" + word + "' of a device of kind " + kind) == !is_known);
+      if (!is_known) CHECK(says(found, "d.yaml:4:14"));
+    }
+    for (const auto& word : known) CHECK(legal.contains(word));
+  }
+  CHECK(says(refusal_of("hca", "drivr: mlx5"), "did you mean 'driver'?"));
+  CHECK(says(refusal_of("hca", "driver: mlx4"), "'mlx4'"));
 }
 
 TEST_CASE("a parameter file outside a range is refused with its line, what was found and what to give") {
