@@ -141,10 +141,11 @@ TEST_CASE("attributes that a kind of device does not have are refused, where the
   for (const auto& kind : config::device_kinds()) {
     CAPTURE(kind);
     const auto known = config::device_words(kind);
-    for (const auto& [word, value] : legal) {
+    for (const auto& one : legal) {
+      const auto& word = one.first;
       CAPTURE(word);
       const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
-      const auto found = refusal_of(kind, word + ": " + value);
+      const auto found = refusal_of(kind, word + ": " + one.second);
       CHECK(says(found, "nothing reads the attribute '" + word + "' of a device of kind " + kind) == !is_known);
       if (!is_known) CHECK(says(found, "d.yaml:4:14"));
     }
