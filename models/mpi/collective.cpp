@@ -377,7 +377,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   }
   const auto first = ranks->front();
   auto planner = std::make_unique<CollectivePlanner>(context, workload, *ranks);
-  if (!first.is_device() || profile.implementation != "mvapich2-gdr") return planner;
+  if (!first.is_device() || !may_copy_buffers_whole(profile, workload.benchmark)) return planner;
   auto on_host = workload;
   on_host.send_buffer = on_host.receive_buffer = BufferPlace::host;
   for (auto& rank : *ranks) rank = rank.in_host_memory();

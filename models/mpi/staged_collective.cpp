@@ -43,7 +43,8 @@ class StagedCollective : public Planner {
         on_host_(std::move(on_host)) {}
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
-    if (!copies_buffers_whole(profile_, benchmark_, num_ranks(), size)) return on_devices_->plan(size);
+    if (size <= profile_.gpudirect_limit || !are_buffers_copied_whole(benchmark_, num_ranks(), size))
+      return on_devices_->plan(size);
     auto plan = on_host_->plan(size);
     const auto [out, in] = copied(benchmark_, num_ranks(), size);
     plan.before.push_back(copy(out, true));
@@ -83,8 +84,11 @@ class StagedCollective : public Planner {
 
 }  // namespace
 
-bool copies_buffers_whole(const Profile& profile, Benchmark benchmark, int num_ranks, Bytes size) {
-  if (profile.implementation != "mvapich2-gdr" || size <= profile.gpudirect_limit) return false;
+bool may_copy_buffers_whole(const Profile& profile, Benchmark benchmark) {
+  return profile.implementation == "mvapich2-gdr" && are_buffers_copied_whole(benchmark, 1, Bytes{1});
+}
+
+bool are_buffers_copied_whole(Benchmark benchmark, int num_ranks, Bytes size) {
   switch (benchmark) {
     case Benchmark::osu_alltoall:
       return size <= k_all_to_all;

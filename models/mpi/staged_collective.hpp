@@ -10,12 +10,15 @@
 
 namespace fabricast::models::mpi {
 
-/// Whether the library named `profile` does so with a collective of `num_ranks` whose blocks have `size` bytes, which
-/// a message by itself would not leave to the adapter: above the profile's limit of GPUDirect RDMA. The GDR builds'
-/// sources are not public; below that limit they are taken to use it.
-bool copies_buffers_whole(const Profile& profile, Benchmark benchmark, int num_ranks, Bytes size);
+/// Whether it may do so with collectives of this kind.
+bool may_copy_buffers_whole(const Profile& profile, Benchmark benchmark);
 
-/// `on_devices` for sizes that are not copied whole, else `on_host` with the copies. `end`: a rank of it, on a device.
+/// Whether its limits allow it with a collective of `num_ranks` >= 1 whose blocks have `size` bytes.
+bool are_buffers_copied_whole(Benchmark benchmark, int num_ranks, Bytes size);
+
+/// `on_devices` for sizes that are not copied whole or up to the profile's limit of GPUDirect RDMA, below which
+/// messages are taken to go between GPUs (the GDR builds' sources are not public), else `on_host` with the copies.
+/// `end`: a rank, on a device.
 std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Workload& workload,
                                                 const EndPoint& end, std::unique_ptr<Planner> on_devices,
                                                 std::unique_ptr<Planner> on_host);

@@ -121,6 +121,18 @@ TEST_CASE("MVAPICH2 copies device buffers whole: the host's time and a copy each
   }
 }
 
+TEST_CASE("that MVAPICH2 copies buffers whole is said of collectives of which it does") {
+  const auto is_said = [](const std::string& benchmark, const std::string& library) {
+    const auto result = test::run(
+        among(4, 1, fmt::format("benchmark: {}, buffers: [device, device], sizes: [64 KiB]", benchmark), library));
+    const auto& all = result.workloads[0].assumptions;
+    return std::any_of(all.begin(), all.end(), [](const auto& line) { return line.starts_with("MVAPICH2 copies"); });
+  };
+  CHECK(is_said("osu_alltoall", "mvapich2-gdr"));
+  CHECK_FALSE(is_said("osu_alltoall", "open-mpi-ucx"));
+  CHECK_FALSE(is_said("osu_scatter", "mvapich2-gdr"));
+}
+
 TEST_CASE("a reduce-scatter of fewer elements than ranks: most ranks return before the first ones have their element") {
   for (const std::string library : {"open-mpi-ucx", "mpich"}) {
     CAPTURE(library);
