@@ -62,6 +62,20 @@ TEST_CASE("gathers and scatters of Open MPI 4.1 go by ranks and block, those of 
           CHECK(pick(library, benchmark, 16, size, per_host).algorithm == binomial);
 }
 
+TEST_CASE("Cray MPICH keeps several messages of an all-to-all under way where MPICH exchanges by pairs") {
+  const auto of = [](Library library, std::int64_t size) {
+    return choose(library, {.benchmark = Benchmark::osu_alltoall, .num_ranks = 16, .size = Bytes{size}}).algorithm;
+  };
+  for (const auto library : {Library::mpich_3, Library::mpich_4, Library::cray_mpich}) {
+    CHECK(of(library, 256) == CollectiveAlgorithm::bruck);
+    CHECK(of(library, 32'768) == CollectiveAlgorithm::linear);
+    CHECK(of(library, 32'769) ==
+          (library == Library::cray_mpich ? CollectiveAlgorithm::linear : CollectiveAlgorithm::pairwise));
+    CHECK(of(library, 4 << 20) ==
+          (library == Library::cray_mpich ? CollectiveAlgorithm::linear : CollectiveAlgorithm::pairwise));
+  }
+}
+
 TEST_CASE("HAN gathers and scatters through the first ranks of hosts, by tuned's rules on both levels") {
   using enum CollectiveAlgorithm;
   for (const int hosts : {2, 6, 40}) {
