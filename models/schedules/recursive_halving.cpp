@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/assert.hpp"
 #include "schedules/algorithms.hpp"
 #include "schedules/powers.hpp"
 
@@ -19,7 +18,6 @@ Rounds recursive_halving(const std::vector<double>& blocks) {
     before.push_back(std::accumulate(block, next, before.back()));
     block = next;
   }
-  FABRICAST_ASSERT(block == blocks.end(), "{} blocks are not those of {} places", blocks.size(), fold.power());
   const auto between = [&](int from, int to) {
     return before[static_cast<std::size_t>(to)] - before[static_cast<std::size_t>(from)];
   };

@@ -208,7 +208,7 @@ TEST_CASE("halving a vector for a reduce-scatter, two ranks share what they have
   for (std::uint64_t seed = 0; seed < test::draws(40); ++seed) {
     test::Random random(seed);
     const int n = 2 + static_cast<int>(random.next(200));
-    const auto size = Bytes{4 * static_cast<std::int64_t>(n * (1 + random.next(1000)))};
+    const auto size = Bytes{4 * n * (1 + static_cast<std::int64_t>(random.next(1000)))};
     CAPTURE(n);
     const int extra = n - floor_power_of_two(n);
     const double all_bytes = static_cast<double>(size.value);
@@ -257,7 +257,8 @@ TEST_CASE("a reduce-scatter leaves whole elements with its ranks, and nobody sen
   for (std::uint64_t seed = 0; seed < test::draws(60); ++seed) {
     test::Random random(seed);
     const int n = 2 + static_cast<int>(random.next(100));
-    const int elements = 1 + static_cast<int>(random.next(random.next(2) == 0 ? 2 * n : 100 * n));
+    const auto most = static_cast<std::uint64_t>(random.next(2) == 0 ? 2 * n : 100 * n);
+    const int elements = 1 + static_cast<int>(random.next(most));
     CAPTURE(n);
     CAPTURE(elements);
     const auto due = [&](int rank) { return 4.0 * (elements / n + (rank < elements % n ? 1 : 0)); };
