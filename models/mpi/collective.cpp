@@ -381,7 +381,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   auto on_host = workload;
   on_host.send_buffer = on_host.receive_buffer = BufferPlace::host;
   for (auto& rank : *ranks) rank = rank.in_host_memory();
-  return make_staged_collective(context, workload, first, std::move(planner),
+  return make_staged_collective(context, profile, workload.benchmark, first, std::move(planner),
                                 std::make_unique<CollectivePlanner>(context, on_host, std::move(*ranks)));
 }
 

@@ -107,10 +107,12 @@ Rounds all_gather(const Collective& one, double block) {
 
 constexpr std::int64_t k_float = 4;  ///< B of an element of osu_reduce_scatter
 
+std::int64_t elements_of(Bytes size) { return size.value > 0 ? std::max<std::int64_t>(size.value / k_float, 1) : 0; }
+
 /// What osu_reduce_scatter leaves with each rank: whole elements, one more with the first ranks; of fewer elements than
 /// ranks the others get nothing [osu_reduce_scatter.c].
 std::vector<double> blocks_of_elements(int n, Bytes size) {
-  const std::int64_t elements = size.value > 0 ? std::max<std::int64_t>(size.value / k_float, 1) : 0;
+  const auto elements = elements_of(size);
   std::vector<double> blocks;
   for (int rank = 0; rank < n; ++rank)
     blocks.push_back(static_cast<double>(k_float * (elements / n + (rank < elements % n ? 1 : 0))));
@@ -385,8 +387,7 @@ bool ends_apart(const Collective& collective) {
   return has_root(collective.benchmark) || collective.algorithm == Algorithm::two_level ||
          collective.algorithm == Algorithm::reduce_broadcast || collective.algorithm == Algorithm::gather_broadcast ||
          collective.algorithm == Algorithm::reduce_scatter ||
-         (collective.algorithm == Algorithm::recursive_halving &&
-          blocks_of_elements(collective.num_ranks, collective.size).back() == 0);
+         (collective.algorithm == Algorithm::recursive_halving && elements_of(collective.size) < collective.num_ranks);
 }
 
 }  // namespace fabricast::models::mpi

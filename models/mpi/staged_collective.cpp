@@ -33,17 +33,17 @@ std::pair<std::int64_t, std::int64_t> copied(Benchmark benchmark, int num_ranks,
 
 class StagedCollective : public Planner {
  public:
-  StagedCollective(const PlanContext& context, const Workload& workload, EndPoint end,
+  StagedCollective(const PlanContext& context, Bytes direct_limit, Benchmark benchmark, EndPoint end,
                    std::unique_ptr<Planner> on_devices, std::unique_ptr<Planner> on_host)
       : context_(context),
-        profile_(make_profile(context, workload)),
-        benchmark_(workload.benchmark),
+        direct_limit_(direct_limit),
+        benchmark_(benchmark),
         end_(std::move(end)),
         on_devices_(std::move(on_devices)),
         on_host_(std::move(on_host)) {}
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
-    if (size <= profile_.gpudirect_limit || !are_buffers_copied_whole(benchmark_, num_ranks(), size))
+    if (size <= direct_limit_ || !are_buffers_copied_whole(benchmark_, num_ranks(), size))
       return on_devices_->plan(size);
     auto plan = on_host_->plan(size);
     const auto [out, in] = copied(benchmark_, num_ranks(), size);
@@ -76,7 +76,7 @@ class StagedCollective : public Planner {
   }
 
   PlanContext context_;
-  Profile profile_;
+  Bytes direct_limit_;  ///< messages of up to this size go between GPUs
   Benchmark benchmark_;
   EndPoint end_;
   std::unique_ptr<Planner> on_devices_, on_host_;
@@ -103,10 +103,11 @@ bool are_buffers_copied_whole(Benchmark benchmark, int num_ranks, Bytes size) {
   }
 }
 
-std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Workload& workload,
+std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Profile& profile, Benchmark benchmark,
                                                 const EndPoint& end, std::unique_ptr<Planner> on_devices,
                                                 std::unique_ptr<Planner> on_host) {
-  return std::make_unique<StagedCollective>(context, workload, end, std::move(on_devices), std::move(on_host));
+  return std::make_unique<StagedCollective>(context, profile.gpudirect_limit, benchmark, end, std::move(on_devices),
+                                            std::move(on_host));
 }
 
 }  // namespace fabricast::models::mpi

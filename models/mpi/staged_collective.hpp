@@ -19,7 +19,7 @@ bool are_buffers_copied_whole(Benchmark benchmark, int num_ranks, Bytes size);
 /// `on_devices` for sizes that are not copied whole or up to the profile's limit of GPUDirect RDMA, below which
 /// messages are taken to go between GPUs (the GDR builds' sources are not public), else `on_host` with the copies.
 /// `end`: a rank, on a device.
-std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Workload& workload,
+std::unique_ptr<Planner> make_staged_collective(const PlanContext& context, const Profile& profile, Benchmark benchmark,
                                                 const EndPoint& end, std::unique_ptr<Planner> on_devices,
                                                 std::unique_ptr<Planner> on_host);
 

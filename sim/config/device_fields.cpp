@@ -27,9 +27,9 @@ struct Word {
   Field field;
 };
 
-std::vector<Word> words() {
-  const std::vector<std::string> hca{"hca"};
-  return {
+const std::vector<Word>& words() {
+  static const std::vector<std::string> hca{"hca"};
+  static const std::vector<Word> all{
       {{"gpu", "processor"}, {"vendor", text(), "of a GPU (amd: RCCL) or a processor"}},
       {{"gpu"},
        {"architecture", text(), "of a GPU: kepler to blackwell, cdna3, cdna4; others take the nearest one's values"}},
@@ -46,6 +46,7 @@ std::vector<Word> words() {
       {hca, {"tuner", choice({"p5", "p5en"}), "of an HCA: whose rules that plugin's tuner takes"}},
       {{"network_switch"}, {"asic", text(), "of a switch: the ASIC whose buffers it has"}},
   };
+  return all;
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ std::vector<std::string> device_words(const std::string& kind) {
 
 SchemaPtr device_words_schema() {
   std::vector<Field> fields;
-  for (auto& word : words()) fields.push_back(std::move(word.field));
+  for (const auto& word : words()) fields.push_back(word.field);
   return mapping("words of a device", std::move(fields));
 }
 

@@ -67,4 +67,10 @@ const Row& row_at(const Prediction& prediction, Bytes size) {
 
 double us(const Prediction& prediction, Bytes size) { return row_at(prediction, size).time.us(); }
 
+double us(const Row& row, const std::string& term) {
+  double sum = 0;
+  for (const auto& one : row.terms) sum += one.name == term ? one.time.us() : 0;
+  return sum;
+}
+
 }  // namespace fabricast::test

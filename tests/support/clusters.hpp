@@ -33,5 +33,7 @@ LoadedScenario with_memory(LoadedScenario loaded);
 const Row& row_at(const Prediction& prediction, Bytes size);
 
 double us(const Prediction& prediction, Bytes size);
+/// Of all terms of this name.
+double us(const Row& row, const std::string& term);
 
 }  // namespace fabricast::test

@@ -32,11 +32,7 @@ std::string host_buffers(const std::string& benchmark, int ranks) {
 
 Row row_of(const LoadedScenario& loaded) { return test::run(loaded).workloads[0].rows[0]; }
 
-double own_us(const Row& row) {
-  double out = 0;
-  for (const auto& term : row.terms) out += term.name == "own part copied by the core" ? term.time.us() : 0;
-  return out;
-}
+double own_us(const Row& row) { return test::us(row, "own part copied by the core"); }
 
 double time_us(const std::string& benchmark, int hosts, const std::string& size) {
   return row_of(between_hosts(host_buffers(benchmark, hosts), hosts, size)).time.us();

@@ -28,11 +28,7 @@ LoadedScenario among(int hosts, int per_host, const std::string& workload, const
 
 Row row_of(const LoadedScenario& loaded) { return test::run(loaded).workloads[0].rows[0]; }
 
-double us_of(const Row& row, const std::string& name) {
-  double out = 0;
-  for (const auto& term : row.terms) out += term.name == name ? term.time.us() : 0;
-  return out;
-}
+using test::us;
 
 const std::string k_connection = "a connection to the peer";
 
@@ -41,22 +37,22 @@ const std::string k_connection = "a connection to the peer";
 TEST_CASE("beyond 60 ranks a root's eight connections serve one peer each until its adapter has answered") {
   const std::string scatter =
       "benchmark: osu_scatter, algorithm: linear_nb, buffers: [host, host], statistic: max, sizes: [8 B]";
-  CHECK(us_of(row_of(among(60, 1, scatter, "open-mpi-ucx")), k_connection) == 0);
+  CHECK(us(row_of(among(60, 1, scatter, "open-mpi-ucx")), k_connection) == 0);
   const auto shared = row_of(among(61, 1, scatter, "open-mpi-ucx"));
-  const double round_trip = 2 * (us_of(shared, "HCA processing, both sides") + us_of(shared, "links and switches"));
+  const double round_trip = 2 * (us(shared, "HCA processing, both sides") + us(shared, "links and switches"));
   // The last of 60 messages waits for seven others on its connection.
-  CHECK(us_of(shared, k_connection) == test::approx(7 * round_trip));
+  CHECK(us(shared, k_connection) == test::approx(7 * round_trip));
   const auto twice = row_of(among(121, 1, scatter, "open-mpi-ucx"));
-  CHECK(us_of(twice, k_connection) == test::approx(14 * round_trip));
+  CHECK(us(twice, k_connection) == test::approx(14 * round_trip));
   // Each of 61 ranks sends to one peer after the other, or no library of UCX's, or an adapter without such connections.
-  CHECK(us_of(row_of(among(61, 1, "benchmark: osu_allgather, algorithm: ring, buffers: [host, host], sizes: [8 B]",
-                           "open-mpi-ucx")),
-              k_connection) == 0);
-  CHECK(us_of(row_of(among(61, 1, "benchmark: osu_bcast, algorithm: binomial, buffers: [host, host], sizes: [8 B]",
-                           "open-mpi-ucx")),
-              k_connection) == 0);
-  CHECK(us_of(row_of(among(61, 1, scatter, "mvapich2-gdr")), k_connection) == 0);
-  CHECK(us_of(row_of(among(61, 1, scatter, "open-mpi-ucx", "connectx-3-fdr")), k_connection) == 0);
+  CHECK(us(row_of(among(61, 1, "benchmark: osu_allgather, algorithm: ring, buffers: [host, host], sizes: [8 B]",
+                        "open-mpi-ucx")),
+           k_connection) == 0);
+  CHECK(us(row_of(among(61, 1, "benchmark: osu_bcast, algorithm: binomial, buffers: [host, host], sizes: [8 B]",
+                        "open-mpi-ucx")),
+           k_connection) == 0);
+  CHECK(us(row_of(among(61, 1, scatter, "mvapich2-gdr")), k_connection) == 0);
+  CHECK(us(row_of(among(61, 1, scatter, "open-mpi-ucx", "connectx-3-fdr")), k_connection) == 0);
 }
 
 TEST_CASE("who sends to many and receives from many looks for acknowledgements after it has handled what arrived") {
@@ -110,14 +106,13 @@ TEST_CASE("MVAPICH2 copies device buffers whole: the host's time and a copy each
     const auto size = 8193 + static_cast<std::int64_t>(random.next(static_cast<std::uint64_t>(most - 8192)));
     CAPTURE(size);
     const auto device = timed(size, "device", "mvapich2-gdr");
-    const double copies =
-        us_of(device, "the buffer copied to the host") + us_of(device, "the buffer copied to the GPU");
+    const double copies = us(device, "the buffer copied to the host") + us(device, "the buffer copied to the GPU");
     CHECK(device.protocol == "staged");
     CHECK(device.time.us() == test::approx(timed(size, "host", "mvapich2-gdr").time.us() + copies));
     CHECK(copies > static_cast<double>((limits.out + limits.in) * size) / 32e3);  // no more than 32 GB/s of PCIe
-    CHECK(us_of(timed(most + 1, "device", "mvapich2-gdr"), "the buffer copied to the host") == 0);
-    CHECK(us_of(timed(8192, "device", "mvapich2-gdr"), "the buffer copied to the host") == 0);
-    CHECK(us_of(timed(size, "device", "open-mpi-ucx"), "the buffer copied to the host") == 0);
+    CHECK(us(timed(most + 1, "device", "mvapich2-gdr"), "the buffer copied to the host") == 0);
+    CHECK(us(timed(8192, "device", "mvapich2-gdr"), "the buffer copied to the host") == 0);
+    CHECK(us(timed(size, "device", "open-mpi-ucx"), "the buffer copied to the host") == 0);
   }
 }
 

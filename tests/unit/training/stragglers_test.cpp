@@ -32,11 +32,7 @@ double figure(const Row& row, const std::string& key) {
   return std::ranges::find(row.figures, key, &Figure::key)->value;
 }
 
-double us(const Row& row, const std::string& name) {
-  double sum = 0;
-  for (const auto& term : row.terms) sum += term.name == name ? term.time.us() : 0;
-  return sum;
-}
+using test::us;
 
 const std::string k_waiting = "waiting for the slowest GPU";
 

@@ -30,11 +30,7 @@ std::string step_of(const std::string& parallel, const std::string& heads = "hea
 
 Row row_of(const std::string& text) { return test::run(test::scenario(text)).workloads[0].rows.front(); }
 
-double us(const Row& row, const std::string& name) {
-  double sum = 0;
-  for (const auto& term : row.terms) sum += term.name == name ? term.time.us() : 0;
-  return sum;
-}
+using test::us;
 
 const std::string k_exchange = "exposed exchange of context parallelism";
 
