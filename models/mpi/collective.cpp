@@ -127,7 +127,7 @@ class CollectivePlanner : public Planner {
                                  "rounds of a collective start together on all ranks"};
     if (transfers_.profile().implementation == "intel-mpi")
       out.emplace_back("Intel MPI's choices of algorithms are those of 4.1.3 on one cluster; no log was compared");
-    if (num_hosts_ > 1 && is_untaught(transfers_.profile())) out.emplace_back(k_untaught);
+    if (auto why = why_untaught(transfers_.profile()); num_hosts_ > 1 && !why.empty()) out.push_back(std::move(why));
     if (workload_.statistic == Statistic::max)
       out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");

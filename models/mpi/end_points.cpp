@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mpi/verbs.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -66,12 +67,13 @@ EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu
 namespace {
 
 /// Why two ends cannot talk; empty when they can. Ends of one system need no network.
-Diagnostics unreachable(const PlanContext& context, const Workload& workload, const EndPoint& a, const EndPoint& b) {
+Diagnostics unreachable(const PlanContext& context, const Workload& workload, const Profile& profile, const EndPoint& a,
+                        const EndPoint& b) {
   if (is_same_system(context, a.device(), b.device())) return {};
   const bool has_path = !a.hcas.empty() && !b.hcas.empty() &&
                         (can_stay_inside_host(context, a.hcas.front(), b.hcas.front()) ||
                          context.topology.path_between_hcas(a.hcas.front(), b.hcas.front()));
-  if (has_path) return {};
+  if (has_path) return library_faults(context, profile, {a, b});
   return Diagnostics{make_error_at(workload.location,
                                    fmt::format("no network path from host '{}' to host '{}'",
                                                context.topology.host_name(a.host), context.topology.host_name(b.host)),
@@ -114,7 +116,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     if (!first) return tl::unexpected(first.error());
     if (!second) return tl::unexpected(second.error());
     share_adapter(context, profile, *first, *second);
-    if (auto faults = unreachable(context, workload, *first, *second); !faults.empty()) return tl::unexpected(faults);
+    if (auto faults = unreachable(context, workload, profile, *first, *second); !faults.empty())
+      return tl::unexpected(faults);
     return std::vector<Pair>{{*first, *second}};
   }
   const int pairs = workload.pairs;
@@ -138,7 +141,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
   }
   for (auto& pair : out) {
     share_adapter(context, profile, pair.first, pair.second);
-    if (auto faults = unreachable(context, workload, pair.first, pair.second); !faults.empty())
+    if (auto faults = unreachable(context, workload, profile, pair.first, pair.second); !faults.empty())
       return tl::unexpected(faults);
   }
   return out;
@@ -155,27 +158,22 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   int most = 0;
   for (int h = 0; h < topology.num_hosts(); ++h) most += capacity(h);
   int wanted = workload.ranks.value_or(workload.gpus.value_or(most));
-  if (wanted > most && !needs_gpu && !workload.ranks_per_host) {
-    // Host ranks may outnumber GPUs: spread them evenly.
-    std::vector<EndPoint> spread;
-    const int hosts = topology.num_hosts();
-    const int each = (wanted + hosts - 1) / hosts;
-    for (int r = 0; r < wanted; ++r) spread.push_back(end_point(topology, r / each, r % each, false, profile));
-    return spread;
-  }
-  if (wanted > most) {
+  // Host ranks may outnumber GPUs: spread them evenly.
+  const bool is_spread = wanted > most && !needs_gpu && !workload.ranks_per_host;
+  if (wanted > most && !is_spread) {
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most),
         "raise the host count of the topology or lower workload.ranks")});
   }
+  const int each = (wanted + topology.num_hosts() - 1) / topology.num_hosts();
   std::vector<EndPoint> ranks;
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
-    const int here = capacity(h);
+    const int here = is_spread ? each : capacity(h);
     for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
       ranks.push_back(end_point(topology, h, i, needs_gpu, profile));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
-    if (auto faults = unreachable(context, workload, ranks[r - 1], ranks[r]); !faults.empty())
+    if (auto faults = unreachable(context, workload, profile, ranks[r - 1], ranks[r]); !faults.empty())
       return tl::unexpected(faults);
   }
   return ranks;
@@ -203,7 +201,7 @@ Result<std::vector<EndPoint>> make_processes(const PlanContext& context, const W
   for (const auto gpu : gpus) {
     ranks.push_back(process_of(context.topology, gpu, profile));
     if (ranks.size() < 2) continue;
-    if (auto faults = unreachable(context, workload, ranks[ranks.size() - 2], ranks.back()); !faults.empty())
+    if (auto faults = unreachable(context, workload, profile, ranks[ranks.size() - 2], ranks.back()); !faults.empty())
       return tl::unexpected(faults);
   }
   return ranks;

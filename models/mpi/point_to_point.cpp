@@ -216,7 +216,7 @@ std::vector<std::string> PointToPointPlanner::assumptions() const {
                            topology.device(end.hcas.front()).name));
   if (transfers_.profile().posts_verbs && end.hcas.front() == pairs_[0].second.hcas.front())
     out.insert("client and server open the same adapter: messages turn round inside it, on no cable");
-  if (num_hosts() > 1 && is_untaught(transfers_.profile())) out.insert(k_untaught);
+  if (auto why = why_untaught(transfers_.profile()); num_hosts() > 1 && !why.empty()) out.insert(std::move(why));
   out.insert("no other traffic on the cluster beside the listed workloads");
   for (auto& line : virtual_assumptions(transfers_.context(), {end.host, pairs_[0].second.host}))
     out.insert(std::move(line));

@@ -96,6 +96,20 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
   return is_of_cray || is_efa ? "open-mpi-ofi" : "open-mpi-ucx";
 }
 
+/// Whose values a library's messages between hosts take. Libraries over libfabric move data as the provider of the
+/// adapters does; over verbs no log shows it, and UCX's values stand for it.
+std::string carrier_of(const PlanContext& context, const std::string& library) {
+  const auto hcas = context.topology.devices(DeviceKind::hca);
+  if (hcas.empty()) return library;
+  const auto provider = provider_of(context, hcas.front());
+  if (provider == "cxi")
+    return library == "cray-mpich" || library == "open-mpi-ofi" || library == "mvapich2-gdr" ? "cray-mpich-cxi"
+                                                                                             : library;
+  if (provider == "efa" && library == "cray-mpich") return "open-mpi-ofi";
+  if (library != "open-mpi-ofi" || provider == "efa") return library;
+  return access_of(context, hcas.front()) == Access::libfabric ? "cray-mpich" : "open-mpi-ucx";
+}
+
 /// What UCX plans with the adapters of the first host that has any, of host or GPU memory; nullopt of other libraries,
 /// or where a value is given.
 std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profile& profile, bool is_device,
@@ -141,9 +155,11 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
     profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
-  const auto hcas = context.topology.devices(DeviceKind::hca);
-  if (profile.name == "cray-mpich" && !hcas.empty() && provider_of(context, hcas.front()) == "cxi")
-    profile.name = "cray-mpich-cxi";
+  if (auto carrier = carrier_of(context, profile.name); carrier != profile.name) {
+    if (profile.reason.empty() && profile.name != "cray-mpich")
+      profile.reason = fmt::format("between hosts, as {} over these adapters", carrier);
+    profile.name = std::move(carrier);
+  }
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
   profile.overhead = own.get<"mpi.{}.overhead">();
@@ -198,7 +214,6 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.gap_copy = own.get<"mpi.{}.gap_copy_bandwidth">();
   profile.inline_copy = own.get<"mpi.{}.inline_copy_bandwidth">();
   profile.wire_gap = own.get<"mpi.{}.wire_gap">();
-  profile.message_bandwidth = own.get<"mpi.{}.message_bandwidth">();
   profile.staging_bandwidth = own.get<"mpi.{}.staging_bandwidth">();
   profile.eager_copy = own.get<"mpi.{}.eager_copy_bandwidth">();
   profile.rendezvous_messages = own.get<"mpi.{}.rendezvous_messages">();
@@ -222,6 +237,12 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   return profile;
 }
 
-bool is_untaught(const Profile& profile) { return profile.name == "cray-mpich-cxi"; }
+std::string why_untaught(const Profile& profile) {
+  if (profile.name == "cray-mpich-cxi")
+    return "messages over Slingshot-11 take what libfabric's CXI provider says; no log taught their times";
+  if (profile.name == "open-mpi-ucx" && profile.implementation == "open-mpi-ofi")
+    return "messages by libfabric over verbs take what UCX takes; no log taught their times";
+  return {};
+}
 
 }  // namespace fabricast::models::mpi

@@ -40,7 +40,6 @@ struct Profile {
   Bandwidth gap_copy;               ///< the sender's processor copies while it posts; 0 = it does not
   Bandwidth inline_copy;            ///< inline data are written into the work request; 0 = no time for it
   Duration wire_gap;                ///< idle time of one connection between two eager messages of a window
-  Bandwidth message_bandwidth;      ///< what one rendezvous message alone reaches; 0 = as a window of them
   Bandwidth staging_bandwidth;      ///< what pipelined staging reaches; 0 = the slowest of its stages
   Bandwidth flow_bandwidth;         ///< what one connection reaches, whatever the link; 0 = no such limit
   int max_rails = 1;                ///< HCAs one rendezvous message is striped over
@@ -70,13 +69,12 @@ const std::vector<std::string>& profile_names();
 bool is_known_by_choices(const std::string& library);
 
 /// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
-/// over EFA, cray-mpich over Aries, cray-mpich-cxi over Slingshot-11; tcp where adapters or settings leave nothing
-/// else, and for host memory where there are none; verbs for perftest.
+/// over EFA, cray-mpich over Aries, cray-mpich-cxi over Slingshot-11 (of Open MPI with libfabric and MVAPICH2, too);
+/// tcp where adapters or settings leave nothing else, and for host memory where there are none; verbs for perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
 
-/// Its values between hosts come from the software's rules alone, as results say.
-bool is_untaught(const Profile& profile);
-inline constexpr const char* k_untaught =
-    "messages over Slingshot-11 take what libfabric's CXI provider says; no log taught their times";
+/// That no log taught what its messages between hosts take, and what stands for it, as results say; empty where one
+/// did.
+std::string why_untaught(const Profile& profile);
 
 }  // namespace fabricast::models::mpi

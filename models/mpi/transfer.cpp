@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
+#include "mpi/efa_windows.hpp"
 #include "mpi/flow_rates.hpp"
 #include "paths/guest.hpp"
 
@@ -82,6 +83,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const bool is_eager = size <= limit;
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
+  const EfaAnnounced efa(context_, profile_, from_hca, to_hca, size, is_direct);
   out.protocol = fmt::format("{}{}", is_eager ? "eager" : "rendezvous", is_direct ? " gdr" : "");
   out.is_rendezvous = !is_eager;
   set_gaps(out, from, to, size, is_eager, direct_from, direct_to);
@@ -110,9 +112,10 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     out.terms.push_back(computed_term("data written into the work request",
                                       static_cast<double>(size.value) / rate.value, rate.name, rate.source));
   }
-  if (!is_eager) {
-    const double software = profile_.has_adapter_rendezvous ? 0 : profile_.overhead.seconds();
-    const double one_way = hca_latency + route.latency.seconds() + software + sum(route.guest_terms).seconds();
+  const bool is_granted = !is_eager && efa.grants() > 0;
+  const double software = profile_.has_adapter_rendezvous ? 0 : profile_.overhead.seconds();
+  const double one_way = hca_latency + route.latency.seconds() + software + sum(route.guest_terms).seconds();
+  if (!is_eager && !is_granted) {
     out.terms.push_back(computed_term("rendezvous control messages", profile_.rendezvous_messages * one_way,
                                       own<"mpi.{}.rendezvous_messages">(),
                                       context_.parameters.at(own<"mpi.{}.rendezvous_messages">()).source));
@@ -150,8 +153,21 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     add_legs(more, 1, out.flow.legs);
   }
   out.flow.crossings = merged(std::move(all));
-  add_rate_caps(out, from, to, is_eager);
-  if (is_eager) add_eager_copies(out, from, to, size, direct_from, direct_to);
+  if (!is_eager && efa.is_read()) {
+    cap(out.flow, efa.read_bandwidth(), "one adapter's reads", context_.topology.device(from_hca).type + ".rate");
+  } else {
+    add_rate_caps(out, from, to);
+  }
+  if (is_granted) {
+    // Before each window the receiver says so, and the window's first packet takes the way of the first one of all.
+    add_eager_copies(out, from, to, size, false, false);
+    const auto one_packet = sum(out.terms);
+    const auto& window = context_.parameters.at(context_.topology.device(to_hca).type + ".libfabric_window");
+    out.terms.push_back(computed_term(fmt::format("{} windows granted by the receiver", efa.grants()),
+                                      efa.grants() * (one_way + one_packet.seconds()), window.name, window.source));
+  } else if (is_eager) {
+    add_eager_copies(out, from, to, size, direct_from, direct_to);
+  }
   return out;
 }
 
@@ -162,14 +178,12 @@ void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::strin
   flow.cap_parameter = std::move(parameter);
 }
 
-/// What one connection, or one message alone, reaches whatever the links.
-void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const {
+/// What one connection reaches whatever the links.
+void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to) const {
   cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", own<"mpi.{}.flow_bandwidth">());
   for (const auto hca : {from.hcas.front(), to.hcas.front()})
     cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
         context_.topology.device(hca).type + ".connection_bandwidth");
-  if (!is_eager)
-    cap(message.flow, profile_.message_bandwidth.bytes_per_s, "one message alone", own<"mpi.{}.message_bandwidth">());
 }
 
 /// How closely messages of one sender follow each other, beside the time of their bytes.

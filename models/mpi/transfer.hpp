@@ -74,7 +74,6 @@ class Transfers {
 
   /// From now on messages are part of a window: several in flight may use several HCAs.
   void assume_window() {
-    profile_.message_bandwidth = Bandwidth{};
     profile_.eager_bandwidth = Bandwidth{};
     assume_posted();
   }
@@ -139,7 +138,7 @@ class Transfers {
   /// Copies of an eager message through bounce buffers, and the rate they leave.
   void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
                         bool direct_to) const;
-  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, bool is_eager) const;
+  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to) const;
   void set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager, bool direct_from,
                 bool direct_to) const;
   [[nodiscard]] bool is_inline(Bytes size, bool direct_from) const;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/version.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -43,6 +44,28 @@ Fault fault_of_end(const PlanContext& context, const Profile& profile, const End
           "write `buffers: host`; osu_latency and osu_bw copy GPU memory where adapters cannot read it"};
 }
 
+Fault fault_of_library(const PlanContext& context, const std::string& library, DeviceId hca) {
+  const auto& adapter = context.topology.device(hca);
+  const auto provider = provider_of(context, hca);
+  const bool is_ucx = library == "open-mpi-ucx";
+  const bool is_openib = library == "open-mpi-openib";
+  const std::string help = "write `mpi: open-mpi-ofi`, or leave `mpi` out";
+  const bool is_mvapich = library == "mvapich2-gdr";
+  // UCX has a transport of its own for Aries, MVAPICH2 takes libfabric over Slingshot-11.
+  if (access_of(context, hca) == Access::libfabric && (is_openib || (provider == "cxi" ? is_ucx : is_mvapich)))
+    return {fmt::format("needs verbs, {} ({}) has libfabric only", adapter.name, adapter.type), help};
+  if (provider == "efa" && (is_openib || is_mvapich))
+    return {
+        fmt::format("needs reliable connections (RC), {} ({}) has SRD and datagrams only", adapter.name, adapter.type),
+        help};
+  const auto& release = context.software.ucx_version;
+  if (provider == "efa" && is_ucx && (release.empty() || is_older(release, 1, 18)))
+    return {fmt::format("reaches {} ({}) from UCX 1.18 on, {}", adapter.name, adapter.type,
+                        release.empty() ? "no release is stated" : "this is " + release),
+            help + "; or state `ucx: \"1.18\"`"};
+  return {};
+}
+
 }  // namespace
 
 Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, const Profile& profile,
@@ -53,6 +76,20 @@ Diagnostics verbs_faults(const PlanContext& context, const Workload& workload, c
     if (!fault.what.empty())
       return {make_error_at(workload.location, fmt::format("{} {}", to_string(workload.benchmark), fault.what),
                             fault.help)};
+  }
+  return {};
+}
+
+Diagnostics library_faults(const PlanContext& context, const Profile& profile, const Pair& pair) {
+  const auto& library = context.software.mpi;
+  if (library.empty() || profile.is_tcp || profile.posts_verbs || pair.first.host == pair.second.host) return {};
+  for (const auto& end : {pair.first, pair.second}) {
+    if (end.hcas.empty()) continue;
+    const auto fault = fault_of_library(context, library, end.hcas.front());
+    if (fault.what.empty()) continue;
+    const auto given = context.software.locations.find("mpi");
+    return {make_error_at(given == context.software.locations.end() ? SourceLocation{} : given->second,
+                          fmt::format("{} {}", library, fault.what), fault.help)};
   }
   return {};
 }

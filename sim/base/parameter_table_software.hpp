@@ -206,8 +206,6 @@ inline constexpr std::array k_software_keys{
                  "1: small device messages are read and written by the CPU (gdrcopy)"},
     ParameterKey{"mpi.{library}.flow_bandwidth", R, k_rate_or_no_limit,
                  "what one stream reaches; 0: no limit of its own"},
-    ParameterKey{"mpi.{library}.message_bandwidth", R, k_rate_or_no_limit,
-                 "what messages of a window reach; 0: no limit of its own"},
     ParameterKey{"mpi.{library}.cuda_ipc_overhead", T, {}, "one message between GPUs with peer access"},
     ParameterKey{"mpi.shared_memory.overhead", T, {}, "one message between ranks of a host"},
     ParameterKey{"mpi.shared_memory.overhead.ucx1.7", T, {}, "the same of UCX before 1.8"},

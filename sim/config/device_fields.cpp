@@ -145,6 +145,12 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"libfabric_receive_copy_time", k_time,
            "of a message from libfabric's buffers to a GPU's memory: over EFA of any that is sent at once, and of the "
            "read that flushes; over CXI, by the processor, of one for which NCCL's proxy has not posted; default 0"},
+          {"libfabric_window", k_bytes,
+           "data of an announced MPI message that the receiver grants at a time where its adapter reads no memory, or "
+           "none of that size; over EFA FI_EFA_TX_MIN_CREDITS packets; default: all of them"},
+          {"libfabric_read_limit", k_bytes,
+           "smallest MPI message out of host memory that the receiver's adapter reads, over EFA; default: it reads "
+           "none"},
           {"plugin_reported_latency", k_time,
            "of a message, as aws-ofi-nccl reports it to NCCL's planning from 1.7 on; default 75 us"},
           {"post_gap", k_time,

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/efa_windows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fabricast::models::mpi {
+
+EfaAnnounced::EfaAnnounced(const PlanContext& context, const Profile& profile, DeviceId from_hca, DeviceId to_hca,
+                           Bytes size, bool is_direct) {
+  if (profile.name != "open-mpi-ofi" || provider_of(context, from_hca) != "efa") return;
+  const double bytes = static_cast<double>(size.value);
+  const auto smallest_read = [&](DeviceId hca) { return device_value_or(context, hca, "libfabric_read_limit", 0); };
+  const bool has_reads = std::min(smallest_read(from_hca), smallest_read(to_hca)) > 0;
+  if (has_reads && (is_direct || bytes >= std::max(smallest_read(from_hca), smallest_read(to_hca)))) {
+    const auto of_adapter = [&](DeviceId hca) {
+      return device_value(context, hca, "rate") / device_value_or(context, hca, "rails", 1);
+    };
+    read_bandwidth_ = std::min(of_adapter(from_hca), of_adapter(to_hca));
+    return;
+  }
+  const double window = device_value_or(context, to_hca, "libfabric_window", 0);
+  const double first = static_cast<double>(profile.eager_segment.value);
+  if (window > 0) grants_ = static_cast<int>(std::ceil(std::max(0.0, bytes - first) / window));
+}
+
+}  // namespace fabricast::models::mpi
