@@ -6,13 +6,32 @@
 
 namespace fabricast::models::mpi {
 
+namespace {
+
+constexpr Bytes k_runt{300 * 1024};  ///< EFA_DEFAULT_RUNT_SIZE
+
+/// Smallest message out of host memory that it reads; 0: it reads none.
+double smallest_read(const PlanContext& context, DeviceId hca) {
+  return provider_of(context, hca) == "efa" ? device_value_or(context, hca, "libfabric_read_limit", 0) : 0;
+}
+
+}  // namespace
+
+Bytes longest_eager_of_efa(const PlanContext& context, DeviceId hca, Bytes usual) {
+  return smallest_read(context, hca) > 0 ? std::max(usual, k_runt) : usual;
+}
+
+bool copies_by_adapter(const PlanContext& context, const Profile& profile, DeviceId hca) {
+  return profile.name == "open-mpi-ofi" && smallest_read(context, hca) > 0;
+}
+
 EfaAnnounced::EfaAnnounced(const PlanContext& context, const Profile& profile, DeviceId from_hca, DeviceId to_hca,
                            Bytes size, bool is_direct) {
   if (profile.name != "open-mpi-ofi" || provider_of(context, from_hca) != "efa") return;
   const double bytes = static_cast<double>(size.value);
-  const auto smallest_read = [&](DeviceId hca) { return device_value_or(context, hca, "libfabric_read_limit", 0); };
-  const bool has_reads = std::min(smallest_read(from_hca), smallest_read(to_hca)) > 0;
-  if (has_reads && (is_direct || bytes >= std::max(smallest_read(from_hca), smallest_read(to_hca)))) {
+  const double from_host = std::max(smallest_read(context, from_hca), smallest_read(context, to_hca));
+  const bool has_reads = std::min(smallest_read(context, from_hca), smallest_read(context, to_hca)) > 0;
+  if (has_reads && (is_direct || bytes >= from_host)) {
     const auto of_adapter = [&](DeviceId hca) {
       return device_value(context, hca, "rate") / device_value_or(context, hca, "rails", 1);
     };

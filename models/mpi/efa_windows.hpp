@@ -9,6 +9,13 @@
 
 namespace fabricast::models::mpi {
 
+/// Longest message out of a GPU's memory that goes at once, its parts beside its header ("runting read"); `usual` where
+/// the adapter reads no memory, and of other providers.
+Bytes longest_eager_of_efa(const PlanContext& context, DeviceId hca, Bytes usual);
+
+/// The provider's adapters read out of a GPU's memory and into it: the receiver's copies what came at once there.
+bool copies_by_adapter(const PlanContext& context, const Profile& profile, DeviceId hca);
+
 class EfaAnnounced {
  public:
   /// Of a message of `size` between two adapters, out of a GPU's memory where `is_direct`.

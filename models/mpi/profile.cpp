@@ -9,6 +9,7 @@
 #include "base/parameter_name.hpp"
 #include "base/version.hpp"
 #include "fabricast/models/payload.hpp"
+#include "mpi/efa_windows.hpp"
 #include "mpi/ucx_threshold.hpp"
 #include "paths/guest.hpp"
 
@@ -174,15 +175,17 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit =
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
+  const auto hcas = context.topology.devices(DeviceKind::hca);
+  if (profile.name == "open-mpi-ofi" && !device_limit && !hcas.empty())
+    profile.device_eager_limit = longest_eager_of_efa(context, hcas.front(), profile.device_eager_limit);
   profile.blocking_eager_limit =
       software.eager_limit.value_or(own.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">());
   // From UCX 1.9 on, whose sends are ucp_tag_send_nbx, only memory that the processor reads waits longer for a
   // rendezvous (ucp_tag_send_req; from 1.16 on ucp_proto_rndv_thresh).
   const bool is_late_for_devices = profile.name != "open-mpi-ucx" || is_older(software.ucx_version, 1, 9);
   profile.blocking_device_eager_limit = profile.device_eager_limit;
-  if (!device_limit && is_late_for_devices)
-    profile.blocking_device_eager_limit =
-        own.either<"mpi.{}.blocking_device_eager_limit", "mpi.{}.device_eager_limit">();
+  const auto blocking = named<"mpi.{}.blocking_device_eager_limit">(profile.name);
+  if (!device_limit && is_late_for_devices && p.contains(blocking)) profile.blocking_device_eager_limit = p[blocking];
   const OfLibrary inside{p, profile.implementation};
   if (software.eager_limit) {
     profile.inside_eager_limit = *software.eager_limit;

@@ -103,8 +103,15 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   out.terms.push_back(
       computed_term("links and switches", route.latency.seconds(), "topology", "link and forwarding latencies"));
   out.terms.insert(out.terms.end(), route.guest_terms.begin(), route.guest_terms.end());
+  const bool copies = is_eager && is_direct && copies_by_adapter(context_, profile_, to_hca);
   for (const auto* end : {&from, &to})
-    if (end->is_device()) add_device_handling(out, *end, is_eager);
+    if (end->is_device()) add_device_handling(out, *end, is_eager && !copies);
+  if (copies && direct_to)
+    out.terms.push_back(term("copied to the GPU by the adapter",
+                             context_.parameters
+                                 .first_of({context_.topology.device(to_hca).type + ".libfabric_receive_copy_time",
+                                            own<"mpi.{}.device_overhead">()})
+                                 .name));
   if (!is_inline(size, direct_from)) {
     out.terms.push_back(term("DMA read of the data by the sending HCA", "verbs.dma_read_time"_key));
   } else if (profile_.inline_copy.bytes_per_s > 0 && size.value > 0) {
@@ -194,8 +201,9 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
   const bool is_direct = direct_from || direct_to;
   const auto& busy = direct_to ? to : from;
+  const bool is_handled = is_direct && !copies_by_adapter(context_, profile_, to.hcas.front());
   message.gap = from_seconds(
-      on_processor(is_direct ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy).value);
+      on_processor(is_handled ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy).value);
   if (profile_.posts_verbs)
     message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
@@ -281,6 +289,11 @@ void Transfers::add_eager_copies(Message& message, const EndPoint& from, const E
   if (direct_to && profile_.unpacks_by_engine)
     message.terms.push_back(
         term("segments copied to the GPU by its engine", "cuda.copy_overhead"_key, num_segments(size)));
+  if (copies_by_adapter(context_, profile_, to.hcas.front()) && size > profile_.eager_segment) {
+    message.terms.push_back(term("message of several segments", own<"mpi.{}.segmented_overhead">()));
+    cap(message.flow, profile_.eager_bandwidth.bytes_per_s, "packets that follow each other",
+        own<"mpi.{}.eager_bandwidth">());
+  }
   if (!profile_.uses_gdrcopy) return;
   const double wire = bottleneck(context_, message.flow.crossings);
   const auto add_copy = [&](const Parameter& rate, const char* name) {

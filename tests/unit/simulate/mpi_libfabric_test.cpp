@@ -3,6 +3,7 @@
 // provider moves what is too long to be sent at once.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -73,7 +74,7 @@ TEST_CASE("a window's latency is hidden where many messages are under way") {
   CHECK(rate("osu_latency") > 2 * rate("osu_bw"));
 }
 
-TEST_CASE("adapters with reads take messages of 1 MiB whole, without a core; shorter ones go by windows") {
+TEST_CASE("adapters with reads take messages of 1 MiB whole, without a core, shorter ones go by windows") {
   for (const std::string host : {"aws-p4d", "aws-p5"}) {
     CAPTURE(host);
     const auto below = latency_over_efa(host, (1 << 20) - 1), read = latency_over_efa(host, 1 << 20);
@@ -86,6 +87,28 @@ TEST_CASE("adapters with reads take messages of 1 MiB whole, without a core; sho
     CHECK((32 << 20) / more < 12'500);
     CHECK((32 << 20) / more > 11'000);
   }
+}
+
+TEST_CASE(
+    "over EFA with reads a GPU's message of up to 300 KiB goes at once, and the receiver's adapter copies it in") {
+  const auto row = [](std::int64_t bytes, const std::string& buffers, const std::string& software = "") {
+    return test::run(pair_of("aws-p4d", "aws-srd", software,
+                             fmt::format("benchmark: osu_latency, buffers: {}, sizes: [{} B]", buffers, bytes)))
+        .workloads[0]
+        .rows[0];
+  };
+  CHECK(row(300 << 10, "device").protocol == "eager gdr");
+  CHECK(row((300 << 10) + 1, "device").protocol == "rendezvous gdr");
+  CHECK(row(16 << 10, "device", "eager_limit: 8 KiB").protocol == "rendezvous gdr");
+  const auto short_one = row(8, "device"), longer = row(64 << 10, "device");
+  CHECK(us(short_one, "copied to the GPU by the adapter") == test::approx(8.597));
+  CHECK(us(longer, "copied to the GPU by the adapter") == test::approx(8.597));
+  CHECK(us(row(8, "[host, host]"), "copied to the GPU by the adapter") == 0);
+  CHECK(us(short_one, "device buffer handling") == 0);
+  // One way or the other: the mean of both directions has half of it.
+  CHECK(row(8, "[device, host]").time.us() == test::approx(0.5 * (short_one.time.us() + row(8, "host").time.us())));
+  // Packets follow each other as those of host memory.
+  CHECK(longer.time.us() > row(64 << 10, "host").time.us() - 0.1);
 }
 
 TEST_CASE("over EFA a longer message takes longer, but where its data begin to be read") {
