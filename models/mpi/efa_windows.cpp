@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fabricast/models/payload.hpp"
+
 namespace fabricast::models::mpi {
 
 namespace {
@@ -33,7 +35,8 @@ EfaAnnounced::EfaAnnounced(const PlanContext& context, const Profile& profile, D
   const bool has_reads = std::min(smallest_read(context, from_hca), smallest_read(context, to_hca)) > 0;
   if (has_reads && (is_direct || bytes >= from_host)) {
     const auto of_adapter = [&](DeviceId hca) {
-      return device_value(context, hca, "rate") / device_value_or(context, hca, "rails", 1);
+      return device_value(context, hca, "rate") / device_value_or(context, hca, "rails", 1) *
+             payload_share(context.topology, context.parameters, context.topology.device(hca).type);
     };
     read_bandwidth_ = std::min(of_adapter(from_hca), of_adapter(to_hca));
     return;

@@ -27,7 +27,7 @@ class EfaAnnounced {
   [[nodiscard]] int grants() const { return grants_; }
   /// The adapters move the data without a core, through no buffer of the provider.
   [[nodiscard]] bool is_read() const { return read_bandwidth_ > 0; }
-  /// B/s that one adapter reads; 0 where it does not.
+  /// B/s of data that one adapter reads; 0 where it does not.
   [[nodiscard]] double read_bandwidth() const { return read_bandwidth_; }
 
  private:

@@ -29,7 +29,7 @@ LoadedScenario pair_of(const std::string& host, const std::string& network, cons
 /// Host memory over EFA.
 Row latency_over_efa(const std::string& host, std::int64_t bytes, const std::string& parameters = "") {
   const auto more = parameters.empty() ? "" : "  parameters: {" + parameters + "}\n";
-  const auto loaded = pair_of(host, "aws-srd", "mpi: open-mpi-ofi",
+  const auto loaded = pair_of(host, host == "aws-p5" ? "aws-srd-400g" : "aws-srd", "mpi: open-mpi-ofi",
                               fmt::format("benchmark: osu_latency, buffers: host, sizes: [{} B]", bytes), more);
   return test::run(loaded).workloads[0].rows[0];
 }
