@@ -13,9 +13,15 @@ namespace fabricast::models::mpi {
 
 namespace {
 
-std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, int turn) {
+/// Nearest first, equally near ones from the rank's turn on. UCX and libfabric take the fastest adapters, however near
+/// a slower one is.
+std::vector<DeviceId> rotated_hcas(const PlanContext& context, DeviceId device, int turn) {
+  const auto& topology = context.topology;
   auto hcas = topology.hcas_by_distance(device);
   if (hcas.empty()) return hcas;
+  const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
+  const double fastest = rate(*std::ranges::max_element(hcas, {}, rate));
+  std::erase_if(hcas, [&](DeviceId hca) { return rate(hca) < fastest; });
   std::size_t equal = 1;
   while (equal < hcas.size() && topology.distance(device, hcas[equal]) == topology.distance(device, hcas[0])) ++equal;
   std::rotate(hcas.begin(), hcas.begin() + turn % static_cast<int>(equal),
@@ -23,11 +29,28 @@ std::vector<DeviceId> rotated_hcas(const Topology& topology, DeviceId device, in
   return hcas;
 }
 
+/// `index`: of the rank among those of its host, which take GPUs, memories and adapters in turn.
+EndPoint end_point(const PlanContext& context, int host, int index, bool needs_gpu, const Profile& profile) {
+  const auto& topology = context.topology;
+  EndPoint end;
+  end.host = host;
+  if (needs_gpu) {
+    end.gpu = topology.device_in_host(host, DeviceKind::gpu, index % topology.count(DeviceKind::gpu, host));
+    end.memory = topology.local_memory(end.gpu);
+    end.hcas = rotated_hcas(context, profile.compares_gpus ? end.gpu : end.memory, 0);
+    return end;
+  }
+  const int memories = topology.count(DeviceKind::memory, host);
+  end.memory = topology.device_in_host(host, DeviceKind::memory, index % memories);
+  end.hcas = rotated_hcas(context, end.memory, profile.rotates_hcas ? index / memories : 0);
+  return end;
+}
+
 Result<EndPoint> named_end_point(const PlanContext& context, const Workload& workload, const std::string& name,
                                  bool needs_gpu, const Profile& profile) {
   if (const auto vm = host_called(context.topology, name);
       vm && !(needs_gpu && context.topology.count(DeviceKind::gpu, *vm) == 0))
-    return end_point(context.topology, *vm, 0, needs_gpu, profile);
+    return end_point(context, *vm, 0, needs_gpu, profile);
   const auto device = context.topology.find_device(name);
   if (!device)
     return tl::unexpected(Diagnostics{
@@ -43,28 +66,9 @@ Result<EndPoint> named_end_point(const PlanContext& context, const Workload& wor
   end.host = context.topology.host_of(*device);
   end.memory = needs_gpu ? context.topology.local_memory(*device) : *device;
   if (needs_gpu) end.gpu = *device;
-  end.hcas = rotated_hcas(context.topology, profile.compares_gpus ? *device : end.memory, 0);
+  end.hcas = rotated_hcas(context, profile.compares_gpus ? *device : end.memory, 0);
   return end;
 }
-
-}  // namespace
-
-EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, const Profile& profile) {
-  EndPoint end;
-  end.host = host;
-  if (needs_gpu) {
-    end.gpu = topology.device_in_host(host, DeviceKind::gpu, index % topology.count(DeviceKind::gpu, host));
-    end.memory = topology.local_memory(end.gpu);
-    end.hcas = rotated_hcas(topology, profile.compares_gpus ? end.gpu : end.memory, 0);
-    return end;
-  }
-  const int memories = topology.count(DeviceKind::memory, host);
-  end.memory = topology.device_in_host(host, DeviceKind::memory, index % memories);
-  end.hcas = rotated_hcas(topology, end.memory, profile.rotates_hcas ? index / memories : 0);
-  return end;
-}
-
-namespace {
 
 /// Why two ends cannot talk; empty when they can. Ends of one system need no network.
 Diagnostics unreachable(const PlanContext& context, const Workload& workload, const Profile& profile, const EndPoint& a,
@@ -136,8 +140,8 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     return tl::unexpected(Diagnostics{*fault});
   std::vector<Pair> out;
   for (int i = 0; i < pairs; ++i) {
-    out.push_back({end_point(topology, host_a, i, first_gpu, profile),
-                   end_point(topology, host_b, i + offset, second_gpu, profile)});
+    out.push_back({end_point(context, host_a, i, first_gpu, profile),
+                   end_point(context, host_b, i + offset, second_gpu, profile)});
   }
   for (auto& pair : out) {
     share_adapter(context, profile, pair.first, pair.second);
@@ -170,7 +174,7 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
   for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
     const int here = is_spread ? each : capacity(h);
     for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
-      ranks.push_back(end_point(topology, h, i, needs_gpu, profile));
+      ranks.push_back(end_point(context, h, i, needs_gpu, profile));
   }
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (auto faults = unreachable(context, workload, profile, ranks[r - 1], ranks[r]); !faults.empty())
@@ -181,7 +185,8 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
 
 namespace {
 
-EndPoint process_of(const Topology& topology, DeviceId gpu, const Profile& profile) {
+EndPoint process_of(const PlanContext& context, DeviceId gpu, const Profile& profile) {
+  const auto& topology = context.topology;
   EndPoint end;
   end.host = topology.host_of(gpu);
   end.gpu = gpu;
@@ -189,7 +194,7 @@ EndPoint process_of(const Topology& topology, DeviceId gpu, const Profile& profi
   int turn = 0;
   for (const auto other : topology.devices(DeviceKind::gpu, end.host))
     turn += other < gpu && topology.local_memory(other) == end.memory ? 1 : 0;
-  end.hcas = rotated_hcas(topology, end.memory, profile.rotates_hcas ? turn : 0);
+  end.hcas = rotated_hcas(context, end.memory, profile.rotates_hcas ? turn : 0);
   return end;
 }
 
@@ -199,7 +204,7 @@ Result<std::vector<EndPoint>> make_processes(const PlanContext& context, const W
                                              const std::vector<DeviceId>& gpus, const Profile& profile) {
   std::vector<EndPoint> ranks;
   for (const auto gpu : gpus) {
-    ranks.push_back(process_of(context.topology, gpu, profile));
+    ranks.push_back(process_of(context, gpu, profile));
     if (ranks.size() < 2) continue;
     if (auto faults = unreachable(context, workload, profile, ranks[ranks.size() - 2], ranks.back()); !faults.empty())
       return tl::unexpected(faults);

@@ -11,9 +11,6 @@
 
 namespace fabricast::models::mpi {
 
-/// End point of the `index`-th rank on `host`. `needs_gpu`: its buffer is on a GPU.
-EndPoint end_point(const Topology& topology, int host, int index, bool needs_gpu, const Profile& profile);
-
 /// The two ends of the `pair`-th pair of a point-to-point test: different hosts when there are two, else the same host.
 struct Pair {
   EndPoint first;

@@ -336,8 +336,9 @@ bool splits_over_queue_pairs(const Software& software) {
 
 std::string why_queue_pairs_unread(const PlanContext& context, std::string_view key) {
   const auto& topology = context.topology;
-  const auto here = topology.devices(DeviceKind::hca, topology.first_host_with(DeviceKind::gpu));
-  const auto there = topology.devices(DeviceKind::hca, topology.last_host_with(DeviceKind::gpu));
+  const auto opened = [&](int host) { return opened_hcas(context, topology.device_in_host(host, DeviceKind::gpu, 0)); };
+  const auto here = opened(topology.first_host_with(DeviceKind::gpu));
+  const auto there = opened(topology.last_host_with(DeviceKind::gpu));
   if (here.empty() || there.empty()) return ": the hosts have no adapter";
   if (uses_tcp(context, here.front())) return ": NCCL does not speak verbs over TCP";
   const auto name = network_plugin(context, here.front()).name;
@@ -359,7 +360,9 @@ std::string why_queue_pairs_unread(const PlanContext& context, std::string_view 
 
 std::string why_plugin_unread(const PlanContext& context, std::string_view key, bool crosses_hosts,
                               bool asks_for_collnet) {
-  const auto hcas = context.topology.devices(DeviceKind::hca, context.topology.first_host_with(DeviceKind::gpu));
+  const auto& topology = context.topology;
+  const auto host = topology.first_host_with(DeviceKind::gpu);
+  const auto hcas = opened_hcas(context, topology.device_in_host(host, DeviceKind::gpu, 0));
   if (hcas.empty()) return ": the hosts have no adapter";
   const auto plugin = network_plugin(context, hcas.front());
   const bool has_rules = plugin.is_simple_only || plugin.buffer_size > 0 || !plugin.why_no_nvls.empty();

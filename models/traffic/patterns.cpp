@@ -26,9 +26,8 @@ class PatternMaker {
   PatternMaker(const PlanContext& context, const Workload& workload)
       : topology_(context.topology), workload_(workload), seed_(context.seed) {
     for (int host = 0; host < topology_.num_hosts(); ++host) {
-      if (topology_.count(DeviceKind::hca, host) == 0) continue;
-      const auto hca = topology_.device_in_host(host, DeviceKind::hca, 0);
-      if (!topology_.uplinks(hca).empty()) hcas_.push_back(hca);
+      const auto hcas = topology_.hcas_by_distance(topology_.device_in_host(host, DeviceKind::memory, 0));
+      if (!hcas.empty()) hcas_.push_back(*std::ranges::min_element(hcas));
     }
   }
 
@@ -148,8 +147,9 @@ class PatternMaker {
 
   /// `host` or `host.hcaN` to an HCA; a fault and nothing when there is none.
   std::optional<DeviceId> end(const TrafficFlow& flow, const std::string& name) {
-    const auto full = name.find('.') == std::string::npos ? name + ".hca0" : name;
-    const auto device = topology_.find_device(full);
+    const auto own = std::ranges::find(hcas_, name, [this](DeviceId hca) { return host_name(hca); });
+    if (own != hcas_.end()) return *own;
+    const auto device = topology_.find_device(name);
     if (device && topology_.kind(*device) == DeviceKind::hca && !topology_.uplinks(*device).empty()) return device;
     std::vector<std::string> known;
     for (const auto hca : hcas_) known.push_back(host_name(hca));

@@ -20,17 +20,23 @@ constexpr int k_most_routed = 256;  ///< hosts: 65,280 ways
 constexpr Duration k_least{1000};   ///< latency of a way, so that factors of it mean something
 constexpr std::size_t k_most_ways = 8;
 
-/// The adapter nearest to a host's first memory, as ranks choose theirs.
+double rate_of(const Topology& topology, DeviceId hca) {
+  double rate = 0;
+  for (const auto link : topology.uplinks(hca)) rate += topology.link_bandwidth(link).bytes_per_s;
+  return rate;
+}
+
+/// The adapter nearest to a host's first memory of its fastest ones, as ranks choose theirs.
 DeviceId adapter_of(const Topology& topology, int host) {
   const auto memories = topology.devices(DeviceKind::memory, host);
   const auto hcas = memories.empty() ? std::vector<DeviceId>{} : topology.hcas_by_distance(memories.front());
-  return hcas.empty() ? DeviceId{} : hcas.front();
+  const auto fastest = std::ranges::max_element(hcas, {}, [&](DeviceId hca) { return rate_of(topology, hca); });
+  return fastest == hcas.end() ? DeviceId{} : *fastest;
 }
 
 /// Adapters that one message is striped over: as many as its rate needs. Each has a way of its own.
 double num_rails(const Topology& topology, DeviceId hca, double rate) {
-  double one = 0;
-  for (const auto link : topology.uplinks(hca)) one += topology.link_bandwidth(link).bytes_per_s;
+  const double one = rate_of(topology, hca);
   return one > 0 ? std::max(1.0, std::ceil(rate / one)) : 1;
 }
 

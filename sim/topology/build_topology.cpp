@@ -30,6 +30,8 @@ class Builder {
   void build() {
     for (const auto& type : types_)
       for (const auto& [key, word] : type.attributes) impl_.attributes[type.name][key] = word;
+    for (const auto& type : types_)
+      if (type.kind == "hca" && values_.value_or(type.name, "rdma", 1) == 0) impl_.plain_adapters.insert(type.name);
     const auto faults_before = values_.num_faults();
     for (const auto& group : impl_.spec.hosts) place_hosts(group);
     if (impl_.spec.hosts.empty()) {

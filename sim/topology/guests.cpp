@@ -104,12 +104,15 @@ DeviceId Topology::local_memory(DeviceId id) const {
 std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
   auto hcas = devices(DeviceKind::hca, host_of(device));
   if (impl_->network) std::erase_if(hcas, [&](DeviceId hca) { return !is_cabled(hca); });
+  // An adapter without RDMA beside one with it is for management.
+  const auto is_plain = [&](DeviceId hca) { return impl_->plain_adapters.contains(this->device(hca).type); };
+  if (!std::ranges::all_of(hcas, is_plain)) std::erase_if(hcas, is_plain);
   if (virtualization(host_of(device)).vms_per_host > 1) {
     const int guest = guest_of(device);
     std::erase_if(hcas, [&](DeviceId hca) { return !may_use_hca(guest, hca); });
   }
   if (const auto& vm = virtualization(host_of(device)); !vm.vm_name.empty()) {
-    // A software adapter beside one with RDMA is for management.
+    // So is a software adapter.
     const auto is_software = [&](DeviceId hca) {
       return is_tcp_only(vm.nic_mode(this->device(hca).name.substr(host_name(host_of(hca)).size() + 1)));
     };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,7 +45,8 @@ struct Topology::Impl {
   std::vector<DeviceId> hcas;                         ///< network node -> device
   std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
   std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> attributes;  ///< by type and key
-  bool is_infiniband = false;                                                                      ///< every switch
+  std::set<std::string, std::less<>> plain_adapters;  ///< types without RDMA
+  bool is_infiniband = false;                         ///< every switch
   std::shared_ptr<topology::Network> network;
   topology::SpreadTable spread;
   std::map<std::string, int, std::less<>> host_by_name;

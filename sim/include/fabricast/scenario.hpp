@@ -109,7 +109,8 @@ struct SizeRange {
   int factor = 2;
 };
 
-/// Which hosts send to which in the `traffic` benchmark. Every host uses its first HCA.
+/// Which hosts send to which in the `traffic` benchmark. Every host uses its first HCA with a
+/// cable, of those with RDMA where it has such.
 enum class TrafficPattern {
   flows,            ///< listed one by one
   incast,           ///< hosts 1 to `senders` send to host 0

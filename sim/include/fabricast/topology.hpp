@@ -331,7 +331,8 @@ class Topology {
   [[nodiscard]] Distance distance(DeviceId a, DeviceId b, bool with_nvlink = false) const;
   /// True when a cable ends at the HCA.
   [[nodiscard]] bool is_cabled(DeviceId hca) const;
-  /// HCAs of the device's host, nearest first; ties by ordinal. Where there is a fabric, only those with a cable.
+  /// HCAs of the device's host, nearest first; ties by ordinal. Where there is a fabric, only those with a cable; those
+  /// without RDMA only where no other is.
   [[nodiscard]] std::vector<DeviceId> hcas_by_distance(DeviceId device) const;
   /// The memory of the socket the device hangs below.
   [[nodiscard]] DeviceId local_memory(DeviceId device) const;
