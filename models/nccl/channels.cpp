@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
+#include "nccl/facts.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/rccl.hpp"
 #include "nccl/search.hpp"
@@ -261,7 +262,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   }
   graph.graph_channels = static_cast<int>(num_channels);
   graph.are_swapped = graph.are_swapped && num_channels % 2 == 0;
-  const int capability = compute_capability(context, hosts[0].gpus[0]);
+  const int capability = compute_capability(context, least_capable(context, hosts));
   const auto library = library_of(context, first[0]);
   const auto copies = copies_of_channels(context, graph, hosts, capability);
   for (std::size_t c = 0; c < copies * num_channels; ++c) {

@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/facts.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "nccl/architecture.hpp"
 #include "nccl/rccl.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
+
+DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  auto least = hosts[0].gpus[0];
+  int capability = compute_capability(context, least);
+  for (const auto& host : hosts) {
+    for (const auto gpu : host.gpus) {
+      const int other = compute_capability(context, gpu);
+      if (other >= capability) continue;
+      least = gpu;
+      capability = other;
+    }
+  }
+  return least;
+}
 
 CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
   const auto first = hosts[0].gpus[0];
@@ -12,7 +32,7 @@ CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGro
   facts.num_nodes = static_cast<int>(hosts.size());
   facts.num_ranks = 0;
   for (const auto& host : hosts) facts.num_ranks += static_cast<int>(host.gpus.size());
-  facts.compute_capability = compute_capability(context, first);
+  facts.compute_capability = compute_capability(context, least_capable(context, hosts));
   facts.is_nvlink = graph.is_nvlink;
   facts.is_amd = is_amd(context.topology, first);
   facts.is_x86 = is_x86(context.topology, first);
@@ -27,6 +47,24 @@ CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGro
   facts.library = library_of(context, first);
   facts.generation = generation_of(context, first).value_or(AmdGeneration::cdna3);
   return facts;
+}
+
+std::vector<std::string> stand_ins_among(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                                         DeviceId adapter) {
+  const auto least = least_capable(context, hosts);
+  auto out = stand_ins_of(context, least, adapter);
+  std::map<std::string, DeviceId> types;
+  for (const auto& host : hosts)
+    for (const auto gpu : host.gpus) types.try_emplace(context.topology.device(gpu).type, gpu);
+  std::vector<std::string> others;
+  const auto own = architecture_of(context, least).name;
+  for (const auto& [type, gpu] : types)
+    if (architecture_of(context, gpu).name != own) others.push_back(type);
+  if (!others.empty())
+    out.push_back(
+        fmt::format("{} beside {}: NCCL plans for the least capable, whose times stand for all; no log shows both",
+                    fmt::join(others, ", "), context.topology.device(least).type));
+  return out;
 }
 
 }  // namespace fabricast::models::nccl

@@ -2,6 +2,7 @@
 // What NCCL's tuner sees of hosts and of the channels found on them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "nccl/channels.hpp"
@@ -9,7 +10,15 @@
 
 namespace fabricast::models::nccl {
 
+/// The first of the GPUs of least compute capability: NCCL plans for it (minCompCap of its communicators), and who runs
+/// with it waits for it. A host of one GPU at least.
+DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>& hosts);
+
 /// Without what network plugins, NVLink SHARP, CollNet and the operation add. `hosts`: of one communicator, not empty.
 CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph);
+
+/// What stands for their GPUs, or for the adapter between them (value < 0: none), that no log has taught.
+std::vector<std::string> stand_ins_among(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                                         DeviceId adapter);
 
 }  // namespace fabricast::models::nccl

@@ -125,12 +125,12 @@ class CollectivePlanner : public Planner {
     facts_.collective = collective_;
     facts_.has_schedules = has_schedules(context_, workload_, graph_, num_hosts());
     if (comes_with_plugin("plugin_tuner")) facts_.version = std::max(facts_.version, k_tuner_release);
-    architecture_ = architecture_of(context_, ranks_[0]);
+    architecture_ = architecture_of(context_, least_capable(context_, hosts_));
     if (const int steps = rccl::steps_of_p2p_chunk(facts_); steps > 1 && plugin_.p2p_chunk <= 0)
       plugin_.p2p_chunk =
           steps * parameter_for(context_.parameters, architecture_, "nccl.p2p_network_chunk"_stem).value;
-    stand_ins_ = stand_ins_of(context_, ranks_[0],
-                              hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
+    stand_ins_ = stand_ins_among(
+        context_, hosts_, hosts_.size() > 1 && !graph_.channels.empty() ? graph_.channels[0][0].hca : DeviceId{});
     set_collnet();
     set_nvls();
     if (context_.software.nccl_symmetric_memory) symmetric_gate_ = symmetric_gate(context_, hosts_, collective_);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "nccl/facts.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/rccl.hpp"
@@ -101,8 +102,9 @@ void check_pat(const PlanContext& context, const Workload& workload, const std::
   CommunicatorFacts facts;
   facts.version = release_number(context.software.nccl_version);
   facts.num_ranks = static_cast<int>(ranks.size());
-  facts.num_nodes = static_cast<int>(group_by_host(context.topology, ranks).size());
-  facts.compute_capability = compute_capability(context, ranks[0]);
+  const auto hosts = group_by_host(context.topology, ranks);
+  facts.num_nodes = static_cast<int>(hosts.size());
+  facts.compute_capability = compute_capability(context, least_capable(context, hosts));
   facts.library = library_of(context, ranks[0]);
   if (allows_pat(facts, collective_of(workload.benchmark))) return;
   std::string reason =

@@ -30,6 +30,8 @@ Communicator::Communicator(const PlanContext& context, const Workload& workload,
   workload_.devices.clear();
   for (const auto gpu : gpus) workload_.devices.push_back(context.topology.device(gpu).name);
   memory_bandwidth_ = device_value(context, gpus.front(), "memory_bandwidth");
+  for (const auto gpu : gpus)
+    memory_bandwidth_ = std::min(memory_bandwidth_, device_value(context, gpu, "memory_bandwidth"));
 }
 
 Result<Communicator> Communicator::make(const PlanContext& context, const Workload& workload,

@@ -109,12 +109,22 @@ Diagnostics training_memory(const Topology& topology, const Workload& workload, 
   Diagnostics found;
   if (!workload.training || !workload.training->network || workload.training->part != TrainingPart::step) return found;
   const auto& spec = *workload.training;
-  const auto gpus = topology.devices(DeviceKind::gpu);
+  auto gpus = topology.devices(DeviceKind::gpu);
   if (gpus.empty()) return found;
-  const auto type = topology.device(gpus.front()).type;
-  const auto* memory = parameters.find(type + ".memory");
-  if (memory == nullptr) return found;
   const auto counts = training_counts(topology, workload);
+  const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));
+  if (most < gpus.size()) gpus.resize(most);
+  std::string type;
+  const Parameter* memory = nullptr;
+  for (const auto gpu : gpus) {
+    const auto& other = topology.device(gpu).type;
+    if (other == type) continue;
+    const auto* own = parameters.find(other + ".memory");
+    if (own == nullptr || (memory != nullptr && own->value >= memory->value)) continue;
+    memory = own;
+    type = other;
+  }
+  if (memory == nullptr) return found;
   const auto& p = spec.parallel;
   const int split = p.tensor * p.pipeline * p.context;
   // More GPUs shard more: the smallest count decides.

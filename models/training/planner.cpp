@@ -49,7 +49,7 @@ class TrainingPlanner : public Planner {
  public:
   TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes)
       : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
-    gpu_ = largest().gpus.front();
+    gpu_ = slowest_gpu(context_, largest().gpus, spec_, is_eager());
     if (is_plain(spec_))
       work_ = spec_.profile ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
                             : work_of_network(context_, gpu_, spec_, is_eager());
@@ -281,6 +281,7 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   const bool is_even = spec_.slow.empty() && spec_.jitter <= 0;
   out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
                            : "input data are there in time");
+  if (const auto line = pace_of_types(context_.topology, largest().gpus, gpu_); !line.empty()) out.push_back(line);
   if (largest().split && largest().split->layout.tensor > 1)
     out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
   for (const auto& slow : spec_.slow) {

@@ -187,6 +187,25 @@ Again computed_again(const Roofline& roofline, const LayerShare& share, const Tr
 
 }  // namespace
 
+DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
+                     bool is_eager) {
+  std::map<std::string, DeviceId> types;
+  for (const auto gpu : gpus) types.try_emplace(context.topology.device(gpu).type, gpu);
+  if (!spec.network || types.size() == 1) return gpus.front();
+  const auto time = [&](const auto& type) {
+    const auto work = work_of_network(context, type.second, spec, is_eager);
+    return work.forward + work.backward;
+  };
+  return std::ranges::max_element(types, {}, time)->second;
+}
+
+std::string pace_of_types(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId slowest) {
+  const auto& type = topology.device(slowest).type;
+  const auto is_other = [&](DeviceId gpu) { return topology.device(gpu).type != type; };
+  return std::ranges::any_of(gpus, is_other) ? fmt::format("the others wait for {}, the slowest of the GPUs", type)
+                                             : "";
+}
+
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {
   const auto& network = *spec.network;
   const auto precision = spec.precision;

@@ -74,6 +74,14 @@ class Roofline {
   bool has_tensor_cores_ = false;
 };
 
+/// The one of `gpus` whose type takes longest for a network's forward and backward pass, which the others wait for; the
+/// first of a profile's, whose times are one GPU's.
+DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
+                     bool is_eager);
+
+/// That others wait for the slowest one, as results say; empty where all are of its type.
+std::string pace_of_types(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId slowest);
+
 /// Forward, backward and gradients of a whole network on one GPU; gradients are ready in the reverse order of layers,
 /// in a layer the weight before the bias where autocast casts it, else after. What a step computes again (a whole block
 /// of a transformer, or what selective recomputation names) delays the gradients behind it.

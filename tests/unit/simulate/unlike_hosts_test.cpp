@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts of unlike GPUs and adapters in one job: who is listed first changes nothing, the slowest sets the pace.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/approx.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
+
+using namespace fabricast;
+
+namespace {
+
+struct Kind {
+  std::string name, gpu, hca;
+  int count = 1;
+};
+
+std::string host_of(const Kind& kind) {
+  std::string devices;
+  for (int i = 0; i < 2; ++i)
+    devices +=
+        fmt::format("{0}{{name: gpu{1}, type: {2}, below: socket{1}}}, {{name: hca{1}, type: {3}, below: socket{1}}}",
+                    i == 0 ? "" : ", ", i, kind.gpu, kind.hca);
+  return fmt::format("{{name: {}, count: {}, host: {{processor: epyc-milan, devices: [{}]}}}}", kind.name, kind.count,
+                     devices);
+}
+
+LoadedScenario cluster(const std::vector<Kind>& kinds, const std::string& workload) {
+  std::string hosts;
+  for (const auto& kind : kinds) hosts += (hosts.empty() ? "" : ", ") + host_of(kind);
+  return test::scenario(fmt::format(
+      "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{}]\n"
+      "  fabric: {{single_switch: {{switch: qm8700}}}}\nworkload: {{{}}}\n",
+      hosts, workload));
+}
+
+std::vector<Duration> times(const std::vector<Kind>& kinds, const std::string& workload) {
+  std::vector<Duration> out;
+  const auto prediction = test::run(cluster(kinds, workload));
+  for (const auto& row : prediction.workloads[0].rows) out.push_back(row.time);
+  return out;
+}
+
+const std::vector<std::string> k_gpus{"v100-sxm2-32", "a100-sxm4-40", "h100-pcie", "p100-sxm2"};
+const std::vector<std::string> k_hcas{"connectx-6-hdr", "connectx-5-edr", "connectx-6-hdr100"};
+
+const std::string k_training =
+    "benchmark: training, network: resnet-50, precision: fp32, batch_per_gpu: 32, parallel: ";
+
+const std::vector<std::string> k_workloads{
+    "benchmark: all_reduce_perf, sizes: [8 B, 64 KiB, 64 MiB]",
+    "benchmark: all_gather_perf, sizes: [64 KiB, 64 MiB]",
+    "benchmark: broadcast_perf, sizes: [64 KiB, 64 MiB]",
+    "benchmark: alltoall_perf, sizes: [8 B, 64 MiB]",
+    "benchmark: osu_allreduce, buffers: host, ranks_per_host: 2, sizes: [8 B, 64 KiB, 4 MiB]",
+    "benchmark: osu_allreduce, buffers: device, sizes: [8 B, 64 KiB, 4 MiB]",
+    k_training + "{data: ddp}",
+    k_training + "{data: horovod}"};
+
+}  // namespace
+
+TEST_CASE("in which order unlike hosts are listed changes no time") {
+  test::Random random(3);
+  for (const auto& workload : k_workloads) {
+    for (int i = 0; i < static_cast<int>(test::draws(6)); ++i) {
+      const Kind one{"a", random.pick(k_gpus), random.pick(k_hcas)}, other{"b", random.pick(k_gpus), one.hca};
+      CAPTURE(workload);
+      CAPTURE(one.gpu);
+      CAPTURE(other.gpu);
+      CAPTURE(one.hca);
+      const auto first = times({one, other}, workload), last = times({other, one}, workload);
+      REQUIRE(first.size() == last.size());
+      for (std::size_t row = 0; row < first.size(); ++row) CHECK(first[row].us() == test::approx(last[row].us()));
+    }
+  }
+}
+
+TEST_CASE("a training step of unlike GPUs waits for the slowest, who is first or last") {
+  const Kind old{"old", "v100-sxm2-32", "connectx-6-hdr"}, young{"young", "h100-pcie", "connectx-6-hdr"};
+  const Kind all_old{"old", old.gpu, old.hca, 2}, all_young{"young", young.gpu, young.hca, 2};
+  const std::string sharded =
+      "benchmark: training, network: gpt-124m, precision: fp16, batch_per_gpu: 4, parallel: {data: fsdp}";
+  for (const auto& step : {k_training + "{data: ddp}", k_training + "{data: horovod}", sharded}) {
+    CAPTURE(step);
+    const auto slow = times({all_old}, step)[0], fast = times({all_young}, step)[0];
+    REQUIRE(slow > fast);
+    for (const auto& order : {std::vector{old, young}, std::vector{young, old}}) {
+      const auto mixed = times(order, step)[0];
+      CHECK(mixed.us() > 0.99 * slow.us());
+      CHECK(mixed.us() < 1.01 * slow.us());
+    }
+  }
+  const auto said = test::run(cluster({young, old}, k_training + "{data: ddp}")).workloads[0].assumptions;
+  CHECK(std::ranges::find(said, "the others wait for v100-sxm2-32, the slowest of the GPUs") != said.end());
+}
+
+TEST_CASE("the GPU of least memory decides whether a step fits") {
+  const std::string wide =
+      "benchmark: training, network: gpt-1.3b, precision: fp16, batch_per_gpu: 1, parallel: {data: ddp}";
+  const Kind large{"large", "h100-pcie", "connectx-6-hdr"}, small{"small", "p100-sxm2", "connectx-6-hdr"};
+  for (const auto& order : {std::vector{large, small}, std::vector{small, large}}) {
+    const auto loaded = cluster(order, wide);
+    const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(test::shown(refused.error()).find("a p100-sxm2 has") != std::string::npos);
+  }
+  const Kind both{"large", large.gpu, large.hca, 2};
+  const auto fits = cluster({both}, wide);
+  CHECK(simulate(fits.topology, fits.scenario, fits.parameters).has_value());
+}
+
+TEST_CASE("NCCL plans for the least capable GPU and says so") {
+  const Kind old{"old", "v100-sxm2-32", "connectx-6-hdr"}, young{"young", "h100-pcie", "connectx-6-hdr"};
+  const auto prediction = test::run(cluster({young, old}, "benchmark: all_reduce_perf, sizes: [64 KiB]"));
+  const auto& said = prediction.workloads[0].stand_ins;
+  CHECK(std::ranges::any_of(said,
+                            [](const std::string& line) { return line.starts_with("h100-pcie beside v100-sxm2-32"); }));
+  const Kind alike{"young", young.gpu, young.hca, 2};
+  const auto of_alike = test::run(cluster({alike}, "benchmark: all_reduce_perf, sizes: [64 KiB]"));
+  for (const auto& line : of_alike.workloads[0].stand_ins) CHECK(line.find(" beside ") == std::string::npos);
+}
