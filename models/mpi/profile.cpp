@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/parameter_name.hpp"
 #include "base/version.hpp"
@@ -80,27 +79,28 @@ struct OfLibrary {
   }
 };
 
-/// Adapters that messages may take: of each host the fastest with RDMA; those without it where there are no others.
-std::vector<DeviceId> adapters_of(const PlanContext& context) {
+/// Adapters that messages may take, of the first host that has any, and GPUs where `beside_gpus`: its fastest with
+/// RDMA; those without it where there are no others.
+std::vector<DeviceId> first_adapters(const PlanContext& context, bool beside_gpus = false) {
   const auto& topology = context.topology;
-  auto all = topology.devices(DeviceKind::hca);
-  const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
-  if (!std::ranges::all_of(all, is_plain)) std::erase_if(all, is_plain);
-  std::map<int, double> fastest;
-  const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
-  for (const auto hca : all) {
-    auto& most = fastest[topology.host_of(hca)];
-    most = std::max(most, rate(hca));
+  for (int host = 0; host < topology.num_hosts(); ++host) {
+    auto hcas = topology.devices(DeviceKind::hca, host);
+    if (hcas.empty() || (beside_gpus && topology.count(DeviceKind::gpu, host) == 0)) continue;
+    const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
+    if (!std::ranges::all_of(hcas, is_plain)) std::erase_if(hcas, is_plain);
+    const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
+    const double fastest = rate(*std::ranges::max_element(hcas, {}, rate));
+    std::erase_if(hcas, [&](DeviceId hca) { return rate(hca) < fastest; });
+    return hcas;
   }
-  std::erase_if(all, [&](DeviceId hca) { return rate(hca) < fastest[topology.host_of(hca)]; });
-  return all;
+  return {};
 }
 
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
 /// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
 /// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
 std::string usual_library(const PlanContext& context, const Workload& workload) {
-  const auto hcas = adapters_of(context);
+  const auto hcas = first_adapters(context);
   const auto is_of_host = [](BufferPlace place) { return place == BufferPlace::host; };
   if (hcas.empty()) {
     const bool is_host_only = is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer);
@@ -116,7 +116,7 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
 /// Whose values a library's messages between hosts take. Libraries over libfabric move data as the provider of the
 /// adapters does; over verbs no log shows it, and UCX's values stand for it.
 std::string carrier_of(const PlanContext& context, const std::string& library) {
-  const auto hcas = adapters_of(context);
+  const auto hcas = first_adapters(context);
   if (hcas.empty()) return library;
   const auto provider = provider_of(context, hcas.front());
   if (provider == "cxi")
@@ -133,16 +133,12 @@ std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profi
                                          const std::string& parameter) {
   if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
   const auto& topology = context.topology;
-  const auto all = adapters_of(context);
+  auto hcas = first_adapters(context, is_device);
+  if (hcas.empty()) hcas = first_adapters(context);
   // Between processes of a host.
-  if (all.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
-  const auto has_gpus = [&](DeviceId hca) { return !topology.devices(DeviceKind::gpu, topology.host_of(hca)).empty(); };
-  const auto near_gpus = std::ranges::find_if(all, has_gpus);
-  const auto hca = is_device && near_gpus != all.end() ? *near_gpus : all.front();
+  if (hcas.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
+  const auto hca = hcas.front();
   const auto& type = topology.device(hca).type;
-  std::vector<DeviceId> hcas;  // of its host
-  std::ranges::copy_if(all, std::back_inserter(hcas),
-                       [&](DeviceId other) { return topology.host_of(other) == topology.host_of(hca); });
   const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(hca));
   const PlannedPort port{device_value(context, hca, "rate"), payload_share(topology, context.parameters, type),
                          topology.attribute(type, "protocol") == "ethernet"};
@@ -193,7 +189,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit =
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
-  const auto hcas = adapters_of(context);
+  const auto hcas = first_adapters(context);
   if (profile.name == "open-mpi-ofi" && !device_limit && !hcas.empty())
     profile.device_eager_limit = longest_eager_of_efa(context, hcas.front(), profile.device_eager_limit);
   profile.blocking_eager_limit =

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "nccl/architecture.hpp"
 #include "nccl/rccl.hpp"
@@ -12,18 +14,24 @@
 
 namespace fabricast::models::nccl {
 
-DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>& hosts) {
-  auto least = hosts[0].gpus[0];
-  int capability = compute_capability(context, least);
-  for (const auto& host : hosts) {
-    for (const auto gpu : host.gpus) {
-      const int other = compute_capability(context, gpu);
-      if (other >= capability) continue;
-      least = gpu;
-      capability = other;
-    }
+namespace {
+
+/// GPUs of the hosts: of those alike, all of whose GPUs take part, only the first one's.
+std::vector<DeviceId> unlike_gpus(const Topology& topology, const std::vector<HostGroup>& hosts) {
+  std::set<int> shapes;
+  std::vector<DeviceId> out;
+  for (const auto& [host, gpus] : hosts) {
+    const bool is_whole = static_cast<int>(gpus.size()) == topology.count(DeviceKind::gpu, host);
+    if (!is_whole || shapes.insert(topology.host_shape(host)).second) out.insert(out.end(), gpus.begin(), gpus.end());
   }
-  return least;
+  return out;
+}
+
+}  // namespace
+
+DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const auto gpus = unlike_gpus(context.topology, hosts);
+  return *std::ranges::min_element(gpus, {}, [&](DeviceId gpu) { return compute_capability(context, gpu); });
 }
 
 CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
@@ -54,8 +62,7 @@ std::vector<std::string> stand_ins_among(const PlanContext& context, const std::
   const auto least = least_capable(context, hosts);
   auto out = stand_ins_of(context, least, adapter);
   std::map<std::string, DeviceId> types;
-  for (const auto& host : hosts)
-    for (const auto gpu : host.gpus) types.try_emplace(context.topology.device(gpu).type, gpu);
+  for (const auto gpu : unlike_gpus(context.topology, hosts)) types.try_emplace(context.topology.device(gpu).type, gpu);
   std::vector<std::string> others;
   const auto own = architecture_of(context, least).name;
   for (const auto& [type, gpu] : types)
