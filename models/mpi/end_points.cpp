@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mpi/placement.hpp"
 #include "mpi/verbs.hpp"
 #include "paths/guest.hpp"
 
@@ -125,15 +126,7 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
     return std::vector<Pair>{{*first, *second}};
   }
   const int pairs = workload.pairs;
-  // Both ends of every pair fit on one host when it is told to take that many ranks.
-  const bool is_packed = workload.ranks_per_host.value_or(1) >= 2 * pairs;
-  const bool is_remote = topology.num_hosts() > 1 && !is_packed;
-  // A head node without GPUs may come before those that take part.
-  const bool starts_on_gpu = first_gpu || (second_gpu && !is_remote);
-  const int host_a = starts_on_gpu ? topology.first_host_with(DeviceKind::gpu) : 0;
-  const int host_b =
-      is_remote ? topology.next_host_with(second_gpu ? DeviceKind::gpu : DeviceKind::memory, host_a) : host_a;
-  const int offset = is_remote ? 0 : pairs;
+  const auto [host_a, host_b, offset] = places_of_pairs(topology, workload);
   if (auto fault = missing_gpus(context, workload, host_a, first_gpu ? pairs : 0))
     return tl::unexpected(Diagnostics{*fault});
   if (auto fault = missing_gpus(context, workload, host_b, second_gpu ? pairs + offset : 0))
@@ -154,28 +147,16 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
 Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workload& workload, const Profile& profile) {
   const auto& topology = context.topology;
   const bool needs_gpu = workload.send_buffer == BufferPlace::device;
-  const auto capacity = [&](int host) {
-    const int gpus = topology.count(DeviceKind::gpu, host);
-    if (needs_gpu) return std::min(workload.ranks_per_host.value_or(gpus), gpus);
-    return workload.ranks_per_host.value_or(gpus > 0 ? gpus : topology.count(DeviceKind::memory, host));
-  };
-  int most = 0;
-  for (int h = 0; h < topology.num_hosts(); ++h) most += capacity(h);
-  int wanted = workload.ranks.value_or(workload.gpus.value_or(most));
-  // Host ranks may outnumber GPUs: spread them evenly.
-  const bool is_spread = wanted > most && !needs_gpu && !workload.ranks_per_host;
-  if (wanted > most && !is_spread) {
+  const auto places = places_of_ranks(topology, workload);
+  if (places.wanted > places.most) {
     return tl::unexpected(Diagnostics{make_error_at(
-        workload.location, fmt::format("{} ranks asked for, topology '{}' holds {}", wanted, topology.name(), most),
+        workload.location,
+        fmt::format("{} ranks asked for, topology '{}' holds {}", places.wanted, topology.name(), places.most),
         "raise the host count of the topology or lower workload.ranks")});
   }
-  const int each = (wanted + topology.num_hosts() - 1) / topology.num_hosts();
   std::vector<EndPoint> ranks;
-  for (int h = 0; h < topology.num_hosts() && static_cast<int>(ranks.size()) < wanted; ++h) {
-    const int here = is_spread ? each : capacity(h);
-    for (int i = 0; i < here && static_cast<int>(ranks.size()) < wanted; ++i)
-      ranks.push_back(end_point(context, h, i, needs_gpu, profile));
-  }
+  for (const auto& share : places.hosts)
+    for (int i = 0; i < share.ranks; ++i) ranks.push_back(end_point(context, share.host, i, needs_gpu, profile));
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (auto faults = unreachable(context, workload, profile, ranks[r - 1], ranks[r]); !faults.empty())
       return tl::unexpected(faults);

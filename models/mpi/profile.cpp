@@ -10,6 +10,7 @@
 #include "base/version.hpp"
 #include "fabricast/models/payload.hpp"
 #include "mpi/efa_windows.hpp"
+#include "mpi/placement.hpp"
 #include "mpi/ucx_threshold.hpp"
 #include "paths/guest.hpp"
 
@@ -39,18 +40,11 @@ bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
   return std::ranges::any_of(hcas, is_tcp);
 }
 
-/// Adapters of some host carry TCP only, so message passing between hosts runs over TCP.
-bool has_tcp_adapters(const PlanContext& context) {
-  int first = 0;
-  for (const auto& spec : context.topology.spec().hosts) {
-    const int vms = num_systems(spec) / spec.count;
-    for (int vm = 0; vm < vms; ++vm) {
-      if (has_tcp_only(context, first + vm, (spec.host.virtualization && !spec.host.virtualization->vms.empty())))
-        return true;
-    }
-    first += num_systems(spec);
-  }
-  return false;
+/// Adapters of some host that takes part carry TCP only, so message passing between hosts runs over TCP.
+bool has_tcp_adapters(const PlanContext& context, const std::vector<int>& hosts) {
+  return std::ranges::any_of(hosts, [&](int host) {
+    return has_tcp_only(context, host, !context.topology.virtualization(host).vm_name.empty());
+  });
 }
 
 }  // namespace
@@ -79,11 +73,12 @@ struct OfLibrary {
   }
 };
 
-/// Adapters that messages may take, of the first host that has any, and GPUs where `beside_gpus`: its fastest with
-/// RDMA; those without it where there are no others.
-std::vector<DeviceId> first_adapters(const PlanContext& context, bool beside_gpus = false) {
+/// Adapters that messages may take, of the first of the hosts that has any, and GPUs where `beside_gpus`: its fastest
+/// with RDMA; those without it where there are no others.
+std::vector<DeviceId> first_adapters(const PlanContext& context, const std::vector<int>& hosts,
+                                     bool beside_gpus = false) {
   const auto& topology = context.topology;
-  for (int host = 0; host < topology.num_hosts(); ++host) {
+  for (const int host : hosts) {
     auto hcas = topology.devices(DeviceKind::hca, host);
     if (hcas.empty() || (beside_gpus && topology.count(DeviceKind::gpu, host) == 0)) continue;
     const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
@@ -99,8 +94,8 @@ std::vector<DeviceId> first_adapters(const PlanContext& context, bool beside_gpu
 /// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
 /// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
 /// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
-std::string usual_library(const PlanContext& context, const Workload& workload) {
-  const auto hcas = first_adapters(context);
+std::string usual_library(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts) {
+  const auto hcas = first_adapters(context, hosts);
   const auto is_of_host = [](BufferPlace place) { return place == BufferPlace::host; };
   if (hcas.empty()) {
     const bool is_host_only = is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer);
@@ -115,8 +110,8 @@ std::string usual_library(const PlanContext& context, const Workload& workload) 
 
 /// Whose values a library's messages between hosts take. Libraries over libfabric move data as the provider of the
 /// adapters does; over verbs no log shows it, and UCX's values stand for it.
-std::string carrier_of(const PlanContext& context, const std::string& library) {
-  const auto hcas = first_adapters(context);
+std::string carrier_of(const PlanContext& context, const std::string& library, const std::vector<int>& hosts) {
+  const auto hcas = first_adapters(context, hosts);
   if (hcas.empty()) return library;
   const auto provider = provider_of(context, hcas.front());
   if (provider == "cxi")
@@ -129,12 +124,12 @@ std::string carrier_of(const PlanContext& context, const std::string& library) {
 
 /// What UCX plans with the adapters of the first host that has any, of host or GPU memory; nullopt of other libraries,
 /// or where a value is given.
-std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profile& profile, bool is_device,
-                                         const std::string& parameter) {
+std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::vector<int>& hosts,
+                                         const Profile& profile, bool is_device, const std::string& parameter) {
   if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
   const auto& topology = context.topology;
-  auto hcas = first_adapters(context, is_device);
-  if (hcas.empty()) hcas = first_adapters(context);
+  auto hcas = first_adapters(context, hosts, is_device);
+  if (hcas.empty()) hcas = first_adapters(context, hosts);
   // Between processes of a host.
   if (hcas.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
   const auto hca = hcas.front();
@@ -156,21 +151,25 @@ std::optional<Bytes> planned_eager_limit(const PlanContext& context, const Profi
 bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
 
 Profile make_profile(const PlanContext& context, const Workload& workload) {
+  return make_profile(context, workload, hosts_taking_part(context.topology, workload));
+}
+
+Profile make_profile(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts) {
   // perftest posts verbs itself: settings of MPI libraries are not its own.
   const Software none;
   const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
   Profile profile;
-  const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context);
+  const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context, hosts);
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest  ? "verbs"
                  : has_tcp                                                   ? "tcp"
-                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload)
+                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hosts)
                                                                              : software.mpi;
   profile.implementation = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
   if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
     profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
-  if (auto carrier = carrier_of(context, profile.name); carrier != profile.name) {
+  if (auto carrier = carrier_of(context, profile.name, hosts); carrier != profile.name) {
     if (profile.reason.empty() && profile.name != "cray-mpich")
       profile.reason = fmt::format("between hosts, as {} over these adapters", carrier);
     profile.name = std::move(carrier);
@@ -182,14 +181,14 @@ Profile make_profile(const PlanContext& context, const Workload& workload) {
   profile.device_overhead = own.get<"mpi.{}.device_overhead">();
   profile.inline_limit = own.get<"mpi.{}.inline_limit">();
   profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
-  const auto planned = planned_eager_limit(context, profile, false, named<"mpi.{}.eager_limit">(profile.name));
+  const auto planned = planned_eager_limit(context, hosts, profile, false, named<"mpi.{}.eager_limit">(profile.name));
   profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
   const auto planned_of_devices =
-      planned_eager_limit(context, profile, true, named<"mpi.{}.device_eager_limit">(profile.name));
+      planned_eager_limit(context, hosts, profile, true, named<"mpi.{}.device_eager_limit">(profile.name));
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit =
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
-  const auto hcas = first_adapters(context);
+  const auto hcas = first_adapters(context, hosts);
   if (profile.name == "open-mpi-ofi" && !device_limit && !hcas.empty())
     profile.device_eager_limit = longest_eager_of_efa(context, hcas.front(), profile.device_eager_limit);
   profile.blocking_eager_limit =

@@ -72,6 +72,8 @@ bool is_known_by_choices(const std::string& library);
 /// over EFA, cray-mpich over Aries, cray-mpich-cxi over Slingshot-11 (of Open MPI with libfabric and MVAPICH2, too);
 /// tcp where adapters or settings leave nothing else, and for host memory where there are none; verbs for perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
+/// The same where `hosts` take part, whatever the workload says.
+Profile make_profile(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts);
 
 /// That no log taught what its messages between hosts take, and what stands for it, as results say; empty where one
 /// did.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "mpi/end_points.hpp"
 #include "replay/graph.hpp"
@@ -28,7 +29,9 @@ using training::Communicator;
 class Replayer {
  public:
   Replayer(const PlanContext& context, const Trace& trace)
-      : context_(context), trace_(trace), transfers_(context, mpi::make_profile(context, message_workload())) {
+      : context_(context),
+        trace_(trace),
+        transfers_(context, mpi::make_profile(context, message_workload(), all_hosts(context.topology))) {
     for (const auto& ops : trace.ranks) {
       out_.ends.emplace_back(ops.size(), -1);
       starts_.emplace_back(ops.size(), -1);
@@ -56,6 +59,12 @@ class Replayer {
   }
 
  private:
+  static std::vector<int> all_hosts(const Topology& topology) {
+    std::vector<int> out(static_cast<std::size_t>(topology.num_hosts()));
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  }
+
   static Workload message_workload() {
     Workload out;
     out.benchmark = Benchmark::osu_allreduce;

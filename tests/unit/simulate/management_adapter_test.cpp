@@ -126,6 +126,42 @@ TEST_CASE("MPI takes the fastest adapters with RDMA, however near a slower one i
   }
 }
 
+TEST_CASE("a host that takes no part changes nothing, listed first or last, whatever its adapter carries") {
+  for (const auto& fabric : k_networks) {
+    for (const std::string workload : {"benchmark: osu_latency, devices: [n0.memory0, n1.memory0], sizes: [8 B, 4 MiB]",
+                                       "benchmark: osu_bw, buffers: device, sizes: [8 B, 4 MiB]",
+                                       "benchmark: osu_allreduce, buffers: device, sizes: [8 B, 64 KiB]",
+                                       "benchmark: all_reduce_perf, sizes: [8 B, 64 MiB]"}) {
+      const std::string on = fabric.adapter;
+      CAPTURE(on);
+      CAPTURE(workload);
+      const auto cluster = [&](int login) {  // 0: none, 1: first, 2: last
+        const auto host = fmt::format(
+            "{{name: login, count: 1, host: {{processor: epyc-milan, devices: [{{name: hca0, type: {}, "
+            "below: socket0}}]}}}}",
+            fabric.beside.front());
+        const auto computes = fmt::format(
+            "{{name: n, count: 2, host: {{processor: epyc-milan, devices: [{{name: gpu0, type: "
+            "a100-sxm4-40, below: socket0}}, {{name: hca0, type: {}, below: socket0}}]}}}}",
+            fabric.adapter);
+        return test::scenario(
+            fmt::format("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n "
+                        " hosts: [{}]\n"
+                        "  fabric: {{list: {{switches: [{{name: s, type: {}}}{}], cables: [{{from: n0.hca0, to: s}}, "
+                        "{{from: n1.hca0, to: "
+                        "s}}{}]}}}}\nworkload: {{{}}}\n",
+                        login == 0   ? computes
+                        : login == 1 ? host + ", " + computes
+                                     : computes + ", " + host,
+                        fabric.network, login == 0 ? "" : ", {name: m, type: sn2700}",
+                        login == 0 ? "" : ", {from: login.hca0, to: m}", workload));
+      };
+      check_alike(cluster(0), cluster(1));
+      check_alike(cluster(0), cluster(2));
+    }
+  }
+}
+
 TEST_CASE("traffic patterns begin and end at adapters of the fabric") {
   for (const std::string what : {"pattern: incast", "flows: [{from: n0, to: n1}]"}) {
     CAPTURE(what);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which hosts take part: ranks fill hosts in order, a pair takes two hosts where there are two. What hosts beside them
+// have changes nothing.
+#pragma once
+
+#include <vector>
+
+#include "fabricast/models/planner.hpp"
+
+namespace fabricast::models::mpi {
+
+/// Where the ends of all pairs are. A head node without GPUs may come before hosts whose GPUs are needed.
+struct PairPlaces {
+  int first = 0, second = 0;  ///< hosts
+  int offset = 0;             ///< index of the first second end among the ranks of its host
+};
+PairPlaces places_of_pairs(const Topology& topology, const Workload& workload);
+
+/// Ranks of a collective by host, those without any left out. Host ranks that outnumber GPUs are spread evenly.
+struct RankPlaces {
+  struct Share {
+    int host = 0;
+    int ranks = 0;
+  };
+  std::vector<Share> hosts;
+  int wanted = 0;
+  int most = 0;  ///< that fit; fewer than `wanted` where they do not
+};
+RankPlaces places_of_ranks(const Topology& topology, const Workload& workload);
+
+/// Hosts whose processes exchange messages, of MPI benchmarks and perftest.
+std::vector<int> hosts_taking_part(const Topology& topology, const Workload& workload);
+
+}  // namespace fabricast::models::mpi
