@@ -14,15 +14,12 @@ namespace fabricast::models::mpi {
 
 namespace {
 
-/// Nearest first, equally near ones from the rank's turn on. UCX and libfabric take the fastest adapters, however near
-/// a slower one is.
+/// The fastest, nearest first, equally near ones from the rank's turn on.
 std::vector<DeviceId> rotated_hcas(const PlanContext& context, DeviceId device, int turn) {
   const auto& topology = context.topology;
   auto hcas = topology.hcas_by_distance(device);
-  if (hcas.empty()) return hcas;
-  const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
-  const double fastest = rate(*std::ranges::max_element(hcas, {}, rate));
-  std::erase_if(hcas, [&](DeviceId hca) { return rate(hca) < fastest; });
+  keep_fastest(context, hcas);
+  if (hcas.size() < 2) return hcas;
   std::size_t equal = 1;
   while (equal < hcas.size() && topology.distance(device, hcas[equal]) == topology.distance(device, hcas[0])) ++equal;
   std::rotate(hcas.begin(), hcas.begin() + turn % static_cast<int>(equal),

@@ -42,6 +42,13 @@ RankPlaces places_of_ranks(const Topology& topology, const Workload& workload) {
   return out;
 }
 
+void keep_fastest(const PlanContext& context, std::vector<DeviceId>& hcas) {
+  if (hcas.size() < 2) return;
+  const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
+  const double fastest = rate(*std::ranges::max_element(hcas, {}, rate));
+  std::erase_if(hcas, [&](DeviceId hca) { return rate(hca) < fastest; });
+}
+
 std::vector<int> hosts_taking_part(const Topology& topology, const Workload& workload) {
   std::vector<int> out;
   for (const auto& name : workload.devices) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which hosts take part: ranks fill hosts in order, a pair takes two hosts where there are two. What hosts beside them
-// have changes nothing.
+// have changes nothing; nor do slower adapters beside a host's fastest.
 #pragma once
 
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
+#include "paths/transport.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -27,6 +28,9 @@ struct RankPlaces {
   int most = 0;  ///< that fit; fewer than `wanted` where they do not
 };
 RankPlaces places_of_ranks(const Topology& topology, const Workload& workload);
+
+/// Leaves the fastest ones, in their order: UCX and libfabric take those, however near a slower one is.
+void keep_fastest(const PlanContext& context, std::vector<DeviceId>& hcas);
 
 /// Hosts whose processes exchange messages, of MPI benchmarks and perftest.
 std::vector<int> hosts_taking_part(const Topology& topology, const Workload& workload);

@@ -27,7 +27,7 @@ namespace {
 
 /// Some adapter of the host carries TCP only; of a VM that was described by itself: all do. So do all of a host whose
 /// adapters have no RDMA.
-bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
+bool has_tcp_only(const PlanContext& context, int host) {
   const auto hcas = context.topology.devices(DeviceKind::hca, host);
   const auto is_plain = [&](DeviceId hca) { return access_of(context, hca) == Access::tcp; };
   if (context.software.transport == "auto" && !hcas.empty() && std::ranges::all_of(hcas, is_plain)) return true;
@@ -36,15 +36,14 @@ bool has_tcp_only(const PlanContext& context, int host, bool is_vm) {
     // PVRDMA falls back to TCP on an adapter without RDMA.
     return is_tcp_only(nic) || (nic == NicMode::pvrdma && is_plain(hca));
   };
+  const bool is_vm = !context.topology.virtualization(host).vm_name.empty();
   if (is_vm) return !hcas.empty() && std::ranges::all_of(hcas, is_tcp);
   return std::ranges::any_of(hcas, is_tcp);
 }
 
 /// Adapters of some host that takes part carry TCP only, so message passing between hosts runs over TCP.
 bool has_tcp_adapters(const PlanContext& context, const std::vector<int>& hosts) {
-  return std::ranges::any_of(hosts, [&](int host) {
-    return has_tcp_only(context, host, !context.topology.virtualization(host).vm_name.empty());
-  });
+  return std::ranges::any_of(hosts, [&](int host) { return has_tcp_only(context, host); });
 }
 
 }  // namespace
@@ -79,23 +78,21 @@ std::vector<DeviceId> first_adapters(const PlanContext& context, const std::vect
                                      bool beside_gpus = false) {
   const auto& topology = context.topology;
   for (const int host : hosts) {
+    if (beside_gpus && topology.count(DeviceKind::gpu, host) == 0) continue;
     auto hcas = topology.devices(DeviceKind::hca, host);
-    if (hcas.empty() || (beside_gpus && topology.count(DeviceKind::gpu, host) == 0)) continue;
+    if (hcas.empty()) continue;
     const auto is_plain = [&](DeviceId hca) { return device_value_or(context, hca, "rdma", 1) == 0; };
     if (!std::ranges::all_of(hcas, is_plain)) std::erase_if(hcas, is_plain);
-    const auto rate = [&](DeviceId hca) { return device_value(context, hca, "rate"); };
-    const double fastest = rate(*std::ranges::max_element(hcas, {}, rate));
-    std::erase_if(hcas, [&](DeviceId hca) { return rate(hca) < fastest; });
+    keep_fastest(context, hcas);
     return hcas;
   }
   return {};
 }
 
-/// What the adapters of the first host with any are reached by: verbs, or a provider of libfabric alone. Cray's systems
-/// come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to UCX
-/// [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
-std::string usual_library(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts) {
-  const auto hcas = first_adapters(context, hosts);
+/// What the adapters, of the first host with any, are reached by: verbs, or a provider of libfabric alone. Cray's
+/// systems come with Cray MPICH; a version is one of Open MPI. Without adapters Open MPI prefers its own transports to
+/// UCX [opal_common_ucx_support_level]; builds for GPU memory are taken to be told to use UCX.
+std::string usual_library(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& hcas) {
   const auto is_of_host = [](BufferPlace place) { return place == BufferPlace::host; };
   if (hcas.empty()) {
     const bool is_host_only = is_of_host(workload.send_buffer) && is_of_host(workload.receive_buffer);
@@ -110,8 +107,7 @@ std::string usual_library(const PlanContext& context, const Workload& workload, 
 
 /// Whose values a library's messages between hosts take. Libraries over libfabric move data as the provider of the
 /// adapters does; over verbs no log shows it, and UCX's values stand for it.
-std::string carrier_of(const PlanContext& context, const std::string& library, const std::vector<int>& hosts) {
-  const auto hcas = first_adapters(context, hosts);
+std::string carrier_of(const PlanContext& context, const std::string& library, const std::vector<DeviceId>& hcas) {
   if (hcas.empty()) return library;
   const auto provider = provider_of(context, hcas.front());
   if (provider == "cxi")
@@ -124,12 +120,10 @@ std::string carrier_of(const PlanContext& context, const std::string& library, c
 
 /// What UCX plans with the adapters of the first host that has any, of host or GPU memory; nullopt of other libraries,
 /// or where a value is given.
-std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::vector<int>& hosts,
+std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::vector<DeviceId>& hcas,
                                          const Profile& profile, bool is_device, const std::string& parameter) {
   if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
   const auto& topology = context.topology;
-  auto hcas = first_adapters(context, hosts, is_device);
-  if (hcas.empty()) hcas = first_adapters(context, hosts);
   // Between processes of a host.
   if (hcas.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
   const auto hca = hcas.front();
@@ -159,17 +153,18 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   const Software none;
   const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
   Profile profile;
+  const auto hcas = first_adapters(context, hosts);
   const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context, hosts);
   profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest  ? "verbs"
                  : has_tcp                                                   ? "tcp"
-                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hosts)
+                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hcas)
                                                                              : software.mpi;
   profile.implementation = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
   if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
     profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
   if (is_known_by_choices(software.mpi))
     profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
-  if (auto carrier = carrier_of(context, profile.name, hosts); carrier != profile.name) {
+  if (auto carrier = carrier_of(context, profile.name, hcas); carrier != profile.name) {
     if (profile.reason.empty() && profile.name != "cray-mpich")
       profile.reason = fmt::format("between hosts, as {} over these adapters", carrier);
     profile.name = std::move(carrier);
@@ -181,14 +176,14 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   profile.device_overhead = own.get<"mpi.{}.device_overhead">();
   profile.inline_limit = own.get<"mpi.{}.inline_limit">();
   profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
-  const auto planned = planned_eager_limit(context, hosts, profile, false, named<"mpi.{}.eager_limit">(profile.name));
+  const auto planned = planned_eager_limit(context, hcas, profile, false, named<"mpi.{}.eager_limit">(profile.name));
   profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
-  const auto planned_of_devices =
-      planned_eager_limit(context, hosts, profile, true, named<"mpi.{}.device_eager_limit">(profile.name));
+  const auto near_gpus = first_adapters(context, hosts, true);
+  const auto planned_of_devices = planned_eager_limit(context, near_gpus.empty() ? hcas : near_gpus, profile, true,
+                                                      named<"mpi.{}.device_eager_limit">(profile.name));
   const auto device_limit = software.device_eager_limit ? software.device_eager_limit : software.eager_limit;
   profile.device_eager_limit =
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
-  const auto hcas = first_adapters(context, hosts);
   if (profile.name == "open-mpi-ofi" && !device_limit && !hcas.empty())
     profile.device_eager_limit = longest_eager_of_efa(context, hcas.front(), profile.device_eager_limit);
   profile.blocking_eager_limit =

@@ -15,6 +15,14 @@ struct Fault {
   std::string help;
 };
 
+std::string without_verbs(const Device& adapter) {
+  return fmt::format("needs verbs, {} ({}) has libfabric only", adapter.name, adapter.type);
+}
+
+std::string without_connections(const Device& adapter) {
+  return fmt::format("needs reliable connections (RC), {} ({}) has SRD and datagrams only", adapter.name, adapter.type);
+}
+
 Fault fault_of_end(const PlanContext& context, const Profile& profile, const EndPoint& end) {
   const auto& topology = context.topology;
   if (end.hcas.empty())
@@ -26,13 +34,9 @@ Fault fault_of_end(const PlanContext& context, const Profile& profile, const End
   if (access == Access::tcp)
     return {fmt::format("needs RDMA, {} ({}) carries TCP only", adapter.name, adapter.type),
             "iperf3 and osu_bw measure TCP"};
-  if (access == Access::libfabric)
-    return {fmt::format("needs verbs, {} ({}) has libfabric only", adapter.name, adapter.type),
-            "osu_latency and osu_bw measure it"};
+  if (access == Access::libfabric) return {without_verbs(adapter), "osu_latency and osu_bw measure it"};
   if (provider_of(context, hca) == "efa")
-    return {
-        fmt::format("needs reliable connections (RC), {} ({}) has SRD and datagrams only", adapter.name, adapter.type),
-        "osu_latency and osu_bw measure it; perftest's -c SRD is not modelled"};
+    return {without_connections(adapter), "osu_latency and osu_bw measure it; perftest's -c SRD is not modelled"};
   const auto mode = nic_mode_of(context, hca);
   if (is_tcp_only(mode))
     return {fmt::format("needs RDMA, the VM has {} by {}", adapter.name, to_string(mode)),
@@ -53,11 +57,8 @@ Fault fault_of_library(const PlanContext& context, const std::string& library, D
   const bool is_mvapich = library == "mvapich2-gdr";
   // UCX has a transport of its own for Aries, MVAPICH2 takes libfabric over Slingshot-11.
   if (access_of(context, hca) == Access::libfabric && (is_openib || (provider == "cxi" ? is_ucx : is_mvapich)))
-    return {fmt::format("needs verbs, {} ({}) has libfabric only", adapter.name, adapter.type), help};
-  if (provider == "efa" && (is_openib || is_mvapich))
-    return {
-        fmt::format("needs reliable connections (RC), {} ({}) has SRD and datagrams only", adapter.name, adapter.type),
-        help};
+    return {without_verbs(adapter), help};
+  if (provider == "efa" && (is_openib || is_mvapich)) return {without_connections(adapter), help};
   const auto& release = context.software.ucx_version;
   if (provider == "efa" && is_ucx && (release.empty() || is_older(release, 1, 18)))
     return {fmt::format("reaches {} ({}) from UCX 1.18 on, {}", adapter.name, adapter.type,

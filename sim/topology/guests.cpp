@@ -102,10 +102,15 @@ DeviceId Topology::local_memory(DeviceId id) const {
 }
 
 std::vector<DeviceId> Topology::hcas_by_distance(DeviceId device) const {
-  auto hcas = devices(DeviceKind::hca, host_of(device));
+  const int host = host_of(device);
+  auto hcas = devices(DeviceKind::hca, host);
   if (impl_->network) std::erase_if(hcas, [&](DeviceId hca) { return !is_cabled(hca); });
   // An adapter without RDMA beside one with it is for management.
-  const auto is_plain = [&](DeviceId hca) { return impl_->plain_adapters.contains(this->device(hca).type); };
+  const auto& shape = impl_->shape_of(host).devices;
+  const int first = impl_->hosts[static_cast<std::size_t>(host)].first_device;
+  const auto is_plain = [&](DeviceId hca) {
+    return impl_->plain_adapters.contains(shape[static_cast<std::size_t>(hca.value - first)].type);
+  };
   if (!std::ranges::all_of(hcas, is_plain)) std::erase_if(hcas, is_plain);
   if (virtualization(host_of(device)).vms_per_host > 1) {
     const int guest = guest_of(device);

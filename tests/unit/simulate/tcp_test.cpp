@@ -92,6 +92,7 @@ TEST_CASE("who names no MPI library gets the one of the adapters, a version is o
   CHECK(library("aws-p4d", "aws-srd", "") == "open-mpi-ofi");
   CHECK(library("hpe-4a100-slingshot", "rosetta", "") == "cray-mpich-cxi");
   CHECK(library("pizdaint-xc50", "aries-router", "") == "cray-mpich");
+  CHECK(library("hpe-4a100-slingshot", "rosetta", "software: {mpi_version: \"4.1\"}\n") == "cray-mpich-cxi");
   CHECK(library("aws-p4d", "aws-srd", "software: {mpi: open-mpi-ucx, ucx: \"1.18\"}\n") == "open-mpi-ucx");
 }
 

@@ -63,7 +63,7 @@ const std::vector<std::string> k_workloads{
 
 }  // namespace
 
-TEST_CASE("in which order hosts of unlike GPUs are listed changes no time") {
+TEST_CASE("in which order two hosts of unlike GPUs and EPYC Milan are listed changes no time") {
   test::Random random(3);
   for (const auto& workload : k_workloads) {
     for (int i = 0; i < static_cast<int>(test::draws(6)); ++i) {
