@@ -50,6 +50,7 @@ class PointToPointPlanner : public Planner {
   [[nodiscard]] bool is_read() const {
     return workload_.benchmark == Benchmark::ib_read_lat || workload_.benchmark == Benchmark::ib_read_bw;
   }
+  [[nodiscard]] bool are_ends_alike() const;
   [[nodiscard]] OperationPlan latency_plan(Bytes size) const;
   [[nodiscard]] OperationPlan bandwidth_plan(Bytes size) const;
   void add_direction(OperationPlan& plan, Bytes size, bool is_back) const;
@@ -76,6 +77,17 @@ void PointToPointPlanner::add_direction(OperationPlan& plan, Bytes size, bool is
   plan.program.then(std::move(node));
 }
 
+/// In one host, or in the same place of equal hosts: one direction tells of the other.
+bool PointToPointPlanner::are_ends_alike() const {
+  const auto& topology = transfers_.context().topology;
+  return std::ranges::all_of(pairs_, [&](const Pair& pair) {
+    const auto& [first, second] = pair;
+    const bool is_same_place = topology.host_shape(first.host) == topology.host_shape(second.host) &&
+                               topology.device(first.device()).ordinal == topology.device(second.device()).ordinal;
+    return first.is_device() == second.is_device() && (first.host == second.host || is_same_place);
+  });
+}
+
 OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
   OperationPlan plan;
   plan.size = size;
@@ -89,7 +101,7 @@ OperationPlan PointToPointPlanner::latency_plan(Bytes size) const {
     return plan;
   }
   add_direction(plan, size, false);
-  if (workload_.send_buffer != workload_.receive_buffer) {
+  if (!are_ends_alike()) {
     add_direction(plan, size, true);  // the two directions differ: the benchmark prints their mean
     plan.operations = 2;
   }

@@ -5,11 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "base/parameter_name.hpp"
 #include "nccl/architecture.hpp"
 #include "nccl/rccl.hpp"
+#include "nccl/transports/transports.hpp"
+#include "paths/contention.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::nccl {
@@ -34,6 +39,36 @@ DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>&
   return *std::ranges::min_element(gpus, {}, [&](DeviceId gpu) { return compute_capability(context, gpu); });
 }
 
+int gpus_of_memory(const PlanContext& context, const HostGroup& host) {
+  std::map<int, int> count;
+  int most = 0;
+  for (const auto gpu : host.gpus) most = std::max(most, ++count[staging_memory(context, gpu).value]);
+  return most;
+}
+
+const HostGroup& slowest_host(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const auto& topology = context.topology;
+  // One of each sort.
+  std::set<std::tuple<int, std::size_t>> sorts;
+  std::vector<const HostGroup*> unlike;
+  for (const auto& host : hosts)
+    if (sorts.emplace(topology.host_shape(host.host), host.gpus.size()).second) unlike.push_back(&host);
+  if (unlike.size() == 1) return *unlike[0];
+  // Bytes/s, times of threads, GPUs of a memory and of the host; names decide between equals.
+  const auto key = [&](const HostGroup* host) {
+    const auto gpu = host->gpus[0];
+    const auto way = slowest_way_to_memory(context, host->host);
+    const double rate = way ? topology.link_bandwidth(*way).bytes_per_s : std::numeric_limits<double>::infinity();
+    const auto beside = contention_at(context, gpu, socket_threads(context, gpu));
+    const double threads = beside.copy_slowdown / beside.core_speed * scattered_threads_factor(context, gpu);
+    const double launches = of_processor(context, gpu, "launch_interval", "cuda.launch_interval"_key).value;
+    return std::tuple(rate, -threads, -launches, -gpus_of_memory(context, *host), -static_cast<int>(host->gpus.size()),
+                      compute_capability(context, gpu), topology.host_spec(host->host).processor,
+                      topology.device(gpu).type);
+  };
+  return **std::ranges::min_element(unlike, {}, key);
+}
+
 CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
   const auto first = hosts[0].gpus[0];
   CommunicatorFacts facts;
@@ -42,8 +77,12 @@ CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGro
   for (const auto& host : hosts) facts.num_ranks += static_cast<int>(host.gpus.size());
   facts.compute_capability = compute_capability(context, least_capable(context, hosts));
   facts.is_nvlink = graph.is_nvlink;
-  facts.is_amd = is_amd(context.topology, first);
-  facts.is_x86 = is_x86(context.topology, first);
+  // Hosts of unlike processors have no vendor (NCCL_TOPO_CPU_VENDOR_MIXED).
+  const auto have_all = [&](auto is) {
+    return std::ranges::all_of(hosts, [&](const HostGroup& host) { return is(context.topology, host.gpus[0]); });
+  };
+  facts.is_amd = have_all(is_amd);
+  facts.is_x86 = have_all(is_x86);
   facts.ll128_allowed = graph.ll128_allowed;
   facts.has_equal_channels = graph.has_equal_channels;
   facts.has_plain_trees = graph.has_plain_trees;

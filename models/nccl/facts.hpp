@@ -14,6 +14,13 @@ namespace fabricast::models::nccl {
 /// with it waits for it. A host of one GPU at least.
 DeviceId least_capable(const PlanContext& context, const std::vector<HostGroup>& hosts);
 
+/// The GPUs of the host whose way between GPUs and memory is the narrowest, whose threads are the slowest, whose memory
+/// serves most GPUs: all others wait for what it limits, in whatever order they are listed.
+const HostGroup& slowest_host(const PlanContext& context, const std::vector<HostGroup>& hosts);
+
+/// Of these GPUs, most that share a host memory.
+int gpus_of_memory(const PlanContext& context, const HostGroup& host);
+
 /// Without what network plugins, NVLink SHARP, CollNet and the operation add. `hosts`: of one communicator, not empty.
 CommunicatorFacts facts_of(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph);
 

@@ -38,7 +38,7 @@ struct Communicator {
   std::size_t channels = 1;  ///< all
   Library library = Library::nccl;
   Architecture architecture;
-  DeviceId gpu;               ///< of rank 0
+  DeviceId gpu;               ///< the first of the slowest host (facts.hpp)
   bool uses_collnet = false;  ///< the fabric's switches reduce
   bool is_redirected =
       false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them

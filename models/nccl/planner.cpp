@@ -50,6 +50,7 @@ class CollectivePlanner : public Planner {
         workload_(workload),
         ranks_(std::move(ranks)),
         hosts_(group_by_host(context.topology, ranks_)),
+        slowest_(slowest_host(context_, hosts_)),
         collective_(collective_of(workload.benchmark)) {
     if (ranks_.size() > 1) graph_ = search_channels(context_, hosts_);
     if (workload_.channels) fit_channels(static_cast<std::size_t>(*workload_.channels));
@@ -71,7 +72,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] std::vector<std::string> assumptions() const override;
   [[nodiscard]] std::vector<std::string> stand_ins() const override { return stand_ins_; }
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return waits_for_others(context_, workload_, ranks_[0], time);
+    return waits_for_others(context_, workload_, slowest_.gpus[0], time);
   }
   [[nodiscard]] double bus_factor() const override {
     const double n = num_ranks();
@@ -80,13 +81,6 @@ class CollectivePlanner : public Planner {
   }
 
  private:
-  /// Ranks of the first host that share a host memory, at most.
-  [[nodiscard]] int gpus_of_memory() const {
-    std::map<int, int> count;
-    int most = 0;
-    for (const auto gpu : hosts_[0].gpus) most = std::max(most, ++count[staging_memory(context_, gpu).value]);
-    return most;
-  }
   void fit_channels(std::size_t wanted) {
     if (graph_.channels.empty()) return;
     const auto found = graph_.channels.size();
@@ -194,7 +188,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] Launch launch() const {
     std::size_t most = 1;
     for (const auto& host : hosts_) most = std::max(most, host.gpus.size());
-    return {workload_.launch, collective_, architecture_, ranks_[0], num_ranks(), static_cast<int>(most)};
+    return {workload_.launch, collective_, architecture_, slowest_.gpus[0], num_ranks(), static_cast<int>(most)};
   }
   /// Connections over the network have no LL buffers for send and receive (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
   [[nodiscard]] Protocol protocol_of_pairs(const Communicator& group, Bytes size) const {
@@ -216,6 +210,7 @@ class CollectivePlanner : public Planner {
   Workload workload_;
   std::vector<DeviceId> ranks_;
   std::vector<HostGroup> hosts_;
+  HostGroup slowest_;
   Collective collective_;
   ChannelGraph graph_;
   DeviceId adapter_;
@@ -248,13 +243,13 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   const auto protocol = protocol_from_name(workload_.protocol);
   const Communicator group{num_ranks(),
                            num_hosts(),
-                           static_cast<int>(hosts_[0].gpus.size()),
-                           gpus_of_memory(),
+                           static_cast<int>(slowest_.gpus.size()),
+                           gpus_of_memory(context_, slowest_),
                            graph_.graph_channels,
                            graph_.channels.size(),
                            facts_.library,
                            architecture_,
-                           ranks_[0],
+                           slowest_.gpus[0],
                            facts_.collnet_allowed,
                            is_redirected_,
                            plugin_.buffer_size,

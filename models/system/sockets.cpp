@@ -101,8 +101,10 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
         workload.location,
         fmt::format("{} runs between two hosts, topology '{}' has one", to_string(workload.benchmark), topology.name()),
         "raise the host count of the topology")});
-  const auto from = topology.device_in_host(0, DeviceKind::memory, 0);
-  const auto to = topology.device_in_host(1, DeviceKind::memory, 0);
+  const int client = topology.first_host_with(DeviceKind::hca);
+  const int server = topology.next_host_with(DeviceKind::hca, client);
+  const auto from = topology.device_in_host(client, DeviceKind::memory, 0);
+  const auto to = topology.device_in_host(server, DeviceKind::memory, 0);
   const auto out = topology.hcas_by_distance(from);
   const auto in = topology.hcas_by_distance(to);
   Route route;
@@ -110,10 +112,10 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
   if (!out.empty() && !in.empty()) add_host_copy(context, out.front(), from, false, route);
   if (out.empty() || in.empty() ||
       (!topology.path_between_hcas(out.front(), in.front()) && !can_stay_inside_host(context, out.front(), in.front())))
-    return tl::unexpected(Diagnostics{make_error_at(
-        workload.location,
-        fmt::format("no network path from host '{}' to host '{}'", topology.host_name(0), topology.host_name(1)),
-        "give both hosts an HCA and connect them in `fabric`")});
+    return tl::unexpected(Diagnostics{make_error_at(workload.location,
+                                                    fmt::format("no network path from host '{}' to host '{}'",
+                                                                topology.host_name(client), topology.host_name(server)),
+                                                    "give both hosts an HCA and connect them in `fabric`")});
   add_fabric(context, out.front(), in.front(), 0, route, from, to);
   add_host_copy(context, in.front(), to, true, route);
   return std::make_unique<SocketPlanner>(context, workload, from, to, std::move(route));

@@ -9,6 +9,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/architecture.hpp"
+#include "paths/contention.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::training {
@@ -189,21 +190,30 @@ Again computed_again(const Roofline& roofline, const LayerShare& share, const Tr
 
 DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
                      bool is_eager) {
-  std::map<std::string, DeviceId> types;
-  for (const auto gpu : gpus) types.try_emplace(context.topology.device(gpu).type, gpu);
-  if (!spec.network || types.size() == 1) return gpus.front();
-  const auto time = [&](const auto& type) {
-    const auto work = work_of_network(context, type.second, spec, is_eager);
-    return work.forward + work.backward;
+  const auto& topology = context.topology;
+  std::map<std::pair<int, std::string>, DeviceId> sorts;
+  for (const auto gpu : gpus)
+    sorts.try_emplace({topology.host_shape(topology.host_of(gpu)), topology.device(gpu).type}, gpu);
+  if (sorts.size() == 1) return gpus.front();
+  const auto time = [&](const auto& sort) {
+    const auto work = spec.profile ? work_of_profile(*spec.profile, spec.batch_per_gpu)
+                                   : work_of_network(context, sort.second, spec, is_eager);
+    const auto passes = work.forward + work.backward;
+    return passes + sum(compute_delays(context, sort.second, passes));
   };
-  return std::ranges::max_element(types, {}, time)->second;
+  return std::ranges::max_element(sorts, {}, time)->second;
 }
 
 std::string pace_of_types(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId slowest) {
   const auto& type = topology.device(slowest).type;
-  const auto is_other = [&](DeviceId gpu) { return topology.device(gpu).type != type; };
-  return std::ranges::any_of(gpus, is_other) ? fmt::format("the others wait for {}, the slowest of the GPUs", type)
-                                             : "";
+  const auto& vm = topology.virtualization(topology.host_of(slowest));
+  const auto any = [&](auto&& is_other) { return std::ranges::any_of(gpus, is_other); };
+  if (any([&](DeviceId gpu) { return topology.device(gpu).type != type; }))
+    return fmt::format("the others wait for {}, the slowest of the GPUs", type);
+  if (vm.is_virtual() &&
+      any([&](DeviceId gpu) { return topology.virtualization(topology.host_of(gpu)).mode != vm.mode; }))
+    return fmt::format("the others wait for GPUs in VMs ({})", to_string(vm.mode));
+  return "";
 }
 
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {

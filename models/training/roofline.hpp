@@ -74,8 +74,8 @@ class Roofline {
   bool has_tensor_cores_ = false;
 };
 
-/// The one of `gpus` whose type takes longest for a network's forward and backward pass, which the others wait for; the
-/// first of a profile's, whose times are one GPU's.
+/// The one of `gpus` that takes longest for forward and backward pass, with what VMs and neighbours add: the others wait
+/// for it. A profile's times are those of any type.
 DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
                      bool is_eager);
 

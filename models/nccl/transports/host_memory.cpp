@@ -18,17 +18,10 @@ namespace {
 /// A GPU that sends over NVLink receives through host memory or the other way round.
 bool has_one_way(const Operation& op) { return op.has_hop(TransportKind::nvlink); }
 
-/// The slowest link of a GPU of the first rank's host on its way to memory.
-LinkId slowest_way_to_memory(const Operation& op) {
-  const auto& topology = op.context.topology;
-  std::optional<LinkId> slowest;
-  for (const auto gpu : topology.devices(DeviceKind::gpu, topology.host_of(op.group.gpu))) {
-    const auto path = topology.path_in_host(gpu, staging_memory(op.context, gpu), {.may_use_nvlink = false});
-    FABRICAST_ASSERT(path.has_value() && !path->links.empty(), "no path between a GPU and host memory");
-    const auto own = path->links.front();
-    if (!slowest || topology.link_bandwidth(own) < topology.link_bandwidth(*slowest)) slowest = own;
-  }
-  return *slowest;
+LinkId slowest_way(const Operation& op) {
+  const auto link = slowest_way_to_memory(op.context, op.context.topology.host_of(op.group.gpu));
+  FABRICAST_ASSERT(link.has_value(), "no path between a GPU and host memory");
+  return *link;
 }
 
 /// What a device writes stays in the last-level cache, and is read and overwritten there, until two other lines of its
@@ -71,11 +64,23 @@ double share_of_full_block(const Operation& op) {
 /// A thread of LL has one line on its way: it polls the line's flags before it asks for the next. The line takes its
 /// time over the link after the wait for it, where Simple has asked for the next packs by then.
 double rate_of_lines(const Operation& op, double over_any_link) {
-  const double link = op.context.resources.capacity(slowest_way_to_memory(op).value);
+  const double link = op.context.resources.capacity(slowest_way(op).value);
   return 1 / (1 / over_any_link + 1 / (op.share * link));
 }
 
 }  // namespace
+
+std::optional<LinkId> slowest_way_to_memory(const PlanContext& context, int host) {
+  const auto& topology = context.topology;
+  std::optional<LinkId> slowest;
+  for (const auto gpu : topology.devices(DeviceKind::gpu, host)) {
+    const auto path = topology.path_in_host(gpu, staging_memory(context, gpu), {.may_use_nvlink = false});
+    if (!path || path->links.empty()) continue;
+    const auto own = path->links.front();
+    if (!slowest || topology.link_bandwidth(own) < topology.link_bandwidth(*slowest)) slowest = own;
+  }
+  return slowest;
+}
 
 BlockRate host_memory_rate(const Operation& op) {
   const auto& full = op.parameter("nccl.shm_channel_bandwidth"_stem, op.protocol);
@@ -137,7 +142,7 @@ void queue_reads(Flow& flow, const Steps& steps) {
     }
   } else {
     // Over hosts adapters' links are on the way too, and a pattern leaves out links that limit less than these.
-    const auto own = slowest_way_to_memory(op);
+    const auto own = slowest_way(op);
     meet(own.value, resources.capacity(own.value) / op.channels);
   }
   if (narrowest < 0) return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "nccl/algorithms/algorithm.hpp"
@@ -31,6 +32,8 @@ struct BlockRate {
   double value = 0;
   std::string_view name;
 };
+/// The slowest link of a GPU of the host on its way to memory; empty where none has such a way.
+std::optional<LinkId> slowest_way_to_memory(const PlanContext& context, int host);
 /// What a thread block moves through host memory.
 BlockRate host_memory_rate(const Operation& op);
 /// Hops whose slots stay in the processor's last-level cache do not load its memory, and thread blocks read them

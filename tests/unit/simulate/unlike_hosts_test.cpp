@@ -17,6 +17,7 @@ namespace {
 struct Kind {
   std::string name, gpu, hca;
   int count = 1;
+  std::string processor = "epyc-milan", virtualization = "bare-metal";
 };
 
 std::string host_of(const Kind& kind) {
@@ -25,8 +26,8 @@ std::string host_of(const Kind& kind) {
     devices +=
         fmt::format("{0}{{name: gpu{1}, type: {2}, below: socket{1}}}, {{name: hca{1}, type: {3}, below: socket{1}}}",
                     i == 0 ? "" : ", ", i, kind.gpu, kind.hca);
-  return fmt::format("{{name: {}, count: {}, host: {{processor: epyc-milan, devices: [{}]}}}}", kind.name, kind.count,
-                     devices);
+  return fmt::format("{{name: {}, count: {}, host: {{processor: {}, devices: [{}]}}, virtualization: {}}}", kind.name,
+                     kind.count, kind.processor, devices, kind.virtualization);
 }
 
 LoadedScenario cluster(const std::vector<Kind>& kinds, const std::string& workload) {
@@ -76,6 +77,77 @@ TEST_CASE("in which order two hosts of unlike GPUs and EPYC Milan are listed cha
       REQUIRE(first.size() == last.size());
       for (std::size_t row = 0; row < first.size(); ++row) CHECK(first[row].us() == test::approx(last[row].us()));
     }
+  }
+}
+
+TEST_CASE("in which order two hosts of unlike processors, in VMs or not, are listed changes no time") {
+  const std::vector<std::string> processors{"epyc-milan", "epyc-rome", "xeon-skylake", "xeon-sapphirerapids",
+                                            "xeon-broadwell"};
+  const std::vector<std::string> virtualizations{"bare-metal", "passthrough", "sr-iov", "tcp"};
+  // Of send and receive and of a root's messages the sender is another one.
+  const std::vector<std::string> workloads{"benchmark: all_reduce_perf, sizes: [8 B, 4 KiB, 64 KiB, 64 MiB]",
+                                           "benchmark: all_gather_perf, sizes: [8 B, 64 KiB, 64 MiB]",
+                                           "benchmark: reduce_scatter_perf, sizes: [8 B, 64 KiB, 64 MiB]",
+                                           "benchmark: osu_latency, buffers: host, sizes: [8 B, 4 MiB]",
+                                           "benchmark: osu_latency, buffers: device, sizes: [8 B, 4 MiB]",
+                                           "benchmark: osu_latency, buffers: [host, device], sizes: [8 B, 4 MiB]",
+                                           "benchmark: sockperf, sizes: [64 B]",
+                                           k_training + "{data: ddp}",
+                                           k_training + "{data: horovod}"};
+  test::Random random(4);
+  for (const auto& workload : workloads) {
+    for (int i = 0; i < static_cast<int>(test::draws(6)); ++i) {
+      Kind one{"a", random.pick(k_gpus), random.pick(k_hcas)}, other{"b", random.pick(k_gpus), one.hca};
+      one.processor = random.pick(processors);
+      other.processor = random.pick(processors);
+      other.virtualization = random.pick(virtualizations);
+      CAPTURE(workload);
+      CAPTURE(host_of(one));
+      CAPTURE(host_of(other));
+      const bool is_sided = workload.find("[host, device]") != std::string::npos;
+      if (is_sided) other = {"b", one.gpu, one.hca, 1, one.processor, one.virtualization};
+      const auto first = times({one, other}, workload), last = times({other, one}, workload);
+      REQUIRE(first.size() == last.size());
+      for (std::size_t row = 0; row < first.size(); ++row) CHECK(first[row].us() == test::approx(last[row].us()));
+    }
+  }
+}
+
+TEST_CASE("a ping-pong between unlike places of equal hosts takes the mean of both directions") {
+  // GPU 1 hangs on the other socket than the one adapter of its host.
+  const auto time = [](const std::string& first, const std::string& second) {
+    const auto loaded = test::scenario(
+        fmt::format("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                    "  hosts: [{{name: n, count: 2, host: {{processor: xeon-broadwell, devices: [{{name: gpu0, type: "
+                    "p100-pcie-16,\n"
+                    "    below: socket0}}, {{name: gpu1, type: p100-pcie-16, below: socket1}}, {{name: hca0, type: "
+                    "connectx-5-edr,\n"
+                    "    below: socket0}}]}}}}]\n  fabric: {{single_switch: {{switch: qm8700}}}}\n"
+                    "workload: {{benchmark: osu_latency, buffers: device, devices: [{}, {}], sizes: [8 KiB]}}\n",
+                    first, second));
+    return test::run(loaded).workloads[0].rows[0].time;
+  };
+  const auto mixed = time("n0.gpu0", "n1.gpu1");
+  CHECK(mixed == time("n0.gpu1", "n1.gpu0"));
+  CHECK(mixed > time("n0.gpu0", "n1.gpu0"));
+  CHECK(mixed < time("n0.gpu1", "n1.gpu1"));
+}
+
+TEST_CASE("a training step waits for the GPUs in VMs, who is first or last") {
+  const Kind bare{"bare", "a100-sxm4-40", "connectx-6-hdr"};
+  Kind inside = bare;
+  inside.name = "inside";
+  inside.virtualization = "passthrough";
+  const std::string alone =
+      "benchmark: training, network: resnet-50, precision: fp32, batch_per_gpu: 32, gpus: 1, "
+      "parallel: {data: ddp}";
+  const auto slow = times({inside}, alone)[0], fast = times({bare}, alone)[0];
+  REQUIRE(slow > fast);
+  for (const auto& order : {std::vector{bare, inside}, std::vector{inside, bare}}) {
+    const auto prediction = test::run(cluster(order, k_training + "{data: ddp}"));
+    CHECK(prediction.workloads[0].rows[0].time > slow);
+    const auto& said = prediction.workloads[0].assumptions;
+    CHECK(std::ranges::find(said, "the others wait for GPUs in VMs (passthrough)") != said.end());
   }
 }
 
