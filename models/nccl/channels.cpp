@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/channels.hpp"
+#include "nccl/bus_order.hpp"
 
 #include <fmt/format.h>
 
@@ -95,6 +96,8 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
     if (is_new) groups.push_back({host, {}});
     groups[it->second].gpus.push_back(rank);
   }
+  BusOrder order(topology);
+  for (auto& group : groups) order.sort(group.gpus);
   return groups;
 }
 

@@ -13,7 +13,9 @@
 
 namespace fabricast::models::nccl {
 
-/// The GPUs of one host that take part, in rank order.
+/// The GPUs of one host that take part, in the order of the bus, by which NCCL searches channels: those below one
+/// socket together, of these those below one switch (NVIDIA/nccl src/graph/xml.cc keeps them by PCI bus id), whatever
+/// their ranks.
 struct HostGroup {
   int host = 0;
   std::vector<DeviceId> gpus;
@@ -45,7 +47,7 @@ struct ChannelGraph {
   std::optional<HostNics> nics;    ///< of the first host, where there are several
 };
 
-/// Groups ranks by host, keeping rank order.
+/// Groups ranks by host, in the order of each host's first rank.
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
 
 /// The first host that has GPUs, with those of all its VMs: a head node without any may come before it. Host 0 and no

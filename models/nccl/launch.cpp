@@ -67,4 +67,10 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
                          saving.name, saving.source});
 }
 
+Term copy_to_itself(const PlanContext& context, DeviceId gpu, Bytes size) {
+  const auto& rate = context.parameters.at(context.topology.device(gpu).type + ".memory_bandwidth");
+  return {"copy of the buffer to itself", from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name,
+          rate.source};
+}
+
 }  // namespace fabricast::models::nccl

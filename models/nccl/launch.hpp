@@ -26,4 +26,8 @@ void add_launching(const PlanContext& context, const Launch& launch, double bloc
 void add_launch(const PlanContext& context, const Launch& launch, const Choice& choice, double channels,
                 OperationPlan& plan);
 
+/// One rank alone: a copy of its buffer in the GPU's memory, read and written (NVIDIA/nccl src/enqueue.cc and
+/// src/device/onerank.cu, ncclLaunchOneRank).
+Term copy_to_itself(const PlanContext& context, DeviceId gpu, Bytes size);
+
 }  // namespace fabricast::models::nccl

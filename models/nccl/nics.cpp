@@ -82,6 +82,11 @@ double nvlink_gb_per_s(int compute_capability) {
   return compute_capability >= 70 ? 20 : 18;
 }
 
+double gpu_link_gb_per_s(const PlanContext& context, DeviceId gpu) {
+  return library_of(context, gpu) == Library::rccl ? rccl::k_link_gb_per_s
+                                                   : nvlink_gb_per_s(compute_capability(context, gpu));
+}
+
 double pcie_gb_per_s(double generation, double width) {
   return width * 15.0 * static_cast<double>(1 << (static_cast<int>(generation) - 1)) / 80.0;
 }
@@ -248,8 +253,7 @@ void HostNics::add_pxn_paths(const PlanContext& context) {
   const auto count = gpus_.size();
   nvlinks_.assign(count, std::vector<double>(count, 0));
   if (!context.software.nccl_p2p || !nvlink_gate_of(context, gpus_[0]).is_open) return;
-  const bool is_rccl = library_of(context, gpus_[0]) == Library::rccl;
-  const double one = is_rccl ? rccl::k_link_gb_per_s : nvlink_gb_per_s(compute_capability(context, gpus_[0]));
+  const double one = gpu_link_gb_per_s(context, gpus_[0]);
   for (std::size_t a = 0; a < count; ++a) {
     for (std::size_t b = 0; b < count; ++b) {
       const auto path = a == b ? std::nullopt : topology.path_in_host(gpus_[a], gpus_[b]);

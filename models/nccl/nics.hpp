@@ -47,6 +47,8 @@ bool has_pxn(const Software& software);
 
 /// NCCL's planning speed of one NVLink in GB/s (topo.h).
 double nvlink_gb_per_s(int compute_capability);
+/// The same of one link between GPUs of this kind; Infinity Fabric links by RCCL's figure.
+double gpu_link_gb_per_s(const PlanContext& context, DeviceId gpu);
 /// PCIe planning speed of a slot: 12 GB/s for generation 3 x16 and in proportion.
 double pcie_gb_per_s(double generation, double width);
 /// Intel's processors that NCCL takes for Broadwell.

@@ -74,8 +74,7 @@ Operation::Operation(const PlanContext& given, const Communicator& whole, const 
       size(static_cast<double>(bytes.value)),
       channels(use.channels),
       threads(use.threads),
-      most_threads(use.most_threads),
-      filled(use.filled > 0 ? use.filled : use.channels) {
+      most_threads(use.most_threads) {
   share = parameter("nccl.payload_share"_stem, protocol).value;
 }
 

@@ -62,7 +62,6 @@ struct Operation {
   double channels = 1;
   double threads = 512;       ///< of a channel's thread block
   double most_threads = 512;  ///< of it where the size fills them
-  double filled = 1;          ///< as many of them as are filled like a full one (filling.hpp)
   double share = 1;           ///< of payload in what the protocol puts on the wire
 
   Operation(const PlanContext& context, const Communicator& group, const Pattern& pattern, Collective collective,

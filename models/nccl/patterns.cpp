@@ -103,8 +103,14 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
   const double passes = collective_ == Collective::all_reduce ? 2 : 1;
   const double laps = is_chain(collective_) ? 1 : schedules::ring_rounds(n, passes) / n;
   std::set<DeviceId> entries;
+  const auto over_network = [](const std::vector<Hops>& hops) {
+    double count = 0;
+    for (const auto& one : hops) count += is_network(one.kind) ? one.count : 0;
+    return count;
+  };
   for (std::size_t c = 0; c < channels; ++c) {
     entries.insert(graph_.channels[c].front().order.front());
+    std::vector<Hops> hops;
     for (const auto& edge : edges) {
       const auto& from = places[static_cast<std::size_t>(edge.from)];
       const auto& to = places[static_cast<std::size_t>(edge.to)];
@@ -112,8 +118,11 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
       const auto& end = collective_ == Collective::broadcast ? to : from;
       if (is_chain(collective_) && graph_.channels[c][end.host].order[end.position] == root_) continue;
       const auto route = count_hop(c, from, to, pattern, counter);
-      if (c == 0) merge_hop(pattern.hops, route, laps, graph_.channels[c][from.host].hca_out);
+      if (c == 0 || is_chain(collective_)) merge_hop(hops, route, laps, graph_.channels[c][from.host].hca_out);
     }
+    // Of a chain the channel that begins with its root, or ends there: each root of equal hosts has one. What the
+    // others cost more was taught with it (Chain::paid_hops).
+    if (c == 0 || (is_chain(collective_) && over_network(hops) < over_network(pattern.hops))) pattern.hops = hops;
   }
   pattern.entries = static_cast<int>(entries.size());
 }

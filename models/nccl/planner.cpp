@@ -14,7 +14,6 @@
 #include "nccl/architecture.hpp"
 #include "nccl/collnet.hpp"
 #include "nccl/facts.hpp"
-#include "nccl/filling.hpp"
 #include "nccl/hca_use.hpp"
 #include "nccl/launch.hpp"
 #include "nccl/network_plugin.hpp"
@@ -233,6 +232,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
     plan.algorithm = "none";
     plan.protocol = "none";
     add_launch(context_, launch(), {Algorithm::ring, Protocol::ll}, 1, plan);
+    if (size.value > 0) plan.before.push_back(copy_to_itself(context_, ranks_[0], size));
     return plan;
   }
   if (symmetric_gate_.is_open) {
@@ -264,7 +264,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
   } else {
     choice = choose_with_tuner(plugin_.tuner, facts_, collective_, size, algorithm, protocol);
   }
-  auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
+  const auto use = channel_use(facts_, choice, size, most_channels(choice.algorithm));
   plan.algorithm = is_peer_to_peer(collective_)
                        ? "direct"
                        : std::string(choice.algorithm == Algorithm::nvls && num_hosts() > 1 && !facts_.collnet_allowed
@@ -272,17 +272,13 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                                          : to_string(choice.algorithm));
   plan.protocol = std::string(to_string(choice.protocol));
   plan.channels = is_peer_to_peer(collective_) ? static_cast<int>(graph_.channels.size()) : use.channels;
-  const int launched = use.channels;
-  const bool has_channels =
-      choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree || choice.algorithm == Algorithm::pat;
-  if (has_channels && !is_peer_to_peer(collective_))
-    use = filled_use(facts_, choice, size, static_cast<int>(graph_.channels.size()));
   const auto channels = static_cast<std::size_t>(use.channels);
   const auto& one = pattern(choice.algorithm, choice.protocol, channels);
   const int pairs = queue_pairs_in_use({context_, group, one, collective_, choice, use, size});
   const auto& way = pairs == 1 ? one : pattern(choice.algorithm, choice.protocol, channels, pairs);
   const Operation operation{context_, group, way, collective_, choice, use, size};
-  add_launch(context_, launch(), choice, is_peer_to_peer(collective_) ? blocks_of_pairs(operation) : launched, plan);
+  add_launch(context_, launch(), choice, is_peer_to_peer(collective_) ? blocks_of_pairs(operation) : use.channels,
+             plan);
   plan.program.then(steps_node(operation));
   return plan;
 }
@@ -322,6 +318,7 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
   settings.push_back({"channels", workload_.channels ? std::to_string(*workload_.channels) : "auto",
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
+  if (num_ranks() == 1) settings.back() = {"channels", "auto", "none", "one rank"};
   if (graph_.nics) settings.push_back(pxn_setting(context_, *graph_.nics));
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
@@ -355,7 +352,11 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
   if (graph_.nics)
     for (auto& line : hca_assumptions(context_, *graph_.nics, graph_, is_peer_to_peer(collective_))) out.insert(line);
-  if (num_ranks() == 1) return {out.begin(), out.end()};
+  if (num_ranks() == 1) {
+    if (workload_.iterations > 0)
+      out.insert("one rank copies its buffer to itself out of place, and does nothing in place");
+    return {out.begin(), out.end()};
+  }
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
     if (hops.kind == TransportKind::network_staged)
       out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");

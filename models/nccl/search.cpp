@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/parameter_name.hpp"
 #include "nccl/mesh.hpp"
 #include "nccl/pcie_search.hpp"
 #include "nccl/rccl.hpp"
+#include "nccl/release_rules.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/guest.hpp"
 #include "paths/transport.hpp"
@@ -18,12 +20,13 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-/// Half of NCCL's MAXCHANNELS (16 in 2.4, 32 until 2.24, then 64): channels are doubled after the search.
-std::size_t most_channels(int version) { return version < 205 ? 8 : (version < 225 ? 16 : 32); }
+/// Channels are doubled after the search.
+std::size_t most_channels(int version) { return static_cast<std::size_t>(max_channels(version) / 2); }
 
-std::vector<int> in_rank_order(std::size_t n) {
+/// GPUs of a host are numbered by the bus here (HostGroup).
+std::vector<int> in_bus_order(std::size_t n) {
   std::vector<int> order(n);
-  for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<int>(i);
+  std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
@@ -53,14 +56,14 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     // as the NVLinks carry.
     search.speed = capability >= 100 ? 45 : capability >= 90 ? 30 : (capability >= 70 ? 20 : 18);
     const int channels = std::clamp(static_cast<int>(lanes * nvlink_gb_per_s(capability) / search.speed), 1, 16);
-    search.orders.assign(static_cast<std::size_t>(channels), in_rank_order(gpus.size()));
+    search.orders.assign(static_cast<std::size_t>(channels), in_bus_order(gpus.size()));
     search.is_nvlink = search.has_nvswitch = true;
     return search;
   }
   if (may_use_nvlink) search.orders = disjoint_rings(direct_lanes(topology, gpus), 16);
   if (!search.orders.empty()) {
     search.is_nvlink = true;
-    search.speed = nvlink_gb_per_s(capability);
+    search.speed = gpu_link_gb_per_s(context, gpus[0]);
     return search;
   }
   const int version = release_number(context.software.nccl_version);
@@ -72,7 +75,7 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     found.speed /= 2;
   }
   search.speed = found.speed;
-  search.orders.assign(static_cast<std::size_t>(found.count), in_rank_order(gpus.size()));
+  search.orders.assign(static_cast<std::size_t>(found.count), in_bus_order(gpus.size()));
   return search;
 }
 
@@ -342,7 +345,7 @@ HostSearch search_by_interface(const PlanContext& context, const std::vector<Dev
       network_speeds(release_number(context.software.nccl_version), compute_capability(context, gpus[0]));
   const auto speed = std::find_if(speeds.begin(), speeds.end(), [&](double one) { return one <= rate * 1e-9; });
   HostSearch search;
-  search.orders.push_back(in_rank_order(gpus.size()));
+  search.orders.push_back(in_bus_order(gpus.size()));
   search.speed = search.inside = speed == speeds.end() ? speeds.back() : *speed;
   return search;
 }
@@ -363,7 +366,7 @@ HostSearch search_with_network(const PlanContext& context, const std::vector<Dev
   auto found = place_channels(nics, network_speeds(version, capability), search.inside, joint);
   const auto num_found = found.channels.size();
   const auto lanes = joint == Joint::nvlinks ? direct_lanes(context.topology, gpus) : LaneMatrix{};
-  auto room = channels_per_connection(lanes, nvlink_gb_per_s(capability), found.speed);
+  auto room = channels_per_connection(lanes, gpu_link_gb_per_s(context, gpus[0]), found.speed);
   halve_speeds(found, version, capability);
   search.speed = found.speed;
   search.do_cross = std::ranges::any_of(found.channels, [](const auto& one) { return one.hca != one.hca_out; });

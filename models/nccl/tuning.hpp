@@ -113,7 +113,6 @@ struct ChannelUse {
   int channels = 1;
   int threads = 512;
   int most_threads = 512;  ///< that a channel has at sizes that fill them
-  double filled = 0;       ///< how many of `channels` carry as much as a full one (filling.hpp); 0 = all
 };
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels);
 

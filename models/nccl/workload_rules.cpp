@@ -11,6 +11,7 @@
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/rccl.hpp"
+#include "nccl/release_rules.hpp"
 #include "nccl/tuning.hpp"
 
 namespace fabricast::models::nccl {
@@ -50,7 +51,22 @@ std::string_view name_of_simple_only(Algorithm algorithm) {
   return "";
 }
 
-void check_protocol(const PlanContext& context, const Workload& workload, Diagnostics& faults) {
+/// Sends and receives take LL or Simple by their size, whatever NCCL_PROTO says: LL inside hosts alone, where
+/// NCCL_P2P_LL_THRESHOLD may be raised; between hosts there are no buffers for it (NCCL_ALLOC_P2P_NET_LL_BUFFERS=0).
+void check_protocol_of_pairs(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+                             Protocol protocol, Diagnostics& faults) {
+  if (protocol == Protocol::simple || !is_peer_to_peer(collective_of(workload.benchmark))) return;
+  const bool is_between = group_by_host(context.topology, ranks).size() > 1;
+  if (protocol == Protocol::ll && !is_between) return;
+  faults.push_back(make_error_at(
+      workload.location,
+      fmt::format("'protocol: {}' with {}: sends and receives {}", workload.protocol, to_string(workload.benchmark),
+                  protocol == Protocol::ll ? "between hosts have no buffers for LL" : "have LL and Simple only"),
+      "write protocol: auto, NCCL_PROTO is for collectives"));
+}
+
+void check_protocol(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+                    Diagnostics& faults) {
   if (workload.protocol == "auto") return;
   const auto protocol = protocol_from_name(workload.protocol);
   if (!protocol) {
@@ -62,6 +78,7 @@ void check_protocol(const PlanContext& context, const Workload& workload, Diagno
     faults.push_back(make_error_at(workload.location,
                                    fmt::format("NCCL {} has no LL128, it came with 2.5", context.software.nccl_version),
                                    "write ll or simple, or raise software.nccl.version"));
+  check_protocol_of_pairs(context, workload, ranks, *protocol, faults);
   const auto algorithm = algorithm_from_name(workload.algorithm);
   const auto simple_only = algorithm ? name_of_simple_only(*algorithm) : "";
   if (*protocol != Protocol::simple && !simple_only.empty())
@@ -200,8 +217,9 @@ std::vector<std::string> algorithm_names(Benchmark benchmark) {
 
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks) {
   Diagnostics faults;
+  if (!ranks.empty()) faults = release_faults(context, workload, ranks);
   check_algorithm(workload, faults);
-  check_protocol(context, workload, faults);
+  check_protocol(context, workload, ranks, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);
   check_collnet(context, workload, ranks, faults);
   check_symmetric_memory(context, workload, faults);

@@ -134,7 +134,7 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual double redirected_share() const { return 1; }
 
  protected:
-  [[nodiscard]] virtual double bytes_per_channel() const { return op_.size / op_.filled; }
+  [[nodiscard]] virtual double bytes_per_channel() const { return op_.size / op_.channels; }
   [[nodiscard]] virtual double bytes_per_step(double per_channel) const { return per_channel; }
   [[nodiscard]] virtual double largest_chunk(double per_channel) const = 0;
   /// `kind`: ring or pipelined.

@@ -22,7 +22,7 @@ class Chain : public ChannelAlgorithm {
   /// step: with LL every thread passes on line after line of 8 bytes, and waits for the flag of each.
   void add_preparation(Flow& flow) const override {
     if (!op_.is(Protocol::ll)) return;
-    const double threads = std::clamp(op_.size / (8 * op_.num_ranks()), 64.0, 512 * op_.filled);
+    const double threads = std::clamp(op_.size / (8 * op_.num_ranks()), 64.0, 512 * op_.channels);
     const double loops = std::max(1.0, op_.size / (8 * threads));
     const auto& one = op_.parameter("nccl.thread_loop_time"_stem, op_.protocol);
     add_latency(flow, {fmt::format("{:.0f} lines per thread", loops), from_seconds((loops - 1) * one.value), one.name,
