@@ -69,8 +69,8 @@ void add_launch(const PlanContext& context, const Launch& launch, const Choice& 
 
 Term copy_to_itself(const PlanContext& context, DeviceId gpu, Bytes size) {
   const auto& rate = context.parameters.at(context.topology.device(gpu).type + ".memory_bandwidth");
-  return {"copy of the buffer to itself", from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name,
-          rate.source};
+  return {"copy of the buffer (out of place; in place nothing is done)",
+          from_seconds(2 * static_cast<double>(size.value) / rate.value), rate.name, rate.source};
 }
 
 }  // namespace fabricast::models::nccl

@@ -352,11 +352,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
   if (graph_.nics)
     for (auto& line : hca_assumptions(context_, *graph_.nics, graph_, is_peer_to_peer(collective_))) out.insert(line);
-  if (num_ranks() == 1) {
-    if (workload_.iterations > 0)
-      out.insert("one rank copies its buffer to itself out of place, and does nothing in place");
-    return {out.begin(), out.end()};
-  }
+  if (num_ranks() == 1) return {out.begin(), out.end()};
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
     if (hops.kind == TransportKind::network_staged)
       out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");

@@ -27,10 +27,12 @@ class GpuStepPlanner : public Planner {
 
   [[nodiscard]] OperationPlan plan(Bytes size) const override {
     OperationPlan plan;
-    if (size.value > 0) plan = exchange_->plan(size);
+    // Gradients are reduced in place: one GPU alone exchanges nothing.
+    const bool exchanges = size.value > 0 && num_ranks() > 1;
+    if (exchanges) plan = exchange_->plan(size);
     plan.size = size;
     plan.floor = {};
-    plan.algorithm = size.value > 0 ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
+    plan.algorithm = exchanges ? fmt::format("step, all-reduce by {}", plan.algorithm) : "step";
     auto terms = compute_delays(context_, gpu_, compute_);
     terms.insert(terms.begin(), {"compute of the step on bare metal", compute_, "workload.compute", "the scenario"});
     plan.before.insert(plan.before.begin(), terms.begin(), terms.end());
