@@ -76,7 +76,9 @@ constexpr Rule k_all_to_all[] = {{3, "32kW 256kS *W"},
                                  {256, "1kB 2kS 256kL *W"},
                                  {512, "1kB 8kS 32kL *W"},
                                  {1024, "512B 8kS 16kL 128kS 256kL *W"},
-                                 {k_any, "1kB *L"}};
+                                 {2048, "512B 1kS 2kL 16kS 256kL *S"},
+                                 {4096, "1kB 4kS 8kL 128kS *L"},
+                                 {k_any, "2kB 8kS 16kL 32kS 64kL *S"}};
 /// D doubling, B Bruck, R ring, E neighbours; sizes are blocks.
 constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {64, "1kD 64kE *R"},
@@ -84,7 +86,9 @@ constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {256, "512D 128kE 512kR 1ME *R"},
                                  {512, "32D 128B 1kD 128kE 512kR 1ME *R"},
                                  {1024, "64D 256B 2kD *E"},
-                                 {k_any, "4kB *E"}};
+                                 {2048, "4D 8B 16D 32B 256D 512B 4kD *E"},
+                                 {4096, "32B 128D 512B 4kD *E"},
+                                 {k_any, "2D 8B 16D 512B 4kD *E"}};
 
 /// L linear, M binomial, S linear, asked in turn; sizes are blocks.
 constexpr Rule k_gather[] = {

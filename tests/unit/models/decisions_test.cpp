@@ -126,6 +126,45 @@ TEST_CASE("Open MPI 4.1 reads its tables by ranks, then by size") {
   CHECK(at(Benchmark::osu_barrier, 64, 0) == Algorithm::dissemination);
 }
 
+TEST_CASE("Open MPI 4.1 has tables for a thousand ranks, two and four thousand, of its own each") {
+  // Of 1, 2, 4 ... B: B Bruck, L everything at once, D doubling, E neighbours.
+  const auto read = [](Benchmark benchmark, int ranks) {
+    std::string out;
+    for (int power = 0; power < 20; ++power) {
+      switch (algorithm(Library::open_mpi_4_1, benchmark, ranks, std::int64_t{1} << power)) {
+        case Algorithm::bruck:
+          out += 'B';
+          break;
+        case Algorithm::linear:
+          out += 'L';
+          break;
+        case Algorithm::recursive_doubling:
+          out += 'D';
+          break;
+        case Algorithm::neighbor_exchange:
+          out += 'E';
+          break;
+        default:
+          out += '?';
+      }
+    }
+    return out;
+  };
+  // coll_tuned_decision_fixed.c of 4.1 and 5.0, read again.
+  for (const int ranks : {1024, 1500, 2047}) {
+    CHECK(read(Benchmark::osu_alltoall, ranks) == "BBBBBBBBBLLLLLLLLLLL");
+    if (ranks == 1024) CHECK(read(Benchmark::osu_allgather, ranks) == "DDBDBDDDBDDDEEEEEEEE");
+  }
+  CHECK(read(Benchmark::osu_alltoall, 2048) == "BBBBBBBBBBLLLLLLLLLL");
+  CHECK(read(Benchmark::osu_alltoall, 4095) == "BBBBBBBBBBLLLLLLLLLL");
+  CHECK(read(Benchmark::osu_allgather, 2048) == "BBBBBDDBBDDDEEEEEEEE");
+  CHECK(read(Benchmark::osu_alltoall, 4096) == "BBBBBBBBBBBLLLLLLLLL");
+  CHECK(read(Benchmark::osu_alltoall, 100'000) == "BBBBBBBBBBBLLLLLLLLL");
+  CHECK(read(Benchmark::osu_allgather, 4096) == "DBBDBBBBBDDDEEEEEEEE");
+  // Doubling of no power of two is Bruck's.
+  CHECK(read(Benchmark::osu_allgather, 1500) == "BBBBBBBBBBBBEEEEEEEE");
+}
+
 TEST_CASE(
     "a reduce and a broadcast that follow each other are picked each by its own table, for these ranks and this size") {
   for (const int ranks : {128, 200, 255, 300, 600, 2048, 5000}) {
