@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/parameter_name.hpp"
@@ -36,7 +37,11 @@ class PointToPointPlanner : public Planner {
     return latency_plan(size);
   }
   [[nodiscard]] int num_ranks() const override { return 2 * static_cast<int>(pairs_.size()); }
-  [[nodiscard]] int num_hosts() const override { return pairs_[0].first.host == pairs_[0].second.host ? 1 : 2; }
+  [[nodiscard]] int num_hosts() const override {
+    std::set<int> hosts;
+    for (const auto& [first, second] : pairs_) hosts.insert({first.host, second.host});
+    return static_cast<int>(hosts.size());
+  }
   [[nodiscard]] std::vector<std::string> devices() const override {
     std::vector<std::string> names;
     for (const auto& pair : pairs_) {
@@ -150,9 +155,9 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
     node.flows.push_back(std::move(message.flow));
   }
   if (!is_perftest && !is_both_ways) {
-    node.fixed.push_back({"acknowledgement of the window",
-                          transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi",
-                          "a message without payload"});
+    Duration answer;
+    for (const auto& [first, second] : pairs_) answer = std::max(answer, transfers_.control_latency(second, first));
+    node.fixed.push_back({"acknowledgement of the window", answer, "mpi", "a message without payload"});
   }
   plan.operations = window * static_cast<std::int64_t>(node.flows.size());
   set_floor(plan, spacing, node.flows);
@@ -208,7 +213,12 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, const Spacing& spacing,
   plan.floor_term = {spacing.name, {}, poster.name, poster.source};
   const double rate = uses_adapter && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
   // Senders of one host take turns on its HCAs.
-  const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
+  const auto of_host = std::max<std::size_t>(1, hcas.size());
+  std::map<int, std::size_t> by_host;
+  for (const auto& pair : pairs_) ++by_host[pair.first.host];
+  double used_hcas = 0;
+  for (const auto& [host, here] : by_host)
+    used_hcas += static_cast<double>(std::min(here * flows.size() / pairs_.size(), of_host));
   if (rate > 0 && 1 / (rate * used_hcas) > seconds) {
     seconds = 1 / (rate * used_hcas);
     plan.floor_term = {
