@@ -63,8 +63,16 @@ struct Message {
   [[nodiscard]] Duration posting() const { return gap - unpacking; }
   /// What the sender's core takes for one of many, and the receiver's, when neither waits for the other. Who is the
   /// slower of both nobody measured: `gap` stands for either.
-  [[nodiscard]] Duration of_sender() const { return is_copied_inside() ? side : std::max(posting(), sender_copies); }
-  [[nodiscard]] Duration of_receiver() const { return is_copied_inside() ? side : std::max(gap, receiver_copies); }
+  [[nodiscard]] Duration of_sender() const {
+    const bool is_copied_by_one = protocol.starts_with("cuda ipc");  // one of both starts the GPU's copy
+    return is_copied_inside() || is_copied_by_one ? side : with_copies(posting(), sender_copies);
+  }
+  [[nodiscard]] Duration of_receiver() const { return is_copied_inside() ? side : with_copies(gap, receiver_copies); }
+  /// Loads and stores of gdrcopy come after the core has handled the message; other copies hide its handling, or it
+  /// them.
+  [[nodiscard]] Duration with_copies(Duration handling, Duration copies) const {
+    return protocol == "eager, gdrcopy" ? handling + copies : std::max(handling, copies);
+  }
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
   [[nodiscard]] bool is_read_from_sender() const { return is_copied_inside() && is_rendezvous; }

@@ -43,7 +43,7 @@ std::vector<Row> rows(const Place& place, const std::string& software, const std
   return test::run(pair(place, software, workload)).workloads[0].rows;
 }
 
-/// Seconds of a message, here of whatever one of the rank's two does.
+/// Of a message, whichever way it goes.
 double us_of(const Place& place, const std::string& software, const std::string& workload) {
   return rows(place, software, workload)[0].time.us();
 }
@@ -139,4 +139,22 @@ TEST_CASE("perftest's thread posts writes both ways as fast as one way, and take
   };
   CHECK(2 * at("ib_write_bw", ", bidirectional: true") == test::approx(at("ib_write_bw", "")));
   CHECK(at("ib_send_bw", ", bidirectional: true") == test::approx(at("ib_send_bw", "")));
+}
+
+TEST_CASE(
+    "inside a host short messages are as many both ways as one way, and a copy between GPUs is started by one core") {
+  const auto us_inside = [](const std::string& workload) {
+    return us_of({"dgx-a100", "switch: qm8700", {}}, "", workload + ", ranks_per_host: 2");
+  };
+  for (const std::string size : {"1 B", "8 B", "64 B"}) {
+    const auto at = [&](const std::string& benchmark) {
+      return us_inside("benchmark: " + benchmark + ", buffers: [host, host], sizes: [" + size + "]");
+    };
+    CHECK(at("osu_bibw") == test::approx(at("osu_bw")).epsilon(0.12));
+  }
+  const auto copied = [&](const std::string& benchmark) {
+    return us_inside("benchmark: " + benchmark + ", buffers: [device, device], sizes: [64 KiB]");
+  };
+  CHECK(copied("osu_bibw") < 0.7 * copied("osu_bw"));
+  CHECK(copied("osu_bibw") >= 0.499 * copied("osu_bw"));
 }
