@@ -15,6 +15,8 @@ namespace fabricast::models::mpi {
 
 namespace {
 
+constexpr std::int64_t k_very_small_gather = 1'024;  ///< MPIR_CVAR_GATHER_VSMALL_MSG_SIZE
+
 double own_bytes(const Collective& one) {
   const double size = static_cast<double>(one.size.value);
   switch (one.benchmark) {
@@ -75,6 +77,24 @@ void add_of_block_trees(const Collective& one, Buffers& out) {
   out.copied = one.root == 0 ? static_cast<double>(one.size.value) : all;
 }
 
+/// Each rank of a gather's tree allocates what its children send, 2^j - 1 blocks for 2^-j of the ranks, and up to 1 KiB
+/// a block room for its own, which it copies there; the root, whoever it is, receives in place. Waiting adds up along
+/// the tree: 2^-j of the ranks wait for a buffer of level j.
+void add_gather_of_mpich(const Collective& one, Statistic statistic, Buffers& out) {
+  const double size = static_cast<double>(one.size.value);
+  const bool is_very_small = one.size.value < k_very_small_gather;
+  double largest = 0;
+  for (int blocks = 2; blocks < one.num_ranks; blocks *= 2) {
+    const int received = std::min(blocks, one.num_ranks - blocks) - 1;
+    const double bytes = size * (received + (is_very_small && received > 0 ? 1 : 0));
+    largest = std::max(largest, bytes);
+    if (statistic == Statistic::mean) out.passed_on.push_back({bytes, 1.0 / blocks});
+  }
+  out.temporaries = {largest};
+  if (out.passed_on.empty()) out.passed_on = {{largest, 1}};
+  out.copied = is_very_small ? size : 0;
+}
+
 /// Who passes on 2^k blocks of a gather waits for the pages of 2^k, and before for those of its largest child's half as
 /// many: 2^(k+1) - 2 in all, which adds up to one block less than log2(n) a rank. (What a scatter's first child writes
 /// keeps all the others below it waiting: the mean rank for as long as the slowest.)
@@ -87,7 +107,11 @@ double written_by_mean_rank_of_gather(int num_ranks, int root) {
 
 Buffers buffers_of(Library library, const Collective& one, Statistic statistic) {
   using enum CollectiveAlgorithm;
-  Buffers out{.own = own_bytes(one), .temporaries = {}, .written_share = 1, .copied = 0};
+  Buffers out{.own = own_bytes(one), .temporaries = {}, .written_share = 1, .passed_on = {}, .copied = 0};
+  if (is_of_mpich(library) && one.benchmark == Benchmark::osu_gather && one.algorithm == binomial) {
+    add_gather_of_mpich(one, statistic, out);
+    return out;
+  }
   if (has_root_of_blocks(one.benchmark)) {
     if (one.algorithm == binomial) add_of_block_trees(one, out);
     if (one.benchmark == Benchmark::osu_gather && statistic == Statistic::mean)
@@ -150,6 +174,8 @@ DeviceCopies device_copies_of(const Collective& one, Statistic statistic) {
 
 double fresh_bytes(const Buffers& buffers, double mapped) {
   double bytes = 0;
+  for (const auto& one : buffers.passed_on) bytes += one.bytes >= mapped ? one.share * one.bytes : 0;
+  if (!buffers.passed_on.empty()) return bytes;
   for (const double one : buffers.temporaries) bytes += one >= mapped ? buffers.written_share * one : 0;
   return bytes;
 }

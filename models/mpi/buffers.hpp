@@ -9,10 +9,17 @@
 
 namespace fabricast::models::mpi {
 
+/// A buffer of a rank that passes blocks on, and the share of all ranks that wait until it is written.
+struct PassedOn {
+  double bytes = 0;
+  double share = 0;
+};
+
 struct Buffers {
   double own = 0;                   ///< bytes of the caller's send and receive buffers
   std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
   double written_share = 1;         ///< of these, that is written before the rank returns
+  std::vector<PassedOn> passed_on;  ///< where ranks have unlike ones: those waited for, instead of `temporaries`
   double copied = 0;  ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
 };
 

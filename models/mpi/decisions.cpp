@@ -2,6 +2,7 @@
 #include "mpi/decisions.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
@@ -76,7 +77,9 @@ constexpr Rule k_all_to_all[] = {{3, "32kW 256kS *W"},
                                  {256, "1kB 2kS 256kL *W"},
                                  {512, "1kB 8kS 32kL *W"},
                                  {1024, "512B 8kS 16kL 128kS 256kL *W"},
-                                 {k_any, "1kB *L"}};
+                                 {2048, "512B 1kS 2kL 16kS 256kL *S"},
+                                 {4096, "1kB 4kS 8kL 128kS *L"},
+                                 {k_any, "2kB 8kS 16kL 32kS 64kL *S"}};
 /// D doubling, B Bruck, R ring, E neighbours; sizes are blocks.
 constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {64, "1kD 64kE *R"},
@@ -84,7 +87,9 @@ constexpr Rule k_all_gather[] = {{32, "*D"},
                                  {256, "512D 128kE 512kR 1ME *R"},
                                  {512, "32D 128B 1kD 128kE 512kR 1ME *R"},
                                  {1024, "64D 256B 2kD *E"},
-                                 {k_any, "4kB *E"}};
+                                 {2048, "4D 8B 16D 32B 256D 512B 4kD *E"},
+                                 {4096, "32B 128D 512B 4kD *E"},
+                                 {k_any, "2D 8B 16D 512B 4kD *E"}};
 
 /// L linear, M binomial, S linear, asked in turn; sizes are blocks.
 constexpr Rule k_gather[] = {
@@ -266,6 +271,13 @@ bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
   return library == Library::open_mpi_5_0 && han_takes(one.benchmark, one.hosts);
 }
 
+int most_of_a_host(const std::vector<int>& hosts) {
+  std::map<int, int> count;
+  int most = 1;
+  for (const int host : hosts) most = std::max(most, ++count[host]);
+  return most;
+}
+
 std::vector<Collective> parts_of_two_levels(Library library, const Collective& whole, int num_hosts) {
   const auto flat = [library](Collective& part) { choose_flat(library, part); };
   if (is_of_blocks(whole.benchmark)) return parts_of_blocks(whole, flat);
@@ -275,13 +287,21 @@ std::vector<Collective> parts_of_two_levels(Library library, const Collective& w
   between.hosts.resize(static_cast<std::size_t>(num_hosts));
   std::iota(between.hosts.begin(), between.hosts.end(), 0);
   choose_flat(library, between);
-  auto reduce = whole;
-  reduce.benchmark = Benchmark::osu_reduce;
-  reduce.algorithm = Algorithm::binomial;
-  auto broadcast = whole;
-  broadcast.benchmark = Benchmark::osu_bcast;
-  broadcast.algorithm = library == Library::cray_mpich && whole.benchmark == Benchmark::osu_bcast ? Algorithm::knomial
-                                                                                                  : Algorithm::binomial;
+  // MPICH's call themselves on the ranks of a host [MPIR_Allreduce_intra_smp, MPIR_Reduce_intra_smp,
+  // MPIR_Bcast_intra_smp of 3.2 on; ch4_coll_impl.h]; of Intel MPI nothing is published.
+  const bool asks_again = is_of_mpich(library) && library != Library::intel_mpi;
+  const auto inside = [&](Benchmark benchmark) {
+    auto part = whole;
+    part.benchmark = benchmark;
+    part.algorithm = Algorithm::binomial;
+    part.num_ranks = most_of_a_host(whole.hosts);
+    part.root = 0;
+    part.hosts.clear();
+    if (asks_again) choose_flat(library, part);
+    return part;
+  };
+  auto reduce = inside(Benchmark::osu_reduce);
+  auto broadcast = inside(Benchmark::osu_bcast);
   return {std::move(reduce), std::move(between), std::move(broadcast)};
 }
 

@@ -258,7 +258,7 @@ bool splits_hosts(Library library, const Collective& one) {
       return true;
     case Benchmark::osu_bcast: {
       if (library == Library::cray_mpich || one.num_ranks < 8 || one.size.value < k_small_broadcast) return true;
-      return library == Library::mpich_4 && is_power_of_two(one.num_ranks) && one.size.value < k_medium_broadcast;
+      return is_power_of_two(one.num_ranks) && one.size.value < k_medium_broadcast;
     }
     default:
       return false;

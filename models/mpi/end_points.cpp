@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "mpi/placement.hpp"
@@ -102,6 +103,23 @@ std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workloa
                        "lower pairs, add a host or use host buffers");
 }
 
+/// Why a host cannot run so many ranks at a time; nothing when it can, or when nobody knows its cores.
+std::optional<Diagnostic> missing_threads(const PlanContext& context, const Workload& workload, int host, int ranks) {
+  constexpr int k_threads_per_core = 2;  // of x86 with hyper-threading; others have as many as cores
+  const double cores = cores_of(context, host);
+  if (ranks <= k_threads_per_core * cores) return std::nullopt;
+  const auto& topology = context.topology;
+  const auto& socket = topology.device(topology.devices(DeviceKind::socket, host).front());
+  return make_error_at(
+      workload.location,
+      fmt::format("{} ranks on host '{}', whose {:.0f} cores ({}) have {:.0f} hardware threads", ranks,
+                  topology.host_name(host), cores, socket.type, k_threads_per_core * cores),
+      fmt::format(
+          "lower ranks or ranks_per_host: ranks that share a thread yield to each other, which no forecast here "
+          "describes; a processor with more cores: `parameters: {{{}.cores: ...}}` in the topology",
+          socket.type));
+}
+
 }  // namespace
 
 Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload& workload, const Profile& profile) {
@@ -122,17 +140,30 @@ Result<std::vector<Pair>> make_pairs(const PlanContext& context, const Workload&
       return tl::unexpected(faults);
     return std::vector<Pair>{{*first, *second}};
   }
-  const int pairs = workload.pairs;
-  const auto [host_a, host_b, offset] = places_of_pairs(topology, workload);
-  if (auto fault = missing_gpus(context, workload, host_a, first_gpu ? pairs : 0))
-    return tl::unexpected(Diagnostics{*fault});
-  if (auto fault = missing_gpus(context, workload, host_b, second_gpu ? pairs + offset : 0))
-    return tl::unexpected(Diagnostics{*fault});
-  std::vector<Pair> out;
-  for (int i = 0; i < pairs; ++i) {
-    out.push_back({end_point(context, host_a, i, first_gpu, profile),
-                   end_point(context, host_b, i + offset, second_gpu, profile)});
+  const auto places = places_of_pairs(topology, workload);
+  if (places.empty())
+    return tl::unexpected(Diagnostics{
+        make_error_at(workload.location,
+                      fmt::format("{} pairs are {} ranks, topology '{}' does not hold them at {} per host",
+                                  workload.pairs, 2 * workload.pairs, topology.name(), *workload.ranks_per_host),
+                      "lower ranks or pairs, raise ranks_per_host or add hosts")});
+  std::map<int, int> ranks, gpus;  // by host, so many that the last one has its own
+  for (const auto& place : places) {
+    const auto add = [&](int host, int index, bool is_device) {
+      ranks[host] = std::max(ranks[host], index + 1);
+      gpus[host] = std::max(gpus[host], is_device ? index + 1 : 0);
+    };
+    add(place.first, place.first_index, first_gpu);
+    add(place.second, place.second_index, second_gpu);
   }
+  for (const auto& [host, wanted] : gpus)
+    if (auto fault = missing_gpus(context, workload, host, wanted)) return tl::unexpected(Diagnostics{*fault});
+  for (const auto& [host, wanted] : ranks)
+    if (auto fault = missing_threads(context, workload, host, wanted)) return tl::unexpected(Diagnostics{*fault});
+  std::vector<Pair> out;
+  for (const auto& place : places)
+    out.push_back({end_point(context, place.first, place.first_index, first_gpu, profile),
+                   end_point(context, place.second, place.second_index, second_gpu, profile)});
   for (auto& pair : out) {
     share_adapter(context, profile, pair.first, pair.second);
     if (auto faults = unreachable(context, workload, profile, pair.first, pair.second); !faults.empty())
@@ -151,6 +182,9 @@ Result<std::vector<EndPoint>> make_ranks(const PlanContext& context, const Workl
         fmt::format("{} ranks asked for, topology '{}' holds {}", places.wanted, topology.name(), places.most),
         "raise the host count of the topology or lower workload.ranks")});
   }
+  for (const auto& share : places.hosts)
+    if (auto fault = missing_threads(context, workload, share.host, share.ranks))
+      return tl::unexpected(Diagnostics{*fault});
   std::vector<EndPoint> ranks;
   for (const auto& share : places.hosts)
     for (int i = 0; i < share.ranks; ++i) ranks.push_back(end_point(context, share.host, i, needs_gpu, profile));

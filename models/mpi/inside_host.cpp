@@ -153,7 +153,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   const auto& topology = context_.topology;
   // Adapters have no part in it: of short messages each side does half of what one takes.
   const auto shortest = shared_memory_software(from, true, Bytes{0});
-  out.gap = shortest.time / 2;
+  out.gap = out.side = shortest.time / 2;
   out.gap_parameter = shortest.parameter;
   out.terms.push_back(shared_memory_software(from, !from.is_device() && !to.is_device(), size));
   if (!profile_.inside_overhead.empty()) {

@@ -2,21 +2,42 @@
 #include "mpi/placement.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace fabricast::models::mpi {
 
-PairPlaces places_of_pairs(const Topology& topology, const Workload& workload) {
+namespace {
+
+/// Ranks fill hosts that have what their buffers need, `per_host` each; nothing where some are left over.
+std::vector<PairPlace> filled_in_order(const Topology& topology, const Workload& workload, int per_host) {
+  const bool needs_gpu = workload.send_buffer == BufferPlace::device || workload.receive_buffer == BufferPlace::device;
+  std::vector<int> hosts;
+  for (int host = 0; host < topology.num_hosts(); ++host)
+    if (topology.count(needs_gpu ? DeviceKind::gpu : DeviceKind::memory, host) > 0) hosts.push_back(host);
+  const int pairs = workload.pairs;
+  if (2 * static_cast<std::int64_t>(pairs) > per_host * static_cast<std::int64_t>(hosts.size())) return {};
+  std::vector<PairPlace> out;
+  const auto host_of = [&](int rank) { return hosts[static_cast<std::size_t>(rank / per_host)]; };
+  for (int i = 0; i < pairs; ++i) out.push_back({host_of(i), host_of(i + pairs), i % per_host, (i + pairs) % per_host});
+  return out;
+}
+
+}  // namespace
+
+std::vector<PairPlace> places_of_pairs(const Topology& topology, const Workload& workload) {
+  if (workload.pairs > 1 && workload.ranks_per_host)
+    return filled_in_order(topology, workload, *workload.ranks_per_host);
   const bool first_gpu = workload.send_buffer == BufferPlace::device;
   const bool second_gpu = workload.receive_buffer == BufferPlace::device;
-  // Both ends of every pair fit on one host when it is told to take that many ranks.
-  const bool is_packed = workload.ranks_per_host.value_or(1) >= 2 * workload.pairs;
+  // Both ends of a pair fit on one host when it is told to take that many ranks.
+  const bool is_packed = workload.ranks_per_host.value_or(1) >= 2;
   const bool is_remote = topology.num_hosts() > 1 && !is_packed;
   const bool starts_on_gpu = first_gpu || (second_gpu && !is_remote);
-  PairPlaces out;
-  out.first = starts_on_gpu ? topology.first_host_with(DeviceKind::gpu) : 0;
-  out.second =
-      is_remote ? topology.next_host_with(second_gpu ? DeviceKind::gpu : DeviceKind::memory, out.first) : out.first;
-  out.offset = is_remote ? 0 : workload.pairs;
+  const int first = starts_on_gpu ? topology.first_host_with(DeviceKind::gpu) : 0;
+  const int second =
+      is_remote ? topology.next_host_with(second_gpu ? DeviceKind::gpu : DeviceKind::memory, first) : first;
+  std::vector<PairPlace> out;
+  for (int i = 0; i < workload.pairs; ++i) out.push_back({first, second, i, is_remote ? i : i + workload.pairs});
   return out;
 }
 
@@ -63,8 +84,11 @@ std::vector<int> hosts_taking_part(const Topology& topology, const Workload& wor
     for (const auto& share : places_of_ranks(topology, workload).hosts) out.push_back(share.host);
     return out;
   }
-  const auto places = places_of_pairs(topology, workload);
-  return {places.first, places.second};
+  for (const auto& pair : places_of_pairs(topology, workload))
+    for (const int host : {pair.first, pair.second})
+      if (std::ranges::find(out, host) == out.end()) out.push_back(host);
+  if (out.empty()) out = {0};
+  return out;
 }
 
 }  // namespace fabricast::models::mpi

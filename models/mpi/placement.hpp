@@ -10,12 +10,15 @@
 
 namespace fabricast::models::mpi {
 
-/// Where the ends of all pairs are. A head node without GPUs may come before hosts whose GPUs are needed.
-struct PairPlaces {
-  int first = 0, second = 0;  ///< hosts
-  int offset = 0;             ///< index of the first second end among the ranks of its host
+/// Where the two ends of a pair are: hosts, and which of their host's ranks they are.
+struct PairPlace {
+  int first = 0, second = 0;
+  int first_index = 0, second_index = 0;
 };
-PairPlaces places_of_pairs(const Topology& topology, const Workload& workload);
+/// Rank i and rank i + pairs, as OSU has them: all first ends on one host, all second ones on the next, or all on one
+/// that takes so many ranks; several pairs whose `ranks_per_host` are few fill hosts in order. Empty where ranks are
+/// left over. A head node without GPUs may come before hosts whose GPUs are needed.
+std::vector<PairPlace> places_of_pairs(const Topology& topology, const Workload& workload);
 
 /// Ranks of a collective by host, those without any left out. Host ranks that outnumber GPUs are spread evenly.
 struct RankPlaces {

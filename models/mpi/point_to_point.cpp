@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/parameter_name.hpp"
@@ -15,6 +16,8 @@
 namespace fabricast::models::mpi {
 
 namespace {
+
+constexpr double k_window_of_logs = 64;  ///< messages, OSU's default
 
 class PointToPointPlanner : public Planner {
  public:
@@ -34,7 +37,11 @@ class PointToPointPlanner : public Planner {
     return latency_plan(size);
   }
   [[nodiscard]] int num_ranks() const override { return 2 * static_cast<int>(pairs_.size()); }
-  [[nodiscard]] int num_hosts() const override { return pairs_[0].first.host == pairs_[0].second.host ? 1 : 2; }
+  [[nodiscard]] int num_hosts() const override {
+    std::set<int> hosts;
+    for (const auto& [first, second] : pairs_) hosts.insert({first.host, second.host});
+    return static_cast<int>(hosts.size());
+  }
   [[nodiscard]] std::vector<std::string> devices() const override {
     std::vector<std::string> names;
     for (const auto& pair : pairs_) {
@@ -54,8 +61,15 @@ class PointToPointPlanner : public Planner {
   [[nodiscard]] OperationPlan latency_plan(Bytes size) const;
   [[nodiscard]] OperationPlan bandwidth_plan(Bytes size) const;
   void add_direction(OperationPlan& plan, Bytes size, bool is_back) const;
-  void set_floor(OperationPlan& plan, Duration gap, const std::string& gap_parameter,
-                 const std::vector<Flow>& flows) const;
+  /// What keeps cores apart from the next message, and the parameter that says so.
+  struct Spacing {
+    double seconds = 0;  ///< per message of all pairs
+    std::string name = "posting messages";
+    std::string parameter;
+  };
+  [[nodiscard]] Spacing spacing_of(const std::vector<Message>& messages, bool is_both_ways) const;
+  [[nodiscard]] double once_per_window() const;
+  void set_floor(OperationPlan& plan, const Spacing& spacing, const std::vector<Flow>& flows) const;
 
   Transfers transfers_;
   Workload workload_;
@@ -118,8 +132,6 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
   plan.algorithm = fmt::format("window {}", workload_.window);
   Node node;
   node.label = "window";
-  Duration gap;
-  std::string gap_parameter;
   std::vector<Message> messages;
   std::vector<std::pair<int, int>> ends;
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
@@ -134,44 +146,79 @@ OperationPlan PointToPointPlanner::bandwidth_plan(Bytes size) const {
     }
   }
   share_copies_inside(ends, messages);
+  const auto spacing = spacing_of(messages, is_both_ways);
   for (auto& message : messages) {
     plan.protocol = message.protocol;
-    if (gap_parameter.empty() || message.gap > gap) {
-      gap = message.gap;
-      gap_parameter = transfers_.gap_parameter_of(message);
-    }
     transfers_.repeat(message, window, workload_.queue_pairs);
     message.flow.latency = sum(message.terms);
     message.flow.latency_terms = std::move(message.terms);
     node.flows.push_back(std::move(message.flow));
   }
-  if (!is_perftest) {
-    node.fixed.push_back({"acknowledgement of the window",
-                          transfers_.control_latency(pairs_[0].second, pairs_[0].first), "mpi",
-                          "a message without payload"});
+  if (!is_perftest && !is_both_ways) {
+    Duration answer;
+    for (const auto& [first, second] : pairs_) answer = std::max(answer, transfers_.control_latency(second, first));
+    node.fixed.push_back({"acknowledgement of the window", answer, "mpi", "a message without payload"});
   }
   plan.operations = window * static_cast<std::int64_t>(node.flows.size());
-  set_floor(plan, gap, gap_parameter, node.flows);
+  set_floor(plan, spacing, node.flows);
   plan.program.then(std::move(node));
   return plan;
 }
 
-/// How fast messages can follow each other, whatever their size: a sender posts one per gap and queue pair, an HCA
+/// Logs of windows that end with an answer taught the gaps between hosts: each has a part of the first message's
+/// latency and of the answer's, four for the two messages of an exchange. A window both ways has one: three less, each
+/// the software and the adapters of a message.
+double PointToPointPlanner::once_per_window() const {
+  if (num_hosts() == 1 || transfers_.profile().posts_verbs) return 0;
+  double latency = transfers_.profile().overhead.seconds();
+  for (const auto* end : {&pairs_[0].first, &pairs_[0].second})
+    latency += 0.5 * device_value(transfers_.context(), end->hcas.front(), "latency");
+  return 3 * latency / k_window_of_logs;
+}
+
+/// One way a sender is as slow as the slower of both cores, and pairs post side by side. Both ways each core posts and
+/// takes in; of one-sided verbs it only posts. One thread of perftest posts to all queue pairs in turn.
+PointToPointPlanner::Spacing PointToPointPlanner::spacing_of(const std::vector<Message>& messages,
+                                                             bool is_both_ways) const {
+  Spacing out;
+  const auto slowest = std::ranges::max_element(messages, {}, &Message::gap);
+  out.parameter = transfers_.gap_parameter_of(*slowest);
+  const double gap = slowest->gap.seconds();
+  out.seconds = gap / static_cast<double>(messages.size());
+  const bool is_one_sided = transfers_.profile().posts_verbs && workload_.benchmark != Benchmark::ib_send_bw;
+  if (!is_both_ways || is_one_sided) return out;
+  double exchange = 0;  // of the busiest core: a message posted, one taken in
+  for (std::size_t i = 0; i + 1 < messages.size(); i += 2) {
+    const auto& there = messages[i];
+    const auto& back = messages[i + 1];
+    exchange = std::max({exchange, (there.of_sender() + back.of_receiver()).seconds(),
+                         (back.of_sender() + there.of_receiver()).seconds()});
+  }
+  out.name = "posting messages and taking in others";
+  out.seconds = std::max(gap, exchange - once_per_window()) / static_cast<double>(messages.size());
+  return out;
+}
+
+/// How fast messages can follow each other, whatever their size: cores post and take in one after the other, an HCA
 /// takes its message rate, and perftest's queue (tx depth) lets only so many be under way for one latency.
-void PointToPointPlanner::set_floor(OperationPlan& plan, Duration gap, const std::string& gap_parameter,
-                                    const std::vector<Flow>& flows) const {
+void PointToPointPlanner::set_floor(OperationPlan& plan, const Spacing& spacing, const std::vector<Flow>& flows) const {
   const auto& context = transfers_.context();
   const auto senders = static_cast<double>(flows.size());
   const auto& hcas = pairs_[0].first.hcas;
   const bool uses_adapter = num_hosts() > 1 || transfers_.profile().posts_verbs;
   const auto own_gap = hcas.empty() ? "" : context.topology.device(hcas.front()).type + ".post_gap";
-  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, gap_parameter})
-                                                        : context.parameters.at(gap_parameter);
-  double seconds = gap.seconds() / (senders * workload_.queue_pairs);
-  plan.floor_term = {"posting messages", {}, poster.name, poster.source};
+  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, spacing.parameter})
+                                                        : context.parameters.at(spacing.parameter);
+  double seconds = spacing.seconds;
+  plan.floor_term = {spacing.name, {}, poster.name, poster.source};
   const double rate = uses_adapter && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;
   // Senders of one host take turns on its HCAs.
-  const double used_hcas = std::min(senders, static_cast<double>(std::max<std::size_t>(1, hcas.size())));
+  const auto of_host = std::max<std::size_t>(1, hcas.size());
+  std::map<int, std::size_t> by_host;
+  for (const auto& pair : pairs_) ++by_host[pair.first.host];
+  double used_hcas = 0;
+  for (const auto& [host, here] : by_host)
+    used_hcas += static_cast<double>(std::min(here * flows.size() / pairs_.size(), of_host));
   if (rate > 0 && 1 / (rate * used_hcas) > seconds) {
     seconds = 1 / (rate * used_hcas);
     plan.floor_term = {

@@ -7,6 +7,7 @@
 // host memory. docs/MODELS.md, "Point to point".
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,11 +55,24 @@ struct Message {
   Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
   Duration receiver_copies;    ///< by the receiver's; inside a host of a rendezvous too
   Duration shared_read;        ///< as `receiver_copies`, where others read the sender's memory at the same time
+  Duration side;               ///< host memory inside a host: each core's part of what `gap` has of both
   double window_rate = 0;      ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
   std::string reason;          ///< why this protocol, when it is not the first choice
 
   /// Least time between messages of this sender to several receivers.
   [[nodiscard]] Duration posting() const { return gap - unpacking; }
+  /// What the sender's core takes for one of many, and the receiver's, when neither waits for the other. Who is the
+  /// slower of both nobody measured: `gap` stands for either.
+  [[nodiscard]] Duration of_sender() const {
+    const bool is_copied_by_one = protocol.starts_with("cuda ipc");  // one of both starts the GPU's copy
+    return is_copied_inside() || is_copied_by_one ? side : with_copies(posting(), sender_copies);
+  }
+  [[nodiscard]] Duration of_receiver() const { return is_copied_inside() ? side : with_copies(gap, receiver_copies); }
+  /// Loads and stores of gdrcopy come after the core has handled the message; other copies hide its handling, or it
+  /// them.
+  [[nodiscard]] Duration with_copies(Duration handling, Duration copies) const {
+    return protocol == "eager, gdrcopy" ? handling + copies : std::max(handling, copies);
+  }
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
   [[nodiscard]] bool is_read_from_sender() const { return is_copied_inside() && is_rendezvous; }

@@ -186,6 +186,7 @@ class ScenarioReader {
     if (family_of(workload.benchmark) == BenchmarkFamily::perftest) workload.window = 128;  // perftest's tx depth
     integer("window", workload.window);
     integer("pairs", workload.pairs);
+    count_pairs(node, workload);
     integer("queue_pairs", workload.queue_pairs);
     integer("root", workload.root);
     integer("streams", workload.streams);
@@ -220,6 +221,19 @@ class ScenarioReader {
     read_sharing(node, workload, faults_);
     read_training(node, folder_, workload, faults_);
     return workload;
+  }
+
+  /// OSU's tests of several pairs use all ranks that they are started with.
+  void count_pairs(const Node& node, Workload& workload) {
+    if (!pairs_its_ranks(workload.benchmark) || node.find("pairs") != nullptr) return;
+    const auto ranks = workload.ranks ? workload.ranks : workload.gpus;
+    if (!ranks) return;
+    workload.pairs = std::max(1, *ranks / 2);
+    if (*ranks % 2 == 0) return;
+    const auto* count = node.find(workload.ranks ? "ranks" : "gpus");
+    faults_.push_back(
+        count->error(fmt::format("{} pairs its ranks, of {} one is left over", to_string(workload.benchmark), *ranks),
+                     "write an even number, or `pairs`"));
   }
 
   /// A list of counts is a table of training steps; its largest is what must exist.

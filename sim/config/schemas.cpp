@@ -206,7 +206,7 @@ SchemaPtr workload() {
       {"launch", choice({"one_thread", "thread_per_gpu", "process_per_gpu", "graph"}),
        "how nccl-tests starts operations; default process_per_gpu"},
       {"window", integer(1, 100000), "messages in flight of bandwidth tests; default 64 (OSU), 128 (perftest)"},
-      {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default 1"},
+      {"pairs", integer(1, 4096), "pairs of osu_multi_lat and osu_mbw_mr; default half of `ranks` or `gpus`, else 1"},
       {"queue_pairs", integer(1, 4096), "connections per pair (perftest -q); default 1"},
       {"bidirectional", flag(), "perftest -b; default off"},
       {"root", integer(0, k_most_ranks), "root rank; default 0"},

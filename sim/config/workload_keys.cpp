@@ -100,9 +100,10 @@ constexpr std::array k_readers{Reader{"gpus", k_collective | k_exchange | k_copi
                                Reader{"compute", k_step},
                                Reader{"transport", ~(k_copies | k_shared)}};
 
-/// Tests of pairs have two ranks for each, which a count may say.
-bool has_as_many(const Node& workload, std::string_view key) {
+/// Tests of pairs have two ranks for each, which a count may say; of several pairs it says how many there are.
+bool has_as_many(const Node& workload, std::string_view key, Benchmark benchmark) {
   const auto* pairs = workload.find("pairs");
+  if (pairs == nullptr && pairs_its_ranks(benchmark)) return true;
   const auto* count = workload.find(std::string(key));
   return count == nullptr || count->kind != Node::Kind::scalar ||
          as_integer(*count) == 2 * (pairs == nullptr ? 1 : as_integer(*pairs));
@@ -121,12 +122,16 @@ bool is_read(const Node& workload, std::string_view key, Benchmark benchmark) {
     return direction != nullptr && direction->scalar == "to_peer";
   }
   const bool is_count = key == "gpus" || key == "ranks";
-  if (is_count && (kind_of(benchmark) & (k_pairs | k_verbs)) != 0) return has_as_many(workload, key);
+  if (is_count && (kind_of(benchmark) & (k_pairs | k_verbs)) != 0) return has_as_many(workload, key, benchmark);
   const auto found = std::ranges::find(k_readers, key, &Reader::key);
   return found == k_readers.end() || (found->by & kind_of(benchmark)) != 0;
 }
 
 }  // namespace
+
+bool pairs_its_ranks(Benchmark benchmark) {
+  return (kind_of(benchmark) & (k_several_latency | k_several_bandwidth)) != 0;
+}
 
 const Node* find_read(const Node& workload, const char* key, Benchmark benchmark) {
   return is_read(workload, key, benchmark) ? workload.find(key) : nullptr;

@@ -9,6 +9,9 @@
 
 namespace fabricast::config {
 
+/// OSU's tests of several pairs: rank i exchanges with rank i + ranks / 2.
+bool pairs_its_ranks(Benchmark benchmark);
+
 /// The value of a workload's key; null where it is not given, or where the benchmark does not read it.
 const Node* find_read(const Node& workload, const char* key, Benchmark benchmark);
 
