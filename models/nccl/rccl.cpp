@@ -74,7 +74,9 @@ Diagnostics library_faults(const PlanContext& context, const Workload& workload)
   const auto& topology = context.topology;
   std::set<std::string> vendors;
   std::set<AmdGeneration> generations;
+  std::set<int> shapes;
   for (int host = 0; host < topology.num_hosts(); ++host) {
+    if (!shapes.insert(topology.host_shape(host)).second) continue;
     for (const auto gpu : topology.devices(DeviceKind::gpu, host)) {
       const auto& type = topology.device(gpu).type;
       const std::string vendor(vendor_of(topology, gpu));
