@@ -152,6 +152,9 @@ HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
       gpus_(std::move(gpus)),
       hcas_(opened_hcas(context, gpus_.front())) {
   for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));
+  const auto of_host = context.topology.devices(DeviceKind::gpu, context.topology.host_of(gpus_.front()));
+  has_all_gpus_ = std::ssize(gpus_) == std::ranges::count(of_host, context.topology.guest_of(gpus_.front()),
+                                                          [&](DeviceId gpu) { return context.topology.guest_of(gpu); });
   measure_paths(context);
   receiving_speeds_ = speeds_;
   receiving_types_ = types_;
@@ -343,6 +346,20 @@ bool HostNics::has_relays() const {
       if (nvlinks_[g][relay] > 0) return true;
   }
   return false;
+}
+
+std::vector<std::size_t> HostNics::search_order() const {
+  constexpr int first_release = 210;
+  std::vector<std::size_t> out;
+  const auto add = [&](std::size_t hca) {
+    if (std::ranges::find(out, hca) == out.end()) out.push_back(hca);
+  };
+  if (version_ >= first_release && !has_all_gpus_ && !hcas_.empty()) {
+    for (std::size_t g = 0; g < gpus_.size(); ++g)
+      for (int turn = 0; turn < spread(g); ++turn) add(local_hca(g, turn));
+  }
+  for (std::size_t h = 0; h < hcas_.size(); ++h) add(h);
+  return out;
 }
 
 std::vector<double> HostNics::gpus_of_hcas() const {

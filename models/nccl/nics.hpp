@@ -111,6 +111,10 @@ class HostNics {
   [[nodiscard]] Sender sender(std::size_t gpu, int peer_index, int turn) const;
   /// True when some GPU can hand over data of others.
   [[nodiscard]] bool has_relays() const;
+  /// HCAs in the order in which the search for channels tries them. From 2.10 on those come first that the sends of the
+  /// GPUs take, which go by NVML's numbers, so that communicators of one GPU each spread over HCAs that are equally
+  /// near (search.cc, ncclTopoSelectNets). With all GPUs of the host it is taken to be the HCAs' own order.
+  [[nodiscard]] std::vector<std::size_t> search_order() const;
   /// Of how many GPUs each HCA carries the sends and receives; a GPU that spreads over several counts in parts.
   [[nodiscard]] std::vector<double> gpus_of_hcas() const;
 
@@ -128,6 +132,7 @@ class HostNics {
   int version_;
   HcaCrossing crossing_ = HcaCrossing::last;
   int level_;
+  bool has_all_gpus_ = true;  ///< of the host, or virtual machine
   std::vector<DeviceId> gpus_, hcas_;
   double between_sockets_ = 0;
   std::vector<int> gpu_sockets_, hca_sockets_;

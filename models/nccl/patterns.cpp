@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
 #include "nccl/collnet.hpp"
+#include "paths/binding.hpp"
 #include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
@@ -289,25 +290,6 @@ void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCount
     if (is_network(hops.kind)) hops.connection_units = gpus_of_host();
 }
 
-/// Of resources of one kind that are crossed equally often only the slowest can bind a lone flow. Transports ask for
-/// the slowest of a kind: links of PCIe apart from those between sockets, memories apart from root complexes.
-void PatternMaker::keep_binding_only(std::vector<Crossing>& crossings) const {
-  const auto& resources = context_.resources;
-  std::map<std::tuple<int, std::string, int>, Crossing> slowest;  // by kind of link, or limit, and times
-  for (const auto& crossing : crossings) {
-    const bool is_link = resources.is_link(crossing.resource);
-    const int kind = is_link ? static_cast<int>(context_.topology.link_kind(LinkId{crossing.resource})) : -1;
-    const std::string limit = is_link ? "" : resources.parameter(crossing.resource);
-    const std::tuple key{kind, limit.substr(limit.rfind('.') + 1), crossing.times};
-    const auto [it, is_new] = slowest.try_emplace(key, crossing);
-    if (!is_new && resources.capacity(crossing.resource) < resources.capacity(it->second.resource))
-      it->second = crossing;
-  }
-  crossings.clear();
-  for (const auto& [key, crossing] : slowest) crossings.push_back(crossing);
-  std::sort(crossings.begin(), crossings.end(), [](const auto& a, const auto& b) { return a.resource < b.resource; });
-}
-
 void PatternMaker::count_adapter_uses(Pattern& pattern) const {
   const auto& resources = context_.resources;
   for (auto& hops : pattern.hops) {
@@ -393,7 +375,8 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_
   count_adapter_uses(pattern);
   if (hosts_.size() > 1 && !is_peer_to_peer(collective_)) count_process_uses(algorithm, channels, pattern);
   pattern.legs = merged_legs(std::move(pattern.legs));
-  if (context_.runs_alone && !context_.full_expansion && !context_.with_legs) keep_binding_only(pattern.crossings);
+  if (context_.runs_alone && !context_.full_expansion && !context_.with_legs)
+    keep_binding_only(context_.resources, {&pattern.crossings});
   return pattern;
 }
 

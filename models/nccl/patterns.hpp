@@ -124,7 +124,6 @@ class PatternMaker {
   [[nodiscard]] Processes processes_of_rings(Algorithm algorithm, std::size_t channels) const;
   [[nodiscard]] Processes processes_of_trees(std::size_t trees) const;
   void count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
-  void keep_binding_only(std::vector<Crossing>& crossings) const;
 
   const PlanContext& context_;
   Collective collective_;

@@ -350,7 +350,7 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
   if (allows_pat(facts_, collective_))
     out.insert(
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
-  if (graph_.nics)
+  if (graph_.nics && !context_.one_of_groups)
     for (auto& line : hca_assumptions(context_, *graph_.nics, graph_, is_peer_to_peer(collective_))) out.insert(line);
   if (num_ranks() == 1) return {out.begin(), out.end()};
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {

@@ -74,7 +74,9 @@ Diagnostics library_faults(const PlanContext& context, const Workload& workload)
   const auto& topology = context.topology;
   std::set<std::string> vendors;
   std::set<AmdGeneration> generations;
+  std::set<int> shapes;
   for (int host = 0; host < topology.num_hosts(); ++host) {
+    if (!shapes.insert(topology.host_shape(host)).second) continue;
     for (const auto gpu : topology.devices(DeviceKind::gpu, host)) {
       const auto& type = topology.device(gpu).type;
       const std::string vendor(vendor_of(topology, gpu));
@@ -114,7 +116,7 @@ std::optional<Software> own_software(const PlanContext& context, const std::vect
 PlanContext with_software(const PlanContext& context, const Software& software) {
   return {context.topology,  software,           context.parameters,     context.resources,
           context.seed,      context.runs_alone, context.full_expansion, context.neighbours,
-          context.with_legs, context.workloads};
+          context.with_legs, context.workloads,  context.one_of_groups};
 }
 
 bool has_schedules(const PlanContext& context, const Workload& workload, const ChannelGraph& graph, int hosts) {

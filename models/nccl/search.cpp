@@ -101,11 +101,12 @@ class Attempt {
 
   std::vector<NetworkChannel> channels() {
     std::vector<NetworkChannel> out;
-    const auto count = nics_.hcas().size();
+    const auto order = nics_.search_order();
+    const auto count = order.size();
     while (out.size() < most_channels(nics_.version()) && inside_ >= speed_) {
       std::optional<NetworkChannel> found;
       for (std::size_t i = 0; i < count && !found; ++i) {
-        const auto hca = (out.size() + i) % count;
+        const auto hca = order[(out.size() + i) % count];
         if (!has_left(rates_[hca])) continue;
         found = from(hca, out);
       }

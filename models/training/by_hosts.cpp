@@ -243,38 +243,6 @@ ByHosts::Ends ByHosts::append(Program& program, const Bucket& buffer, const std:
   return ends;
 }
 
-/// Of chains that run at the same time, node beside node: the slowest flow alone, or the fullest resource; what a node
-/// does after its flows (sums) waits for either.
-Duration ByHosts::time_of(const std::vector<const OperationPlan*>& plans) const {
-  std::size_t length = 0;
-  Duration time;
-  for (const auto* plan : plans) {
-    length = std::max(length, plan->program.nodes.size());
-    time = std::max(time, sum(plan->before));
-  }
-  for (std::size_t n = 0; n < length; ++n) {
-    std::map<int, double> load;
-    Duration longest, after;
-    for (const auto* plan : plans) {
-      if (n >= plan->program.nodes.size()) continue;
-      const auto& node = plan->program.nodes[n];
-      const auto repeat = static_cast<double>(node.repeat);
-      Duration slowest;
-      for (const auto& flow : node.flows) {
-        const double alone = flow.bytes > 0 ? flow.bytes / rate_alone(*resources_, flow) : 0;
-        slowest = std::max(slowest, flow.latency + from_seconds(alone));
-        for (const auto& crossing : flow.crossings) load[crossing.resource] += repeat * crossing.times * flow.bytes;
-      }
-      after = std::max(after, node.repeat * sum(node.fixed));
-      longest = std::max(longest, node.repeat * (sum(node.fixed) + slowest));
-    }
-    for (const auto& [resource, bytes] : load)
-      longest = std::max(longest, from_seconds(bytes / resources_->capacity(resource)) + after);
-    time += longest;
-  }
-  return time;
-}
-
 Duration ByHosts::busy(const Bucket& buffer) const {
   if (!is_by_mpi()) return {};
   const auto parts = shares(buffer);
@@ -290,7 +258,7 @@ Duration ByHosts::busy(const Bucket& buffer) const {
     const auto size = between(index, parts);
     if (size.value > 0) plans.push_back(&by_mpi(index, size));
   }
-  return inside + time_of(plans);
+  return inside + time_together(*resources_, plans);
 }
 
 }  // namespace fabricast::models::training

@@ -69,7 +69,6 @@ class ByHosts {
   [[nodiscard]] int between_by_nccl(Program& program, const Shares& shares, int after, const std::string& which,
                                     int slowed) const;
   [[nodiscard]] int between_by_mpi(Program& program, const Shares& shares, int after, const std::string& which) const;
-  [[nodiscard]] Duration time_of(const std::vector<const OperationPlan*>& plans) const;
 
   const Resources* resources_ = nullptr;
   int element_bytes_ = 4;

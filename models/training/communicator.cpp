@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
@@ -73,7 +74,11 @@ Duration Communicator::time_alone(Benchmark operation, Bytes size) const {
 }
 
 double Communicator::slowdown(Benchmark operation, Bytes size) const {
-  const double seconds = time_alone(operation, size).seconds();
+  return slowdown(operation, size, time_alone(operation, size));
+}
+
+double Communicator::slowdown(Benchmark operation, Bytes size, Duration time) const {
+  const double seconds = time.seconds();
   if (seconds <= 0 || size.value <= 0) return 0;
   const double moved = memory_passes(operation) * static_cast<double>(size.value) / seconds;
   return context_->parameters["training.exchange_slowdown"_key] * std::min(1.0, moved / memory_bandwidth_);
@@ -81,22 +86,57 @@ double Communicator::slowdown(Benchmark operation, Bytes size) const {
 
 int Communicator::append(Program& program, Benchmark operation, Bytes size, const std::vector<int>& after, int stream,
                          const std::string& name, int slowed) const {
-  const auto& operation_plan = plan(operation, size);
+  return append_operation(program, plan(operation, size), after, stream, name,
+                          {slowed, slowed >= 0 ? slowdown(operation, size) : -1});
+}
+
+int append_operation(Program& program, const OperationPlan& plan, const std::vector<int>& after, int stream,
+                     const std::string& name, std::pair<int, double> slowed) {
   Node start;
   start.kind = NodeKind::delay;
   start.label = name;
   start.after = after;
   start.stream = stream;
-  start.fixed = operation_plan.before;
+  start.fixed = plan.before;
   program.nodes.push_back(std::move(start));
   const auto first = program.nodes.size();
-  const int last = program.append(operation_plan.program, {static_cast<int>(first) - 1}, stream);
+  const int last = program.append(plan.program, {static_cast<int>(first) - 1}, stream);
   for (auto n = first; n < program.nodes.size(); ++n) {
     auto& node = program.nodes[n];
     node.label = name;
-    if (slowed >= 0 && !node.flows.empty()) node.slows = {{slowed, slowdown(operation, size)}};
+    if (slowed.second >= 0 && !node.flows.empty()) node.slows = {slowed};
   }
   return last;
+}
+
+Duration time_together(const Resources& resources, const std::vector<const OperationPlan*>& plans) {
+  std::size_t length = 0;
+  Duration time;
+  for (const auto* plan : plans) {
+    length = std::max(length, plan->program.nodes.size());
+    time = std::max(time, sum(plan->before));
+  }
+  for (std::size_t n = 0; n < length; ++n) {
+    std::map<int, double> load;
+    Duration longest, after;
+    for (const auto* plan : plans) {
+      if (n >= plan->program.nodes.size()) continue;
+      const auto& node = plan->program.nodes[n];
+      const auto repeat = static_cast<double>(node.repeat);
+      Duration slowest;
+      for (const auto& flow : node.flows) {
+        const double alone = flow.bytes > 0 ? flow.bytes / rate_alone(resources, flow) : 0;
+        slowest = std::max(slowest, flow.latency + from_seconds(alone));
+        for (const auto& crossing : flow.crossings) load[crossing.resource] += repeat * crossing.times * flow.bytes;
+      }
+      after = std::max(after, node.repeat * sum(node.fixed));
+      longest = std::max(longest, node.repeat * (sum(node.fixed) + slowest));
+    }
+    for (const auto& [resource, bytes] : load)
+      longest = std::max(longest, from_seconds(bytes / resources.capacity(resource)) + after);
+    time += longest;
+  }
+  return time;
 }
 
 }  // namespace fabricast::models::training

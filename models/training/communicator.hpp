@@ -34,8 +34,9 @@ class Communicator {
   [[nodiscard]] const OperationPlan& plan(Benchmark operation, Bytes size) const;
   [[nodiscard]] const Planner& planner(Benchmark operation) const;
   [[nodiscard]] int size() const { return size_; }
-  /// How much longer compute takes beside it, as a share.
+  /// How much longer compute takes beside it, as a share; `time`: how long it lasts.
   [[nodiscard]] double slowdown(Benchmark operation, Bytes size) const;
+  [[nodiscard]] double slowdown(Benchmark operation, Bytes size, Duration time) const;
 
  private:
   Communicator(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus);
@@ -47,5 +48,14 @@ class Communicator {
   mutable std::map<Benchmark, std::unique_ptr<Planner>> planners_;
   mutable std::map<std::pair<Benchmark, std::int64_t>, OperationPlan> plans_;
 };
+
+/// Appends a planned operation on `stream`; returns the index of its last node. Its flows slow compute on device
+/// `first` of `slowed` by the share `second`, unless that is below 0.
+int append_operation(Program& program, const OperationPlan& plan, const std::vector<int>& after, int stream,
+                     const std::string& name, std::pair<int, double> slowed);
+
+/// Of chains that run at the same time, node beside node: the slowest flow alone, or the fullest resource; what a node
+/// does after its flows (sums) waits for either.
+Duration time_together(const Resources& resources, const std::vector<const OperationPlan*>& plans);
 
 }  // namespace fabricast::models::training

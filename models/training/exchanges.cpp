@@ -34,8 +34,8 @@ Bytes BlockExchanges::dispatched() const {
   return to_bytes(static_cast<double>(boundary().value) * tokens);
 }
 
-Duration BlockExchanges::one(const Communicator& group, Benchmark operation, Bytes size) const {
-  return group.time_alone(operation, size) + parameters_["training.kernel_floor"_key];
+Duration BlockExchanges::one(const Communicators& groups, Benchmark operation, Bytes size) const {
+  return groups.time_alone(operation, size) + parameters_["training.kernel_floor"_key];
 }
 
 /// Around attention, or around a feed-forward part.

@@ -44,7 +44,7 @@ class BlockExchanges {
   [[nodiscard]] Bytes dispatched() const;
 
  private:
-  [[nodiscard]] Duration one(const Communicator& group, Benchmark operation, Bytes size) const;
+  [[nodiscard]] Duration one(const Communicators& groups, Benchmark operation, Bytes size) const;
   [[nodiscard]] Duration tensor(bool is_backward) const;
   [[nodiscard]] Duration tensor_of_attention(bool is_backward) const;
   [[nodiscard]] Duration tensor_of_experts(bool is_backward) const;

@@ -30,7 +30,8 @@ class ShardedStep {
         work_(work),
         exchanges_(costs.parameters, spec, groups),
         group_(groups.data.front() ? &*groups.data.front() : nullptr),
-        experts_(groups.expert_data.front() ? &*groups.expert_data.front() : nullptr) {
+        experts_(groups.expert_data.front() ? &*groups.expert_data.front() : nullptr),
+        wire_(groups.wire) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", 0}, {"GPU 0 NCCL", -1}};
   }
@@ -56,6 +57,7 @@ class ShardedStep {
     const double own = (root.parameters + all.parameters) / (group_ == nullptr ? 1 : group_->size()) +
                        all.expert_parameters / (experts_ == nullptr ? 1 : experts_->size());
     compute(k_optimizer, roofline_.optimizer(own, all.tensors), {}, reduced_, roofline_.optimizer_efficiency().name);
+    wire_.fill(program_);
     return std::move(program_);
   }
 
@@ -99,10 +101,10 @@ class ShardedStep {
   int gather(const BlockWork& part, std::vector<int> after) {
     std::erase(after, -1);
     int last = -1;
-    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+    const auto one = [&](const Communicators* group, double parameters, const char* name) {
       if (parameters <= 0) return;
-      last = group->append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_gathered_bytes), after, k_nccl,
-                           name, 0);
+      last = group->append(program_, wire_, Benchmark::all_gather_perf, to_bytes(parameters * k_gathered_bytes), after,
+                           k_nccl, name, 0);
     };
     one(group_, dense(part), "exposed all-gather of parameters");
     one(experts_, expert(part), "exposed all-gather of experts");
@@ -123,10 +125,10 @@ class ShardedStep {
     const int copied =
         compute("gradients into the buffer of the reduce-scatter", costs_.copies(2, to_bytes(parameters * bytes)), {},
                 reduced_, "training.copy_efficiency"_key);
-    const auto one = [&](const Communicator* group, double own, const char* name) {
+    const auto one = [&](const Communicators* group, double own, const char* name) {
       if (own <= 0) return;
-      reduced_ =
-          group->append(program_, Benchmark::reduce_scatter_perf, to_bytes(own * bytes), {copied}, k_nccl, name, 0);
+      reduced_ = group->append(program_, wire_, Benchmark::reduce_scatter_perf, to_bytes(own * bytes), {copied}, k_nccl,
+                               name, 0);
     };
     one(group_, dense(part), "exposed reduce-scatter of gradients");
     one(experts_, expert(part), "exposed reduce-scatter of experts' gradients");
@@ -137,8 +139,9 @@ class ShardedStep {
   const TrainingSpec& spec_;
   const TransformerWork& work_;
   BlockExchanges exchanges_;
-  const Communicator* group_;    ///< replicas of what is no expert
-  const Communicator* experts_;  ///< replicas of experts
+  const Communicators* group_;    ///< replicas of what is no expert
+  const Communicators* experts_;  ///< replicas of experts
+  Wire wire_;
   Program program_;
   int last_ = -1;
   int reduced_ = -1;

@@ -20,7 +20,11 @@ namespace {
 class LayerStep {
  public:
   LayerStep(const Roofline& roofline, const TrainingSpec& spec, const SplitGroups& groups)
-      : roofline_(roofline), spec_(spec), groups_(groups), exchanges_(roofline.parameters(), spec, groups) {
+      : roofline_(roofline),
+        spec_(spec),
+        groups_(groups),
+        exchanges_(roofline.parameters(), spec, groups),
+        wire_(groups.wire) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", 0}};
   }
@@ -39,6 +43,7 @@ class LayerStep {
       compute(times[feed_forward] + times[experts] + times[behind_experts]);
     }
     all_reduce();
+    wire_.fill(program_);
     return std::move(program_);
   }
 
@@ -90,13 +95,14 @@ class LayerStep {
 
   void all_reduce() {
     if (!groups_.tensor) return;
-    last_ = groups_.tensor->append(program_, Benchmark::all_reduce_perf, exchanges_.activations(), {last_}, 0,
+    last_ = groups_.tensor->append(program_, wire_, Benchmark::all_reduce_perf, exchanges_.activations(), {last_}, 0,
                                    "exposed all-reduce of activations", -1);
     start_behind("start of the kernel behind an all-reduce");
   }
 
   void to_experts(const char* name) {
-    last_ = groups_.expert->append(program_, Benchmark::alltoall_perf, exchanges_.dispatched(), {last_}, 0, name, -1);
+    last_ = groups_.expert->append(program_, wire_, Benchmark::alltoall_perf, exchanges_.dispatched(), {last_}, 0, name,
+                                   -1);
     start_behind("start of the kernel behind an exchange of experts");
   }
 
@@ -114,6 +120,7 @@ class LayerStep {
   const TrainingSpec& spec_;
   const SplitGroups& groups_;
   BlockExchanges exchanges_;
+  Wire wire_;
   Program program_;
   int last_ = -1;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "training/transformer.hpp"
 
@@ -17,15 +18,25 @@ std::vector<DeviceId> every(const std::vector<DeviceId>& gpus, int first, int st
   return out;
 }
 
-/// Makes communicators and keeps the first fault.
+/// Groups of `count` GPUs, every `stride`-th, in blocks: `groups` of them, of which `stride` lie one beside another.
+struct Places {
+  int first = 0, groups = 1, stride = 1, count = 1;
+};
+
+/// Makes the communicators of a kind and keeps the first fault.
 class GroupMaker {
  public:
-  GroupMaker(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus)
-      : context_(context), workload_(workload), gpus_(gpus) {}
+  GroupMaker(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& gpus, bool is_beside)
+      : context_(context), workload_(workload), gpus_(gpus), is_beside_(is_beside) {}
 
-  std::optional<Communicator> make(int first, int stride, int count) {
-    if (count < 2 || !faults_.empty()) return std::nullopt;
-    auto made = Communicator::make(context_, workload_, every(gpus_, first, stride, count));
+  std::optional<Communicators> make(const Places& places) {
+    if (places.count < 2 || !faults_.empty()) return std::nullopt;
+    std::vector<std::vector<DeviceId>> groups;
+    for (int g = 0; g < places.groups; ++g) {
+      const int block = g / places.stride * places.stride * places.count;
+      groups.push_back(every(gpus_, places.first + block + g % places.stride, places.stride, places.count));
+    }
+    auto made = Communicators::make(context_, workload_, groups, is_beside_);
     if (made) return std::move(*made);
     faults_ = made.error();
     return std::nullopt;
@@ -36,6 +47,7 @@ class GroupMaker {
   const PlanContext& context_;
   const Workload& workload_;
   const std::vector<DeviceId>& gpus_;
+  bool is_beside_;
   Diagnostics faults_;
 };
 
@@ -115,28 +127,64 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
                                 const std::vector<DeviceId>& gpus) {
   auto layout = layout_of(workload, static_cast<int>(gpus.size()));
   if (!layout) return tl::unexpected(layout.error());
-  SplitGroups groups;
-  groups.layout = *layout;
-  GroupMaker maker(context, workload, gpus);
+  const bool is_alone = context.runs_alone && !context.full_expansion && !context.with_legs;
+  SplitGroups groups{*layout, Wire(context.resources, is_alone), {}, {}, {}, {}, {}, {}, {}};
+  // Stages exchange gradients while others send.
+  GroupMaker maker(context, workload, gpus, layout->pipeline > 1);
+  const auto& [tensor, shards, pipeline, data, expert, expert_tensor] = *layout;
   const int replicas = layout->replicas();
-  const int stage = layout->tensor * replicas;
-  const int experts = layout->expert * layout->expert_tensor;
+  const int stage = tensor * replicas;
+  const int experts = expert * expert_tensor;
   const bool has_experts = workload.training->network->transformer->experts > 0;
   const bool is_apart = has_experts && layout->has_experts_apart();
-  groups.tensor = maker.make(0, 1, layout->tensor);
-  groups.context = maker.make(0, layout->tensor, layout->context);
-  groups.expert = maker.make(0, layout->expert_tensor, layout->expert);
-  groups.expert_tensor =
-      maker.make(0, 1, has_experts && workload.training->parallel.sequence ? layout->expert_tensor : 1);
-  for (int s = 0; s < layout->pipeline; ++s) {
-    groups.data.push_back(maker.make(s * stage, layout->tensor, replicas));
-    groups.expert_data.push_back(maker.make(s * stage, experts, is_apart ? layout->expert_replicas() : 1));
-    const int next = (s + 1) % layout->pipeline;
-    groups.send.push_back(layout->pipeline > 1 ? maker.make(std::min(s, next) * stage, std::abs(next - s) * stage, 2)
-                                               : std::nullopt);
+  const bool is_gathered = has_experts && workload.training->parallel.sequence;
+  groups.tensor = maker.make({0, replicas, 1, tensor});
+  groups.context = maker.make({0, tensor * data, tensor, shards});
+  groups.expert = maker.make({0, stage / expert, expert_tensor, expert});
+  groups.expert_tensor = maker.make({0, stage / expert_tensor, 1, is_gathered ? expert_tensor : 1});
+  for (int s = 0; s < pipeline; ++s) {
+    groups.data.push_back(maker.make({s * stage, tensor, tensor, replicas}));
+    groups.expert_data.push_back(maker.make({s * stage, experts, experts, is_apart ? layout->expert_replicas() : 1}));
+    const int next = (s + 1) % pipeline;
+    groups.send.push_back(
+        maker.make({std::min(s, next) * stage, stage, std::abs(next - s) * stage, pipeline > 1 ? 2 : 1}));
   }
   if (!maker.faults().empty()) return tl::unexpected(maker.faults());
   return groups;
+}
+
+std::vector<const Communicators*> SplitGroups::all() const {
+  std::vector<const Communicators*> out;
+  const auto add = [&](const std::optional<Communicators>& groups) {
+    if (groups) out.push_back(&*groups);
+  };
+  for (const auto* groups : {&tensor, &context, &expert, &expert_tensor}) add(*groups);
+  for (const auto* stages : {&data, &expert_data, &send})
+    for (const auto& groups : *stages) add(groups);
+  return out;
+}
+
+std::vector<std::string> split_assumptions(const PlanContext& context, const SplitGroups& split, DeviceId gpu) {
+  std::vector<std::string> out;
+  std::set<DeviceId> used;
+  for (const auto* groups : split.all()) {
+    if (!groups->has_neighbours()) continue;
+    if (out.empty())
+      out.emplace_back("groups of one kind exchange at the same moment, over what they share of adapters and links");
+    used.merge(groups->hcas_in_use());
+  }
+  const bool has_inside = split.tensor || split.context || split.expert;
+  if (has_inside && context.workloads != nullptr && context.workloads->size() > 1)
+    out.emplace_back("exchanges inside layers take as long as alone: other workloads and they do not slow each other");
+  const int host = context.topology.host_of(gpu);
+  const auto all = static_cast<std::ptrdiff_t>(context.topology.hcas_by_distance(gpu).size());
+  const auto count = std::ranges::count(used, host, [&](DeviceId hca) { return context.topology.host_of(hca); });
+  if (count > 0 && count < all)
+    out.push_back(
+        fmt::format("{} of the {} HCAs of {} carry data: NCCL takes near ones, and as many as give each group's "
+                    "channels most bandwidth",
+                    count, all, context.topology.host_name(host)));
+  return out;
 }
 
 }  // namespace fabricast::models::training

@@ -192,9 +192,9 @@ class TrainingPlanner : public Planner {
     const auto& size = largest();
     if (size.group) return &*size.group;
     if (!size.split) return nullptr;
-    if (size.split->data.front()) return &*size.split->data.front();
-    if (size.split->tensor) return &*size.split->tensor;
-    return size.split->expert ? &*size.split->expert : nullptr;
+    if (size.split->data.front()) return &size.split->data.front()->first();
+    if (size.split->tensor) return &size.split->tensor->first();
+    return size.split->expert ? &size.split->expert->first() : nullptr;
   }
 
   [[nodiscard]] bool takes_part(const SlowGpu& slow) const {
@@ -282,8 +282,9 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
                            : "input data are there in time");
   if (const auto line = pace_of_types(context_.topology, largest().gpus, gpu_); !line.empty()) out.push_back(line);
-  if (largest().split && largest().split->layout.tensor > 1)
-    out.emplace_back("groups of other GPUs of a host exchange at the same time over adapters of their own");
+  if (largest().split)
+    for (auto& line : split_assumptions(context_, *largest().split, largest().gpus.front()))
+      out.push_back(std::move(line));
   for (const auto& slow : spec_.slow) {
     if (!takes_part(slow))
       out.push_back(fmt::format("workload.slow of '{}' changes no time: it takes no part", slow.gpu));

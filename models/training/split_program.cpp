@@ -31,7 +31,8 @@ class SplitStep {
         work_(work),
         layout_(groups.layout),
         exchanges_(costs.parameters, spec, groups),
-        interleave_(spec.parallel.interleave) {
+        interleave_(spec.parallel.interleave),
+        wire_(groups.wire) {
     program_.num_devices = layout_.pipeline;
     for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} compute", s), s});
     for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} NCCL", s), -1});
@@ -61,6 +62,7 @@ class SplitStep {
                        "stage {} waits for ever", s);
       add_optimizer(s);
     }
+    wire_.fill(program_);
     return std::move(program_);
   }
 
@@ -136,7 +138,7 @@ class SplitStep {
     const auto& pair = groups_.send[static_cast<std::size_t>(is_next ? stage : to_stage)];
     // Without interleaving a stage computes nothing while it sends.
     const int stream = interleave_ > 1 ? -1 : stage;
-    const int sent = pair->append(program_, Benchmark::sendrecv_perf, exchanges_.boundary(), {node}, stream,
+    const int sent = pair->append(program_, wire_, Benchmark::sendrecv_perf, exchanges_.boundary(), {node}, stream,
                                   "exposed sends between stages", -1);
     if (interleave_ == 1) last_[static_cast<std::size_t>(stage)] = sent;
     return sent;
@@ -193,9 +195,9 @@ class SplitStep {
   }
 
   [[nodiscard]] bool is_sharded() const { return spec_.parallel.data == DataParallelism::zero1; }
-  [[nodiscard]] const Communicator* replicas(int stage) const { return one_of(groups_.data, stage); }
-  [[nodiscard]] const Communicator* expert_replicas(int stage) const { return one_of(groups_.expert_data, stage); }
-  [[nodiscard]] static const Communicator* one_of(const std::vector<std::optional<Communicator>>& groups, int stage) {
+  [[nodiscard]] const Communicators* replicas(int stage) const { return one_of(groups_.data, stage); }
+  [[nodiscard]] const Communicators* expert_replicas(int stage) const { return one_of(groups_.expert_data, stage); }
+  [[nodiscard]] static const Communicators* one_of(const std::vector<std::optional<Communicators>>& groups, int stage) {
     const auto& found = groups[static_cast<std::size_t>(stage)];
     return found ? &*found : nullptr;
   }
@@ -208,10 +210,11 @@ class SplitStep {
 
   /// Adds to `waits` what has to be there.
   void gather(int stage, const BlockWork& part, std::vector<int>& waits) {
-    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+    const auto one = [&](const Communicators* group, double parameters, const char* name) {
       if (group == nullptr || parameters <= 0) return;
-      waits.push_back(group->append(program_, Benchmark::all_gather_perf, to_bytes(parameters * k_parameter_bytes), {},
-                                    layout_.pipeline + stage, name, stage));
+      waits.push_back(group->append(program_, wire_, Benchmark::all_gather_perf,
+                                    to_bytes(parameters * k_parameter_bytes), {}, layout_.pipeline + stage, name,
+                                    stage));
     };
     one(replicas(stage), part.parameters, "exposed all-gather of parameters");
     one(expert_replicas(stage), part.expert_parameters, "exposed all-gather of experts");
@@ -219,11 +222,11 @@ class SplitStep {
 
   void reduce(int stage, const BlockWork& part, int after) {
     const auto operation = is_sharded() ? Benchmark::reduce_scatter_perf : Benchmark::all_reduce_perf;
-    const auto one = [&](const Communicator* group, double parameters, const char* name) {
+    const auto one = [&](const Communicators* group, double parameters, const char* name) {
       if (group == nullptr || parameters <= 0) return;
       const auto size = to_bytes(parameters * element_bytes(spec_.parallel.exchange));
       exchanged_[static_cast<std::size_t>(stage)] = {
-          group->append(program_, operation, size, {after}, layout_.pipeline + stage, name, stage)};
+          group->append(program_, wire_, operation, size, {after}, layout_.pipeline + stage, name, stage)};
     };
     one(replicas(stage), part.parameters, "exposed exchange of gradients");
     one(expert_replicas(stage), part.expert_parameters, "exposed exchange of experts' gradients");
@@ -253,6 +256,7 @@ class SplitStep {
   Layout layout_;
   BlockExchanges exchanges_;
   int interleave_;
+  Wire wire_;
   Program program_;
   std::vector<int> last_;                    ///< [stage] last node of its compute stream
   std::vector<std::vector<int>> exchanged_;  ///< [stage] last node of its gradients' exchange

@@ -15,10 +15,11 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fabricast/models/planner.hpp"
-#include "training/communicator.hpp"
+#include "training/communicators.hpp"
 #include "training/data_parallel.hpp"
 #include "training/roofline.hpp"
 
@@ -36,20 +37,27 @@ struct Layout {
   [[nodiscard]] int expert_replicas() const { return tensor * data * context / (expert * expert_tensor); }
 };
 
-/// GPUs of a size in rank order, and the groups that talk. Groups of stage 0 stand for those of other stages where only
-/// their times count.
+/// The groups that talk, those of a stage and kind together. Groups of stage 0 stand for those of other stages where
+/// only their times count.
 struct SplitGroups {
   Layout layout;
-  std::optional<Communicator> tensor, context, expert, expert_tensor;
-  std::vector<std::optional<Communicator>> data;         ///< [stage]
-  std::vector<std::optional<Communicator>> expert_data;  ///< [stage]: replicas of its experts
-  std::vector<std::optional<Communicator>> send;         ///< [stage]: to the next one, the last one's to the first
+  Wire wire;  ///< empty; of a program that they exchange in
+  std::optional<Communicators> tensor, context, expert, expert_tensor;
+  std::vector<std::optional<Communicators>> data;         ///< [stage]
+  std::vector<std::optional<Communicators>> expert_data;  ///< [stage]: replicas of its experts
+  std::vector<std::optional<Communicators>> send;         ///< [stage]: to the next one, the last one's to the first
+
+  /// Of all kinds and stages.
+  [[nodiscard]] std::vector<const Communicators*> all() const;
 };
 
 /// The split of `gpus` GPUs, or why there is none.
 Result<Layout> layout_of(const Workload& workload, int gpus);
 Result<SplitGroups> make_groups(const PlanContext& context, const Workload& workload,
                                 const std::vector<DeviceId>& gpus);
+
+/// What is assumed of exchanges that meet, and by which adapters of the host of `gpu`, the first one, they go.
+std::vector<std::string> split_assumptions(const PlanContext& context, const SplitGroups& split, DeviceId gpu);
 
 /// Time of what one GPU computes: blocks, and what stands before and behind them.
 struct BlockWork {

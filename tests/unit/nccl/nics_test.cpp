@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "tests/support/approx.hpp"
 #include "tests/unit/nccl/hosts.hpp"
@@ -100,6 +101,24 @@ TEST_CASE("no counterpart among the ranks of this host: a send leaves by the GPU
   CHECK(nics.sender(0, 5, 0).hca == nics.local_hca(0, 0));
   CHECK(nics.sender(0, 5, 0).gpu == 0);
   CHECK(nics.sender(0, 3, 0).gpu == 1);  // by position: GPU 3
+}
+
+TEST_CASE(
+    "channels of one GPU of each host try the adapter of its number first, from 2.10 on; those of all GPUs the first") {
+  const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8)};
+  for (const char* version : {"2.9", "2.10", "2.12", "2.18", "2.28"}) {
+    const Setup setup(cluster_of(host, 2, std::string("{version: \"") + version + "\"}"));
+    CHECK(nics_of(setup).search_order() == Numbers{0, 1, 2, 3, 4, 5, 6, 7});
+    for (std::size_t gpu = 0; gpu < 8; ++gpu) {
+      CAPTURE(version);
+      CAPTURE(gpu);
+      const HostNics nics(setup.context, {setup.gpus()[gpu]});
+      const auto order = nics.search_order();
+      CHECK(order.size() == 8);
+      CHECK(order.front() == (std::string(version) == "2.9" ? 0 : gpu));
+      CHECK(Numbers(order).size() == std::set<std::size_t>(order.begin(), order.end()).size());
+    }
+  }
 }
 
 TEST_CASE("PXN needs 2.12, NVLink, its switch, and an HCA below the PCIe switches of the GPU that hands over") {

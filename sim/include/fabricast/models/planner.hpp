@@ -28,6 +28,7 @@ struct PlanContext {
   HostNeighbours neighbours{};                       ///< work of others on every host
   bool with_legs = false;                            ///< flows list their network transfers
   const std::vector<Workload>* workloads = nullptr;  ///< all that run at once; null = only the one planned
+  bool one_of_groups = false;  ///< others of the hosts' GPUs exchange beside it, by adapters of theirs
 };
 
 /// Two HCAs that must talk are in networks that do not meet. Planners throw it; it never leaves simulate().
