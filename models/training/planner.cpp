@@ -17,6 +17,7 @@
 #include "paths/transport.hpp"
 #include "training/communicator.hpp"
 #include "training/data_parallel.hpp"
+#include "training/delays.hpp"
 #include "training/roofline.hpp"
 #include "training/stragglers.hpp"
 #include "training/terms.hpp"
@@ -66,16 +67,17 @@ class TrainingPlanner : public Planner {
     plan.watched_stream = 0;
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
+    const auto paces = stragglers(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split ? split(costs, *size.split)
+    plan.program = size.split ? split(costs, *size.split, paces.front().factor)
                               : data_parallel_program(costs, spec_.parallel, work_,
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
                                                        .local_size = size.local_size});
-    const auto paces = stragglers(size);
+    const auto work = longest_work(plan.program);
     if (std::ranges::any_of(paces, [](const auto& one) { return one.factor > 1; }))
       plan.program = with_stragglers(plan.program, paces);
-    plan.before = host_terms(paces.front().factor);
+    plan.before = host_terms(work, paces.front().factor);
     return plan;
   }
 
@@ -85,7 +87,7 @@ class TrainingPlanner : public Planner {
     Duration slower;
     Duration bubble;
     Duration host;
-    const auto before = host_terms(1);
+    const auto before = step_delays(context_, gpu_, spec_, k_some_step);
     for (const auto& term : row.terms) {
       if (term.name == k_forward || term.name == k_backward || term.name == k_optimizer)
         compute += term.time;
@@ -118,8 +120,10 @@ class TrainingPlanner : public Planner {
             {"scaling_efficiency_share", (compute + launch + host + wait).seconds() / row.time.seconds()}};
   }
 
+  /// Clients that the workload names; busy neighbours of a vGPU are among the delays of compute.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return waits_for_others(context_, workload_, gpu_, time);
+    return workload_.sharing ? waits_for_others(context_, workload_, gpu_, time)
+                             : scheduler_waits(context_, workload_, gpu_, time);
   }
 
   [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }
@@ -135,10 +139,10 @@ class TrainingPlanner : public Planner {
   }
 
  private:
-  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups) const {
+  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups, double slower) const {
     const Roofline roofline(context_, gpu_, spec_.precision, is_eager());
     if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
-    const auto work = transformer_work(roofline, spec_, groups.layout);
+    const auto work = transformer_work(roofline, spec_, groups.layout, slower);
     if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
     return split_program(costs, roofline, spec_, groups, work);
   }
@@ -208,15 +212,11 @@ class TrainingPlanner : public Planner {
 
   [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
 
-  /// What the VM, neighbours and busy cores add to the compute of the step.
-  /// `slower`: how many times as long the slowest GPU computes, which so waits less for its launching thread.
-  [[nodiscard]] std::vector<Term> host_terms(double slower) const {
+  /// What comes on top of `work`, the longest chain of passes. `slower`: how many times as long the slowest GPU
+  /// computes, which so waits less for its launching thread.
+  [[nodiscard]] std::vector<Term> host_terms(Duration work, double slower) const {
+    auto terms = step_delays(context_, gpu_, spec_, work);
     const auto passes = work_.forward + work_.backward;
-    const auto compute = spec_.parallel.micro_batches * passes + work_.optimizer;
-    // A profile was measured in the VM that the scenario describes.
-    auto terms = compute_delays(context_, gpu_, compute);
-    if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
-      std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
     const auto launch = std::max(Duration{}, work_.launch - from_seconds((slower - 1) * passes.seconds()));
     if (launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time"_key);
