@@ -6,6 +6,7 @@
 
 #include "fabricast/check.hpp"
 #include "fabricast/gpudirect_software.hpp"
+#include "fabricast/models/gpu_memory.hpp"
 #include "fabricast/models/training_memory.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
@@ -71,18 +72,18 @@ class ScenarioRules {
     if (!uses_devices(workload) || workload.sizes.empty()) return;
     const auto gpus = topology_.devices(DeviceKind::gpu);
     if (gpus.empty()) return;
-    const auto type = topology_.device(gpus.front()).type;
-    const auto* memory = parameters_.find(type + ".memory");
+    const auto memory = models::gpu_memory(topology_, parameters_, gpus.front());
     const auto largest = *std::max_element(workload.sizes.begin(), workload.sizes.end());
-    if (memory == nullptr) return;
+    if (!memory) return;
     // Benchmarks keep a send and a receive buffer; nccl-tests (common.cu) leaves at least 1 GiB to
     // NCCL and keeps a third one for its check.
     const bool is_nccl_tests = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-    const double room = memory->value - (is_nccl_tests ? 0x1p30 : 0);
+    const double room = memory->bytes - (is_nccl_tests ? 0x1p30 : 0);
     if (2.0 * static_cast<double>(largest.value) <= room) return;
     const auto text = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
     add(Severity::warning, workload.location,
-        fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), text(memory->value), type),
+        fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), text(memory->bytes),
+                    memory->what),
         is_nccl_tests
             ? fmt::format(
                   "lower the largest of `sizes`: nccl-tests ends at most at {} (-c 0), at {} when it checks data",

@@ -85,3 +85,73 @@ TEST_CASE("a step that was measured fits: selective recomputation of PyTorch kee
   const auto all = test::shipped("training/torchtitan-llama3-8b.yaml", {{"workload.parallel.recompute", "none"}});
   CHECK_FALSE(check_scenario(all.topology, all.scenario, all.parameters).empty());
 }
+
+namespace {
+
+/// What `check` says of memory for a step on one GPU of a host with eight.
+std::string fault_in(const std::string& guest, const std::string& workload, const std::string& type = "hgx-h100-8") {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+      "n, type: " +
+      type + "}]\n" + guest + "\nworkload: {benchmark: training, gpus: 1, " + workload + "}\n");
+  for (const auto& fault : check_scenario(loaded.topology, loaded.scenario, loaded.parameters)) {
+    if (fault.message.find("keeps at least") != std::string::npos) return fault.message;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a step must fit into what the system has of a GPU, not into the card") {
+  // Adam keeps 16 bytes of each of 1.3 billion parameters: 21 GiB and activations.
+  struct Part {
+    std::string guest;
+    double gib;
+    std::string what;
+  };
+  for (const auto& part :
+       {Part{"", 80, "a h100-sxm has 80 GiB"}, Part{"virtualization: {mode: passthrough}", 80, "a h100-sxm has 80 GiB"},
+        Part{"virtualization: {mode: vgpu}", 80, "a h100-sxm has 80 GiB"},
+        Part{"virtualization: {mode: mig, profile: 1g.10gb}", 10, "MIG instance 1g.10gb of a h100-sxm has 10 GiB"},
+        Part{"virtualization: {mode: mig, profile: 2g.20gb}", 20, "MIG instance 2g.20gb of a h100-sxm has 20 GiB"},
+        Part{"virtualization: {mode: mig, profile: 3g.40gb}", 40, "MIG instance 3g.40gb of a h100-sxm has 40 GiB"},
+        Part{"virtualization: {mode: vgpu, profile: h100xm-10c}", 10, "vGPU h100xm-10c of a h100-sxm has 10 GiB"},
+        Part{"virtualization: {mode: vgpu, profile: h100xm-40c}", 40, "vGPU h100xm-40c of a h100-sxm has 40 GiB"},
+        Part{"virtualization: {mode: remote-gpu, gpu_memory: 8 GiB}", 8, "client of a remote h100-sxm has 8 GiB"},
+        Part{"virtualization: {mode: remote-gpu, gpu_share: 0.25}", 20, "client of a remote h100-sxm has 20 GiB"},
+        Part{"virtualization: {mode: remote-gpu}", 80, "a h100-sxm has 80 GiB"}}) {
+    CAPTURE(part.guest);
+    const auto small = fault_in(part.guest, "network: gpt-1.3b, batch_per_gpu: 1");
+    CHECK(small.empty() == (part.gib > 23));
+    if (part.gib < 23) CHECK(small.find(part.what) != std::string::npos);
+    CHECK(fault_in(part.guest, "network: llama3-8b, batch_per_gpu: 1").find(part.what) != std::string::npos);
+    CHECK(fault_in(part.guest, "network: gpt-124m, batch_per_gpu: 1").empty());
+  }
+}
+
+TEST_CASE("the GPUs that a step names decide, not the first of the topology") {
+  const auto fits_on = [](const std::string& device) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "a, type: hgx-h200-8}, {name: b, type: dgx-1-v100}]\n  fabric: {single_switch: {switch: qm9700, cable: 3 m}}\n"
+        "workload: {benchmark: training, precision: fp16, network: gpt-1.3b, batch_per_gpu: 1, gpus: 1, devices: [" +
+        device + "]}\n");
+    return check_scenario(loaded.topology, loaded.scenario, loaded.parameters).empty();
+  };
+  CHECK(fits_on("a.gpu0"));
+  CHECK_FALSE(fits_on("b.gpu0"));
+}
+
+TEST_CASE("buffers of a benchmark must fit into what the system has of a GPU") {
+  for (const bool is_part : {true, false}) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "n, type: hgx-h100-8}]\nvirtualization: {mode: vgpu" +
+        std::string(is_part ? ", profile: h100xm-10c" : "") +
+        "}\nworkload: {benchmark: all_reduce_perf, gpus: 2, sizes: [8 GiB]}\n");
+    bool is_said = false;
+    for (const auto& fault : check_scenario(loaded.topology, loaded.scenario, loaded.parameters))
+      is_said = is_said || fault.message.find("vGPU h100xm-10c of a h100-sxm") != std::string::npos;
+    CHECK(is_said == is_part);
+  }
+}
