@@ -12,10 +12,10 @@ namespace fabricast::models::mpi {
 
 namespace {
 
-constexpr Bytes k_all_to_all{262'144};    ///< rdma_cuda_alltoall_naive_limit, of a block; larger groups in parts
-constexpr Bytes k_all_gather{1'048'576};  ///< rdma_cuda_allgather_naive_limit, of all blocks
-constexpr Bytes k_broadcast{2'097'152};   ///< rdma_cuda_bcast_naive_limit
-constexpr Bytes k_gather{32'768};         ///< rdma_cuda_gather_naive_limit, of all blocks
+constexpr Bytes k_naive_all_to_all{262'144};    ///< rdma_cuda_alltoall_naive_limit, of a block; larger groups in parts
+constexpr Bytes k_naive_all_gather{1'048'576};  ///< rdma_cuda_allgather_naive_limit, of all blocks
+constexpr Bytes k_naive_broadcast{2'097'152};   ///< rdma_cuda_bcast_naive_limit
+constexpr Bytes k_naive_gather{32'768};         ///< rdma_cuda_gather_naive_limit, of all blocks
 
 /// Bytes that a rank copies out of its GPU and into it, one after the other.
 std::pair<std::int64_t, std::int64_t> copied(Benchmark benchmark, int num_ranks, Bytes size) {
@@ -91,13 +91,13 @@ bool may_copy_buffers_whole(const Profile& profile, Benchmark benchmark) {
 bool are_buffers_copied_whole(Benchmark benchmark, int num_ranks, Bytes size) {
   switch (benchmark) {
     case Benchmark::osu_alltoall:
-      return size <= k_all_to_all;
+      return size <= k_naive_all_to_all;
     case Benchmark::osu_allgather:
-      return num_ranks * size <= k_all_gather;
+      return num_ranks * size <= k_naive_all_gather;
     case Benchmark::osu_gather:
-      return num_ranks * size <= k_gather;
+      return num_ranks * size <= k_naive_gather;
     case Benchmark::osu_bcast:
-      return size <= k_broadcast;
+      return size <= k_naive_broadcast;
     default:
       return false;
   }
