@@ -10,6 +10,7 @@
 
 #include "base/parameter_name.hpp"
 #include "fabricast/models/training_memory.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
@@ -18,6 +19,7 @@
 #include "training/communicator.hpp"
 #include "training/data_parallel.hpp"
 #include "training/delays.hpp"
+#include "training/key_heads.hpp"
 #include "training/roofline.hpp"
 #include "training/stragglers.hpp"
 #include "training/terms.hpp"
@@ -38,18 +40,15 @@ struct Size {
   std::optional<SplitGroups> split;   ///< of a split model
 };
 
-/// Data parallelism alone, gradient by gradient: DDP's buckets and Horovod's buffers.
-bool is_plain(const TrainingSpec& spec) {
-  const auto& p = spec.parallel;
-  const bool is_whole = p.tensor == 1 && p.pipeline == 1 && p.context == 1 && p.expert == 1;
-  return spec.part == TrainingPart::step && is_whole &&
-         (p.data == DataParallelism::ddp || p.data == DataParallelism::horovod);
-}
-
 class TrainingPlanner : public Planner {
  public:
-  TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes)
-      : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
+  TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes,
+                  std::vector<GivenUsed> precision)
+      : context_(context),
+        workload_(workload),
+        spec_(*workload_.training),
+        sizes_(std::move(sizes)),
+        precision_(std::move(precision)) {
     gpu_ = slowest_gpu(context_, largest().gpus, spec_, is_eager());
     if (is_plain(spec_))
       work_ = spec_.profile ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
@@ -243,6 +242,7 @@ class TrainingPlanner : public Planner {
   Workload workload_;
   const TrainingSpec& spec_;
   std::map<int, Size> sizes_;
+  std::vector<GivenUsed> precision_;  ///< where it is not what was asked for
   DeviceId gpu_;
   StepWork work_;
 };
@@ -254,6 +254,7 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                       spec_.profile ? fmt::format("profile of {}", spec_.profile->model) : spec_.network->name,
                       spec_.profile ? "measured times of one GPU" : std::string("roofline"),
                       fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
+  settings.insert(settings.end(), precision_.begin(), precision_.end());
   if (spec_.part == TrainingPart::step) settings.push_back({"framework", "default", framework(), pace()});
   if (is_plain(spec_) && parallel.data == DataParallelism::ddp)
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
@@ -303,28 +304,20 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   return out;
 }
 
-/// Combinations that nothing computes.
-Diagnostics parallel_faults(const Workload& workload) {
-  Diagnostics faults;
+/// `workload` in the precision that its GPUs compute in, with the copies of key heads that a tensor group holds.
+Workload as_computed(Workload workload, Precision precision) {
+  auto spec = *workload.training;
+  spec.precision = precision;
+  if (spec.network) spec.network = with_key_head_copies(std::move(*spec.network), spec.parallel.tensor);
+  workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
+  return workload;
+}
+
+std::vector<GivenUsed> precision_setting(const Workload& workload, const UsedPrecision& used) {
+  if (used.reason.empty()) return {};
   const auto& spec = *workload.training;
-  const auto& p = spec.parallel;
-  const auto add = [&](std::string message, std::string fix) {
-    faults.push_back(make_error_at(workload.location, message, fix));
-  };
-  const bool needs_blocks = !is_plain(spec) || p.recompute != Recomputation::none;
-  if (needs_blocks && (!spec.network || !spec.network->transformer))
-    add(fmt::format("`data: {}`, recomputation and splits need a network given by the dimensions of a transformer",
-                    to_string(p.data)),
-        "write `data: ddp`, or name such a network");
-  if (p.data == DataParallelism::fsdp && p.pipeline > 1)
-    add("`data: fsdp` beside pipeline stages", "write `data: zero1`, which shards the optimiser");
-  if (p.data == DataParallelism::horovod && !is_plain(spec))
-    add("Horovod splits no model", "write `data: ddp` or `data: zero1`");
-  if (p.bucket && !is_plain(spec))
-    add("`bucket` of a split model: its gradients go as Megatron-LM cuts them", "leave `bucket` out");
-  if (spec.part == TrainingPart::layer && (p.pipeline > 1 || p.context > 1 || p.micro_batches > 1))
-    add("one layer has no pipeline, context or micro-batches", "leave these keys out, or write `part: step`");
-  return faults;
+  const auto named = !spec.precision_location.file.empty() ? to_string(spec.precision) : "default";
+  return {{"precision", std::string(named), std::string(to_string(used.precision)), used.reason}};
 }
 
 /// GPUs of every system that takes part; 0 = they differ.
@@ -363,10 +356,10 @@ std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int
 
 }  // namespace
 
-Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
-  if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
-  if (auto faults = training_memory(context.topology, workload, context.parameters); !faults.empty())
-    return tl::unexpected(std::move(faults));
+Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& given) {
+  if (auto faults = step_faults(context, given); !faults.empty()) return tl::unexpected(std::move(faults));
+  const auto used = used_precision(context.topology, given, context.parameters);
+  const auto workload = as_computed(given, used.precision);
   std::map<int, Size> sizes;
   for (const int count : training_counts(context.topology, workload)) {
     auto asked = workload;
@@ -392,7 +385,7 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
   if (auto faults = slow_faults(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
-  return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
+  return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes), precision_setting(given, used));
 }
 
 }  // namespace fabricast::models::training

@@ -7,7 +7,9 @@
 #include "fabricast/check.hpp"
 #include "fabricast/gpudirect_software.hpp"
 #include "fabricast/models/gpu_memory.hpp"
+#include "fabricast/models/shared_gpus.hpp"
 #include "fabricast/models/training_memory.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
 
@@ -21,12 +23,16 @@ class ScenarioRules {
       : topology_(topology), scenario_(scenario), parameters_(parameters) {}
 
   Diagnostics run() {
-    for (const auto& workload : scenario_.workloads) {
+    for (std::size_t w = 0; w < scenario_.workloads.size(); ++w) {
+      const auto& workload = scenario_.workloads[w];
       check_count(workload);
       check_memory(workload);
       check_sharing(workload);
-      const auto memory = models::training_memory(topology_, workload, parameters_);
+      const auto precision = models::precision_faults(topology_, workload, parameters_);
+      found_.insert(found_.end(), precision.begin(), precision.end());
+      const auto memory = models::training_memory(topology_, scenario_.workloads, w, parameters_);
       found_.insert(found_.end(), memory.begin(), memory.end());
+      check_shared_gpus(w);
     }
     check_gpudirect();
     return std::move(found_);
@@ -37,6 +43,20 @@ class ScenarioRules {
     auto one = make_error_at(where, std::move(message), std::move(fix));
     one.severity = severity;
     found_.push_back(std::move(one));
+  }
+
+  /// Said once for each pair, at the later one.
+  void check_shared_gpus(std::size_t index) {
+    const auto& all = scenario_.workloads;
+    for (const auto& shared : models::shared_gpus(topology_, all, index)) {
+      if (shared.other > index) continue;
+      add(Severity::warning, all[index].location,
+          fmt::format("{} and {} compute on the same {}: each is forecast as if it had their compute alone, where "
+                      "processes of a GPU take turns",
+                      models::name_of(all, shared.other), models::name_of(all, index),
+                      models::words_of(topology_, shared.gpus)),
+          "give each workload GPUs of its own (`devices`), or describe the other one as a client (`sharing`)");
+    }
   }
 
   static bool uses_devices(const Workload& workload) {
