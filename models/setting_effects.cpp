@@ -112,6 +112,20 @@ unsigned work_of(const PlanContext& context, const Workload& workload) {
   return messages | (has_device ? k_device_data : 0) | (has_groups ? k_groups : 0);
 }
 
+/// Fixed shares keep the slices of vGPUs that a GPU could hold beside the VM's, also where nobody has them.
+bool keeps_slices(const PlanContext& context, int host) {
+  const auto gpus = context.topology.devices(DeviceKind::gpu, host);
+  return context.topology.virtualization(host).scheduler == SharePolicy::fixed_share &&
+         std::ranges::any_of(gpus, [&](DeviceId gpu) {
+           return gpu_mode_of(context, gpu) == GpuMode::vgpu && !has_whole_gpu(context, gpu);
+         });
+}
+
+bool is_length_of_fixed_share(const PlanContext& context, int host, std::string_view key) {
+  return key == "time_slice" && context.topology.virtualization(host).busy_neighbours == 0 &&
+         keeps_slices(context, host);
+}
+
 /// Why a key has no effect beside the way the VM gets its devices; empty when it has one.
 std::string_view why_idle(const PlanContext& context, int host, std::string_view key, unsigned work) {
   const auto& guest = context.topology.virtualization(host);
@@ -125,9 +139,10 @@ std::string_view why_idle(const PlanContext& context, int host, std::string_view
   if (key == "profile" && !is_shared) return "GPUs are not handed over by vgpu or mig";
   const bool is_of_scheduler = key == "scheduler" || key == "time_slice" || key == "busy_neighbours";
   if (is_of_scheduler && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
-  if ((key == "scheduler" || key == "time_slice") && guest.busy_neighbours == 0)
+  if ((key == "scheduler" || key == "time_slice") && guest.busy_neighbours == 0 && !keeps_slices(context, host))
     return "no busy neighbours share the GPU";
-  if (key == "gpu" && guest.gpu == GpuMode::vgpu && guest.profile.empty()) return "the vGPU has the whole GPU";
+  if (key == "gpu" && guest.gpu == GpuMode::vgpu && guest.profile.empty() && (work & k_host_data) == 0)
+    return "the vGPU has the whole GPU";
   if (key == "unified_memory" && guest.gpu != GpuMode::vgpu) return "GPUs are not handed over by vgpu";
   if (key == "gpu_share" && guest.gpu != GpuMode::remote) return "the GPUs are not remote";
   if ((key == "cpu_load" || key == "cpu_shares") && guest.vcpus_on_host <= 0) return "no VM has vCPUs of its own";
@@ -176,6 +191,10 @@ void add_guest_lines(const PlanContext& context, const Workload& workload, std::
         out.insert(fmt::format("virtualization.{} changes no time of {}", reader.key, benchmark));
       else if (reader.key == "unified_memory" && !has_nvlinks(context, host))
         out.insert("virtualization.unified_memory changes no time: it closes NVLink, which the GPUs do not have");
+      else if (is_length_of_fixed_share(context, host, reader.key))
+        out.insert(
+            "virtualization.time_slice changes no time of what computes for several slices: a fixed share without busy "
+            "neighbours is as large whatever its slices");
       else if (is_unseen_peer_path(context, workload, guest, reader.key))
         out.insert(fmt::format(
             "virtualization.{} changes no time: NCCL takes the peer paths that it sees (guest_topology: hidden)",

@@ -8,24 +8,24 @@
 
 namespace fabricast::models::nccl {
 
-Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload) {
+Result<std::vector<DeviceId>> choose_ranks(const Topology& topology, const Workload& workload) {
   std::vector<DeviceId> ranks;
-  const auto all = context.topology.devices(DeviceKind::gpu);
+  const auto all = topology.devices(DeviceKind::gpu);
   Diagnostics faults;
   const auto fault = [&](std::string message, std::string hint) {
     faults.push_back(make_error_at(workload.location, std::move(message), std::move(hint)));
   };
   for (const auto& name : workload.devices) {
-    if (const auto vm = host_called(context.topology, name)) {
-      for (const auto gpu : context.topology.devices(DeviceKind::gpu, *vm)) ranks.push_back(gpu);
-      if (context.topology.count(DeviceKind::gpu, *vm) == 0)
+    if (const auto vm = host_called(topology, name)) {
+      for (const auto gpu : topology.devices(DeviceKind::gpu, *vm)) ranks.push_back(gpu);
+      if (topology.count(DeviceKind::gpu, *vm) == 0)
         fault(fmt::format("'{}' holds no GPU", name), "name one that does, or single GPUs: host.gpuN");
       continue;
     }
-    const auto device = context.topology.find_device(name);
-    if (!device || context.topology.kind(*device) != DeviceKind::gpu) {
-      fault(fmt::format("'{}' is not a GPU of topology '{}'", name, context.topology.name()),
-            context.topology.num_hosts() > 0 && !context.topology.virtualization(0).vm_name.empty()
+    const auto device = topology.find_device(name);
+    if (!device || topology.kind(*device) != DeviceKind::gpu) {
+      fault(fmt::format("'{}' is not a GPU of topology '{}'", name, topology.name()),
+            topology.num_hosts() > 0 && !topology.virtualization(0).vm_name.empty()
                 ? "GPUs of VMs are called host/vm.gpuN, all of a VM host/vm"
                 : "GPUs are called host.gpuN");
     } else {
@@ -36,11 +36,11 @@ Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Wor
     const auto wanted =
         static_cast<std::size_t>(workload.gpus.value_or(workload.ranks.value_or(static_cast<int>(all.size()))));
     if (wanted > all.size()) {
-      fault(fmt::format("{} GPUs asked for, topology '{}' has {}", wanted, context.topology.name(), all.size()),
+      fault(fmt::format("{} GPUs asked for, topology '{}' has {}", wanted, topology.name(), all.size()),
             "raise the host count of the topology or lower workload.gpus");
     } else if (workload.ranks_per_host) {
-      for (int host = 0; host < context.topology.num_hosts() && ranks.size() < wanted; ++host) {
-        const auto gpus = context.topology.devices(DeviceKind::gpu, host);
+      for (int host = 0; host < topology.num_hosts() && ranks.size() < wanted; ++host) {
+        const auto gpus = topology.devices(DeviceKind::gpu, host);
         for (std::size_t g = 0;
              g < gpus.size() && g < static_cast<std::size_t>(*workload.ranks_per_host) && ranks.size() < wanted; ++g) {
           ranks.push_back(gpus[g]);
@@ -48,14 +48,14 @@ Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Wor
       }
       if (ranks.size() < wanted)
         fault(fmt::format("{} GPUs with {} per host need more hosts than the {} there are", wanted,
-                          *workload.ranks_per_host, context.topology.num_hosts()),
+                          *workload.ranks_per_host, topology.num_hosts()),
               "");
     } else {
       ranks.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted));
     }
   }
   if (faults.empty() && ranks.empty())
-    fault(fmt::format("topology '{}' has no GPU", context.topology.name()),
+    fault(fmt::format("topology '{}' has no GPU", topology.name()),
           fmt::format("{} works on GPUs", to_string(workload.benchmark)));
   if (!faults.empty()) return tl::unexpected(faults);
   return ranks;

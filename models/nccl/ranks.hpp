@@ -9,7 +9,10 @@
 namespace fabricast::models::nccl {
 
 /// GPUs by name, or the first ones in host order (at most `ranks_per_host` of each host).
-Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload);
+Result<std::vector<DeviceId>> choose_ranks(const Topology& topology, const Workload& workload);
+inline Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload) {
+  return choose_ranks(context.topology, workload);
+}
 
 /// Every host must reach the next through the fabric.
 Diagnostics unreachable_hosts(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks);

@@ -48,9 +48,56 @@ void add_times(BlockWork& sum, int times, const BlockWork& one) {
   sum.backward += times * one.backward;
   sum.attention += times * one.attention;
   sum.selective += times * one.selective;
+  sum.launch_forward += times * one.launch_forward;
+  sum.launch_backward += times * one.launch_backward;
   sum.parameters += times * one.parameters;
   sum.expert_parameters += times * one.expert_parameters;
   sum.tensors += times * one.tensors;
+}
+
+/// Operators that a pass over a part of the network launches.
+struct Launched {
+  double forward = 0, backward = 0;
+};
+
+Launched operators_of(const TrainingSpec& spec, auto&& is_part) {
+  Launched out;
+  for (const auto& layer : spec.network->layers) {
+    if (!is_part(layer)) continue;
+    const bool is_again = spec.parallel.recompute == Recomputation::full
+                              ? layer.block >= 0
+                              : spec.parallel.recompute == Recomputation::selective && layer.is_selective;
+    out.forward += layer.operators;
+    out.backward += (is_again ? 3 : 2) * layer.operators;
+  }
+  return out;
+}
+
+/// A pass takes at least as long as its operators are launched (work_of_network); what that adds is dealt out by
+/// operators.
+void add_launches(TransformerWork& work, const Roofline& roofline, const TrainingSpec& spec, double slower) {
+  const auto all = operators_of(spec, [](const NetworkLayer&) { return true; });
+  auto passes = work.sum(work.count(0, spec.network->transformer->layers));
+  add_times(passes, 1, work.first);
+  add_times(passes, 1, work.last);
+  const auto forward = std::max(Duration{}, roofline.launches(all.forward) - passes.forward);
+  const auto backward = std::max(Duration{}, roofline.launches(all.backward) - passes.backward);
+  const double waited = (forward + backward).seconds();
+  if (waited <= 0) return;
+  const double left = std::max(0.0, 1 - (slower - 1) * (passes.forward + passes.backward).seconds() / waited);
+  const auto deal_out = [&](BlockWork& part, auto&& is_part) {
+    const auto own = operators_of(spec, is_part);
+    part.launch_forward = from_seconds(forward.seconds() * left * own.forward / all.forward);
+    part.launch_backward = from_seconds(backward.seconds() * left * own.backward / all.backward);
+  };
+  const auto is_sparse = sparse_blocks(*spec.network);
+  const auto first_of = [&](bool kind) {
+    return static_cast<int>(std::ranges::find(is_sparse, kind) - is_sparse.begin());
+  };
+  deal_out(work.dense, [&](const NetworkLayer& layer) { return layer.block == first_of(false); });
+  deal_out(work.sparse, [&](const NetworkLayer& layer) { return layer.block == first_of(true); });
+  deal_out(work.first, [](const NetworkLayer& layer) { return layer.block < 0 && !layer.is_last_stage; });
+  deal_out(work.last, [](const NetworkLayer& layer) { return layer.block < 0 && layer.is_last_stage; });
 }
 
 }  // namespace
@@ -67,7 +114,8 @@ BlockWork TransformerWork::sum(const BlockCount& blocks) const {
   return out;
 }
 
-TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout) {
+TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout,
+                                 double slower) {
   TransformerWork work;
   const auto share = share_of(spec, layout);
   const auto is_sparse = sparse_blocks(*spec.network);
@@ -88,6 +136,7 @@ TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& s
     if (spec.parallel.recompute == Recomputation::full) block->backward += block->forward;
     if (spec.parallel.recompute == Recomputation::selective) block->backward += block->selective;
   }
+  if (roofline.is_eager()) add_launches(work, roofline, spec, slower);
   work.compute_parameter = roofline.efficiency(LayerKind::gemm).name;
   return work;
 }

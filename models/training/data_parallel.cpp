@@ -186,6 +186,13 @@ class DataParallelStep {
 
 }  // namespace
 
+bool is_plain(const TrainingSpec& spec) {
+  const auto& p = spec.parallel;
+  const bool is_whole = p.tensor == 1 && p.pipeline == 1 && p.context == 1 && p.expert == 1;
+  return spec.part == TrainingPart::step && is_whole &&
+         (p.data == DataParallelism::ddp || p.data == DataParallelism::horovod);
+}
+
 Duration SideCosts::copies(double passes, Bytes bytes) const {
   const double rate = memory_bandwidth * parameters["training.copy_efficiency"_key];
   return from_seconds(passes * static_cast<double>(bytes.value) / rate);

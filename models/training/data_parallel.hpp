@@ -20,6 +20,9 @@
 
 namespace fabricast::models::training {
 
+/// Data parallelism alone, gradient by gradient: DDP's buckets and Horovod's buffers.
+bool is_plain(const TrainingSpec& spec);
+
 /// Parameters of what surrounds the exchange on one kind of GPU.
 struct SideCosts {
   const ParameterSet& parameters;

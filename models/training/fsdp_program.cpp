@@ -44,13 +44,14 @@ class ShardedStep {
       const int gathered = gather(root, {});
       copy_out(root, gathered);
       int next = gather(block(0), {last_});
-      compute(k_forward, work_.first.forward, {});
+      compute(k_forward, work_.first.forward, launching(work_.first.launch_forward));
       for (int b = 0; b < blocks; ++b) {
         copy_out(block(b), next);
         if (b + 1 < blocks) next = gather(block(b + 1), {last_});
-        compute(k_forward, block(b).forward, exchanges_.forward(work_.count(b, b + 1), work_));
+        compute(k_forward, block(b).forward,
+                launching(block(b).launch_forward, exchanges_.forward(work_.count(b, b + 1), work_)));
       }
-      compute(k_forward, work_.last.forward, {});
+      compute(k_forward, work_.last.forward, launching(work_.last.launch_forward));
       backward(blocks, root);
     }
     const auto all = work_.sum(work_.count(0, blocks));
@@ -66,16 +67,24 @@ class ShardedStep {
 
   void backward(int blocks, const BlockWork& root) {
     // The last block stays gathered between forward and backward.
-    compute(k_backward, work_.last.backward, {});
+    compute(k_backward, work_.last.backward, launching(work_.last.launch_backward));
     int next = -1;
     for (int b = blocks - 1; b >= 0; --b) {
       if (next >= 0) copy_out(block(b), next);
       next = b > 0 ? gather(block(b - 1), {last_}) : -1;
-      compute(k_backward, block(b).backward, exchanges_.backward(work_.count(b, b + 1), work_));
+      compute(k_backward, block(b).backward,
+              launching(block(b).launch_backward, exchanges_.backward(work_.count(b, b + 1), work_)));
       reduce(block(b));
     }
-    compute(k_backward, work_.first.backward, {});
+    compute(k_backward, work_.first.backward, launching(work_.first.launch_backward));
     reduce(root);
+  }
+
+  /// `exposed` beside what a pass waits for its launching thread.
+  [[nodiscard]] std::vector<Term> launching(Duration wait, std::vector<Term> exposed = {}) const {
+    const auto& one = costs_.parameters.at("training.operator_time"_key);
+    if (wait.ps > 0) exposed.push_back({k_launch, wait, one.name, one.source});
+    return exposed;
   }
 
   int compute(const char* name, Duration time, std::vector<Term> exposed, int after = -1,

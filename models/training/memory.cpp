@@ -13,8 +13,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "fabricast/models/gpu_memory.hpp"
+#include "fabricast/models/shared_gpus.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/training.hpp"
+#include "nccl/ranks.hpp"
+#include "training/key_heads.hpp"
 
 namespace fabricast::models {
 
@@ -56,9 +66,8 @@ OwnParameters own_parameters(const Network& network, const ParallelSpec& p) {
 }
 
 /// Of parameters that `shards` replicas hold.
-double state_bytes(const TrainingSpec& spec, double parameters, double shards) {
-  const auto& p = spec.parallel;
-  const double weight = spec.precision == Precision::fp32 || spec.precision == Precision::tf32 ? 4 : 2;
+double state_bytes(const ParallelSpec& p, Precision precision, double parameters, double shards) {
+  const double weight = precision == Precision::fp32 || precision == Precision::tf32 ? 4 : 2;
   const double gradient = weight;
   const double states = weight == 4 ? k_pure_states : k_adam_states;
   shards = std::max(1.0, shards);
@@ -105,47 +114,90 @@ std::vector<int> training_counts(const Topology& topology, const Workload& workl
   return counts;
 }
 
-Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
-  Diagnostics found;
-  if (!workload.training || !workload.training->network || workload.training->part != TrainingPart::step) return found;
-  const auto& spec = *workload.training;
-  auto gpus = topology.devices(DeviceKind::gpu);
-  if (gpus.empty()) return found;
-  const auto counts = training_counts(topology, workload);
-  const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));
-  if (most < gpus.size()) gpus.resize(most);
-  std::string type;
-  const Parameter* memory = nullptr;
+namespace {
+
+/// The least memory of those that take part.
+std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterSet& parameters,
+                                      const std::vector<DeviceId>& gpus) {
+  std::optional<GpuMemory> least;
+  std::set<std::pair<int, int>> seen;  // hosts of a shape hold equal devices in equal places
   for (const auto gpu : gpus) {
-    const auto& other = topology.device(gpu).type;
-    if (other == type) continue;
-    const auto* own = parameters.find(other + ".memory");
-    if (own == nullptr || (memory != nullptr && own->value >= memory->value)) continue;
-    memory = own;
-    type = other;
+    const auto& device = topology.device(gpu);
+    if (!seen.insert({topology.host_shape(device.host), device.ordinal}).second) continue;
+    auto one = gpu_memory(topology, parameters, gpu);
+    if (one && (!least || one->bytes < least->bytes)) least = std::move(one);
   }
-  if (memory == nullptr) return found;
+  return least;
+}
+
+/// More GPUs shard more: the smallest count decides.
+Kept kept_by(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
+  const auto& spec = *workload.training;
   const auto& p = spec.parallel;
+  const auto counts = training_counts(topology, workload);
   const int split = p.tensor * p.pipeline * p.context;
-  // More GPUs shard more: the smallest count decides.
   const int data = std::max(1, *std::ranges::min_element(counts) / split);
   Kept kept;
-  const auto own = own_parameters(*spec.network, p);
+  const auto own = own_parameters(training::with_key_head_copies(*spec.network, p.tensor), p);
   const double replicas = data * p.context;
   const double expert_replicas = replicas * p.tensor / (p.expert * p.expert_tensor.value_or(p.tensor));
-  kept.states = state_bytes(spec, own.dense, replicas) + state_bytes(spec, own.expert, expert_replicas);
+  const auto precision = used_precision(topology, workload, parameters).precision;
+  kept.states = state_bytes(p, precision, own.dense, replicas) + state_bytes(p, precision, own.expert, expert_replicas);
   if (spec.network->transformer) kept.activations = activation_bytes(spec);
-  if (kept.states + kept.activations <= memory->value) return found;
+  return kept;
+}
+
+bool keeps_states(const Workload& workload) {
+  return workload.training && workload.training->network && workload.training->part == TrainingPart::step;
+}
+
+/// What steps earlier in the list keep in the same GPU, at most: processes share no memory. `which` gets their names.
+double kept_beside(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
+                   const ParameterSet& parameters, std::vector<std::string>& which) {
+  std::map<DeviceId, double> sums;
+  double most = 0;
+  for (const auto& shared : shared_gpus(topology, all, index)) {
+    if (shared.other > index || !keeps_states(all[shared.other])) continue;
+    const auto kept = kept_by(topology, all[shared.other], parameters);
+    for (const auto gpu : shared.gpus) most = std::max(most, sums[gpu] += kept.states + kept.activations);
+    which.push_back(name_of(all, shared.other));
+  }
+  return most;
+}
+
+}  // namespace
+
+Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
+                            const ParameterSet& parameters) {
+  const auto& workload = all[index];
+  if (!keeps_states(workload)) return {};
+  auto asked = workload;
+  const auto counts = training_counts(topology, workload);
+  asked.gpus = *std::ranges::max_element(counts);
+  const auto gpus = nccl::choose_ranks(topology, asked);
+  if (!gpus) return {};  // said by others
+  const auto memory = least_memory(topology, parameters, *gpus);
+  if (!memory) return {};
+  const auto kept = kept_by(topology, workload, parameters);
   const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };
-  found.push_back(make_error_at(
+  const double own = kept.states + kept.activations;
+  if (own > memory->bytes)
+    return {make_error_at(
+        workload.location,
+        fmt::format(
+            "a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
+            "of activations",
+            workload.training->network->name, text(own), memory->what, text(memory->bytes), text(kept.states),
+            text(kept.activations)),
+        "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu")};
+  std::vector<std::string> which;
+  const double beside = kept_beside(topology, all, index, parameters, which);
+  if (own + beside <= memory->bytes) return {};
+  return {make_error_at(
       workload.location,
-      fmt::format(
-          "a step of {} keeps at least {} in every GPU, a {} has {}: {} of weights, gradients and optimiser, {} "
-          "of activations",
-          spec.network->name, text(kept.states + kept.activations), type, text(memory->value), text(kept.states),
-          text(kept.activations)),
-      "split the model further (tensor, pipeline, `data: zero1` or fsdp), recompute, or lower batch_per_gpu"));
-  return found;
+      fmt::format("steps of {} and {} keep at least {} together in a GPU that they share, a {} has {}",
+                  fmt::join(which, ", "), name_of(all, index), text(own + beside), memory->what, text(memory->bytes)),
+      "give each workload GPUs of its own (`devices`)")};
 }
 
 }  // namespace fabricast::models

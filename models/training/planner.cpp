@@ -10,6 +10,7 @@
 
 #include "base/parameter_name.hpp"
 #include "fabricast/models/training_memory.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
@@ -17,6 +18,8 @@
 #include "paths/transport.hpp"
 #include "training/communicator.hpp"
 #include "training/data_parallel.hpp"
+#include "training/delays.hpp"
+#include "training/key_heads.hpp"
 #include "training/roofline.hpp"
 #include "training/stragglers.hpp"
 #include "training/terms.hpp"
@@ -37,18 +40,15 @@ struct Size {
   std::optional<SplitGroups> split;   ///< of a split model
 };
 
-/// Data parallelism alone, gradient by gradient: DDP's buckets and Horovod's buffers.
-bool is_plain(const TrainingSpec& spec) {
-  const auto& p = spec.parallel;
-  const bool is_whole = p.tensor == 1 && p.pipeline == 1 && p.context == 1 && p.expert == 1;
-  return spec.part == TrainingPart::step && is_whole &&
-         (p.data == DataParallelism::ddp || p.data == DataParallelism::horovod);
-}
-
 class TrainingPlanner : public Planner {
  public:
-  TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes)
-      : context_(context), workload_(workload), spec_(*workload.training), sizes_(std::move(sizes)) {
+  TrainingPlanner(const PlanContext& context, const Workload& workload, std::map<int, Size> sizes,
+                  std::vector<GivenUsed> precision)
+      : context_(context),
+        workload_(workload),
+        spec_(*workload_.training),
+        sizes_(std::move(sizes)),
+        precision_(std::move(precision)) {
     gpu_ = slowest_gpu(context_, largest().gpus, spec_, is_eager());
     if (is_plain(spec_))
       work_ = spec_.profile ? work_of_profile(*spec_.profile, spec_.batch_per_gpu)
@@ -66,16 +66,17 @@ class TrainingPlanner : public Planner {
     plan.watched_stream = 0;
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
+    const auto paces = stragglers(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split ? split(costs, *size.split)
+    plan.program = size.split ? split(costs, *size.split, paces.front().factor)
                               : data_parallel_program(costs, spec_.parallel, work_,
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
                                                        .local_size = size.local_size});
-    const auto paces = stragglers(size);
+    const auto work = longest_work(plan.program);
     if (std::ranges::any_of(paces, [](const auto& one) { return one.factor > 1; }))
       plan.program = with_stragglers(plan.program, paces);
-    plan.before = host_terms(paces.front().factor);
+    plan.before = host_terms(work, paces.front().factor);
     return plan;
   }
 
@@ -85,7 +86,7 @@ class TrainingPlanner : public Planner {
     Duration slower;
     Duration bubble;
     Duration host;
-    const auto before = host_terms(1);
+    const auto before = step_delays(context_, gpu_, spec_, k_some_step);
     for (const auto& term : row.terms) {
       if (term.name == k_forward || term.name == k_backward || term.name == k_optimizer)
         compute += term.time;
@@ -118,8 +119,10 @@ class TrainingPlanner : public Planner {
             {"scaling_efficiency_share", (compute + launch + host + wait).seconds() / row.time.seconds()}};
   }
 
+  /// Clients that the workload names; busy neighbours of a vGPU are among the delays of compute.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return waits_for_others(context_, workload_, gpu_, time);
+    return workload_.sharing ? waits_for_others(context_, workload_, gpu_, time)
+                             : scheduler_waits(context_, workload_, gpu_, time);
   }
 
   [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }
@@ -135,10 +138,10 @@ class TrainingPlanner : public Planner {
   }
 
  private:
-  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups) const {
+  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups, double slower) const {
     const Roofline roofline(context_, gpu_, spec_.precision, is_eager());
     if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
-    const auto work = transformer_work(roofline, spec_, groups.layout);
+    const auto work = transformer_work(roofline, spec_, groups.layout, slower);
     if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
     return split_program(costs, roofline, spec_, groups, work);
   }
@@ -208,15 +211,11 @@ class TrainingPlanner : public Planner {
 
   [[nodiscard]] static int gpus_of(const Row& row) { return std::max(1, std::atoi(row.label.c_str())); }
 
-  /// What the VM, neighbours and busy cores add to the compute of the step.
-  /// `slower`: how many times as long the slowest GPU computes, which so waits less for its launching thread.
-  [[nodiscard]] std::vector<Term> host_terms(double slower) const {
+  /// What comes on top of `work`, the longest chain of passes. `slower`: how many times as long the slowest GPU
+  /// computes, which so waits less for its launching thread.
+  [[nodiscard]] std::vector<Term> host_terms(Duration work, double slower) const {
+    auto terms = step_delays(context_, gpu_, spec_, work);
     const auto passes = work_.forward + work_.backward;
-    const auto compute = spec_.parallel.micro_batches * passes + work_.optimizer;
-    // A profile was measured in the VM that the scenario describes.
-    auto terms = compute_delays(context_, gpu_, compute);
-    if (spec_.profile && gpu_mode_of(context_, gpu_) == GpuMode::passthrough)
-      std::erase_if(terms, [](const Term& term) { return term.parameter.ends_with(".compute_tax"); });
     const auto launch = std::max(Duration{}, work_.launch - from_seconds((slower - 1) * passes.seconds()));
     if (launch.ps > 0) {
       const auto& one = context_.parameters.at("training.operator_time"_key);
@@ -243,6 +242,7 @@ class TrainingPlanner : public Planner {
   Workload workload_;
   const TrainingSpec& spec_;
   std::map<int, Size> sizes_;
+  std::vector<GivenUsed> precision_;  ///< where it is not what was asked for
   DeviceId gpu_;
   StepWork work_;
 };
@@ -254,6 +254,7 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                       spec_.profile ? fmt::format("profile of {}", spec_.profile->model) : spec_.network->name,
                       spec_.profile ? "measured times of one GPU" : std::string("roofline"),
                       fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
+  settings.insert(settings.end(), precision_.begin(), precision_.end());
   if (spec_.part == TrainingPart::step) settings.push_back({"framework", "default", framework(), pace()});
   if (is_plain(spec_) && parallel.data == DataParallelism::ddp)
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
@@ -304,28 +305,20 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   return out;
 }
 
-/// Combinations that nothing computes.
-Diagnostics parallel_faults(const Workload& workload) {
-  Diagnostics faults;
+/// `workload` in the precision that its GPUs compute in, with the copies of key heads that a tensor group holds.
+Workload as_computed(Workload workload, Precision precision) {
+  auto spec = *workload.training;
+  spec.precision = precision;
+  if (spec.network) spec.network = with_key_head_copies(std::move(*spec.network), spec.parallel.tensor);
+  workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
+  return workload;
+}
+
+std::vector<GivenUsed> precision_setting(const Workload& workload, const UsedPrecision& used) {
+  if (used.reason.empty()) return {};
   const auto& spec = *workload.training;
-  const auto& p = spec.parallel;
-  const auto add = [&](std::string message, std::string fix) {
-    faults.push_back(make_error_at(workload.location, message, fix));
-  };
-  const bool needs_blocks = !is_plain(spec) || p.recompute != Recomputation::none;
-  if (needs_blocks && (!spec.network || !spec.network->transformer))
-    add(fmt::format("`data: {}`, recomputation and splits need a network given by the dimensions of a transformer",
-                    to_string(p.data)),
-        "write `data: ddp`, or name such a network");
-  if (p.data == DataParallelism::fsdp && p.pipeline > 1)
-    add("`data: fsdp` beside pipeline stages", "write `data: zero1`, which shards the optimiser");
-  if (p.data == DataParallelism::horovod && !is_plain(spec))
-    add("Horovod splits no model", "write `data: ddp` or `data: zero1`");
-  if (p.bucket && !is_plain(spec))
-    add("`bucket` of a split model: its gradients go as Megatron-LM cuts them", "leave `bucket` out");
-  if (spec.part == TrainingPart::layer && (p.pipeline > 1 || p.context > 1 || p.micro_batches > 1))
-    add("one layer has no pipeline, context or micro-batches", "leave these keys out, or write `part: step`");
-  return faults;
+  const auto named = !spec.precision_location.file.empty() ? to_string(spec.precision) : "default";
+  return {{"precision", std::string(named), std::string(to_string(used.precision)), used.reason}};
 }
 
 /// GPUs of every system that takes part; 0 = they differ.
@@ -364,10 +357,10 @@ std::optional<Diagnostic> idle_form(const Workload& workload, const std::map<int
 
 }  // namespace
 
-Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload) {
-  if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
-  if (auto faults = training_memory(context.topology, workload, context.parameters); !faults.empty())
-    return tl::unexpected(std::move(faults));
+Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& given) {
+  if (auto faults = step_faults(context, given); !faults.empty()) return tl::unexpected(std::move(faults));
+  const auto used = used_precision(context.topology, given, context.parameters);
+  const auto workload = as_computed(given, used.precision);
   std::map<int, Size> sizes;
   for (const int count : training_counts(context.topology, workload)) {
     auto asked = workload;
@@ -393,7 +386,7 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
         Diagnostics{make_error_at(workload.location, "training needs GPUs", "add GPUs to the topology")});
   if (auto faults = slow_faults(context, workload); !faults.empty()) return tl::unexpected(std::move(faults));
   if (auto fault = idle_form(workload, sizes)) return tl::unexpected(Diagnostics{std::move(*fault)});
-  return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes));
+  return std::make_unique<TrainingPlanner>(context, workload, std::move(sizes), precision_setting(given, used));
 }
 
 }  // namespace fabricast::models::training

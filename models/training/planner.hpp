@@ -8,6 +8,9 @@
 
 namespace fabricast::models::training {
 
+/// Why a step cannot run: a precision that the GPUs lack, combinations of `parallel` that nothing computes, memory.
+Diagnostics step_faults(const PlanContext& context, const Workload& workload);
+
 Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& context, const Workload& workload);
 
 }  // namespace fabricast::models::training

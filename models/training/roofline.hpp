@@ -48,6 +48,7 @@ class Roofline {
   [[nodiscard]] Duration optimizer(double parameters, double tensors) const;
   /// Host time of a pass forward over layers with so many operators.
   [[nodiscard]] Duration launches(double operators) const;
+  [[nodiscard]] bool is_eager() const { return is_eager_; }
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
   [[nodiscard]] const Parameter& optimizer_efficiency() const {
     return parameter("training.optimizer_efficiency"_stem);
@@ -74,8 +75,8 @@ class Roofline {
   bool has_tensor_cores_ = false;
 };
 
-/// The one of `gpus` that takes longest for forward and backward pass, with what VMs and neighbours add: the others wait
-/// for it. A profile's times are those of any type.
+/// The one of `gpus` that takes longest for forward and backward pass, with what VMs and neighbours add: the others
+/// wait for it. A profile's times are those of any type.
 DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
                      bool is_eager);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "training/delays.hpp"
 #include "training/terms.hpp"
 
 namespace fabricast::models::training {
@@ -23,11 +24,6 @@ double all_within(const std::map<double, int>& counts, double jitter, double tim
   double product = 1;
   for (const auto& [rate, count] : counts) product *= std::pow(normal_distribution((time * rate - 1) / jitter), count);
   return product;
-}
-
-bool is_work(const Node& node) {
-  return node.kind == NodeKind::compute &&
-         (node.work_name == k_forward || node.work_name == k_backward || node.work_name == k_optimizer);
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ struct BlockWork {
   Duration forward, backward;
   Duration attention;                            ///< of `forward`
   Duration selective;                            ///< of `forward`, what selective recomputation computes again
+  Duration launch_forward, launch_backward;      ///< beside both, what the GPU waits for its launching thread
   double parameters = 0, expert_parameters = 0;  ///< that the GPU keeps, of experts apart
   double tensors = 0;
 
@@ -89,7 +90,9 @@ struct TransformerWork {
   [[nodiscard]] BlockWork sum(const BlockCount& blocks) const;
   [[nodiscard]] const BlockWork& block(bool is_sparse) const { return is_sparse ? sparse : dense; }
 };
-TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout);
+/// `slower`: how many times as long the slowest GPU computes, which so waits less for its launching thread.
+TransformerWork transformer_work(const Roofline& roofline, const TrainingSpec& spec, const Layout& layout,
+                                 double slower = 1);
 
 Program split_program(const SideCosts& costs, const Roofline& roofline, const TrainingSpec& spec,
                       const SplitGroups& groups, const TransformerWork& work);

@@ -6,7 +6,10 @@
 
 #include "fabricast/check.hpp"
 #include "fabricast/gpudirect_software.hpp"
+#include "fabricast/models/gpu_memory.hpp"
+#include "fabricast/models/shared_gpus.hpp"
 #include "fabricast/models/training_memory.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/models/virtualization.hpp"
 #include "fabricast/virtualization.hpp"
 
@@ -20,12 +23,16 @@ class ScenarioRules {
       : topology_(topology), scenario_(scenario), parameters_(parameters) {}
 
   Diagnostics run() {
-    for (const auto& workload : scenario_.workloads) {
+    for (std::size_t w = 0; w < scenario_.workloads.size(); ++w) {
+      const auto& workload = scenario_.workloads[w];
       check_count(workload);
       check_memory(workload);
       check_sharing(workload);
-      const auto memory = models::training_memory(topology_, workload, parameters_);
+      const auto precision = models::precision_faults(topology_, workload, parameters_);
+      found_.insert(found_.end(), precision.begin(), precision.end());
+      const auto memory = models::training_memory(topology_, scenario_.workloads, w, parameters_);
       found_.insert(found_.end(), memory.begin(), memory.end());
+      check_shared_gpus(w);
     }
     check_gpudirect();
     return std::move(found_);
@@ -36,6 +43,20 @@ class ScenarioRules {
     auto one = make_error_at(where, std::move(message), std::move(fix));
     one.severity = severity;
     found_.push_back(std::move(one));
+  }
+
+  /// Said once for each pair, at the later one.
+  void check_shared_gpus(std::size_t index) {
+    const auto& all = scenario_.workloads;
+    for (const auto& shared : models::shared_gpus(topology_, all, index)) {
+      if (shared.other > index) continue;
+      add(Severity::warning, all[index].location,
+          fmt::format("{} and {} compute on the same {}: each is forecast as if it had their compute alone, where "
+                      "processes of a GPU take turns",
+                      models::name_of(all, shared.other), models::name_of(all, index),
+                      models::words_of(topology_, shared.gpus)),
+          "give each workload GPUs of its own (`devices`), or describe the other one as a client (`sharing`)");
+    }
   }
 
   static bool uses_devices(const Workload& workload) {
@@ -71,18 +92,18 @@ class ScenarioRules {
     if (!uses_devices(workload) || workload.sizes.empty()) return;
     const auto gpus = topology_.devices(DeviceKind::gpu);
     if (gpus.empty()) return;
-    const auto type = topology_.device(gpus.front()).type;
-    const auto* memory = parameters_.find(type + ".memory");
+    const auto memory = models::gpu_memory(topology_, parameters_, gpus.front());
     const auto largest = *std::max_element(workload.sizes.begin(), workload.sizes.end());
-    if (memory == nullptr) return;
+    if (!memory) return;
     // Benchmarks keep a send and a receive buffer; nccl-tests (common.cu) leaves at least 1 GiB to
     // NCCL and keeps a third one for its check.
     const bool is_nccl_tests = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
-    const double room = memory->value - (is_nccl_tests ? 0x1p30 : 0);
+    const double room = memory->bytes - (is_nccl_tests ? 0x1p30 : 0);
     if (2.0 * static_cast<double>(largest.value) <= room) return;
     const auto text = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
     add(Severity::warning, workload.location,
-        fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), text(memory->value), type),
+        fmt::format("two buffers of {} do not fit into the {} of a {}", to_string(largest), text(memory->bytes),
+                    memory->what),
         is_nccl_tests
             ? fmt::format(
                   "lower the largest of `sizes`: nccl-tests ends at most at {} (-c 0), at {} when it checks data",

@@ -87,7 +87,10 @@ class TrainingReader {
 
   void read_precision() {
     const auto* precision = node_.find("precision");
-    if (precision != nullptr) spec_.precision = *precision_from_name(precision->scalar);
+    if (precision != nullptr) {
+      spec_.precision = *precision_from_name(precision->scalar);
+      spec_.precision_location = precision->location();
+    }
     if (const auto* batch = node_.find("batch_per_gpu")) spec_.batch_per_gpu = static_cast<int>(as_integer(*batch));
   }
 
@@ -303,7 +306,9 @@ std::vector<Field> training_fields() {
           {"profile", text(), "training: measured profile of one GPU, relative to this file, instead of a network"},
           {"model", text(), "training: which model of the profile"},
           {"precision", choice({"fp32", "tf32", "fp16", "bf16", "fp8"}),
-           "training: of matrix products; default bf16, or the profile's"},
+           "training: of matrix products; default the profile's, else bf16 where all GPUs have it, fp16 on Volta and "
+           "Turing, "
+           "fp32 before"},
           {"batch_per_gpu", integer(1, 1'000'000), "training: samples per GPU (per micro-batch and replica)"},
           {"tokens", integer(1, 10'000'000), "training: of a sequence; default: the network's"},
           {"part", choice({"step", "layer"}), "training: a step, or one layer's forward pass alone; default step"},

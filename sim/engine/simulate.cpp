@@ -16,6 +16,7 @@
 #include "engine/row.hpp"
 #include "fabricast/lossless.hpp"
 #include "fabricast/models/planner.hpp"
+#include "fabricast/models/shared_gpus.hpp"
 #include "fabricast/training.hpp"
 
 namespace fabricast {
@@ -134,6 +135,11 @@ class Simulator {
       out.stand_ins = (*planner)->stand_ins();
       for (auto& line : models::settings_without_effect(context_, workload, **planner))
         out.assumptions.push_back(std::move(line));
+      for (const auto& shared : models::shared_gpus(topology_, scenario_.workloads, planners_.size()))
+        out.assumptions.push_back(fmt::format(
+            "{} computes on {}, too: each is forecast as if it had the GPU's compute alone, where processes "
+            "of a GPU take turns",
+            models::name_of(scenario_.workloads, shared.other), models::words_of(topology_, shared.gpus)));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());

@@ -29,7 +29,8 @@ inline const std::vector<std::string> k_workloads{
     "benchmark: gpu_sharing, sharing: {clients: [{name: a, kernel: 1 ms, count: 2}]}",
     "benchmark: remote_gpu, sizes: [1 MiB], remote: {compute: 50 ms, calls: 1000}",
     "benchmark: vgpu_migration, sizes: [8 GiB], migration: {memory: 64 GiB}",
-    "benchmark: traffic, pattern: incast, senders: 1, sizes: [1 MiB]"};
+    "benchmark: traffic, pattern: incast, senders: 1, sizes: [1 MiB]",
+    "benchmark: training, network: gpt-124m, batch_per_gpu: 1, parallel: {data: fsdp}"};
 
 /// And those that differ in the software that they read.
 inline const std::vector<std::string> k_further{

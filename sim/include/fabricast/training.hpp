@@ -154,7 +154,8 @@ struct TrainingSpec {
   std::optional<Network> network;
   std::optional<TrainingProfile> profile;
   Precision precision = Precision::bf16;
-  int batch_per_gpu = 1;  ///< of one micro-batch
+  SourceLocation precision_location;  ///< where it was named; line 0: it was not
+  int batch_per_gpu = 1;              ///< of one micro-batch
   std::vector<int> gpu_counts;
   ParallelSpec parallel;
   std::vector<SlowGpu> slow;

@@ -85,3 +85,146 @@ TEST_CASE("a step that was measured fits: selective recomputation of PyTorch kee
   const auto all = test::shipped("training/torchtitan-llama3-8b.yaml", {{"workload.parallel.recompute", "none"}});
   CHECK_FALSE(check_scenario(all.topology, all.scenario, all.parameters).empty());
 }
+
+namespace {
+
+/// What `check` says of memory for a step on one GPU of a host with eight.
+std::string fault_in(const std::string& guest, const std::string& workload, const std::string& type = "hgx-h100-8") {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+      "n, type: " +
+      type + "}]\n" + guest + "\nworkload: {benchmark: training, gpus: 1, " + workload + "}\n");
+  for (const auto& fault : check_scenario(loaded.topology, loaded.scenario, loaded.parameters)) {
+    if (fault.message.find("keeps at least") != std::string::npos) return fault.message;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a step must fit into what the system has of a GPU, not into the card") {
+  // Adam keeps 16 bytes of each of 1.3 billion parameters: 21 GiB and activations.
+  struct Part {
+    std::string guest;
+    double gib;
+    std::string what;
+  };
+  for (const auto& part :
+       {Part{"", 80, "a h100-sxm has 80 GiB"}, Part{"virtualization: {mode: passthrough}", 80, "a h100-sxm has 80 GiB"},
+        Part{"virtualization: {mode: vgpu}", 80, "a h100-sxm has 80 GiB"},
+        Part{"virtualization: {mode: mig, profile: 1g.10gb}", 10, "MIG instance 1g.10gb of a h100-sxm has 10 GiB"},
+        Part{"virtualization: {mode: mig, profile: 2g.20gb}", 20, "MIG instance 2g.20gb of a h100-sxm has 20 GiB"},
+        Part{"virtualization: {mode: mig, profile: 3g.40gb}", 40, "MIG instance 3g.40gb of a h100-sxm has 40 GiB"},
+        Part{"virtualization: {mode: vgpu, profile: h100xm-10c}", 10, "vGPU h100xm-10c of a h100-sxm has 10 GiB"},
+        Part{"virtualization: {mode: vgpu, profile: h100xm-40c}", 40, "vGPU h100xm-40c of a h100-sxm has 40 GiB"},
+        Part{"virtualization: {mode: remote-gpu, gpu_memory: 8 GiB}", 8, "client of a remote h100-sxm has 8 GiB"},
+        Part{"virtualization: {mode: remote-gpu, gpu_share: 0.25}", 20, "client of a remote h100-sxm has 20 GiB"},
+        Part{"virtualization: {mode: remote-gpu}", 80, "a h100-sxm has 80 GiB"}}) {
+    CAPTURE(part.guest);
+    const auto small = fault_in(part.guest, "network: gpt-1.3b, batch_per_gpu: 1");
+    CHECK(small.empty() == (part.gib > 23));
+    if (part.gib < 23) CHECK(small.find(part.what) != std::string::npos);
+    CHECK(fault_in(part.guest, "network: llama3-8b, batch_per_gpu: 1").find(part.what) != std::string::npos);
+    CHECK(fault_in(part.guest, "network: gpt-124m, batch_per_gpu: 1").empty());
+  }
+}
+
+TEST_CASE("the GPUs that a step names decide, not the first of the topology") {
+  const auto fits_on = [](const std::string& device) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "a, type: hgx-h200-8}, {name: b, type: dgx-1-v100}]\n  fabric: {single_switch: {switch: qm9700, cable: 3 m}}\n"
+        "workload: {benchmark: training, precision: fp16, network: gpt-1.3b, batch_per_gpu: 1, gpus: 1, devices: [" +
+        device + "]}\n");
+    return check_scenario(loaded.topology, loaded.scenario, loaded.parameters).empty();
+  };
+  CHECK(fits_on("a.gpu0"));
+  CHECK_FALSE(fits_on("b.gpu0"));
+}
+
+TEST_CASE("buffers of a benchmark must fit into what the system has of a GPU") {
+  for (const bool is_part : {true, false}) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+        "n, type: hgx-h100-8}]\nvirtualization: {mode: vgpu" +
+        std::string(is_part ? ", profile: h100xm-10c" : "") +
+        "}\nworkload: {benchmark: all_reduce_perf, gpus: 2, sizes: [8 GiB]}\n");
+    bool is_said = false;
+    for (const auto& fault : check_scenario(loaded.topology, loaded.scenario, loaded.parameters))
+      is_said = is_said || fault.message.find("vGPU h100xm-10c of a h100-sxm") != std::string::npos;
+    CHECK(is_said == is_part);
+  }
+}
+
+namespace {
+
+/// Two workloads on a host of eight GPUs, and what `check` says of both together.
+Diagnostics of_two(const std::string& first, const std::string& second, bool expects_forecast = true) {
+  const auto loaded = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: [{name: "
+      "n, type: hgx-h100-8}]\nworkloads:\n  - {name: a, " +
+      first + "}\n  - {name: b, " + second + "}\n");
+  const auto said = check_scenario(loaded.topology, loaded.scenario, loaded.parameters);
+  const auto forecast = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+  CHECK(forecast.has_value() == expects_forecast);
+  if (!forecast) return said;
+  const bool is_warned = std::ranges::any_of(
+      said, [](const auto& one) { return one.message.find("processes of a GPU take turns") != std::string::npos; });
+  for (const auto& workload : forecast->workloads) {
+    const bool is_said = std::ranges::any_of(workload.assumptions, [](const auto& line) {
+      return line.find("processes of a GPU take turns") != std::string::npos;
+    });
+    CHECK(is_said == is_warned);
+  }
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("two jobs that compute on the same GPUs are warned of, with the GPUs and both names") {
+  const std::string step = "benchmark: gpu_step, compute: 10 ms, sizes: [0 B]";
+  const std::string train = "benchmark: training, network: vgg-16, batch_per_gpu: 16";
+  const std::string reduce = "benchmark: all_reduce_perf, sizes: [1 MiB]";
+  for (const auto& [first, second] :
+       {std::pair{step, step}, std::pair{train, train}, std::pair{train, step}, std::pair{reduce, train}}) {
+    CAPTURE(first);
+    CAPTURE(second);
+    const auto said = of_two(first, second);
+    REQUIRE(said.size() == 1);
+    CHECK(said.front().severity == Severity::warning);
+    CHECK(said.front().message.find("'a' and 'b' compute on the same 8 GPUs (n.gpu0 to n.gpu7)") != std::string::npos);
+    CHECK(of_two(first + ", gpus: 2, devices: [n.gpu0, n.gpu1]", second + ", gpus: 2, devices: [n.gpu2, n.gpu3]")
+              .empty());
+  }
+  const auto one =
+      of_two(train + ", gpus: 2, devices: [n.gpu0, n.gpu1]", train + ", gpus: 2, devices: [n.gpu1, n.gpu2]");
+  REQUIRE(one.size() == 1);
+  CHECK(one.front().message.find("the same n.gpu1:") != std::string::npos);
+  CHECK(of_two(reduce, reduce).empty());
+}
+
+TEST_CASE("what jobs keep in a GPU that they share adds up") {
+  // 21 GiB and activations each for Adam's states of 1.3 billion parameters: three fit beside each other, not four.
+  const std::string train = "benchmark: training, network: gpt-1.3b, gpus: 1, batch_per_gpu: 1, devices: [n.gpu";
+  const auto together = [&](int jobs, bool is_same) {
+    std::string all;
+    for (int job = 0; job < jobs; ++job) all += "  - {" + train + std::to_string(is_same ? 0 : job) + "]}\n";
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+        "[{name: n, type: hgx-h100-8}]\nworkloads:\n" +
+        all);
+    const auto forecast = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+    int refused = 0;
+    for (const auto& one : check_scenario(loaded.topology, loaded.scenario, loaded.parameters)) {
+      refused += one.severity == Severity::error ? 1 : 0;
+      if (one.severity == Severity::error)
+        CHECK(one.message.find("together in a GPU that they share") != std::string::npos);
+    }
+    CHECK(forecast.has_value() == (refused == 0));
+    return refused;
+  };
+  CHECK(together(3, true) == 0);
+  CHECK(together(4, true) == 1);
+  CHECK(together(5, true) == 2);
+  CHECK(together(5, false) == 0);
+}

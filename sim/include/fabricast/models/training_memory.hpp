@@ -14,7 +14,9 @@ namespace fabricast::models {
 /// Numbers of GPUs that a training workload is asked for, a row each: its sizes, else `gpus`, else all.
 std::vector<int> training_counts(const Topology& topology, const Workload& workload);
 
-/// An error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
-Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
+/// An error when the smallest number of GPUs that training workload `index` of `all` is asked for cannot hold a step,
+/// or not beside steps earlier in the list on the same GPUs.
+Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
+                            const ParameterSet& parameters);
 
 }  // namespace fabricast::models

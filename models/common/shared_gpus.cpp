@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabricast/models/shared_gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "fabricast/training.hpp"
+#include "nccl/ranks.hpp"
+
+namespace fabricast::models {
+
+namespace {
+
+bool computes_steps(const Workload& workload) {
+  return workload.benchmark == Benchmark::training || workload.benchmark == Benchmark::gpu_step;
+}
+
+bool runs_kernels(const Workload& workload) {
+  return computes_steps(workload) || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+}
+
+/// Sorted; empty where they are not there, which others say.
+std::vector<DeviceId> gpus_of(const Topology& topology, Workload workload) {
+  if (workload.training && !workload.training->gpu_counts.empty() && workload.sizes.empty())
+    workload.gpus = *std::ranges::max_element(workload.training->gpu_counts);
+  auto gpus = nccl::choose_ranks(topology, workload).value_or(std::vector<DeviceId>{});
+  std::ranges::sort(gpus, {}, &DeviceId::value);
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<Workload>& workloads,
+                                    std::size_t index) {
+  std::vector<SharedGpus> out;
+  if (workloads.size() < 2 || !runs_kernels(workloads[index])) return out;
+  std::vector<DeviceId> own;
+  for (std::size_t other = 0; other < workloads.size(); ++other) {
+    const bool is_counted = computes_steps(workloads[index]) || computes_steps(workloads[other]);
+    if (other == index || !is_counted || !runs_kernels(workloads[other])) continue;
+    if (own.empty()) own = gpus_of(topology, workloads[index]);
+    const auto others = gpus_of(topology, workloads[other]);
+    SharedGpus one{other, {}};
+    std::ranges::set_intersection(own, others, std::back_inserter(one.gpus), {}, &DeviceId::value, &DeviceId::value);
+    if (!one.gpus.empty()) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string name_of(const std::vector<Workload>& workloads, std::size_t index) {
+  const auto& one = workloads[index];
+  return one.name.empty() ? fmt::format("{} (workload {})", to_string(one.benchmark), index + 1)
+                          : fmt::format("'{}'", one.name);
+}
+
+std::string words_of(const Topology& topology, const std::vector<DeviceId>& gpus) {
+  const auto first = topology.device(gpus.front()).name;
+  if (gpus.size() == 1) return first;
+  return fmt::format("{} GPUs ({} to {})", gpus.size(), first, topology.device(gpus.back()).name);
+}
+
+}  // namespace fabricast::models
