@@ -110,14 +110,14 @@ std::optional<Diagnostic> missing_threads(const PlanContext& context, const Work
   if (ranks <= k_threads_per_core * cores) return std::nullopt;
   const auto& topology = context.topology;
   const auto& socket = topology.device(topology.devices(DeviceKind::socket, host).front());
-  return make_error_at(
-      workload.location,
-      fmt::format("{} ranks on host '{}', whose {:.0f} cores ({}) have {:.0f} hardware threads", ranks,
-                  topology.host_name(host), cores, socket.type, k_threads_per_core * cores),
-      fmt::format(
-          "lower ranks or ranks_per_host: ranks that share a thread yield to each other, which no forecast here "
-          "describes; a processor with more cores: `parameters: {{{}.cores: ...}}` in the topology",
-          socket.type));
+  return make_error_at(workload.location,
+                       fmt::format("{} ranks on host '{}', whose {:.0f} cores ({}) have {:.0f} hardware threads", ranks,
+                                   topology.host_name(host), cores, socket.type, k_threads_per_core * cores),
+                       fmt::format("lower ranks or ranks_per_host: ranks that share a thread yield to each other, "
+                                   "which no forecast here describes; "
+                                   "where the processor has more cores, tell the topology: `parameters: {{{}.cores: "
+                                   "{{value: N, source: lscpu}}}}`",
+                                   socket.type));
 }
 
 }  // namespace

@@ -108,10 +108,7 @@ TEST_CASE("more ranks than a host has hardware threads are refused, with what wo
   // Spread over hosts without a word about how many each takes.
   CHECK(fault(2, "benchmark: osu_allreduce, sizes: [8 B], ranks: 2000").find("hardware threads") != std::string::npos);
   // Who names the cores is believed.
-  auto loaded =
-      test::scenario(cluster(2, "benchmark: osu_allreduce, sizes: [8 B], ranks: 352, ranks_per_host: 176"), {});
-  auto named = loaded.parameters.at("xeon-skylake.cores");
-  named.value = 44;
-  loaded.parameters.set(named);
-  CHECK(test::run(loaded).workloads[0].num_ranks == 352);
+  auto told = cluster(2, "benchmark: osu_allreduce, sizes: [8 B], ranks: 352, ranks_per_host: 176");
+  told.insert(told.find("  fabric:"), "  parameters: {xeon-skylake.cores: {value: 44, source: lscpu}}\n");
+  CHECK(test::run(test::scenario(told)).workloads[0].num_ranks == 352);
 }
