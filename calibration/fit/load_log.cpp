@@ -175,15 +175,18 @@ void Dataset::add_experiment(Experiment experiment, const MeasuredHeader& header
   experiment.num_ranks = probe->workloads.front().num_ranks;
   experiment.num_hosts = probe->workloads.front().num_hosts;
   const bool is_collection = scenario.workloads.front().benchmark == Benchmark::host_copies;
-  const auto refuse = [&](std::optional<int> logged, int forecast, const char* what, const char* keys) {
+  // A ping through one adapter stands for one between two, as far as it goes.
+  const bool is_loopback = family_of(scenario.workloads.front().benchmark) == BenchmarkFamily::perftest;
+  const auto is_refused = [&](std::optional<int> logged, int forecast, const char* what, const char* keys) {
     if (is_collection || !logged || *logged == forecast || forecast <= 0) return false;
-    faults.push_back(make_error_at(
-        log.location, fmt::format("'{}' has {} {}, its workload {}", log.file, *logged, what, forecast), keys));
-    return true;
+    const auto message = fmt::format("'{}' has {} {}, its workload {}", log.file, *logged, what, forecast);
+    if (is_loopback) warnings_.push_back(make_warning_at(log.location, message));
+    if (!is_loopback) faults.push_back(make_error_at(log.location, message, keys));
+    return !is_loopback;
   };
   const bool is_elsewhere =
-      refuse(header.num_ranks, experiment.num_ranks, "ranks", "set gpus, ranks or devices as it was measured") ||
-      refuse(header.num_hosts, experiment.num_hosts, "hosts", "set ranks_per_host or devices as it was measured");
+      is_refused(header.num_ranks, experiment.num_ranks, "ranks", "set gpus, ranks or devices as it was measured") ||
+      is_refused(header.num_hosts, experiment.num_hosts, "hosts", "set ranks_per_host or devices as it was measured");
   if (is_elsewhere) return;
   experiments_.push_back(std::move(experiment));
 }

@@ -37,16 +37,17 @@ std::vector<std::string> osu_header_columns(std::string_view line) {
 std::optional<std::string> osu_title(std::string_view line) {
   line = trim(line);
   while (line.starts_with("#")) line = trim(line.substr(1));
-  if (!line.starts_with("OSU ") || !contains(line, " Test")) return std::nullopt;
+  const bool is_maker = line.starts_with("OSU ") || line.starts_with("OMB-Py ");
+  if (!is_maker || !contains(line, " Test")) return std::nullopt;
   return std::string(line);
 }
 
 /// Nothing for a test that is not forecast: one-sided (`MPI_Put`), of another library (`OpenSHMEM`, `UPC`, `NCCL`),
-/// non-blocking, persistent, of vectors, with threads.
+/// non-blocking, persistent, of vectors, with threads, of Python (OMB-Py).
 std::optional<Benchmark> benchmark_of_title(const std::string& title) {
   const auto first = title.find(' ', 4);
   const auto end = title.find(" Test");
-  if (first == std::string::npos || end <= first) return std::nullopt;
+  if (!title.starts_with("OSU ") || first == std::string::npos || end <= first) return std::nullopt;
   const std::string words = lower(title.substr(first + 1, end - first - 1));
   const std::string library = title.substr(4, first - 4);
   if (library != "MPI" && !library.starts_with("MPI-")) return std::nullopt;

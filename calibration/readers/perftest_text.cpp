@@ -47,12 +47,15 @@ std::string setting(std::string_view line, std::string_view key) {
   return words.empty() ? std::string{} : std::string(words[0].text);
 }
 
-/// Lines of perftest's GPU memory (src/cuda_memory.c, rocm_memory.c), without which buffers are the host's.
-bool says_gpu_memory(std::string_view line) {
+/// The memory that a line of perftest's GPU code speaks of (src/cuda_memory.c, rocm_memory.c); without such lines
+/// buffers are the host's.
+std::optional<BufferPlace> memory_in(std::string_view line) {
   constexpr std::array<std::string_view, 8> k_signs{"use_cuda",     "use_rocm",          "initializing CUDA",
                                                     "cuMemAlloc()", "creating CUDA Ctx", "allocated GPU buffer",
                                                     "CUDA device ", "Using ROCm Device"};
-  return std::any_of(k_signs.begin(), k_signs.end(), [&](auto sign) { return contains(line, sign); });
+  if (contains(line, "Host allocation selected") || contains(line, "CUDA_MEM_MALLOC")) return BufferPlace::host;
+  const bool is_of_gpu = std::any_of(k_signs.begin(), k_signs.end(), [&](auto sign) { return contains(line, sign); });
+  return is_of_gpu ? std::optional(BufferPlace::device) : std::nullopt;
 }
 
 void read_settings(std::string_view line, MeasuredLog& table) {
@@ -65,7 +68,7 @@ void read_settings(std::string_view line, MeasuredLog& table) {
   if (auto type = setting(line, "Link type"); !type.empty()) header.link_type = type;
   if (const auto messages = count_after(line, "Post List ")) header.post_list = messages;
   if (setting(line, "Dual-port") == "ON") header.is_dual_port = true;
-  if (says_gpu_memory(line)) header.send_buffer = header.receive_buffer = BufferPlace::device;
+  if (const auto memory = memory_in(line)) header.send_buffer = header.receive_buffer = memory;
   if (!table.benchmark && table.other_test.empty()) table.benchmark = benchmark_in(line);
 }
 
@@ -147,12 +150,12 @@ void close_perftest_table(const LogText& log, MeasuredLog& table, std::vector<Me
 /// prints while it ends belongs to the rows above.
 struct AboveTitle {
   std::optional<Benchmark> benchmark;
-  bool is_gpu_memory = false;
+  std::optional<BufferPlace> memory;
 };
 
 void note_above_title(std::string_view line, AboveTitle& above) {
   if (const auto named = benchmark_in(line)) above.benchmark = named;
-  above.is_gpu_memory = above.is_gpu_memory || says_gpu_memory(line);
+  if (const auto memory = memory_in(line)) above.memory = memory;
 }
 
 void begin_perftest_table(const PerftestTitle& title, const AboveTitle& above, MeasuredLog& table) {
@@ -160,7 +163,7 @@ void begin_perftest_table(const PerftestTitle& title, const AboveTitle& above, M
   table.benchmark = title.benchmark;
   if (!table.benchmark) table.other_test = table.title;
   table.header.is_bidirectional = title.is_bidirectional;
-  if (above.is_gpu_memory) table.header.send_buffer = table.header.receive_buffer = BufferPlace::device;
+  if (above.memory) table.header.send_buffer = table.header.receive_buffer = above.memory;
 }
 
 /// A header without a title below rows: the same test, or the one that a command line between them names.
@@ -174,7 +177,7 @@ MeasuredLog repeated_perftest_table(const LogText& log, const Line& line, Measur
     table.other_test = before.other_test;
     table.header = before.header;
   }
-  if (above.is_gpu_memory) table.header.send_buffer = table.header.receive_buffer = BufferPlace::device;
+  if (above.memory) table.header.send_buffer = table.header.receive_buffer = above.memory;
   close_perftest_table(log, before, tables);
   return table;
 }

@@ -80,6 +80,7 @@ TEST_CASE("a title that names another test is refused with both names") {
       {osu("OpenSHMEM Put Test"), "OpenSHMEM", Benchmark::osu_latency},
       {osu("NCCL Latency Test"), "OSU NCCL", Benchmark::osu_latency},
       {osu("UPC MEMPUT Latency Test"), "UPC", Benchmark::osu_latency},
+      {"# OMB-Py MPI Latency Test\n# Size  Latency (us)\n8 2.00\n", "OMB-Py", Benchmark::osu_latency},
       {osu("MPI Bandwidth Test", 900, "Bandwidth (MB/s)"), "osu_bw", Benchmark::osu_latency},
       {osu("MPI Allgatherv Latency Test"), "Allgatherv", Benchmark::osu_allreduce},
       {osu("MPI Allreduce Persistent Latency Test"), "Persistent", Benchmark::osu_allreduce},
@@ -225,4 +226,10 @@ TEST_CASE("perftest's lines of GPU memory above a title are of the test below it
     CHECK(tables->at(1).header.send_buffer == BufferPlace::device);
     CHECK(tables->at(2).header.send_buffer == BufferPlace::host);
   }
+  const auto malloced = chosen(
+      "initializing CUDA\nHost allocation selected, calling memalign allocator\n"
+      "allocated GPU buffer of a 65536 address at 0x7f for type CUDA_MEM_MALLOC\n" +
+          test,
+      Benchmark::ib_write_bw);
+  CHECK(malloced.header.send_buffer == BufferPlace::host);
 }
