@@ -104,6 +104,7 @@ std::string validate_logs(const std::string& path, const std::vector<std::string
   for (const auto& file : files) {
     auto read = value_of(read_logs(file));
     auto table = table_for(read, loaded.scenario.scenario);
+    if (table && !table->refusal.empty()) throw InputFault(fmt::format("{}: {}\n", file, table->refusal));
     if (!table || table->rows.empty())
       throw InputFault(fmt::format("{}: no row of {} in this log\n", file,
                                    to_string(loaded.scenario.scenario.workloads.front().benchmark)));

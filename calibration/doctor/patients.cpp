@@ -121,7 +121,7 @@ class Collector {
       if (!tables) return tl::unexpected(tables.error());
       if (!tables->empty()) note_hash(inputs_, path, tables->front().sha256);
       const auto before = out.size();
-      if (scenario_) add_to_scenario(*tables, out);
+      if (scenario_) add_to_scenario(*tables, out, warnings);
       if (topology_) add_to_topology(*tables, out, warnings);
       if (out.size() == before)
         warnings.push_back(
@@ -140,8 +140,10 @@ class Collector {
     if (!one.sizes.empty()) out.push_back(std::move(one));
   }
 
-  void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out) {
+  void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out, Diagnostics& warnings) {
     auto table = table_for(tables, scenario_->scenario);
+    if (table && !table->refusal.empty())
+      warnings.push_back({Severity::warning, {table->file, table->line, 0}, table->refusal, "", {}});
     if (!table || table->rows.empty()) return;
     const auto load = [&](const std::vector<Setting>& more) {
       auto settings = options_.settings;

@@ -166,8 +166,11 @@ void Calibrator::set_parameters() {
     fitted.start = free.parameter.value;
     fitted.prior_deviation = free.prior_deviation;
     fitted.deviation = result_.deviation[i];
-    const bool was_tried = result_.is_free[i] || result_.data_deviation_ratio[i] != 1;
-    if (!was_tried) {
+    // What a limit hides where the fit ends is undetermined, not unused: forecasts move with it from elsewhere.
+    const bool is_used = std::ranges::any_of(data_.experiments(), [&](const Experiment& one) {
+      return std::find(one.uses.begin(), one.uses.end(), static_cast<int>(i)) != one.uses.end();
+    });
+    if (!result_.is_free[i] && !is_used) {
       fitted.determination = Determination::unused;
     } else if (!result_.is_free[i]) {
       fitted.determination = Determination::undetermined;

@@ -72,9 +72,17 @@ class Dataset {
     Topology topology;
   };
 
+  /// What a log was taken to measure: the same times again are no second proof.
+  struct Measurement {
+    std::string file, sha256, workload;
+    std::vector<std::pair<Bytes, Duration>> rows;
+    std::vector<int> lines;  ///< of the rows
+  };
+
   void load_log(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
   void load_scenario_alone(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults);
-  void add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults);
+  void add_experiment(Experiment experiment, const MeasuredHeader& header, Diagnostics& faults);
+  bool is_repeated(const CalibrationLog& log, const MeasuredLog& table, const Workload& workload);
   void report_lost_rows(const MeasuredLog& log);
   void resolve(const Calibration& calibration, Diagnostics& faults);
   void hold_out(const Calibration& calibration);
@@ -85,8 +93,9 @@ class Dataset {
 
   std::vector<Experiment> experiments_;
   std::vector<FreeParameter> parameters_;
-  std::vector<std::list<Known>> known_;  ///< per experiment, most recent first
-  std::vector<std::list<Built>> built_;  ///< likewise
+  std::vector<std::list<Known>> known_;    ///< per experiment, most recent first
+  std::vector<std::list<Built>> built_;    ///< likewise
+  std::vector<Measurement> measurements_;  ///< of the logs loaded
   Diagnostics warnings_;
   int evaluations_ = 0;
 };

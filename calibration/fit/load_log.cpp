@@ -51,17 +51,16 @@ std::optional<MeasuredLog> fitting_table(const CalibrationLog& log, const std::v
                                          const Scenario& scenario, Diagnostics& faults) {
   const auto wanted = scenario.workloads.front().benchmark;
   auto best = table_for(tables, scenario, log.rows);
+  if (best && !best->refusal.empty()) {
+    faults.push_back(make_error_at(log.location, fmt::format("'{}': {}", log.file, best->refusal)));
+    return std::nullopt;
+  }
   if (!best || best->rows.empty()) {
     const bool has_reason = best && !best->warnings.empty();
     faults.push_back(make_error_at(log.location, fmt::format("'{}' has no row of {}", log.file, to_string(wanted)),
                                    has_reason
                                        ? best->warnings.back().message
                                        : "compare the workload's benchmark, gpus, devices and direction with the log"));
-    return std::nullopt;
-  }
-  if (best->benchmark && *best->benchmark != wanted) {
-    faults.push_back(make_error_at(log.location, fmt::format("'{}' is of {}, its workload of {}", log.file,
-                                                             to_string(*best->benchmark), to_string(wanted))));
     return std::nullopt;
   }
   return best;
@@ -94,6 +93,7 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
   if (!tables || !loaded) return;
   const auto table = fitting_table(log, *tables, loaded->scenario, faults);
   if (!table) return;
+  if (is_repeated(log, *table, loaded->scenario.workloads.front())) return;
   report_lost_rows(*table);
   auto logged = as_logged(*loaded, {&*table, 1}, [&](const std::vector<Setting>& more) {
     auto as_said = log;
@@ -131,11 +131,33 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
     return;
   }
   experiment.loaded.scenario.workloads.front().sizes = experiment.sizes;
-  add_experiment(std::move(experiment), table->header.num_ranks, faults);
+  add_experiment(std::move(experiment), table->header, faults);
 }
 
-/// Runs the scenario once: it must run for every measured size, and on as many ranks as the log says.
-void Dataset::add_experiment(Experiment experiment, std::optional<int> logged_ranks, Diagnostics& faults) {
+/// True, with a warning, when an earlier log holds the same measurement: the same rows of one file, or of a copy of it.
+bool Dataset::is_repeated(const CalibrationLog& log, const MeasuredLog& table, const Workload& workload) {
+  constexpr std::size_t k_not_by_chance = 4;  // rows whose times are alike to the last digit
+  Measurement one{log.file, table.sha256, description_of(workload), {}, {}};
+  for (const auto& row : table.rows) {
+    one.rows.emplace_back(row.size, row.time);
+    one.lines.push_back(row.line);
+  }
+  const auto same = std::find_if(measurements_.begin(), measurements_.end(), [&](const Measurement& other) {
+    const bool is_of_file = !one.sha256.empty() && other.sha256 == one.sha256;
+    return other.workload == one.workload && other.rows == one.rows &&
+           (is_of_file ? other.lines == one.lines : one.rows.size() >= k_not_by_chance);
+  });
+  if (same != measurements_.end())
+    warnings_.push_back(make_warning_at(
+        log.location, fmt::format("'{}' holds the same measurement as '{}': it is left out, it proves nothing more",
+                                  log.file, same->file)));
+  const bool is_known = same != measurements_.end();
+  if (!is_known) measurements_.push_back(std::move(one));
+  return is_known;
+}
+
+/// Runs the scenario once: it must run for every measured size, and on as many ranks and hosts as the log says.
+void Dataset::add_experiment(Experiment experiment, const MeasuredHeader& header, Diagnostics& faults) {
   const auto& log = experiment.spec;
   SimulateOptions options;
   options.with_terms = false;
@@ -153,9 +175,19 @@ void Dataset::add_experiment(Experiment experiment, std::optional<int> logged_ra
   experiment.num_ranks = probe->workloads.front().num_ranks;
   experiment.num_hosts = probe->workloads.front().num_hosts;
   const bool is_collection = scenario.workloads.front().benchmark == Benchmark::host_copies;
-  if (logged_ranks && *logged_ranks != experiment.num_ranks && !is_collection)
-    warnings_.push_back(make_warning_at(log.location, fmt::format("'{}' has {} ranks, its workload {}", log.file,
-                                                                  *logged_ranks, experiment.num_ranks)));
+  // A ping through one adapter stands for one between two, as far as it goes.
+  const bool is_loopback = family_of(scenario.workloads.front().benchmark) == BenchmarkFamily::perftest;
+  const auto is_refused = [&](std::optional<int> logged, int forecast, const char* what, const char* keys) {
+    if (is_collection || !logged || *logged == forecast || forecast <= 0) return false;
+    const auto message = fmt::format("'{}' has {} {}, its workload {}", log.file, *logged, what, forecast);
+    if (is_loopback) warnings_.push_back(make_warning_at(log.location, message));
+    if (!is_loopback) faults.push_back(make_error_at(log.location, message, keys));
+    return !is_loopback;
+  };
+  const bool is_elsewhere =
+      is_refused(header.num_ranks, experiment.num_ranks, "ranks", "set gpus, ranks or devices as it was measured") ||
+      is_refused(header.num_hosts, experiment.num_hosts, "hosts", "set ranks_per_host or devices as it was measured");
+  if (is_elsewhere) return;
   experiments_.push_back(std::move(experiment));
 }
 

@@ -13,6 +13,7 @@
 #include "fit/errors.hpp"
 #include "fit/fit.hpp"
 #include "fit/suggest_log.hpp"
+#include "readers/readers.hpp"
 
 namespace fabricast {
 
@@ -105,6 +106,9 @@ class Suggestion {
     if (tables[0].format == LogFormat::nccl_tuning)
       return "NCCL's choices without times; compare them by `fabricast validate`";
     for (const auto& table : tables) {
+      if (!table.other_test.empty()) return fmt::format("the log is of '{}', which is not forecast", table.other_test);
+      const auto refusal = table.benchmark ? readers::refusal_of(table, *table.benchmark) : std::string();
+      if (!refusal.empty()) return refusal;
       if (table.benchmark || table.rows.empty() || table.format != LogFormat::nccl_tests) continue;
       std::string possible;
       for (const auto one : table.possible_benchmarks)

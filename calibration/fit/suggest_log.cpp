@@ -302,7 +302,7 @@ std::string software_text(const SuggestedLog& log) {
 std::vector<SuggestedLog> suggest_entries(const MeasuredLog& table, const Topology& topology) {
   if (!table.matrices.empty()) return matrix_entries(table, topology);
   if (!table.copies.empty()) return copy_entries(table);
-  if (table.rows.empty() || !table.benchmark) return {};
+  if (table.rows.empty() || !table.benchmark || !readers::refusal_of(table, *table.benchmark).empty()) return {};
   switch (family_of(*table.benchmark)) {
     case BenchmarkFamily::nccl_tests:
       return {nccl_entry(table, topology)};

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA bandwidthTest: its text, and the CSV of `--mode=shmoo --csv`. GB is 1e9 B. Copies within a device count every
-// byte twice, read and written; the time per copy allows for that. Times are computed from bandwidths: the CSV prints
-// them to 10 us only.
+// CUDA bandwidthTest: its text, and the CSV of `--mode=shmoo --csv`. Copies within a device count every byte twice,
+// read and written; the time per copy allows for that. Times are computed from bandwidths: the CSV prints them to 10 us
+// only, and from 2^20 B per MB whatever the bandwidth counts. By the releases' bandwidthTest.cu:
+//
+//   GB/s                 1e9 B       CUDA 10.1 and later
+//   MB/s, NOTE line      1.024e6 B   2^10 bytes / (ms 2^20): CUDA Samples of 2015 and later ("The CUDA Samples are not
+//                                    meant for performance measurements")
+//   MB/s without it      2^20 B      1e3 bytes / (ms 2^20): CUDA Samples of 2013, GPU Computing SDK
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,6 +28,31 @@ std::string_view direction_of_title(std::string_view line) {
     if (trim(line).starts_with(title)) return direction;
   }
   return {};
+}
+
+/// The line that releases print whose MB is 1.024e6 B.
+bool is_note(std::string_view line) {
+  return contains(line, "CUDA Samples are not meant for performance measurements");
+}
+
+/// Bytes of the MB or GB that a line names.
+double unit_in(std::string_view line, double bytes_per_mb) { return contains(line, "MB/s") ? bytes_per_mb : 1e9; }
+
+/// Bytes per MB of a log; a warning where it breaks off before its release can tell.
+double bytes_per_mb_of(const LogText& log, Lines section, MeasuredLog& table) {
+  const auto find = [&](auto says) {
+    return std::find_if(section.begin(), section.end(), [&](const Line& line) { return says(line.text); });
+  };
+  if (find(is_note) != section.end()) return 1.024e6;
+  const auto in_mb = find([](std::string_view line) { return contains(line, "MB/s"); });
+  const auto end = find([](std::string_view line) {
+    return contains(line, "Result = ") || contains(line, "Test PASSED") || contains(line, "Test FAILED");
+  });
+  if (in_mb != section.end() && end == section.end())
+    add_warning(table, line_warning(log, *in_mb,
+                                    "MB is taken as 2^20 B; releases that end with 'NOTE: The CUDA Samples are not "
+                                    "meant for performance measurements' print 1.024e6 B"));
+  return 0x1p20;
 }
 
 /// The number after `key = `.
@@ -47,13 +78,13 @@ bool add_copy(MeasuredLog& table, std::string kind, std::optional<std::int64_t> 
 }
 
 /// `bandwidthTest-H2D-Pinned, Bandwidth = 0.4 GB/s, Time = 0.00000 s, Size = 1000 bytes, NumDevsUsed = 1`
-void read_csv_row(const LogText& log, const Line& line, MeasuredLog& table) {
+void read_csv_row(const LogText& log, const Line& line, double bytes_per_mb, MeasuredLog& table) {
   const auto start = line.text.find(k_csv_start) + k_csv_start.size();
   std::string kind = line.text.substr(start, line.text.find(',', start) - start);
   for (auto& c : kind) c = c == '-' ? ' ' : c;
   const auto bandwidth = value_of(line.text, "Bandwidth");
   const auto size = value_of(line.text, "Size");
-  const double unit = contains(line.text, " MB/s") ? 1e6 : 1e9;
+  const double unit = unit_in(line.text, bytes_per_mb);
   const bool is_size_sound = size && size->value >= 1 && size->value < 9e18;
   const bool is_added =
       bandwidth && is_size_sound &&
@@ -71,18 +102,19 @@ std::vector<MeasuredLog> read_cuda_bandwidth(const LogText& log, Lines section) 
   auto table = begin_table(log, LogFormat::cuda_bandwidth, section.empty() ? 0 : section.front().number);
   table.title = "bandwidthTest";
   std::string direction, memory;
+  const double bytes_per_mb = bytes_per_mb_of(log, section, table);
   double unit = 0;
   for (const auto& line : section) {
     const auto words = split_words(line.text);
     if (contains(line.text, k_csv_start) && contains(line.text, "Bandwidth =")) {
-      read_csv_row(log, line, table);
+      read_csv_row(log, line, bytes_per_mb, table);
     } else if (const auto title = direction_of_title(line.text); !title.empty()) {
       direction = title;
       unit = 0;
     } else if (contains(line.text, "Memory Transfers") && !words.empty()) {
       memory = lower(words[0].text);
     } else if (contains(line.text, "Transfer Size (Bytes)")) {
-      unit = contains(line.text, "MB/s") ? 0x1p20 : 1e9;  // releases that print MB/s count 2^20 B
+      unit = unit_in(line.text, bytes_per_mb);
     } else if (unit > 0 && words.size() == 2 && parse_count(words[0].text)) {
       const auto rate = parse_printed(words[1].text);
       const bool is_added = rate && add_copy(table, direction + " " + memory, parse_count(words[0].text),

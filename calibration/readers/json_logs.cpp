@@ -102,7 +102,7 @@ void read_nccl_config(const json& top, MeasuredLog& table) {
   if (const auto code = int_of(top, "nccl_version")) header.nccl_version = nccl_version_text(*code);
   const auto args = top.find("args");
   if (args != top.end() && args->is_array() && !args->empty() && args->front().is_string()) {
-    table.benchmark = benchmark_in(args->front().get_ref<const std::string&>());
+    name_program(args->front().get_ref<const std::string&>(), table);
   }
   const auto config = top.find("config");
   if (config == top.end() || !config->is_object()) return;
@@ -112,6 +112,9 @@ void read_nccl_config(const json& top, MeasuredLog& table) {
                                                                          : int_of(*config, "warmup_iterations");
   header.iterations = int_of(*config, "iterations");
   header.aggregated_iterations = int_of(*config, "aggregated_iterations");
+  const auto blocking = config->find("blocking_collectives");
+  if (blocking != config->end())
+    header.is_blocking = blocking->is_boolean() ? blocking->get<bool>() : int_of(*config, "blocking_collectives") > 0;
   header.launch = launch_mode(header, int_of(*config, "graph").value_or(0) > 0);
   read_devices(*config, header);
 }
@@ -149,8 +152,28 @@ void read_iterations(const json& result, MeasuredRow& row) {
   }
 }
 
+/// Whether the command line asks for the CPU's time (`-C 1`) in the place of the wall time.
+bool has_cpu_times(const json& top) {
+  const auto args = top.find("args");
+  if (args == top.end() || !args->is_array()) return false;
+  for (std::size_t i = 0; i < args->size(); ++i) {
+    const auto text = (*args)[i].is_string() ? (*args)[i].get<std::string>() : std::string();
+    if (text == "-C1" || text == "--report_cputime=1") return true;
+    const bool is_last = i + 1 == args->size();
+    if ((text == "-C" || text == "--report_cputime") && !is_last) return (*args)[i + 1] == "1";
+  }
+  return false;
+}
+
+/// The time of one half in us; of the CPU's times the wall time behind alg_bw.
+std::optional<double> time_us_of(const json& half, Bytes size, bool is_cpu_time) {
+  const auto rate = number_of(half, "alg_bw");
+  if (!is_cpu_time) return number_of(half, "time");
+  return rate && *rate > 0 ? std::optional(static_cast<double>(size.value) / (*rate * 1e3)) : std::nullopt;
+}
+
 /// A row of "results"; nothing when it has no size or no time.
-std::optional<MeasuredRow> nccl_result_row(const json& result) {
+std::optional<MeasuredRow> nccl_result_row(const json& result, bool is_cpu_time) {
   const auto size = bytes_of(result, "size");
   if (!size) return std::nullopt;
   MeasuredRow row;
@@ -164,8 +187,9 @@ std::optional<MeasuredRow> nccl_result_row(const json& result) {
     return it != result.end() && it->is_object() ? &*it : nullptr;
   };
   const json* out_of_place = half("out_of_place");
-  if (const json* in_place = half("in_place")) row.in_place_time = positive_us(number_of(*in_place, "time"));
-  const auto time = out_of_place != nullptr ? positive_us(number_of(*out_of_place, "time")) : std::nullopt;
+  if (const json* in_place = half("in_place"))
+    row.in_place_time = positive_us(time_us_of(*in_place, *size, is_cpu_time));
+  const auto time = out_of_place != nullptr ? positive_us(time_us_of(*out_of_place, *size, is_cpu_time)) : std::nullopt;
   if (!time && !row.in_place_time) return std::nullopt;
   row.is_in_place_only = !time;
   row.time = time ? *time : *row.in_place_time;
@@ -185,9 +209,16 @@ MeasuredLog nccl_table(const LogText& log, const Harvest& found) {
   auto table = begin_table(log, LogFormat::nccl_tests_json, 0);
   read_nccl_config(found.top, table);
   table.header.environment = found.settings;
+  const bool is_cpu_time = has_cpu_times(found.top);
+  if (is_cpu_time)
+    add_warning(table, file_warning(log.name, "these times are the CPU's (-C); wall times are taken from alg_bw"));
   for (const auto& result : found.results) {
-    if (!table.benchmark) table.benchmark = benchmark_of_experiment(text_of(result, "experiment_name"));
-    if (auto row = nccl_result_row(result))
+    const auto experiment = text_of(result, "experiment_name");
+    if (!table.benchmark && table.other_test.empty()) {
+      table.benchmark = benchmark_of_experiment(experiment);
+      if (!table.benchmark) table.other_test = experiment;
+    }
+    if (auto row = nccl_result_row(result, is_cpu_time))
       table.rows.push_back(std::move(*row));
     else
       add_warning(table, file_warning(log.name, "a result was left out: it has no size or no time"));
@@ -240,6 +271,7 @@ void read_perftest_info(const json& top, MeasuredLog& table) {
     if (const auto title = perftest_title(value.get_ref<const std::string&>())) {
       table.title = std::string(title->text);
       table.benchmark = title->benchmark;
+      if (!table.benchmark) table.other_test = table.title;
       table.header.is_bidirectional = title->is_bidirectional;
     }
   }
@@ -287,7 +319,7 @@ std::optional<MeasuredLog> perftest_table(const LogText& log, const Harvest& fou
   add_warning(table,
               file_warning(log.name, "perftest keeps only the last size in JSON; use its text output for a sweep"));
   table.header.num_ranks = 2;
-  if (!table.benchmark) table.benchmark = benchmark_in(log.name);
+  if (!table.benchmark && table.other_test.empty()) table.benchmark = benchmark_in(log.name);
   complete_from_provenance(log, table);
   if (!table.header.send_buffer) table.header.send_buffer = table.header.receive_buffer = BufferPlace::host;
   return table;

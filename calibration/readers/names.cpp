@@ -72,6 +72,16 @@ std::optional<Benchmark> benchmark_in(std::string_view text) {
   return found;
 }
 
+void name_program(std::string_view program, MeasuredLog& table) {
+  program.remove_prefix(program.find_last_of('/') + 1);
+  constexpr std::string_view k_with_mpi = "_mpi";  // NAME_SUFFIX of builds with MPI
+  if (program.ends_with(k_with_mpi)) program.remove_suffix(k_with_mpi.size());
+  if (!program.ends_with("_perf")) return;
+  const auto benchmark = benchmark_in(program);
+  if (benchmark) table.benchmark = benchmark;
+  if (!benchmark) table.other_test = std::string(program);
+}
+
 bool is_of_format(Benchmark benchmark, LogFormat format) {
   const auto word = benchmark_word(benchmark);
   switch (format) {

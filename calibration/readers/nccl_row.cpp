@@ -82,6 +82,7 @@ struct Half {
   std::optional<Printed> time_us, algbw, busbw, min_us, max_us, p99_us, cv_percent;
   std::optional<std::int64_t> wrong;
   std::optional<bool> is_checked;  ///< false when #wrong is N/A
+  bool is_cpu_time = false;        ///< -C: what the CPUs took to start the operation; algbw is of the wall time
 };
 
 Half read_half(std::span<const Word> words, std::span<const std::string> names) {
@@ -90,6 +91,7 @@ Half read_half(std::span<const Word> words, std::span<const std::string> names) 
     const auto number = parse_printed(words[i].text);
     const auto& name = names[i];
     if (name.ends_with("wrong") || name == "error") half.is_checked = number.has_value();
+    if (name == "cputime") half.is_cpu_time = true;
     if (is_time_column(name))
       half.time_us = number;
     else if (name == "algbw")
@@ -114,6 +116,16 @@ Half read_half(std::span<const Word> words, std::span<const std::string> names) 
 double slack_of(const Half& half, double algbw, double further = 0.005) {
   // 0.5 % beside the last digits: some versions round the size down to whole elements of all ranks.
   return half.algbw->half_unit * 1.01 + algbw * (half.time_us->relative_rounding() * 1.5 + further);
+}
+
+/// Puts the wall time, size / algbw, in place of the CPU's; false where algbw has too few digits for it.
+bool use_wall_time(Bytes size, double scale, Half& half) {
+  constexpr double k_most_rounding = 0.01;  // half of what calibrations take as the noise of one time
+  const bool is_known = half.algbw && half.algbw->value > 0 && half.algbw->relative_rounding() <= k_most_rounding;
+  if (!is_known || size.value <= 0) return false;
+  const double us = scale * static_cast<double>(size.value) / (half.algbw->value * 1e3);
+  half.time_us = Printed{us, us * half.algbw->relative_rounding()};
+  return true;
 }
 
 /// bytes per us -> GB/s
@@ -167,8 +179,10 @@ NcclRow with_halves(MeasuredRow row, const Line& line, std::span<const Word> wor
   const auto halves = halves_of(columns);
   const std::size_t length = halves.first.size();
   auto values = words.subspan(half_at);
-  const Half first = read_half(values.first(std::min(length, values.size())), halves.first);
+  Half first = read_half(values.first(std::min(length, values.size())), halves.first);
   if (!first.time_us) return {std::nullopt, "row has no time", {}};
+  if (first.is_cpu_time && !use_wall_time(row.size, algbw_scale, first))
+    return {std::nullopt, "row lost: its time is the CPU's, and algbw has too few digits for the wall time", {}};
   if (!is_consistent(row.size, first, algbw_scale))
     return {std::nullopt, "row lost: algbw is not size / time, so a digit or a column is missing",
             scale_of(row.size, first)};
@@ -181,7 +195,8 @@ NcclRow with_halves(MeasuredRow row, const Line& line, std::span<const Word> wor
     return {std::move(row), {}, {}};
   }
   if (values.size() <= length) return {std::move(row), {}, {}};
-  const Half second = read_half(values.subspan(length), halves.second);
+  Half second = read_half(values.subspan(length), halves.second);
+  if (second.is_cpu_time && !use_wall_time(row.size, algbw_scale, second)) return {std::move(row), {}, {}};
   const bool is_cut = !second.algbw || (values.size() == length + 2 && !line.is_terminated);
   if (!is_cut && is_consistent(row.size, second, algbw_scale)) row.in_place_time = from_us(second.time_us->value);
   if (first.is_checked.value_or(false)) row.is_in_place_checked = second.is_checked;

@@ -6,7 +6,8 @@
 //   size count type redop root time algbw busbw #wrong time algbw busbw #wrong             (13)
 //   size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time ...    (21)
 //
-// broadcast of the first layout has root instead of redop; -S adds date and time; -C names the column cputime.
+// broadcast of the first layout has root instead of redop; -S adds date and time; -C prints the CPU's time as cputime,
+// beside the algbw of the wall time, which is then taken as size / algbw (BenchTime in src/common.cu).
 #pragma once
 
 #include <optional>

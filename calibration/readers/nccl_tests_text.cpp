@@ -14,7 +14,7 @@ namespace {
 
 bool is_preamble(std::string_view line) {
   return (contains(line, "nThread") && contains(line, "nGpus")) || contains(line, "nccl-tests version") ||
-         contains(line, "Collective test starting");
+         contains(line, "Collective test starting") || contains(line, "Blocking Enabled");
 }
 
 std::string word_after(std::string_view line, std::string_view key) {
@@ -44,7 +44,6 @@ void read_settings(std::string_view line, MeasuredHeader& header) {
     header.iterations = count_after(line.substr(iterations), "iters");
   }
   const bool is_graph = count_after(line, "graph").value_or(0) > 0;
-  if (const auto blocking = count_after(line, "blocking")) header.is_blocking = *blocking > 0;
   header.launch = launch_mode(header, is_graph);
 }
 
@@ -111,7 +110,9 @@ class SectionReader {
     }
     read_versions(line.text, current.header);
     read_settings(line.text, current.header);
+    if (contains(line.text, "Blocking Enabled")) current.header.is_blocking = true;
     if (const auto benchmark = benchmark_in(line.text)) current.benchmark = benchmark;
+    name_program(word_after(line.text, "Collective test starting:"), current);
   }
 
   void read_header(const Line& line, Columns columns) {
@@ -120,12 +121,17 @@ class SectionReader {
       auto repeated = begin_table(log_, LogFormat::nccl_tests, line.number);
       repeated.header = table_->header;
       repeated.benchmark = table_->benchmark;
+      repeated.other_test = table_->other_test;
       close();
       table_ = std::move(repeated);
     }
     table(line).header.unit = "us";
     table(line).header.has_old_columns =
         std::any_of(columns.begin(), columns.end(), [](const auto& column) { return column == "error"; });
+    const bool has_cpu_times = std::find(columns.begin(), columns.end(), "cputime") != columns.end();
+    if (has_cpu_times)
+      add_warning(table(line),
+                  line_warning(log_, line, "these times are the CPU's (cputime, -C); wall times are taken from algbw"));
     columns_ = std::move(columns);
   }
 

@@ -37,17 +37,20 @@ std::vector<std::string> osu_header_columns(std::string_view line) {
 std::optional<std::string> osu_title(std::string_view line) {
   line = trim(line);
   while (line.starts_with("#")) line = trim(line.substr(1));
-  if (!line.starts_with("OSU ") || !contains(line, " Test")) return std::nullopt;
+  const bool is_maker = line.starts_with("OSU ") || line.starts_with("OMB-Py ");
+  if (!is_maker || !contains(line, " Test")) return std::nullopt;
   return std::string(line);
 }
 
+/// Nothing for a test that is not forecast: one-sided (`MPI_Put`), of another library (`OpenSHMEM`, `UPC`, `NCCL`),
+/// non-blocking, persistent, of vectors, with threads, of Python (OMB-Py).
 std::optional<Benchmark> benchmark_of_title(const std::string& title) {
   const auto first = title.find(' ', 4);
   const auto end = title.find(" Test");
-  if (first == std::string::npos || end <= first) return std::nullopt;
-  std::string words = lower(title.substr(first + 1, end - first - 1));
-  const auto is_one_sided = contains(lower(title.substr(0, first)), "mpi_");
-  if (is_one_sided) return std::nullopt;
+  if (!title.starts_with("OSU ") || first == std::string::npos || end <= first) return std::nullopt;
+  const std::string words = lower(title.substr(first + 1, end - first - 1));
+  const std::string library = title.substr(4, first - 4);
+  if (library != "MPI" && !library.starts_with("MPI-")) return std::nullopt;
   constexpr std::array<std::pair<std::string_view, Benchmark>, 16> k_titles{{
       {"latency", Benchmark::osu_latency},
       {"bandwidth", Benchmark::osu_bw},
@@ -73,6 +76,7 @@ std::optional<Benchmark> benchmark_of_title(const std::string& title) {
 void read_title(const std::string& title, MeasuredLog& table) {
   table.title = title;
   table.benchmark = benchmark_of_title(title);
+  if (!table.benchmark) table.other_test = title;
   const auto maker = title.substr(4, title.find(' ', 4) - 4);  // "MPI-CUDA"
   if (const auto dash = maker.find('-'); dash != std::string::npos) table.header.accelerator = maker.substr(dash + 1);
   const auto version = title.rfind(" v");
@@ -170,6 +174,18 @@ void close_osu_table(const LogText& log, MeasuredLog& table, std::vector<Measure
   tables.push_back(std::move(table));
 }
 
+/// A header repeated without a title: the same test as far as the log says.
+MeasuredLog repeated_osu_table(const LogText& log, const Line& line, MeasuredLog& before,
+                               std::vector<MeasuredLog>& tables) {
+  auto table = begin_table(log, LogFormat::osu, line.number);
+  table.title = before.title;
+  table.benchmark = before.benchmark;
+  table.other_test = before.other_test;
+  table.header = before.header;
+  close_osu_table(log, before, tables);
+  return table;
+}
+
 }  // namespace
 
 bool starts_osu(std::string_view line) { return osu_title(line).has_value() || !osu_header_columns(line).empty(); }
@@ -185,6 +201,7 @@ std::vector<MeasuredLog> read_osu(const LogText& log, Lines section) {
       columns.clear();
       read_title(*title, table);
     } else if (auto header = osu_header_columns(line.text); !header.empty()) {
+      if (!table.rows.empty()) table = repeated_osu_table(log, line, table, tables);
       columns = std::move(header);
       const bool is_rate =
           std::any_of(columns.begin(), columns.end(), [](const auto& c) { return contains(c, "mb/s"); });

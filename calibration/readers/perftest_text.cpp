@@ -47,6 +47,17 @@ std::string setting(std::string_view line, std::string_view key) {
   return words.empty() ? std::string{} : std::string(words[0].text);
 }
 
+/// The memory that a line of perftest's GPU code speaks of (src/cuda_memory.c, rocm_memory.c); without such lines
+/// buffers are the host's.
+std::optional<BufferPlace> memory_in(std::string_view line) {
+  constexpr std::array<std::string_view, 8> k_signs{"use_cuda",     "use_rocm",          "initializing CUDA",
+                                                    "cuMemAlloc()", "creating CUDA Ctx", "allocated GPU buffer",
+                                                    "CUDA device ", "Using ROCm Device"};
+  if (contains(line, "Host allocation selected") || contains(line, "CUDA_MEM_MALLOC")) return BufferPlace::host;
+  const bool is_of_gpu = std::any_of(k_signs.begin(), k_signs.end(), [&](auto sign) { return contains(line, sign); });
+  return is_of_gpu ? std::optional(BufferPlace::device) : std::nullopt;
+}
+
 void read_settings(std::string_view line, MeasuredLog& table) {
   auto& header = table.header;
   if (const auto qps = count_after(line, "Number of qps")) header.queue_pairs = qps;
@@ -55,8 +66,10 @@ void read_settings(std::string_view line, MeasuredLog& table) {
   if (auto device = setting(line, "Device "); !device.empty()) header.device = device;
   if (auto type = setting(line, "Connection type"); !type.empty()) header.connection_type = type;
   if (auto type = setting(line, "Link type"); !type.empty()) header.link_type = type;
-  if (contains(line, "use_cuda")) header.send_buffer = header.receive_buffer = BufferPlace::device;
-  if (!table.benchmark) table.benchmark = benchmark_in(line);
+  if (const auto messages = count_after(line, "Post List ")) header.post_list = messages;
+  if (setting(line, "Dual-port") == "ON") header.is_dual_port = true;
+  if (const auto memory = memory_in(line)) header.send_buffer = header.receive_buffer = memory;
+  if (!table.benchmark && table.other_test.empty()) table.benchmark = benchmark_in(line);
 }
 
 void read_perftest_column(const std::string& column, const Printed& number, MeasuredRow& row, PrintedRate& rate) {
@@ -124,33 +137,77 @@ std::string unit_text(std::string_view line) {
 void close_perftest_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
   if (table.rows.empty() && table.title.empty()) return;
   table.header.num_ranks = 2;
+  if (table.header.connection_type == "RawEth") {  // raw_ethernet_* print the titles of send
+    table.other_test = "raw Ethernet, " + table.title;
+    table.benchmark.reset();
+  }
   complete_from_provenance(log, table);
   if (!table.header.send_buffer) table.header.send_buffer = table.header.receive_buffer = BufferPlace::host;
   tables.push_back(std::move(table));
+}
+
+/// What stands above a title or behind the rows of the table before it belongs to the title's test; what a program
+/// prints while it ends belongs to the rows above.
+struct AboveTitle {
+  std::optional<Benchmark> benchmark;
+  std::optional<BufferPlace> memory;
+};
+
+void note_above_title(std::string_view line, AboveTitle& above) {
+  if (const auto named = benchmark_in(line)) above.benchmark = named;
+  if (const auto memory = memory_in(line)) above.memory = memory;
+}
+
+void begin_perftest_table(const PerftestTitle& title, const AboveTitle& above, MeasuredLog& table) {
+  table.title = std::string(title.text);
+  table.benchmark = title.benchmark;
+  if (!table.benchmark) table.other_test = table.title;
+  table.header.is_bidirectional = title.is_bidirectional;
+  if (above.memory) table.header.send_buffer = table.header.receive_buffer = above.memory;
+}
+
+/// A header without a title below rows: the same test, or the one that a command line between them names.
+MeasuredLog repeated_perftest_table(const LogText& log, const Line& line, MeasuredLog& before, const AboveTitle& above,
+                                    std::vector<MeasuredLog>& tables) {
+  auto table = begin_table(log, LogFormat::perftest, line.number);
+  const bool is_other = above.benchmark && above.benchmark != before.benchmark;
+  table.benchmark = is_other ? above.benchmark : before.benchmark;
+  if (!is_other) {
+    table.title = before.title;
+    table.other_test = before.other_test;
+    table.header = before.header;
+  }
+  if (above.memory) table.header.send_buffer = table.header.receive_buffer = above.memory;
+  close_perftest_table(log, before, tables);
+  return table;
 }
 
 }  // namespace
 
 std::optional<PerftestTitle> perftest_title(std::string_view line) {
   line = trim(line);
+  if (!line.ends_with(" Test")) return std::nullopt;
+  const auto words = split_words(line);
   constexpr std::array<std::string_view, 5> k_verbs{"RDMA_Write", "RDMA_Read", "Send", "Atomic", "Raw"};
-  const auto verb = std::find_if(k_verbs.begin(), k_verbs.end(), [&](auto v) { return line.starts_with(v); });
-  const bool is_bandwidth = line.ends_with("BW Test");
-  if (verb == k_verbs.end() || !(is_bandwidth || line.ends_with("Latency Test"))) return std::nullopt;
-  PerftestTitle title{line, std::nullopt, contains(line, "Bidirectional")};
-  const auto rest = line.substr(verb->size());
-  if (!rest.starts_with(' ')) return std::nullopt;
-  switch (verb - k_verbs.begin()) {
-    case 0:
-      title.benchmark = is_bandwidth ? Benchmark::ib_write_bw : Benchmark::ib_write_lat;
-      break;
-    case 1:
-      title.benchmark = is_bandwidth ? Benchmark::ib_read_bw : Benchmark::ib_read_lat;
-      break;
-    case 2:
-      title.benchmark = is_bandwidth ? Benchmark::ib_send_bw : Benchmark::ib_send_lat;
-      break;
-  }
+  const auto first = words.front().text;
+  const bool is_verb = std::any_of(k_verbs.begin(), k_verbs.end(), [&](auto verb) {
+    return first.starts_with(verb) && (first.size() == verb.size() || first[verb.size()] == '_');
+  });
+  const auto has = [&](std::string_view word) {
+    return std::any_of(words.begin(), words.end(), [&](const Word& one) { return one.text == word; });
+  };
+  const bool is_bandwidth = has("BW");
+  if (!is_verb || !(is_bandwidth || has("Latency"))) return std::nullopt;
+  PerftestTitle title{line, std::nullopt, has("Bidirectional")};
+  // Multicast and forwarding send elsewhere than to the one receiver.
+  constexpr std::array<std::string_view, 6> k_plain{"Bidirectional", "Post", "List", "BW", "Latency", "Test"};
+  const bool is_plain = std::all_of(words.begin() + 1, words.end(), [&](const Word& one) {
+    return std::find(k_plain.begin(), k_plain.end(), one.text) != k_plain.end();
+  });
+  if (!is_plain) return title;
+  if (first == "RDMA_Write") title.benchmark = is_bandwidth ? Benchmark::ib_write_bw : Benchmark::ib_write_lat;
+  if (first == "RDMA_Read") title.benchmark = is_bandwidth ? Benchmark::ib_read_bw : Benchmark::ib_read_lat;
+  if (first == "Send") title.benchmark = is_bandwidth ? Benchmark::ib_send_bw : Benchmark::ib_send_lat;
   return title;
 }
 
@@ -162,23 +219,23 @@ std::vector<MeasuredLog> read_perftest(const LogText& log, Lines section) {
   std::vector<MeasuredLog> tables;
   auto table = begin_table(log, LogFormat::perftest, section.empty() ? 0 : section.front().number);
   std::vector<std::string> columns;
+  AboveTitle above;
   for (const auto& line : section) {
     if (const auto title = perftest_title(line.text)) {
-      const auto named_before = table.rows.empty() ? table.benchmark : std::nullopt;
       close_perftest_table(log, table, tables);
       table = begin_table(log, LogFormat::perftest, line.number);
       columns.clear();
-      table.title = std::string(title->text);
-      table.benchmark = title->benchmark ? title->benchmark : named_before;
-      table.header.is_bidirectional = title->is_bidirectional;
+      begin_perftest_table(*title, std::exchange(above, {}), table);
     } else if (auto header = perftest_columns(line.text); !header.empty()) {
+      if (!table.rows.empty()) table = repeated_perftest_table(log, line, table, std::exchange(above, {}), tables);
       columns = std::move(header);
       table.header.unit = unit_text(line.text);
     } else if (const auto words = split_words(line.text);
                !columns.empty() && !words.empty() && parse_count(words[0].text)) {
       read_perftest_row(log, line, columns, table);
     } else {
-      read_settings(line.text, table);
+      if (table.rows.empty()) read_settings(line.text, table);
+      if (!table.rows.empty() || table.title.empty()) note_above_title(line.text, above);
     }
   }
   close_perftest_table(log, table, tables);

@@ -130,7 +130,7 @@ bool correct_ranks(const LogText& log, MeasuredLog& table) {
 }  // namespace
 
 void complete_from_provenance(const LogText& log, MeasuredLog& table) {
-  if (!table.benchmark) {
+  if (!table.benchmark && table.other_test.empty()) {
     const auto it = log.provenance.find("benchmark");
     if (it != log.provenance.end()) table.benchmark = benchmark_in(it->second);
     if (table.benchmark && !is_of_format(*table.benchmark, table.format)) table.benchmark.reset();

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/sha256.hpp"
+#include "readers/line_prefix.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast {
@@ -34,6 +35,10 @@ constexpr std::array k_readers{
     Reader{readers::starts_copies, readers::read_copies},
     Reader{readers::starts_training, readers::read_training},
 };
+
+bool starts_table(std::string_view line) {
+  return std::any_of(k_readers.begin(), k_readers.end(), [&](const Reader& reader) { return reader.starts(line); });
+}
 
 /// Consecutive lines for one reader.
 struct Section {
@@ -94,6 +99,15 @@ bool is_json(std::string_view text) {
   return at != std::string_view::npos && text[at] == '{';
 }
 
+/// The program that unpacks such a text, by its first bytes; nullptr for one that is not compressed.
+const char* compressor_of(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> k_signs{
+      {{"\x1f\x8b", "gunzip"}, {"\x28\xb5\x2f\xfd", "unzstd"}, {"\xfd\x37zXZ", "unxz"}, {"BZh", "bunzip2"}}};
+  const auto sign =
+      std::find_if(k_signs.begin(), k_signs.end(), [&](const auto& s) { return text.starts_with(s.first); });
+  return sign == k_signs.end() ? nullptr : sign->second;
+}
+
 Result<MeasuredLog> only_table(Result<std::vector<MeasuredLog>> tables) {
   if (!tables) return tl::make_unexpected(std::move(tables.error()));
   auto with_rows = std::find_if(tables->begin(), tables->end(), [](const auto& t) { return !t.rows.empty(); });
@@ -122,13 +136,17 @@ void drop_rows_past_range(MeasuredLog& table, const std::string& name) {
 }  // namespace
 
 Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std::string& name) {
+  if (const auto* program = compressor_of(text); program != nullptr)
+    return tl::make_unexpected(
+        world_fault(name, fmt::format("it is compressed; unpack it first, e.g. by {}", program)));
   std::vector<MeasuredLog> tables;
   if (is_json(text)) tables = readers::read_json(text.substr(text.find('{')), name);
   if (!tables.empty()) {
     for (auto& table : tables) drop_rows_past_range(table, name);
     return tables;
   }
-  const auto log = readers::split_log(text, name);
+  auto log = readers::split_log(text, name);
+  readers::drop_labels(log.lines, starts_table);
   for (const auto& section : sections_of(log)) {
     const auto lines = Lines(log.lines).subspan(section.begin, section.end - section.begin);
     for (auto& table : section.reader->read(log, lines)) tables.push_back(std::move(table));

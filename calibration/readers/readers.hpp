@@ -45,10 +45,19 @@ std::optional<MeasuredLog> read_nccl_tuning(const LogText& log);
 /// JSON of nccl-tests (-J) and perftest (--out_json); empty when the text is neither.
 std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name);
 
+/// Rows of host_copies: the entries of a log of copies that are of the workload's GPUs and direction.
+std::optional<MeasuredLog> copy_rows(const MeasuredLog& log, const Scenario& scenario);
+
+/// Why a table's rows cannot be compared with a benchmark's forecast: they are of another test, or were taken in a way
+/// that is not forecast. Empty when they can, as far as the table says.
+std::string refusal_of(const MeasuredLog& table, Benchmark wanted);
+/// What two tables of one benchmark say of themselves that is not the same ("window, buffers"); empty for repeats.
+std::string differences_of(const MeasuredLog& a, const MeasuredLog& b);
+
 /// A title line of perftest: `RDMA_Write Bidirectional BW Test`.
 struct PerftestTitle {
   std::string_view text;
-  std::optional<Benchmark> benchmark;  ///< absent for tests that are not forecast (atomics, raw Ethernet)
+  std::optional<Benchmark> benchmark;  ///< absent for tests that are not forecast (atomics, immediate data)
   bool is_bidirectional = false;
 };
 std::optional<PerftestTitle> perftest_title(std::string_view line);
@@ -59,6 +68,9 @@ LaunchMode launch_mode(const MeasuredHeader& header, bool is_graph);
 /// A benchmark's name as a whole word of a command line, a path or a free text.
 std::optional<Benchmark> benchmark_in(std::string_view text);
 std::string_view benchmark_word(Benchmark benchmark);
+/// Names a table by its program of nccl-tests ("all_reduce_perf", "/opt/all_reduce_perf_mpi"); one that is not forecast
+/// ("hypercube_perf") becomes `other_test`.
+void name_program(std::string_view program, MeasuredLog& table);
 /// Whether a program's table comes in this format.
 bool is_of_format(Benchmark benchmark, LogFormat format);
 /// `job-4gpu-all_reduce-ring.txt` -> all_reduce_perf.

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "readers/line_prefix.hpp"
+
 namespace fabricast::readers {
 namespace {
 
@@ -14,52 +16,44 @@ constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f' || c == '\v'; }
 
-std::size_t digits_from(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_digit(text[at])) ++at;
-  return at;
-}
-
-/// Length of an mpirun tag (`[3]`, `[1,3]<stdout>:`) at the start of `text`; 0 when there is none.
-std::size_t rank_tag_length(std::string_view text) {
-  if (text.empty() || text[0] != '[') return 0;
-  std::size_t at = digits_from(text, 1);
-  if (at == 1) return 0;
-  if (at < text.size() && text[at] == ',') {
-    const std::size_t second = digits_from(text, at + 1);
-    if (second == at + 1) return 0;
-    at = second;
-  }
-  if (at >= text.size() || text[at] != ']') return 0;
-  ++at;
-  for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
-    if (!text.substr(at).starts_with(stream)) continue;
-    at += stream.size();
-    if (at < text.size() && text[at] == ':') ++at;
-  }
-  return at;
-}
-
-/// Length of a terminal escape sequence (`ESC [ ... letter`) at the start of `text`; 0 when there is none.
+/// Length of a terminal escape sequence (`ESC [ ... letter`, `ESC ( letter`) at the start of `text`; 0 when there is
+/// none.
 std::size_t escape_length(std::string_view text) {
-  if (text.size() < 2 || text[0] != '\x1b' || text[1] != '[') return 0;
+  if (text.size() < 2 || text[0] != '\x1b') return 0;
+  if (text[1] == '(') return std::min<std::size_t>(3, text.size());
+  if (text[1] != '[') return 0;
   std::size_t at = 2;
   while (at < text.size() && (is_digit(text[at]) || text[at] == ';')) ++at;
   return std::min(at + 1, text.size());
 }
 
-/// Drops line ends and colours; a rank tag glued between two words becomes a blank.
-std::string cleaned(std::string_view raw) {
+std::string without_colours(std::string_view raw) {
   std::string text;
   text.reserve(raw.size());
   for (std::size_t at = 0; at < raw.size();) {
-    const auto rest = raw.substr(at);
-    if (const auto escape = escape_length(rest); escape > 0) {
+    if (const auto escape = escape_length(raw.substr(at)); escape > 0) {
       at += escape;
-    } else if (const auto tag = rank_tag_length(rest); tag > 0) {
+    } else {
+      if (raw[at] != '\r' && raw[at] != '\0') text += raw[at];
+      ++at;
+    }
+  }
+  return text;
+}
+
+/// Drops line ends, colours and what stands before the program's own line; a rank tag glued between two words becomes
+/// a blank.
+std::string cleaned(std::string_view raw) {
+  const auto line = without_xml_tag(without_colours(raw));
+  const auto own = std::string_view(line).substr(prefix_length(line));
+  std::string text;
+  text.reserve(own.size());
+  for (std::size_t at = 0; at < own.size();) {
+    if (const auto tag = rank_tag_length(own.substr(at)); tag > 0) {
       if (!text.empty()) text += ' ';
       at += tag;
     } else {
-      if (raw[at] != '\r' && raw[at] != '\0') text += raw[at];
+      text += own[at];
       ++at;
     }
   }

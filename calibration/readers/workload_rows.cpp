@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which table of a log a workload forecasts. Copy timings, bandwidthTest and matrices of p2pBandwidthLatencyTest have
-// no table of their own to compare with: the entries of the workload's GPUs and direction become rows of host_copies.
+// Copy timings, bandwidthTest and matrices of p2pBandwidthLatencyTest have no table of their own to compare with: the
+// entries of the workload's GPUs and direction become rows of host_copies.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -98,7 +98,11 @@ void add_matrix_entry(const MeasuredLog& log, const Scenario& scenario, const st
   }
 }
 
-std::optional<MeasuredLog> copies_for(const MeasuredLog& log, const Scenario& scenario) {
+}  // namespace
+
+namespace readers {
+
+std::optional<MeasuredLog> copy_rows(const MeasuredLog& log, const Scenario& scenario) {
   const auto& workload = scenario.workloads.front();
   const auto devices = device_numbers(workload);
   std::vector<MeasuredRow> rows;
@@ -120,38 +124,6 @@ std::optional<MeasuredLog> copies_for(const MeasuredLog& log, const Scenario& sc
   return table;
 }
 
-/// How well a table fits: its benchmark first, then its ranks.
-int fitness(const MeasuredLog& table, const Workload& workload) {
-  const bool is_benchmark = table.benchmark == workload.benchmark;
-  const auto wanted = workload.gpus ? workload.gpus : workload.ranks;
-  const bool is_of_ranks = !wanted || !table.header.num_ranks || *table.header.num_ranks == *wanted;
-  return (is_benchmark ? 2 : 0) + (is_of_ranks ? 1 : 0);
-}
-
-}  // namespace
-
-std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario,
-                                     const std::vector<std::string>& parts) {
-  const auto& workload = scenario.workloads.front();
-  std::optional<MeasuredLog> best;
-  for (const auto& table : tables) {
-    if (workload.benchmark == Benchmark::training) {
-      auto rows = readers::training_rows(table, scenario, parts);
-      if (rows && (!best || best->rows.empty())) best = std::move(rows);
-      continue;
-    }
-    if (workload.benchmark == Benchmark::host_copies) {
-      if (auto copies = copies_for(table, scenario); copies && !best) best = std::move(copies);
-    } else if (!table.rows.empty() && (!best || fitness(table, workload) > fitness(*best, workload))) {
-      best = table;
-    }
-  }
-  const auto tuning = std::find_if(tables.begin(), tables.end(),
-                                   [](const auto& table) { return table.format == LogFormat::nccl_tuning; });
-  if (tuning == tables.end()) return best;
-  if (!best) return *tuning;
-  best->tuning = tuning->tuning;
-  return best;
-}
+}  // namespace readers
 
 }  // namespace fabricast

@@ -11,6 +11,7 @@ namespace fabricast::validate_detail {
 namespace {
 
 constexpr double k_explains = 2.0 / 3;  ///< of the median error may be left
+constexpr double k_worth = 0.02;        ///< median error; less is what two runs of one test differ by (`noise`)
 constexpr int k_steps = 32;             ///< of the factor, from a quarter to four times
 constexpr std::size_t k_worst_shown = 5;
 
@@ -46,6 +47,7 @@ std::optional<Explanation> explain_misfit(const WorkloadPrediction& prediction,
   if (points.empty()) return std::nullopt;
   Explanation best;
   const double unscaled = median_error(points, std::vector<double>(points.size(), 0), 1);
+  if (unscaled < k_worth) return std::nullopt;
   best.median_abs_error = unscaled;
   for (const auto& [parameter, seconds] : shares(prediction, points)) {
     for (int step = -k_steps / 2; step <= k_steps / 2; ++step) {

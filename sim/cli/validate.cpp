@@ -2,6 +2,7 @@
 // fabricast validate SCENARIO.yaml --measured LOG...
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -30,6 +31,11 @@ std::optional<MeasuredLog> read_table(const std::string& path, const Scenario& s
   const auto logs = usable(read_logs(path), exit_code);
   if (!logs) return std::nullopt;
   auto table = table_for(*logs, scenario, rows);
+  if (table && !table->refusal.empty()) {
+    print_faults({{Severity::error, {path, table->line, table->line > 0 ? 1 : 0}, table->refusal, {}, {}}});
+    exit_code = exit_input;
+    return std::nullopt;
+  }
   if (!table || (table->rows.empty() && table->tuning.choices.empty())) {
     if (table) print_faults(table->warnings);
     say(fmt::format("{}: error: no row of {} in this log\n", path, to_string(scenario.workloads.front().benchmark)));
@@ -85,6 +91,11 @@ int validate_command(ValidateOptions options) {
   for (const auto& path : options.logs) {
     auto log = read_table(path, loaded->scenario, options.rows, exit_code);
     if (!log) return exit_code;
+    const auto same = std::ranges::find(logs, log->sha256, &MeasuredLog::sha256);
+    if (same != logs.end()) {
+      print_faults({{Severity::warning, {path, 0, 0}, "the same file as '" + same->file + "': left out", {}, {}}});
+      continue;
+    }
     for (const auto size : sizes_of(*log)) sizes.insert(size);
     for (const auto& choice : log->tuning.choices) {
       if (log->rows.empty()) sizes.insert(choice.size);
@@ -100,7 +111,7 @@ int validate_command(ValidateOptions options) {
   auto run = run_scenario(options.scenario, options, exit_code, {sizes.begin(), sizes.end()});
   if (!run) return exit_code;
   if (was_interrupted()) return exit_interrupted;
-  for (std::size_t i = 0; i < logs.size(); ++i) note_hash(run->provenance.inputs, options.logs[i], logs[i].sha256);
+  for (const auto& log : logs) note_hash(run->provenance.inputs, log.file, log.sha256);
   auto& workload = run->prediction.workloads.front();
   std::erase_if(workload.rows, [](const Row& row) { return row.fabric && !row.fabric->is_finished(); });
   std::vector<Validation> validations;

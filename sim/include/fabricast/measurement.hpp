@@ -114,6 +114,8 @@ struct MeasuredHeader {
   std::optional<int> queue_pairs;
   std::optional<int> tx_depth;
   std::optional<Bytes> mtu;
+  std::optional<int> post_list;  ///< perftest -l: messages posted at once
+  bool is_dual_port = false;     ///< perftest -O: both ports of the adapter carry messages
   bool is_bidirectional = false;
   std::string connection_type;         ///< perftest: RC, UC, UD
   std::string device;                  ///< perftest: mlx5_0
@@ -200,6 +202,7 @@ struct MeasuredLog {
   std::optional<Benchmark> benchmark;  ///< absent when the log does not say, or the program is not one we forecast
   std::vector<Benchmark> possible_benchmarks;     ///< nccl-tests: collectives whose columns look so, when several do
   std::string title;                              ///< as printed: "OSU MPI Allreduce Latency Test v5.7"
+  std::string other_test;                         ///< that it names when this is none we forecast; then no benchmark
   std::map<std::string, std::string> provenance;  ///< `# key: value` lines before "# ---- raw output below ----"
   MeasuredHeader header;
   std::vector<MeasuredRow> rows;         ///< in file order; of training, by table_for(): `size` = GPUs, `time` = step
@@ -208,6 +211,7 @@ struct MeasuredLog {
   std::vector<MeasuredCopy> copies;      ///< copies, cuda_bandwidth
   NcclTuning tuning;                     ///< nccl_tuning
   Diagnostics warnings;                  ///< rows lost, units assumed; by line
+  std::string refusal;                   ///< by table_for(): why no row of the log can be compared; empty = none
   int line = 0;                          ///< where the table begins
   std::string sha256;                    ///< of the file as it was read; empty of a text
 };
@@ -220,11 +224,13 @@ Result<std::vector<MeasuredLog>> read_logs(const std::string& path);
 Result<MeasuredLog> read_log_text(std::string_view text, const std::string& name);
 Result<MeasuredLog> read_log(const std::string& path);
 
-/// The table of a log that the scenario's first workload forecasts: of its benchmark, and of its number of ranks when
-/// the log has several; else the first with rows. Copy timings and matrices of peer copies become rows of host_copies,
-/// training steps of the workload's network, precision, batch and numbers of GPUs rows of training; of these only such
-/// whose text holds every part in `parts`. NCCL's tuning lines of the log go along. Empty when nothing fits; a training
-/// table without rows says in its warnings why.
+/// The table of a log that the scenario's first workload forecasts: of its benchmark, and of its ranks and ranks per
+/// host when the log has several; tables taken alike are repeats, whose rows come together. A warning says so, or which
+/// of several was taken. A log of another test, or taken in a way that is not forecast, gives a table without rows
+/// whose `refusal` says why. Copy timings and matrices of peer copies become rows of host_copies, training steps of the
+/// workload's network, precision, batch and numbers of GPUs rows of training; of these only such whose text holds every
+/// part in `parts`. NCCL's tuning lines of the log go along. Empty when nothing fits; a training table without rows
+/// says in its warnings why.
 std::optional<MeasuredLog> table_for(const std::vector<MeasuredLog>& tables, const Scenario& scenario,
                                      const std::vector<std::string>& parts = {});
 

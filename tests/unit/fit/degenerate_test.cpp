@@ -191,3 +191,56 @@ TEST_CASE("rows of nccl-tests that move nothing are no points of a fit, messages
   CHECK(points("n.txt", "benchmark: all_reduce_perf, gpus: 2", "connect-ib.latency") == 3);
   CHECK(points("o.txt", "benchmark: osu_latency", "connect-ib.latency") == 4);
 }
+
+TEST_CASE("a log that is named again, by its name or as a copy, counts once") {
+  const Folder folder("again");
+  const auto first = osu_bw("1024 1000.00\n4096 3000.00\n16384 4500.00\n65536 5500.00\n262144 5900.00\n");
+  folder.write("a.txt", first);
+  folder.write("copy.txt", first);
+  folder.write("stamped.txt", "[1,0]<stdout>:" + first);
+  folder.write("b.txt", osu_bw("1024 1001.00\n4096 3010.00\n16384 4510.00\n65536 5510.00\n262144 5910.00\n"));
+  const std::string fit = "  mpi.*: {}\n  verbs.*: {}\n";
+  const auto once = calibrate_text(folder, log_entry("a.txt") + log_entry("b.txt"), fit);
+  REQUIRE(once.report.has_value());
+  for (const std::string again : {"a.txt", "copy.txt", "stamped.txt"}) {
+    CAPTURE(again);
+    const auto twice = calibrate_text(folder, log_entry("a.txt") + log_entry("b.txt") + log_entry(again), fit);
+    REQUIRE(twice.report.has_value());
+    CHECK(twice.report->logs.size() == once.report->logs.size());
+    CHECK(twice.report->model_error == once.report->model_error);
+    CHECK(render(twice.report->warnings).find("holds the same measurement as") != std::string::npos);
+  }
+  CHECK(render(once.report->warnings).find("same measurement") == std::string::npos);
+}
+
+TEST_CASE("a log of other ranks or hosts than its workload's is no part of a fit") {
+  const Folder folder("elsewhere");
+  const std::string rows = "# Size  Avg Latency(us)\n1024 10.00\n4096 12.00\n16384 20.00\n";
+  const auto log = [&](int ranks, int hosts) {
+    return fmt::format(
+               "# gpus: {0}\n# hosts: {1}\n# benchmark: osu_allreduce, {0} ranks\n"
+               "# ---- raw output below ----\n# OSU MPI Allreduce Latency Test v7.2\n",
+               ranks, hosts) +
+           rows;
+  };
+  const std::string entry = "  - {file: a.txt, workload: {benchmark: osu_allreduce, ranks: 2, ranks_per_host: 1}}\n";
+  folder.write("a.txt", log(2, 2));
+  const auto own = calibrate_text(folder, entry, "  mpi.*: {}\n  verbs.*: {}\n");
+  CHECK(own.message.empty());
+  folder.write("a.txt", log(16, 2));
+  CHECK(calibrate_text(folder, entry, "  mpi.*: {}\n").message.find("has 16 ranks, its workload 2") !=
+        std::string::npos);
+  folder.write("a.txt", log(2, 1));
+  CHECK(calibrate_text(folder, entry, "  mpi.*: {}\n").message.find("has 1 hosts, its workload 2") !=
+        std::string::npos);
+}
+
+TEST_CASE("a calibration takes no log of another test") {
+  const Folder folder("other");
+  folder.write("a.txt",
+               "# OSU MPI_Put Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n1024 1000.00\n4096 3000.00\n");
+  const auto out = calibrate_text(folder, log_entry("a.txt"), "  mpi.*: {}\n");
+  CHECK_FALSE(out.report.has_value());
+  CHECK(out.message.find("OSU MPI_Put Bandwidth Test") != std::string::npos);
+  CHECK(out.message.find("osu_bw") != std::string::npos);
+}

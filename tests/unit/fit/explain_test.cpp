@@ -44,6 +44,24 @@ MeasuredLog measured(std::int64_t launch_us, double per_kib_us) {
 
 }  // namespace
 
+TEST_CASE("an error within what two runs differ by needs no explanation") {
+  // One term is `share` of the time and took twice as long: a factor of 2 explains all of the error.
+  for (const double share : {1e-4, 1e-3, 0.01, 0.019, 0.03, 0.1}) {
+    CAPTURE(share);
+    auto prediction = two_terms();
+    auto log = measured(10, 1);
+    for (std::size_t i = 0; i < prediction.rows.size(); ++i) {
+      auto& row = prediction.rows[i];
+      const auto further = from_seconds(share * row.time.seconds());
+      row.terms.push_back({"further", further, "further_time", ""});
+      log.rows[i].time = row.time + further + further;
+      row.time = row.time + further;
+    }
+    const double error = share / (1 + 2 * share);
+    CHECK(validate(prediction, log).explanation.has_value() == (error >= 0.02));
+  }
+}
+
 TEST_CASE("a transfer that is twice as slow as predicted is named with its factor") {
   const auto validation = validate(two_terms(), measured(10, 2));
   REQUIRE(validation.explanation.has_value());

@@ -143,7 +143,7 @@ TEST_CASE("how far GPUDirect RDMA may reach is named by word or by the number of
 TEST_CASE("a log without an environment asks for what may have been forced, its name is a hint to check") {
   const Folder folder("suggest-name");
   const auto plain = folder.write("run.txt", nccl_log("", k_two_gpus));
-  const auto named = folder.write("run-ring-ll128.txt", nccl_log("", k_two_gpus));
+  const auto named = folder.write("run-ring-ll128.txt", nccl_log("", k_two_gpus, 190e3));
   const auto text = suggestion(folder, "h200-8gpu-vm", {plain, named});
   CHECK(has(text, "# no environment in the log: was an algorithm, protocol or transport forced"));
   CHECK(has(text, "# from the file's name, check: algorithm: ring, protocol: ll128\n  - file: run-ring-ll128.txt"));

@@ -56,6 +56,21 @@ TEST_CASE("a null out-of-place half of nccl-tests JSON makes an in-place row") {
   CHECK(log.rows[1].busbw->bytes_per_s == test::approx(1048576 / 20.5e-6));
 }
 
+TEST_CASE("nccl-tests JSON with -C has the CPU's times: the wall time stands in alg_bw") {
+  auto text = k_nccl;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const auto at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+  };
+  replace(R"("-g","2"])", R"("-g","2","-C","1"])");
+  replace(R"("time":24.310000,"alg_bw":0.000329)", R"("time":3.1,"alg_bw":0.000329)");
+  const auto log = table_of(text);
+  CHECK(log.rows.at(0).time.us() == test::approx(8e-3 / 0.000329));
+  REQUIRE(log.warnings.size() == 1);
+  CHECK(log.warnings[0].message.find("CPU's") != std::string::npos);
+}
+
 TEST_CASE("the environment in nccl-tests JSON is kept nowhere") {
   const auto log = table_of(k_nccl);
   for (const auto& [key, value] : log.provenance) {

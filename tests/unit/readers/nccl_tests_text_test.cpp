@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every layout and every damage known of nccl-tests text, in tables cut down to a few rows.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -123,11 +124,31 @@ TEST_CASE("rows are read without any header") {
 TEST_CASE("time stamps at the end of rows, N/A and cputime do not shift columns") {
   const auto log = table_of(
       "# size count type redop root cputime algbw busbw #wrong cputime algbw busbw #wrong\n"
-      "1048576 262144 float sum -1 20.29 51.68 51.68 N/A 15.95 65.73 65.73 N/A 2026-11-21 01:00:00\n");
+      "1048576 262144 float sum -1 7.11 51.68 51.68 N/A 6.02 65.73 65.73 N/A 2026-11-21 01:00:00\n");
   REQUIRE(log.rows.size() == 1);
-  CHECK(log.rows[0].time == 20.29_us);
-  CHECK(log.rows[0].in_place_time == 15.95_us);
+  CHECK(log.rows[0].time.us() == test::approx(1048.576 / 51.68));
+  CHECK(log.rows[0].in_place_time->us() == test::approx(1048.576 / 65.73));
   CHECK_FALSE(log.rows[0].num_wrong.has_value());
+}
+
+TEST_CASE(
+    "with -C the times are the CPU's: the wall time stands in algbw, rows whose algbw has too few digits are lost") {
+  for (const double algbw : {0.00, 0.23, 0.49, 0.51, 1.99, 51.68, 412.0}) {
+    CAPTURE(algbw);
+    const auto half = fmt::format("5.00 {0:.2f} {0:.2f} 0", algbw);
+    const auto log = table_of("# size count type redop root cputime algbw busbw #wrong cputime algbw busbw #wrong\n" +
+                              fmt::format("1048576 262144 float sum -1 {0} {0}\n", half));
+    CHECK(log.rows.size() == (algbw > 0.5 ? 1 : 0));
+    REQUIRE_FALSE(log.warnings.empty());
+    CHECK(log.warnings[0].message.find("cputime") != std::string::npos);
+    if (log.rows.empty()) {
+      REQUIRE(log.warnings.size() == 2);
+      CHECK(log.warnings[1].message.find("too few digits") != std::string::npos);
+    } else {
+      CHECK(log.rows[0].time.us() == test::approx(1048.576 / algbw));
+      CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(algbw * 1e9));
+    }
+  }
 }
 
 TEST_CASE("an error of ten characters at the end of a row without a header is no date") {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fabricast/measurement.hpp"
 #include "tests/support/approx.hpp"
@@ -80,6 +82,35 @@ TEST_CASE("bandwidthTest text is read by its direction and memory") {
   CHECK(log.copies[0].bandwidth->bytes_per_s == test::approx(12.5e9));
   CHECK(log.copies[1].kind == "D2H pageable");
   CHECK(log.copies[1].bandwidth->bytes_per_s == test::approx(1000.0 * 1048576));
+}
+
+TEST_CASE("bandwidthTest's MB is one rule for text and CSV: by the NOTE line of its release") {
+  const std::string note =
+      "\nNOTE: The CUDA Samples are not meant for performance measurements. Results may vary when GPU Boost is "
+      "enabled.\n";
+  const std::vector<std::pair<std::string, double>> ends{{"Result = PASS\n" + note, 1.024e6},
+                                                         {"Result = PASS\n", 1048576},
+                                                         {"&&&& Test PASSED\n", 1048576},
+                                                         {"", 1048576}};
+  for (const auto& one : ends) {
+    const auto& end = one.first;
+    const double bytes_per_mb = one.second;
+    CAPTURE(end);
+    const auto text = table_of(
+        "[CUDA Bandwidth Test] - Starting...\n Host to Device Bandwidth, 1 Device(s)\n PINNED Memory Transfers\n   "
+        "Transfer Size (Bytes)\tBandwidth(MB/s)\n   33554432\t\t\t12000.0\n\n" +
+        end);
+    const auto csv = table_of(
+        "bandwidthTest-H2D-Pinned, Bandwidth = 12000.0 MB/s, Time = 0.00267 s, Size = 33554432 bytes, NumDevsUsed = "
+        "1\n" +
+        end);
+    REQUIRE(text.copies.size() == 1);
+    REQUIRE(csv.copies.size() == 1);
+    CHECK(text.copies[0].time == csv.copies[0].time);
+    CHECK(text.copies[0].bandwidth->bytes_per_s == test::approx(12000 * bytes_per_mb));
+    CHECK(text.warnings.size() == (end.empty() ? 1 : 0));
+    CHECK(csv.warnings.size() == text.warnings.size());
+  }
 }
 
 TEST_CASE("copy timings: launches, sizes, pairs and copies at once") {
