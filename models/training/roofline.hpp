@@ -74,8 +74,8 @@ class Roofline {
   bool has_tensor_cores_ = false;
 };
 
-/// The one of `gpus` that takes longest for forward and backward pass, with what VMs and neighbours add: the others wait
-/// for it. A profile's times are those of any type.
+/// The one of `gpus` that takes longest for forward and backward pass, with what VMs and neighbours add: the others
+/// wait for it. A profile's times are those of any type.
 DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
                      bool is_eager);
 
