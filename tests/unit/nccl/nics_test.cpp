@@ -104,7 +104,7 @@ TEST_CASE("no counterpart among the ranks of this host: a send leaves by the GPU
 }
 
 TEST_CASE(
-    "channels of one GPU of each host try the adapter of its number first, from 2.10 on; those of all GPUs the first") {
+    "channels of one GPU of each host try the adapter of its number first, from 2.10 on, those of all GPUs the first") {
   const PairedHost host{.hcas = beside_gpus("connectx-7-ndr", 8)};
   for (const char* version : {"2.9", "2.10", "2.12", "2.18", "2.28"}) {
     const Setup setup(cluster_of(host, 2, std::string("{version: \"") + version + "\"}"));
