@@ -154,7 +154,7 @@ struct TrainingSpec {
   std::optional<Network> network;
   std::optional<TrainingProfile> profile;
   Precision precision = Precision::bf16;
-  SourceLocation precision_location;  ///< where it was named; line 0: it was not
+  SourceLocation precision_location;  ///< where it was named; no file: it was not
   int batch_per_gpu = 1;              ///< of one micro-batch
   std::vector<int> gpu_counts;
   ParallelSpec parallel;
