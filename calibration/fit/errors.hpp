@@ -10,9 +10,9 @@
 namespace fabricast::fit {
 
 /// Relative deviation of one measured time, from what its curve leaves about the model's: each ln(predicted / measured)
-/// against the median of the five around it, median / 0.491, which is its ratio for normal noise. Slopes, steps and
-/// bends that the model has count for nothing, a quarter of the rows may be off by any amount. 0: fewer than five sizes
-/// say nothing. `residuals` by ascending size.
+/// against a line laid through the five around it (Theil and Sen), median / 0.393, which is its ratio for normal noise.
+/// Slopes, steps and bends count for nothing, rows that are off by any amount for little while they are few. 0: fewer
+/// than five sizes say nothing. `residuals` by ascending size.
 double noise_floor(const std::vector<double>& residuals);
 
 /// Marks points whose error differs from both neighbours' by more than `limit` and in the same direction.

@@ -60,7 +60,7 @@ TEST_CASE("slopes, steps and bends of the error are no noise, fewer than five si
   }
   for (const auto& smooth : {slope, step, bend}) CHECK(fit::noise_floor(smooth) == test::approx(0).epsilon(1e-12));
   // One row off: its own distance is 0.1, the median of the one distance of five sizes.
-  CHECK(fit::noise_floor({0, 0, 0.1, 0, 0}) == test::approx(0.1 / 0.491));
+  CHECK(fit::noise_floor({0, 0, 0.1, 0, 0}) == test::approx(0.1 / 0.393));
 }
 
 TEST_CASE("normal noise is found again, also where a quarter of the rows is far off") {
@@ -80,7 +80,7 @@ TEST_CASE("normal noise is found again, also where a quarter of the rows is far 
     CAPTURE(noise);
     CHECK(plain >= 0.8 * noise);
     CHECK(plain <= 1.2 * noise);
-    CHECK(disturbed <= 3 * noise + 0.02);
+    CHECK(disturbed <= 5.5 * noise);
   }
 }
 
