@@ -143,7 +143,7 @@ void add_unseen(const Row& row, const std::string& kind, const ParameterSet& par
 }
 
 /// Why no log of the fit is of this kind; empty where some are.
-std::string foreign(const Kind& kind, const ParameterSet& parameters, bool is_step) {
+std::string foreign(const Kind& kind, const ParameterSet& parameters) {
   const auto kinds = recorded(parameters);
   const auto name = kind.name();
   const auto over = kind.adapters == "none" ? std::string() : fmt::format(" over {}", kind.adapters);
@@ -154,9 +154,32 @@ std::string foreign(const Kind& kind, const ParameterSet& parameters, bool is_st
   if (std::ranges::none_of(kinds, [&](const Kind& one) { return one.name() == name; }))
     return fmt::format("no log of the fit is of {} {}: the band is that without a fit", kind.benchmark,
                        kind.hosts == "one" ? "in one host" : "over several hosts");
-  if (!is_step && !parameters.contains("model.fitted_size_high." + name + "." + kind.way))
+  if (!parameters.contains("model.fitted_size_high." + name + "." + kind.way))
     return fmt::format("no row of the fit's logs went by {}: the band is that without a fit", kind.way);
   return {};
+}
+
+/// Of a training step nearly all is work of its GPUs, which logs of one of them show; exchanges they show where the
+/// logs are of the kind itself, on more than one GPU.
+Acquaintance of_step(const Row& row, const Kind& kind, int num_ranks, int num_hosts, const ParameterSet& parameters) {
+  Acquaintance out;
+  out.has_record = true;
+  const auto kinds = recorded(parameters);
+  auto known = std::ranges::find(kinds, kind.name(), &Kind::name);
+  const bool is_whole = known != kinds.end();
+  if (!is_whole)
+    known = std::ranges::find_if(
+        kinds, [&](const Kind& one) { return one.benchmark == kind.benchmark && one.devices == kind.devices; });
+  if (known == kinds.end()) {
+    out.in.push_back(
+        fmt::format("no log of the fit is of {} on {}: the band is that without a fit", kind.benchmark, kind.devices));
+    return out;
+  }
+  const auto name = known->name();
+  out.is_of_kind = true;
+  out.has_exchanged = is_whole && value_or(parameters, std::string(k_ranks) + name, 0) > 1;
+  add_counts(row, name, kind.way, num_ranks, num_hosts, parameters, true, out);
+  return out;
 }
 
 }  // namespace
@@ -206,14 +229,15 @@ Acquaintance acquaintance(const Row& row, const Kind& kind, int num_ranks, int n
   Acquaintance out;
   out.has_record = has_record(parameters);
   if (!out.has_record) return out;
+  if (is_step) return of_step(row, kind, num_ranks, num_hosts, parameters);
   const auto name = kind.name();
-  if (auto why = foreign(kind, parameters, is_step); !why.empty()) {
+  if (auto why = foreign(kind, parameters); !why.empty()) {
     out.in.push_back(std::move(why));
     return out;
   }
   out.is_of_kind = true;
   out.has_exchanged = value_or(parameters, std::string(k_ranks) + name, 0) > 1;
-  add_counts(row, name, kind.way, num_ranks, num_hosts, parameters, is_step, out);
+  add_counts(row, name, kind.way, num_ranks, num_hosts, parameters, false, out);
   add_unseen(row, name, parameters, out);
   return out;
 }
