@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <random>
+#include <set>
 
 #include "fabricast/calibration.hpp"
 #include "fabricast/simulate.hpp"
@@ -183,20 +184,24 @@ TEST_CASE("large messages alone say nothing of small ones") {
 
 TEST_CASE("a fit is never worse on its own points than what it started from") {
   const std::string workload = "{benchmark: all_reduce_perf, gpus: 8}";
-  for (const double noise : {0.01, 0.1}) {
-    for (const double slower : {1.0, 1.3, 2.0}) {
+  const std::set<std::size_t> disturbed{1, 4, 5, 9, 10, 13};  // six of the ten small sizes that are fitted
+  bool has_refused = false;
+  for (const double noise : {0.01, 0.026, 0.05}) {
+    for (const double slower : {1.0, 1.3, 1.6}) {
       CAPTURE(noise);
       CAPTURE(slower);
-      // Every third row, as where neighbours disturb some.
-      const auto report = fit_of("hgx-h100-ndr", {{workload, [&](std::size_t i) { return i % 3 == 1 ? slower : 1.0; }}},
-                                 "  nccl.hop_time.*.nvlink: {}\n  nccl.nvlink_store_share.nvls: {}\n", noise);
+      const auto report =
+          fit_of("hgx-h100-ndr", {{workload, [&](std::size_t i) { return disturbed.contains(i) ? slower : 1.0; }}},
+                 "  nccl.hop_time.*.nvlink: {}\n  nccl.nvlink_store_share.*: {}\nhold_out: {every: 4}\n", noise);
       const auto of = [&](const char* name) {
         const auto found = std::ranges::find(report.errors, name, &ErrorClass::name);
         REQUIRE(found != report.errors.end());
         return found->summary.median_abs_error;
       };
       CHECK(of("in sample") <= std::max(of("before the fit"), noise) + 1e-9);
-      CHECK(report.logs[0].error_before == test::approx(of("before the fit")));
+      for (const auto& warning : report.warnings)
+        has_refused = has_refused || warning.message.starts_with("the fit is worse on its own points");
     }
   }
+  CHECK(has_refused);
 }
