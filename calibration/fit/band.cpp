@@ -44,10 +44,14 @@ double extrapolation_error_of(const std::vector<Forecast>& forecasts, double mod
 
 CalibrationPoint with_band(const Forecast& forecast, const Band& band) {
   auto point = forecast.point;
-  const double own = std::hypot(band.model_error, band.extrapolation_error * forecast.doublings);
+  const auto own = [&](double wide) {
+    if (forecast.is_foreign) return wide;
+    const double further = std::hypot(band.model_error, band.extrapolation_error * forecast.doublings);
+    return std::min(further, std::max(band.model_error, wide));
+  };
   const double time = point.predicted.seconds();
-  point.low = from_seconds(std::max(0.0, time * (1 - std::hypot(forecast.below, own))));
-  point.high = from_seconds(time * (1 + std::hypot(forecast.above, own)));
+  point.low = from_seconds(std::max(0.0, time * (1 - std::hypot(forecast.below, own(forecast.wide_below)))));
+  point.high = from_seconds(time * (1 + std::hypot(forecast.above, own(forecast.wide_above))));
   return point;
 }
 

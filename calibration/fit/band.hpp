@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "fabricast/calibration.hpp"
@@ -22,6 +23,9 @@ struct Forecast {
   CalibrationPoint point;
   double below = 0, above = 0;  ///< half widths that the parameters give already, relative to the prediction
   double doublings = 0;         ///< of ranks or hosts beyond the counts of its fit
+  /// What no fit would give beside the parameters' intervals: counts beyond those of the fit add no more than to it.
+  double wide_below = std::numeric_limits<double>::infinity(), wide_above = wide_below;
+  bool is_foreign = false;  ///< on several hosts, by a fit that saw one host only: the band is that of no fit
 };
 
 struct Band {

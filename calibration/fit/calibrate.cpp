@@ -6,16 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/assert.hpp"
 #include "fabricast/inputs.hpp"
-#include "fabricast/scatter.hpp"
 #include "fit/errors.hpp"
 #include "fit/fittable.hpp"
 #include "fit/leave_out.hpp"
+#include "fit/record.hpp"
+#include "fit/report_points.hpp"
 
 namespace fabricast {
 
@@ -24,39 +24,12 @@ namespace fit {
 namespace {
 
 constexpr double k_least_extrapolation = 0.02;  ///< relative error per doubling of ranks or hosts, at least
+constexpr double k_unknown_extrapolation = 1;   ///< where nobody looked: more than any band without a fit
 constexpr double k_share_of_fit = 0.5;          ///< of the work, for progress
 constexpr double k_odd_log = 3;                 ///< times the median error of all logs, with which a log stands out
 constexpr double k_least_odd_error = 0.15;
 
-std::string stem_of(const std::string& file) { return std::filesystem::path(file).stem().string(); }
-
-/// One point of the final table.
-CalibrationPoint point_of(std::size_t e, const Experiment& experiment, std::size_t i, const Row& row) {
-  CalibrationPoint point;
-  point.log = e;
-  point.size = experiment.sizes[i];
-  point.measured = from_seconds(experiment.seconds[i]);
-  point.predicted = row.time;
-  point.low = row.low_time;
-  point.high = row.high_time;
-  point.relative_error = row.time.seconds() / experiment.seconds[i] - 1;
-  point.is_fitted = experiment.is_fitted[i];
-  point.is_extrapolated = row.is_extrapolated;
-  point.regime = row.channels > 0 ? fmt::format("{} {} {} channels", row.algorithm, row.protocol, row.channels)
-                                  : fmt::format("{} {}", row.algorithm, row.protocol);
-  return point;
-}
-
-/// Sizes at which NCCL says that it chose otherwise.
-void add_choices(std::size_t e, const std::vector<ChoicePoint>& choices, std::vector<RegimeChange>& regimes) {
-  for (const auto& choice : choices) {
-    if (choice.agrees() && choice.channels_agree()) continue;
-    regimes.push_back({e, choice.size, 0,
-                       fmt::format("NCCL says it used {} {} {} channels, the model {} {} {} channels",
-                                   choice.logged_algorithm, choice.logged_protocol, choice.logged_channels,
-                                   choice.predicted_algorithm, choice.predicted_protocol, choice.predicted_channels)});
-  }
-}
+bool is_fitted_point(const Experiment& experiment, std::size_t row) { return experiment.is_fitted[row]; }
 
 class Calibrator {
  public:
@@ -73,14 +46,15 @@ class Calibrator {
     for (const auto& file : calibration_.parameter_files) {
       if (const auto before = load_parameters(file)) report_.fitted.merge(before->parameters);
     }
-    result_ = fitter_.fit([](const Experiment& e, std::size_t row) { return e.is_fitted[row]; });
+    result_ = fitter_.fit(is_fitted_point);
+    refuse_worse();
     if (auto faults = unforecast_logs(); !faults.empty()) return tl::unexpected(std::move(faults));
     if (calibration_.intervals == IntervalMethod::bootstrap && !is_stopped())
       result_.deviation = fitter_.bootstrap(result_, calibration_.bootstrap_samples);
     set_parameters();
     set_logs();
     leave_out();
-    set_range();
+    report_.fitted.merge(record_of_logs(data_, result_));
     set_band();
     set_errors();
     set_points();
@@ -112,9 +86,12 @@ class Calibrator {
   void set_errors();
   void set_points();
   void judge_logs();
-  [[nodiscard]] std::string fit_source() const;
+  void refuse_worse();
+  [[nodiscard]] std::vector<CalibrationPoint> points_before(std::size_t e);
   [[nodiscard]] ErrorClass left_out_class(const std::string& name, const std::vector<Forecast>& forecasts) const;
   [[nodiscard]] Band band_without(const Chosen& is_judged) const;
+  [[nodiscard]] double share_inside(const Band& band) const;
+  [[nodiscard]] std::string growth_source() const;
 
   Dataset& data_;
   const Calibration& calibration_;
@@ -125,7 +102,9 @@ class Calibrator {
   double share_ = 0;
   std::vector<Forecast> sizes_, logs_, steps_;  ///< fitted points predicted without themselves
   std::vector<CountLeftOut> counts_;
-  std::vector<Forecast> setting_;  ///< what the band is set on: sizes_ and logs_
+  std::vector<Forecast> setting_;   ///< what the band is set on: sizes_ and logs_
+  bool is_refused_ = false;         ///< the fit would have been worse on its own logs
+  bool is_unknown_growth_ = false;  ///< the logs have larger counts, but they were not forecast from smaller ones
 };
 
 /// No step of the fit goes where a fitted point cannot be forecast; a log that is held out may be lost all the same.
@@ -141,24 +120,40 @@ Diagnostics Calibrator::unforecast_logs() const {
   return faults;
 }
 
-std::string Calibrator::fit_source() const {
-  std::set<std::string> names;
-  for (const auto& point : result_.points) names.insert(stem_of(data_.experiments()[point.experiment].spec.file));
-  std::string list;
-  std::size_t shown = 0;
-  for (const auto& name : names) {
-    if (shown++ == 3) {
-      list += fmt::format(" and {} more", names.size() - 3);
-      break;
-    }
-    list += (list.empty() ? "" : ", ") + name;
-  }
-  return fmt::format("fit '{}' to {} points of {} logs ({})", calibration_.name, result_.points.size(), names.size(),
-                     list);
+/// Half of the fitted points may be further off than before only within the noise: else their starts stay. A loss that
+/// noise makes quadratic follows rows that are off themselves.
+void Calibrator::refuse_worse() {
+  if (is_stopped() || result_.free_indices.empty()) return;
+  const auto median_at = [&](const Values& x) {
+    std::vector<double> errors;
+    for (const auto& point : result_.points)
+      errors.push_back(std::abs(std::expm1(residuals_of(data_, point.experiment, x)[point.row])));
+    return percentile(std::move(errors), 0.5);
+  };
+  const double before = median_at(starts_of(data_));
+  const double after = median_at(result_.x);
+  if (after <= std::max(before, calibration_.noise)) return;
+  report_.warnings.push_back(make_warning_at(
+      {calibration_.file, 0, 0},
+      fmt::format(
+          "the fit is worse on its own points ({:.1f} % off in the median, {:.1f} % before it): all parameters "
+          "keep their start, only the band is set; rows far from the others, or a 'noise' above theirs, do this",
+          100 * after, 100 * before)));
+  result_ = fitter_.refused(result_, is_fitted_point);
+  is_refused_ = true;
+}
+
+/// Points of a log as forecast before the fit.
+std::vector<CalibrationPoint> Calibrator::points_before(std::size_t e) {
+  const auto& experiment = data_.experiments()[e];
+  const auto table = data_.predict_table(e, starts_of(data_), intervals_before(data_));
+  return table ? points_of(e, experiment, *table) : std::vector<CalibrationPoint>();
 }
 
 void Calibrator::set_parameters() {
-  const auto source = fit_source();
+  std::vector<std::string> files;
+  for (const auto& point : result_.points) files.push_back(data_.experiments()[point.experiment].spec.file);
+  const auto source = fit_source(calibration_.name, result_.points.size(), files);
   for (std::size_t i = 0; i < data_.parameters().size(); ++i) {
     const auto& free = data_.parameters()[i];
     FittedParameter fitted;
@@ -186,12 +181,13 @@ void Calibrator::set_parameters() {
       if (result_.x[i] <= std::log(free.low) + slack || result_.x[i] >= std::log(free.high) - slack)
         fitted.determination = Determination::at_bound;
       report_.fitted.set(p);
+      report_.fitted.set(record_of_value(free.parameter, p.value));
     }
     if (result_.entangled[i] >= 0)
       fitted.entangled_with = data_.parameters()[static_cast<std::size_t>(result_.entangled[i])].parameter.name;
     report_.parameters.push_back(std::move(fitted));
   }
-  if (result_.free_indices.empty() && !is_stopped())
+  if (result_.free_indices.empty() && !is_stopped() && !is_refused_)
     report_.warnings.push_back(
         make_warning_at({calibration_.file, 0, 0},
                         fmt::format("these {} points say less of every parameter than is known already: all keep their "
@@ -208,7 +204,9 @@ void Calibrator::set_logs() {
     log.num_ranks = experiment.num_ranks;
     log.num_hosts = experiment.num_hosts;
     log.is_held_out = experiment.spec.is_held_out;
-    log.noise_floor = noise_floor(experiment.sizes, experiment.seconds);
+    const auto e = report_.logs.size();
+    log.noise_floor = noise_floor(residuals_of(data_, e, result_.x));
+    log.error_before = error_class("", points_before(e)).summary.median_abs_error;
     log.error_without = -1;
     if (log.noise_floor > 0) floors.push_back(log.noise_floor);  // 0 = too few sizes to tell
     report_.logs.push_back(std::move(log));
@@ -227,6 +225,7 @@ void Calibrator::leave_out() {
     done(0.9);
     if (!is_stopped()) steps_ = without.steps();
   }
+  is_unknown_growth_ = steps_.empty() && (!options_.with_leave_out || is_stopped()) && without.has_steps();
   setting_ = sizes_;
   setting_.insert(setting_.end(), logs_.begin(), logs_.end());
   if (setting_.empty()) {
@@ -238,48 +237,15 @@ void Calibrator::leave_out() {
   }
 }
 
-/// The range the parameters were fitted on, as parameters of the model, so that forecasts know when they leave it.
-void Calibrator::set_range() {
-  double low = 1e300;
-  double high = 0;
-  int ranks = 0;
-  int hosts = 0;
-  std::set<std::string_view> kinds;
-  for (const auto& point : result_.points) {
-    const auto& experiment = data_.experiments()[point.experiment];
-    const auto benchmark = experiment.loaded.scenario.workloads.front().benchmark;
-    if (benchmark != Benchmark::training) {
-      low = std::min(low, static_cast<double>(experiment.sizes[point.row].value));
-      high = std::max(high, static_cast<double>(experiment.sizes[point.row].value));
-    }
-    ranks = std::max(ranks, experiment.num_ranks);
-    hosts = std::max(hosts, experiment.num_hosts);
-    // A step of one GPU has no exchange to learn from.
-    if (benchmark != Benchmark::training || experiment.num_ranks > 1)
-      kinds.insert(between_systems_name(benchmark, experiment.num_hosts));
-  }
-  const auto add = [&](std::string_view name, double value, Dimension dimension, const char* what) {
-    report_.fitted.set({std::string(name), value, dimension, value, value, Confidence::fitted, what, {}});
-  };
-  kinds.erase("");
-  for (const auto kind : kinds) add(kind, 0, Dimension::number, "this system is fitted");
-  if (high > 0) {
-    add("model.fitted_size_low", low, Dimension::bytes, "smallest size fitted");
-    add("model.fitted_size_high", high, Dimension::bytes, "largest size fitted");
-  }
-  add("model.fitted_ranks", ranks, Dimension::number, "largest number of ranks fitted");
-  add("model.fitted_hosts", hosts, Dimension::number, "largest number of hosts fitted");
-}
-
 /// The band that points other than the judged ones set.
 Band Calibrator::band_without(const Chosen& is_judged) const {
   Band band;
-  band.model_error =
-      model_error_of(setting_, report_.noise_floor, [&](const Forecast& one) { return !is_judged(one); });
+  band.model_error = model_error_of(setting_, calibration_.noise, [&](const Forecast& one) { return !is_judged(one); });
   const double further =
       extrapolation_error_of(steps_, band.model_error, [&](const Forecast& one) { return !is_judged(one); });
   band.extrapolation_error =
       further < 0 ? usual_extrapolation(data_.experiments()) : std::max(k_least_extrapolation, further);
+  if (is_unknown_growth_) band.extrapolation_error = k_unknown_extrapolation;
   return band;
 }
 
@@ -291,14 +257,36 @@ void Calibrator::set_band() {
   const auto add = [&](const char* name, double value, std::string source) {
     report_.fitted.set({name, value, Dimension::number, value, value, Confidence::fitted, std::move(source), {}});
   };
-  add("model.relative_error", band.model_error,
-      fmt::format("half width that holds 80 % of {} points {}", setting_.size(),
-                  report_.num_band_points > 0 ? "left out of the fit" : "of the fit itself"));
-  add("model.extrapolation_error", band.extrapolation_error,
-      steps_.empty()
-          ? "usual value; the logs have no larger count to forecast from a smaller one"
-          : fmt::format("half width per doubling that holds 80 % of {} points of larger counts than their fit saw",
-                        steps_.size()));
+  const auto judged = fmt::format("{} points {}", setting_.size(),
+                                  report_.num_band_points > 0 ? "left out of the fit" : "of the fit itself");
+  add("model.fitted_error", band.model_error,
+      band.model_error > calibration_.noise
+          ? fmt::format("half width that holds 80 % of {}", judged)
+          : fmt::format("the noise that the calibration states; the band holds {:.0f} % of {}",
+                        100 * share_inside(band), judged));
+  add("model.extrapolation_error", band.extrapolation_error, growth_source());
+}
+
+double Calibrator::share_inside(const Band& band) const {
+  const auto is_inside = [&](const Forecast& one) {
+    const auto point = with_band({one.experiment, one.point, one.below, one.above}, band);
+    return point.low <= point.measured && point.measured <= point.high;
+  };
+  const auto inside = std::ranges::count_if(setting_, is_inside);
+  return setting_.empty() ? 0 : static_cast<double>(inside) / static_cast<double>(setting_.size());
+}
+
+std::string Calibrator::growth_source() const {
+  if (is_unknown_growth_)
+    return fmt::format(
+        "larger counts were not forecast from smaller ones ({}): beyond the counts of the logs the band is "
+        "that of no fit",
+        options_.with_leave_out ? "interrupted" : "--quick");
+  if (steps_.empty())
+    return "usual value; the logs have no larger count of ranks or hosts to forecast from a smaller one, one host and "
+           "several apart";
+  return fmt::format("half width per doubling that holds 80 % of {} points of larger counts than their fit saw",
+                     steps_.size());
 }
 
 /// Coverage of points that did not set their band: each log, or count, is judged by the band of the others.
@@ -336,7 +324,7 @@ void Calibrator::set_errors() {
 }
 
 void Calibrator::set_points() {
-  std::vector<CalibrationPoint> in_sample, held_sizes, held_logs;
+  std::vector<CalibrationPoint> before, in_sample, held_sizes, held_logs;
   auto parameters = intervals_at(data_, result_, result_.x);
   parameters.merge(report_.fitted);
   for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
@@ -344,8 +332,10 @@ void Calibrator::set_points() {
     const auto forecast = table_with_band(data_, e, result_.x, parameters);
     FABRICAST_ASSERT(forecast.has_value(), "the fitted values of '{}' make no forecast", experiment.name);
     const auto& table = *forecast;
-    std::vector<CalibrationPoint> points;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) points.push_back(point_of(e, experiment, i, table.rows[i]));
+    auto points = points_of(e, experiment, table);
+    for (auto& point : points_before(e)) {
+      if (point.is_fitted) before.push_back(std::move(point));
+    }
     mark_outliers(points, std::max(0.12, 4 * report_.logs[e].noise_floor));
     const auto changes = regime_changes(points, std::max(0.12, 3 * report_.logs[e].noise_floor));
     report_.regimes.insert(report_.regimes.end(), changes.begin(), changes.end());
@@ -361,6 +351,7 @@ void Calibrator::set_points() {
   if (!held_sizes.empty()) errors.push_back(error_class("held-out sizes", held_sizes));
   if (!held_logs.empty()) errors.push_back(error_class("held-out logs", held_logs));
   errors.insert(errors.end(), report_.errors.begin(), report_.errors.end());
+  errors.push_back(error_class("before the fit", before));
   report_.errors = std::move(errors);
   judge_logs();
 }

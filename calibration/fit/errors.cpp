@@ -8,15 +8,31 @@
 
 namespace fabricast::fit {
 
-double noise_floor(const std::vector<Bytes>& sizes, const std::vector<double>& seconds) {
-  std::vector<double> scatter;
-  for (std::size_t i = 1; i + 1 < sizes.size(); ++i) {
-    const auto x = [&](std::size_t k) { return std::log(std::max(1.0, static_cast<double>(sizes[k].value))); };
-    const double share = x(i + 1) > x(i - 1) ? (x(i) - x(i - 1)) / (x(i + 1) - x(i - 1)) : 0.5;
-    const double line = (1 - share) * std::log(seconds[i - 1]) + share * std::log(seconds[i + 1]);
-    scatter.push_back(std::abs(std::log(seconds[i]) - line));
+namespace {
+
+constexpr std::size_t k_around = 5;  ///< rows a line is laid through
+
+/// Distance of the middle one of five from the line of median slope through their median (Theil and Sen).
+double off_the_line(const double* rows) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < k_around; ++i) {
+    for (std::size_t j = i + 1; j < k_around; ++j) slopes.push_back((rows[j] - rows[i]) / static_cast<double>(j - i));
   }
-  return percentile(scatter, 0.5) / 0.6745 / std::sqrt(1.5);
+  const double slope = percentile(std::move(slopes), 0.5);
+  std::vector<double> level;
+  for (std::size_t i = 0; i < k_around; ++i)
+    level.push_back(rows[i] - slope * (static_cast<double>(i) - static_cast<double>(k_around / 2)));
+  return std::abs(rows[k_around / 2] - percentile(std::move(level), 0.5));
+}
+
+}  // namespace
+
+double noise_floor(const std::vector<double>& residuals) {
+  // Median of the distance for normal rows of deviation 1, by drawing 60,000 of them.
+  constexpr double k_normal = 0.393;
+  std::vector<double> scatter;
+  for (std::size_t i = 0; i + k_around <= residuals.size(); ++i) scatter.push_back(off_the_line(&residuals[i]));
+  return scatter.empty() ? 0 : percentile(std::move(scatter), 0.5) / k_normal;
 }
 
 void mark_outliers(std::vector<CalibrationPoint>& points, double limit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What errors say: scatter of a measured curve about itself, points that stand out, sizes where errors jump.
+// What errors say: scatter of a measured curve about its forecast, points that stand out, sizes where errors jump.
 #pragma once
 
 #include <string>
@@ -9,9 +9,11 @@
 
 namespace fabricast::fit {
 
-/// Relative scatter of a curve: each time against the line through its two neighbours in log-log, median / 0.6745,
-/// less what the neighbours' own scatter adds (sqrt(3/2)). Bends of the curve count too, so it is an upper limit.
-double noise_floor(const std::vector<Bytes>& sizes, const std::vector<double>& seconds);
+/// Relative deviation of one measured time, from what its curve leaves about the model's: each ln(predicted / measured)
+/// against a line laid through the five around it (Theil and Sen), median / 0.393, which is its ratio for normal noise.
+/// Slopes, steps and bends count for nothing, rows that are off by any amount for little while they are few. 0: fewer
+/// than five sizes say nothing. `residuals` by ascending size.
+double noise_floor(const std::vector<double>& residuals);
 
 /// Marks points whose error differs from both neighbours' by more than `limit` and in the same direction.
 void mark_outliers(std::vector<CalibrationPoint>& points_of_log, double limit);

@@ -17,12 +17,6 @@ constexpr double k_entangled = 0.95;    ///< correlation
 constexpr double k_clearly_worse = 6;   ///< of the cost, in squared deviations
 constexpr int k_iterations = 60;
 
-Values starts_of(const Dataset& data) {
-  Values x;
-  for (const auto& free : data.parameters()) x.push_back(std::log(free.parameter.value));
-  return x;
-}
-
 std::vector<std::size_t> used_parameters(const Dataset& data, const UsesPoint& uses) {
   std::vector<bool> is_used(data.parameters().size(), false);
   for (const auto& experiment : data.experiments()) {
@@ -39,6 +33,20 @@ std::vector<std::size_t> used_parameters(const Dataset& data, const UsesPoint& u
 }
 
 }  // namespace
+
+Values starts_of(const Dataset& data) {
+  Values x;
+  for (const auto& free : data.parameters()) x.push_back(std::log(free.parameter.value));
+  return x;
+}
+
+std::vector<double> residuals_of(Dataset& data, std::size_t experiment, const Values& x) {
+  const auto& measured = data.experiments()[experiment].seconds;
+  std::vector<double> out;
+  const auto& predicted = data.predict(experiment, x);
+  for (std::size_t i = 0; i < measured.size(); ++i) out.push_back(std::log(predicted[i] / measured[i]));
+  return out;
+}
 
 Problem Fitter::problem(const Values& fixed, const std::vector<std::size_t>& free,
                         const std::vector<PointRef>& points) const {
@@ -202,6 +210,12 @@ FitResult Fitter::fit(const UsesPoint& uses) {
 FitResult Fitter::at_start() {
   const UsesPoint all = [](const Experiment&, std::size_t) { return true; };
   return solve(starts_of(data_), used_parameters(data_, all), all, 0);
+}
+
+FitResult Fitter::refused(const FitResult& fit, const UsesPoint& uses) {
+  auto result = solve(starts_of(data_), {}, uses, 0);
+  result.data_deviation_ratio = fit.data_deviation_ratio;
+  return result;
 }
 
 FitResult Fitter::refit(const FitResult& near, const UsesPoint& uses, int max_iterations) {

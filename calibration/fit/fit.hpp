@@ -29,6 +29,11 @@ struct FitResult {
   std::vector<PointRef> points;              ///< of each robust residual
 };
 
+/// Logarithms of all free parameters before the fit.
+Values starts_of(const Dataset& data);
+/// ln(predicted / measured) of every size of a log.
+std::vector<double> residuals_of(Dataset& data, std::size_t experiment, const Values& x);
+
 using UsesPoint = std::function<bool(const Experiment& experiment, std::size_t row)>;
 
 class Fitter {
@@ -41,6 +46,8 @@ class Fitter {
   FitResult fit(const UsesPoint& uses);
   /// What all points say of the parameters at their starts, without a step.
   FitResult at_start();
+  /// The same points as `fit` with every parameter at its start, none of them fitted.
+  FitResult refused(const FitResult& fit, const UsesPoint& uses);
   /// Fits again from `near` with some of its points, few iterations, with the derivatives known there. No covariance.
   FitResult refit(const FitResult& near, const UsesPoint& uses, int max_iterations);
   /// x after minimising the linearised problem with the points weighted; empty when it cannot be solved.

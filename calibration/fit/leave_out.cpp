@@ -30,6 +30,21 @@ ParameterSet values_alone(const ParameterSet& set) {
   return out;
 }
 
+/// What a forecast without a fit has beside the intervals of its parameters.
+void set_wide(const Experiment& experiment, const WorkloadPrediction& table, const Row& row, Forecast& forecast) {
+  const auto& parameters = experiment.loaded.parameters;
+  const auto* model = parameters.find("model.relative_error");
+  std::vector<std::string> names;
+  for (const auto& term : row.terms) names.push_back(term.parameter);
+  // Of a step only the exposed exchange scatters: left out, which makes the limit the narrower one.
+  const double between =
+      table.benchmark == Benchmark::training
+          ? 0
+          : between_systems(table.benchmark, experiment.num_hosts, parameters, names, !table.stand_ins.empty());
+  forecast.wide_below = std::hypot(model == nullptr ? 0 : model->value, between / (1 + between));
+  forecast.wide_above = std::hypot(model == nullptr ? 0 : model->value, between);
+}
+
 }  // namespace
 
 void set_interval(double deviation, Parameter& parameter) {
@@ -62,11 +77,17 @@ ParameterSet intervals_at(const Dataset& data, const FitResult& fit, const Value
   return set;
 }
 
+ParameterSet intervals_before(const Dataset& data) {
+  ParameterSet set;
+  for (const auto& free : data.parameters()) set.set(free.parameter);
+  return set;
+}
+
 std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
   const auto& experiment = data_.experiments()[e];
   auto parameters = intervals_at(data_, result_, x);
   // The parameters' own share of the band only.
-  for (const auto* name : {"model.relative_error", "model.extrapolation_error"})
+  for (const auto* name : {"model.relative_error", "model.fitted_error", "model.extrapolation_error"})
     parameters.set({name, 0, Dimension::number, 0, 0, Confidence::fitted, "", {}});
   parameters = without_scatter(std::move(parameters));
   auto table = table_with_band(data_, e, x, parameters);
@@ -86,6 +107,7 @@ std::vector<Forecast> LeaveOut::forecasts(std::size_t e, const Values& x) {
     one.point.is_fitted = experiment.is_fitted[i];
     one.below = (row.time - row.low_time).seconds() / row.time.seconds();
     one.above = (row.high_time - row.time).seconds() / row.time.seconds();
+    set_wide(experiment, *table, row, one);
     out.push_back(std::move(one));
   }
   return out;
@@ -141,10 +163,21 @@ std::vector<Forecast> LeaveOut::logs() {
   return out;
 }
 
-std::vector<int> LeaveOut::counts_of(Count count) const {
+std::vector<int> LeaveOut::counts_of(Count count, std::optional<bool> is_several) const {
   std::set<int> counts;
-  for (const auto& point : result_.points) counts.insert(data_.experiments()[point.experiment].*count);
+  for (const auto& point : result_.points) {
+    const auto& experiment = data_.experiments()[point.experiment];
+    if (!is_several || *is_several == (experiment.num_hosts > 1)) counts.insert(experiment.*count);
+  }
   return {counts.begin(), counts.end()};
+}
+
+bool LeaveOut::is_foreign(std::size_t e, const std::function<bool(const Experiment&)>& is_left_out) const {
+  if (data_.experiments()[e].num_hosts < 2) return false;
+  return std::ranges::none_of(result_.points, [&](const PointRef& point) {
+    const auto& experiment = data_.experiments()[point.experiment];
+    return experiment.num_hosts > 1 && !is_left_out(experiment);
+  });
 }
 
 void LeaveOut::leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out) {
@@ -159,7 +192,10 @@ void LeaveOut::leave_out_counts(const char* what, Count count, std::vector<Count
     const double beyond = left_out == all.back() ? std::log2(left_out / static_cast<double>(*std::prev(below))) : 0;
     for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
       if (data_.experiments()[e].*count != left_out || data_.experiments()[e].spec.is_held_out) continue;
+      const auto first = one.forecasts.size();
       add_fitted(e, without.x, beyond, one.forecasts);
+      const bool foreign = is_foreign(e, [&](const Experiment& other) { return other.*count == left_out; });
+      for (auto i = first; i < one.forecasts.size(); ++i) one.forecasts[i].is_foreign = foreign;
     }
     out.push_back(std::move(one));
   }
@@ -172,34 +208,52 @@ std::vector<CountLeftOut> LeaveOut::counts() {
   return out;
 }
 
-void LeaveOut::add_steps(Count count, std::vector<Forecast>& out) {
-  const auto all = counts_of(count);
+std::vector<std::size_t> LeaveOut::next_logs(Count count, bool is_several, int next) const {
+  std::set<Benchmark> known;
+  for (const auto& point : result_.points) {
+    const auto& experiment = data_.experiments()[point.experiment];
+    if (experiment.*count < next && (experiment.num_hosts > 1) == is_several)
+      known.insert(experiment.loaded.scenario.workloads.front().benchmark);
+  }
+  std::vector<std::size_t> logs;
+  for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
+    const auto& experiment = data_.experiments()[e];
+    if (experiment.*count == next && (experiment.num_hosts > 1) == is_several && !experiment.spec.is_held_out &&
+        known.contains(experiment.loaded.scenario.workloads.front().benchmark))
+      logs.push_back(e);
+  }
+  return logs;
+}
+
+void LeaveOut::add_steps(Count count, bool is_several, std::vector<Forecast>& out) {
+  const auto all = counts_of(count, is_several);
   for (std::size_t k = 1; k < all.size(); ++k) {
-    const auto is_smaller = [&](const Experiment& e) { return e.*count < all[k]; };
-    std::set<Benchmark> known;
-    for (const auto& point : result_.points) {
-      const auto& experiment = data_.experiments()[point.experiment];
-      if (is_smaller(experiment)) known.insert(experiment.loaded.scenario.workloads.front().benchmark);
-    }
-    const auto is_next = [&](const Experiment& e) {
-      return e.*count == all[k] && !e.spec.is_held_out && known.contains(e.loaded.scenario.workloads.front().benchmark);
-    };
-    if (std::none_of(data_.experiments().begin(), data_.experiments().end(), is_next)) continue;
+    const auto logs = next_logs(count, is_several, all[k]);
+    if (logs.empty()) continue;
     const auto small = fitter_.refit(
-        result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && is_smaller(e); },
+        result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && e.*count < all[k]; },
         k_refit_iterations);
-    for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
-      if (!is_next(data_.experiments()[e])) continue;
-      add_fitted(e, small.x, std::log2(all[k] / static_cast<double>(all[k - 1])), out);
-    }
+    for (const auto e : logs) add_fitted(e, small.x, std::log2(all[k] / static_cast<double>(all[k - 1])), out);
   }
 }
 
 std::vector<Forecast> LeaveOut::steps() {
   std::vector<Forecast> out;
-  add_steps(&Experiment::num_ranks, out);
-  if (counts_of(&Experiment::num_hosts).size() > 1) add_steps(&Experiment::num_hosts, out);
+  for (const bool is_several : {false, true}) add_steps(&Experiment::num_ranks, is_several, out);
+  add_steps(&Experiment::num_hosts, true, out);
   return out;
+}
+
+bool LeaveOut::has_steps() const {
+  for (const bool is_several : {false, true}) {
+    for (const auto count : {&Experiment::num_ranks, &Experiment::num_hosts}) {
+      const auto all = counts_of(count, is_several);
+      for (std::size_t k = 1; k < all.size(); ++k) {
+        if (!next_logs(count, is_several, all[k]).empty()) return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace fabricast::fit

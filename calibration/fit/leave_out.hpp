@@ -27,6 +27,9 @@ std::optional<WorkloadPrediction> table_with_band(Dataset& data, std::size_t exp
 /// Free parameters at `x` with their 80 % intervals: those of the fit, or what they had before.
 ParameterSet intervals_at(const Dataset& data, const FitResult& fit, const Values& x);
 
+/// Free parameters at their starts, with the intervals they had before the fit.
+ParameterSet intervals_before(const Dataset& data);
+
 class LeaveOut {
  public:
   LeaveOut(Dataset& data, Fitter& fitter, const FitResult& result) : data_(data), fitter_(fitter), result_(result) {}
@@ -40,15 +43,22 @@ class LeaveOut {
   /// Fits again without each count.
   std::vector<CountLeftOut> counts();
   /// Fits the smaller counts and forecasts the next, step by step; only benchmarks that the smaller counts have too.
+  /// From one host to several is no step: adapters and network come in.
   std::vector<Forecast> steps();
+  /// True when steps() would forecast some.
+  [[nodiscard]] bool has_steps() const;
 
  private:
   using Count = int Experiment::*;
   /// Fitted points of a log at `x`, `doublings` beyond what `x` was fitted to.
   void add_fitted(std::size_t experiment, const Values& x, double doublings, std::vector<Forecast>& out);
   void leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out);
-  void add_steps(Count count, std::vector<Forecast>& out);
-  [[nodiscard]] std::vector<int> counts_of(Count count) const;
+  void add_steps(Count count, bool is_several, std::vector<Forecast>& out);
+  /// Logs of count `next` that smaller counts have the benchmark of, both in one host or both on several.
+  [[nodiscard]] std::vector<std::size_t> next_logs(Count count, bool is_several, int next) const;
+  [[nodiscard]] std::vector<int> counts_of(Count count, std::optional<bool> is_several = {}) const;
+  /// Whether the fit of a forecast of log `e` has seen hosts enough: `is_left_out` of the fitted logs.
+  [[nodiscard]] bool is_foreign(std::size_t e, const std::function<bool(const Experiment&)>& is_left_out) const;
 
   Dataset& data_;
   Fitter& fitter_;

@@ -251,8 +251,7 @@ class Suggestion {
 
   /// Parameters that matter and that the data narrow; the others that matter as comments.
   [[nodiscard]] std::string fit_text(Dataset& data) const {
-    Values x;
-    for (const auto& free : data.parameters()) x.push_back(std::log(free.parameter.value));
+    const auto x = starts_of(data);
     Fitter fitter(data, trial_, {});
     const auto start = fitter.at_start();
     std::string out = "fit:\n";
@@ -277,11 +276,13 @@ class Suggestion {
     return out;
   }
 
-  [[nodiscard]] static std::string settings_text(const Dataset& data) {
+  [[nodiscard]] static std::string settings_text(Dataset& data) {
     std::vector<double> floors;
     std::size_t most_sizes = 0;
-    for (const auto& experiment : data.experiments()) {
-      const double floor = noise_floor(experiment.sizes, experiment.seconds);
+    const auto x = starts_of(data);
+    for (std::size_t e = 0; e < data.experiments().size(); ++e) {
+      const auto& experiment = data.experiments()[e];
+      const double floor = noise_floor(residuals_of(data, e, x));
       if (floor > 0) floors.push_back(floor);
       most_sizes = std::max(most_sizes, experiment.sizes.size());
     }

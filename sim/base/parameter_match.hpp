@@ -40,6 +40,8 @@ inline constexpr std::array k_parts{
     Part{"feature", "what a release allows", true},
     Part{"class", "a class of benchmarks", true},
     Part{"release", "a release", true, true},
+    Part{"kind", "BENCHMARK.DEVICES.ADAPTERS.TRANSPORT.HOSTS of logs", true, true},
+    Part{"value", "another parameter", true, true},
 };
 
 constexpr const Part* part_of(std::string_view name) {

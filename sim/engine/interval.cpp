@@ -28,13 +28,6 @@ namespace {
 constexpr double k_unfitted_share = 0.5;  ///< of the time, from values the fit did not touch, that makes a row foreign
 constexpr double k_size_weight = 0.25;    ///< doublings of the size count less: curves are smooth beyond their ends
 
-/// Doublings by which `value` is above the parameter's; 0 when it is not, or the parameter does not exist.
-double doublings_above(const ParameterSet& parameters, const char* name, double value) {
-  const auto* largest = parameters.find(name);
-  if (largest == nullptr || largest->value <= 0 || value <= largest->value) return 0;
-  return std::log2(value / largest->value);
-}
-
 /// Share of the time that follows from uncertain values nobody fitted.
 double unfitted_share(const Row& row, const ParameterSet& parameters) {
   double unfitted = 0;
@@ -79,25 +72,77 @@ Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const 
   return {count > 0 || sizes > 0 || is_foreign, count + k_size_weight * sizes};
 }
 
-Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
-  const double time = row.time.seconds();
-  double below = 0;
-  double above = 0;
+namespace {
+
+double value_of(const ParameterSet& parameters, const char* name) {
+  const auto* parameter = parameters.find(name);
+  return parameter == nullptr ? 0 : parameter->value;
+}
+
+/// Seconds that the intervals of the parameters leave.
+struct Sides {
+  double below = 0, above = 0;
+};
+
+/// `is_like`: the logs that set a value are like the row; else it may as well be what it was before them.
+Sides of_parameters(const Row& row, const ParameterSet& parameters, bool is_like) {
+  Sides squares;
   for (const auto& term : row.terms) {
     const auto* parameter = parameters.find(term.parameter);
     if (parameter == nullptr || parameter->value == 0) continue;
-    const auto change = change_of_time(*parameter);
-    below += std::pow(change.less * term.time.seconds(), 2);
-    above += std::pow(change.more * term.time.seconds(), 2);
+    auto change = change_of_time(*parameter);
+    const auto* before = is_like ? nullptr : parameters.find("model.fitted_value." + term.parameter);
+    if (before != nullptr) {
+      auto then = *parameter;
+      then.low = std::min(1.0, before->low) * parameter->value;
+      then.high = std::max(1.0, before->high) * parameter->value;
+      const auto other = change_of_time(then);
+      change = {std::max(change.less, other.less), std::max(change.more, other.more)};
+    }
+    squares.below += std::pow(change.less * term.time.seconds(), 2);
+    squares.above += std::pow(change.more * term.time.seconds(), 2);
   }
-  const auto* model = parameters.find("model.relative_error");
-  const auto* further = parameters.find("model.extrapolation_error");
-  const double own = time * std::hypot(model == nullptr ? 0 : model->value,
-                                       further == nullptr ? 0 : further->value * outside.doublings);
-  // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
-  below = std::hypot(std::sqrt(below), own, time * between / (1 + between));
-  above = std::hypot(std::sqrt(above), own, time * between);
+  return {std::sqrt(squares.below), std::sqrt(squares.above)};
+}
+
+Interval around(double time, double below, double above) {
   return {from_seconds(std::max(0.0, time - below)), from_seconds(time + above)};
+}
+
+}  // namespace
+
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
+  const double time = row.time.seconds();
+  const auto sides = of_parameters(row, parameters, true);
+  const double own = time * std::hypot(value_of(parameters, "model.relative_error"),
+                                       value_of(parameters, "model.extrapolation_error") * outside.doublings);
+  // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
+  return around(time, std::hypot(sides.below, own, time * between / (1 + between)),
+                std::hypot(sides.above, own, time * between));
+}
+
+double own_error(const Acquaintance& known, double wide, double narrow, double per_doubling) {
+  if (!known.is_of_kind) return wide;
+  double own = narrow;
+  for (const auto& one : known.unseen) own += one.share * (one.seen > 0 ? std::min(narrow / one.seen, wide) : wide);
+  own = std::hypot(own, per_doubling * known.doublings);
+  return std::min(own, std::max(narrow, wide));
+}
+
+Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between) {
+  const double time = row.time.seconds();
+  const auto sides = of_parameters(row, parameters, known.in.empty());
+  const double narrow = value_of(parameters, "model.fitted_error");
+  const double further = value_of(parameters, "model.extrapolation_error");
+  const double model = value_of(parameters, "model.relative_error");
+  // One GPU's steps say nothing of exchanges: these scatter as on any system.
+  const double kept = known.is_of_kind && !known.has_exchanged ? between : 0;
+  const double seen = between - kept;
+  const auto side = [&](double of_parameters, double scatter, double scatter_kept) {
+    return std::hypot(of_parameters, time * own_error(known, std::hypot(model, scatter), narrow, further),
+                      time * scatter_kept);
+  };
+  return around(time, side(sides.below, seen / (1 + seen), kept / (1 + kept)), side(sides.above, seen, kept));
 }
 
 }  // namespace fabricast::engine

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 80 % band of a predicted time: every term varies with its parameter's interval, independently; what the model
-// itself leaves out is one more relative error, `model.relative_error`. With fitted parameters a forecast outside the
-// range they were fitted on (`model.fitted_*`) is an extrapolation and gets a wider band: `model.extrapolation_error`
-// per doubling of ranks or hosts beyond the largest fitted, a quarter of it per doubling of the size. A system that no
-// calibration knows adds the scatter between systems, `model.between_systems.*`: a factor 1 + b either way.
+// itself leaves out is one more relative error, `model.relative_error`. A system that no calibration knows adds the
+// scatter between systems, `model.between_systems.*`: a factor 1 + b either way. Where a fit says what its logs were of
+// (engine/fitted_kind.hpp), both give way to `model.fitted_error` for what is like these logs, and to it and
+// `model.extrapolation_error` per doubling of ranks or hosts beyond them, a quarter of it per doubling of the size, but
+// never to more than they are.
 #pragma once
 
+#include "engine/fitted_kind.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/result.hpp"
 
@@ -19,7 +21,8 @@ struct Interval {
 /// Half width of an 80 % interval, as a share of the value, of a parameter that states none.
 double relative_half_width(Confidence confidence);
 
-/// How far outside the fitted range a row is; nothing is outside when no range is known.
+/// How far outside the fitted range a row is, of a fit that says no more than its range; nothing is outside when no
+/// range is known.
 struct Extrapolation {
   bool is_outside = false;
   double doublings = 0;  ///< of ranks or hosts, and a quarter of those of the size
@@ -31,5 +34,13 @@ Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const 
 /// `between`: scatter between systems (fabricast/scatter.hpp), 0 where the system is known.
 Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {},
                   double between = 0);
+
+/// Relative error of a forecast beside what its parameters' intervals leave: `narrow` of what is like the logs of a
+/// fit, `wide` of what none of them showed; every part of the time that they did not show adds what its parameter may
+/// be off, `per_doubling` what counts beyond them add, never beyond the larger of both.
+double own_error(const Acquaintance& known, double wide, double narrow, double per_doubling);
+
+/// The band of a forecast when a fit says what its logs were of.
+Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between);
 
 }  // namespace fabricast::engine

@@ -12,9 +12,9 @@
 #include "engine/causes.hpp"
 #include "engine/host_limits.hpp"
 #include "engine/interval.hpp"
+#include "engine/row_scatter.hpp"
 #include "engine/stream_terms.hpp"
 #include "fabricast/lossless.hpp"
-#include "fabricast/scatter.hpp"
 
 namespace fabricast::engine {
 
@@ -317,31 +317,16 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
   return out;
 }
 
-/// Scatter between systems, relative to the row's time. Of a training step only what is exposed of its exchange has
-/// NCCL's; compute has the interval of its own parameters.
-double scatter(const Planner& planner, const OperationPlan& plan, const Row& row, Duration waited, Benchmark benchmark,
-               int hosts, const ParameterSet& parameters) {
-  std::set<std::string> names;
-  if (benchmark != Benchmark::training) {
-    for (const auto& term : row.terms) names.insert(term.parameter);
-    return between_systems(benchmark, hosts, parameters, {names.begin(), names.end()}, !planner.stand_ins().empty());
-  }
-  const auto figures = planner.figures(row, waited);
-  const auto exposed = std::ranges::find(figures, std::string_view("exposed_exchange_time_ps"), &Figure::key);
-  if (exposed == figures.end() || row.time.ps <= 0) return 0;
-  for (const auto& node : plan.program.nodes) {
-    for (const auto& flow : node.flows) {
-      for (const auto& term : flow.latency_terms) names.insert(term.parameter);
-    }
-  }
-  return exposed->value / static_cast<double>(row.time.ps) *
-         between_systems(benchmark, hosts, parameters, {names.begin(), names.end()}, !planner.stand_ins().empty());
+void set_band(Row& row, const Interval& band) {
+  row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
+  row.high_time = band.high;
 }
 
 }  // namespace
 
 Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
-             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet) {
+             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet,
+             std::set<std::string>& outside_in) {
   Row row;
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
@@ -366,13 +351,21 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
       plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
-  const auto outside = extrapolation(row, ranks, hosts, parameters, workload.benchmark == Benchmark::training);
+  const bool is_step = workload.benchmark == Benchmark::training;
   const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
-  const auto band =
-      builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, outside, between); });
-  row.is_extrapolated = outside.is_outside;
-  row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
-  row.high_time = band.high;
+  if (has_record(parameters)) {
+    const auto kind = kind_of(resources.topology(), workload.benchmark, hosts, planner.devices(), row);
+    const auto known = acquaintance(row, kind, ranks, hosts, parameters, is_step);
+    set_band(row,
+             builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, known, between); }));
+    row.is_extrapolated = !known.in.empty();
+    outside_in.insert(known.in.begin(), known.in.end());
+  } else {
+    const auto outside = extrapolation(row, ranks, hosts, parameters, is_step);
+    set_band(row,
+             builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, outside, between); }));
+    row.is_extrapolated = outside.is_outside;
+  }
   if (plan.high.ps > 0) {
     row.low_time = std::clamp(plan.low, std::min(row.physical_bound, row.time), row.time);
     row.high_time = std::max(plan.high, row.time);

@@ -2,15 +2,20 @@
 // Timings of an engine to a row whose terms add up to its time.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "engine/job.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/result.hpp"
 
 namespace fabricast::engine {
 
-/// `is_packet` says what the time beyond a lone transfer is called.
+/// `is_packet` says what the time beyond a lone transfer is called; `outside_in` gets the reasons why the row is
+/// outside what the logs of a fit showed.
 Row make_row(const models::Resources& resources, const models::Planner& planner, const models::OperationPlan& plan,
-             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet);
+             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet,
+             std::set<std::string>& outside_in);
 
 /// True when a time or a size of the row does not fit: it is no result then.
 bool is_past_range(const Row& row);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -163,7 +164,7 @@ class Simulator {
     for (std::size_t w = 0; w < plans.size(); ++w) {
       if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
-                                  options_.fidelity == Fidelity::packet);
+                                  options_.fidelity == Fidelity::packet, outside_in_[w]);
       if (engine::is_past_range(row)) {
         refuse(w, plans[w], row.bottleneck);
         continue;
@@ -252,6 +253,7 @@ class Simulator {
     for (std::size_t w = 0; w < prediction_.workloads.size(); ++w) {
       note_assumed(prediction_.workloads[w], parameters_, options_.with_terms);
       auto& out = prediction_.workloads[w].assumptions;
+      out.insert(out.end(), outside_in_[w].begin(), outside_in_[w].end());
       if (!doubt_.empty()) out.push_back(doubt_);
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
         out.emplace_back("no link is oversubscribed long enough for packet detail to matter");
@@ -280,7 +282,8 @@ class Simulator {
   Prediction prediction_;
   Diagnostics faults_;
   std::string doubt_;
-  bool has_tcp_ = false;  ///< in a packet run
+  std::map<std::size_t, std::set<std::string>> outside_in_;  ///< by workload: reasons beyond the logs of a fit
+  bool has_tcp_ = false;                                     ///< in a packet run
 };
 
 Diagnostic no_route(const models::NoRoute& fault, const Scenario& scenario) {

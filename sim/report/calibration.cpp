@@ -76,12 +76,12 @@ std::string error_line(const std::string& name, const ValidationSummary& s) {
 std::string log_lines(const CalibrationReport& report) {
   std::size_t widest = 4;
   for (const auto& log : report.logs) widest = std::max(widest, log.name.size());
-  auto out = fmt::format("# {:<{}}{:>7}{:>7}{:>10}{:>10}{:>9}{:>9}{:>12}\n", "log", widest, "ranks", "hosts", "median",
-                         "90th", "in band", "noise", "without it");
+  auto out = fmt::format("# {:<{}}{:>7}{:>7}{:>10}{:>10}{:>10}{:>9}{:>9}{:>12}\n", "log", widest, "ranks", "hosts",
+                         "before", "median", "90th", "in band", "noise", "without it");
   for (const auto& log : report.logs) {
-    out += fmt::format("  {:<{}}{:>7}{:>7}{:>9.1f}%{:>9.1f}%{:>8.0f}%{:>9}{:>12}{}\n", log.name, widest, log.num_ranks,
-                       log.num_hosts, 100 * log.summary.median_abs_error, 100 * log.summary.p90_abs_error,
-                       100 * log.summary.interval_coverage,
+    out += fmt::format("  {:<{}}{:>7}{:>7}{:>9.1f}%{:>9.1f}%{:>9.1f}%{:>8.0f}%{:>9}{:>12}{}\n", log.name, widest,
+                       log.num_ranks, log.num_hosts, 100 * log.error_before, 100 * log.summary.median_abs_error,
+                       100 * log.summary.p90_abs_error, 100 * log.summary.interval_coverage,
                        log.noise_floor > 0 ? fmt::format("{:.1f}%", 100 * log.noise_floor) : "-",
                        log.error_without < 0 ? "-" : fmt::format("{:.1f}%", 100 * log.error_without),
                        log.is_held_out ? "  held out" : "");
@@ -121,12 +121,19 @@ std::string calibration_text(const CalibrationReport& report) {
   out += parameter_lines(report);
   out += fmt::format("# {:<24}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "error", "points", "median", "90th", "max",
                      "bias", "in band");
-  for (const auto& one : report.errors) out += error_line(one.name, one.summary);
+  for (const auto& one : report.errors) {
+    if (one.name == "before the fit") out += error_line(one.name, one.summary);
+  }
+  for (const auto& one : report.errors) {
+    if (one.name != "before the fit") out += error_line(one.name, one.summary);
+  }
   const auto set_on = report.num_band_points > 0 ? fmt::format("{} left-out points", report.num_band_points)
                                                  : std::string("the fitted points themselves");
-  out += fmt::format(
-      "# noise floor of the logs {:.1f}%, 80 % band +-{:.1f}% set on {}, {:.1f}% more per doubling of ranks or hosts\n",
-      100 * report.noise_floor, 100 * report.model_error, set_on, 100 * report.extrapolation);
+  out += fmt::format("# noise of the logs {:.1f}%, 80 % band +-{:.1f}% set on {}, {}\n", 100 * report.noise_floor,
+                     100 * report.model_error, set_on,
+                     report.extrapolation >= 1
+                         ? std::string("beyond their counts that of no fit")
+                         : fmt::format("{:.1f}% more per doubling of ranks or hosts", 100 * report.extrapolation));
   return out + log_lines(report) + remark_lines(report);
 }
 
@@ -165,6 +172,7 @@ std::string calibration_json(const CalibrationReport& report) {
                  {"num_hosts", log.num_hosts},
                  {"is_held_out", log.is_held_out},
                  {"noise_floor", log.noise_floor},
+                 {"median_abs_error_before", log.error_before},
                  {"error_without", log.error_without},
                  {"is_odd", log.is_odd}});
     out["logs"].push_back(std::move(item));

@@ -103,16 +103,19 @@ struct CalibrationLogReport {
   int num_ranks = 0;
   int num_hosts = 0;
   bool is_held_out = false;
-  double noise_floor = 0;     ///< scatter of the measured curve about its own smooth line, relative
+  double noise_floor = 0;     ///< relative deviation of one time: scatter of the measured curve about its forecast
+  double error_before = 0;    ///< median over all points, of the forecast before the fit
   ValidationSummary summary;  ///< over all points of the log
   double error_without = 0;   ///< median error when the fit does not see this log; -1 = not computed
   bool is_odd = false;        ///< the other logs do not explain it: another setting than its scenario's, or a bad run
 };
 
 /// Errors of several points that belong together. Coverage is judged by a band that these points did not set, except
-/// "in sample". "next larger count": fitted on the smaller counts, step by step.
+/// "in sample". "next larger count": fitted on the smaller counts, step by step. "before the fit": the fitted points as
+/// the starts forecast them.
 struct ErrorClass {
-  std::string name;  ///< "in sample", "held-out sizes", "leave one log out", "leave out 8 ranks", "next larger count"
+  std::string
+      name;  ///< "in sample", "held-out sizes", "leave one log out", "leave out 8 ranks", "next larger count", ...
   ValidationSummary summary;
 };
 
@@ -132,7 +135,7 @@ struct CalibrationReport {
   std::vector<ErrorClass> errors;
   std::vector<RegimeChange> regimes;
   double noise_floor = 0;       ///< median over logs
-  double model_error = 0;       ///< fitted model.relative_error, half width of the 80 % band
+  double model_error = 0;       ///< model.fitted_error, half width of the 80 % band of what is like the logs
   double extrapolation = 0;     ///< further relative error per doubling of ranks or hosts
   ParameterSet fitted;          ///< what a parameter file needs, the band and the fitted range included
   int num_band_points = 0;      ///< left-out points that set the band; 0 = the fitted ones had to

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <random>
 
 #include "fabricast/scatter.hpp"
 #include "tests/support/approx.hpp"
@@ -100,11 +101,11 @@ TEST_CASE("systems nobody calibrated differ by a factor either way, on top of th
   ParameterSet parameters;
   parameters.set(parameter("a", 1, Confidence::low));  // 30 % of 100 us
   const auto row = row_of("a");
-  const auto band = interval(row, parameters, {}, 0.5);
+  const auto band = interval(row, parameters, engine::Extrapolation{}, 0.5);
   CHECK(row.time.us() - band.low.us() == test::approx(std::hypot(30, 100 - 100 / 1.5)));
   CHECK(band.high.us() - row.time.us() == test::approx(std::hypot(30, 50)));
-  CHECK(interval(row, ParameterSet{}, {}, 4).low.us() == test::approx(20));
-  CHECK(interval(row, ParameterSet{}, {}, 4).high.us() == test::approx(500));
+  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, 4).low.us() == test::approx(20));
+  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, 4).high.us() == test::approx(500));
 }
 
 TEST_CASE("the scatter belongs to the kind of forecast, a calibration of that kind takes it away") {
@@ -214,4 +215,56 @@ TEST_CASE("a row is foreign when more than half of its time rests on values that
   };
   CHECK_FALSE(is_outside(25_us, 25_us, 50_us));
   CHECK(is_outside(24_us, 24_us, 52_us));
+}
+
+TEST_CASE("what a fit knows has its own error, what it does not know that of no fit, nothing less than the first") {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> share(0, 1);
+  for (int draw = 0; draw < 500; ++draw) {
+    const double narrow = 0.3 * share(random);
+    const double wide = share(random);
+    engine::Acquaintance known;
+    known.has_record = true;
+    CHECK(engine::own_error(known, wide, narrow, 0.1) == wide);
+    known.is_of_kind = true;
+    CHECK(engine::own_error(known, wide, narrow, 0.1) == test::approx(std::min(narrow, std::max(narrow, wide))));
+    double before = narrow;
+    for (int more = 0; more < 4; ++more) {
+      known.doublings = more % 2 == 0 ? known.doublings : known.doublings + 1;
+      known.unseen.push_back({0.25 * share(random), more < 2 ? 0 : share(random)});
+      const double own = engine::own_error(known, wide, narrow, 0.1);
+      CHECK(own >= before - 1e-12);
+      CHECK(own <= std::max(narrow, wide));
+      before = own;
+    }
+  }
+  // By hand: 0.02 + 0.2 x min(0.02 / 0.1, 0.4) + 0.1 x 0.4 = 0.1, with two doublings of 0.12.
+  engine::Acquaintance known;
+  known.is_of_kind = true;
+  known.unseen = {{0.2, 0.1}, {0.1, 0}};
+  CHECK(engine::own_error(known, 0.4, 0.02, 0.12) == test::approx(0.1));
+  known.doublings = 2;
+  CHECK(engine::own_error(known, 0.4, 0.02, 0.12) == test::approx(0.26));
+}
+
+TEST_CASE("a value that a fit has set is as far off as it was before, where nothing is like the logs") {
+  ParameterSet parameters;
+  auto value = parameter("p", 2, Confidence::fitted);
+  value.low = 1.9;
+  value.high = 2.1;
+  parameters.set(value);
+  auto before = parameter("model.fitted_value.p", 0.8, Confidence::fitted, Dimension::number);
+  before.low = 0.7;
+  before.high = 0.9;
+  parameters.set(before);
+  engine::Acquaintance known;
+  known.is_of_kind = true;
+  const auto like = interval(row_of("p"), parameters, known, 0);
+  CHECK(like.low.us() == test::approx(95));
+  CHECK(like.high.us() == test::approx(105));
+  known.is_of_kind = false;
+  known.in = {"another system"};
+  const auto other = interval(row_of("p"), parameters, known, 0);
+  CHECK(other.low.us() == test::approx(70));
+  CHECK(other.high.us() == test::approx(105));
 }

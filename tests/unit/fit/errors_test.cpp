@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <random>
 
 #include "fabricast/load.hpp"
 #include "fit/band.hpp"
@@ -48,21 +49,39 @@ fit::Forecast forecast(double relative_error, double below, double above, double
 
 }  // namespace
 
-TEST_CASE("a power law has no scatter and one noisy point in the middle has its own") {
-  // t = s^0.7: a straight line in log-log.
-  std::vector<double> straight;
-  for (const auto size : sizes(9)) straight.push_back(std::pow(static_cast<double>(size.value), 0.7));
-  CHECK(fit::noise_floor(sizes(9), straight) == test::approx(0).epsilon(1e-9));
-  // Three points: the one interior point is off its line by ln 1.1; / 0.6745 / sqrt(1.5).
-  auto three = std::vector<double>{straight[0], straight[1] * 1.1, straight[2]};
-  CHECK(fit::noise_floor(sizes(3), three) == test::approx(std::log(1.1) / 0.6745 / std::sqrt(1.5)));
-  CHECK(fit::noise_floor(sizes(2), {1, 2}) == 0);
-  CHECK(fit::noise_floor({}, {}) == 0);
-  // Equal sizes: halfway between the neighbours.
-  CHECK(fit::noise_floor({{8}, {8}, {8}}, {1, 1.21, 1.21}) ==
-        test::approx(0.5 * std::log(1.21) / 0.6745 / std::sqrt(1.5)));
-  // Sizes 0 and 1 are one place on the logarithmic axis: no division by zero.
-  CHECK(std::isfinite(fit::noise_floor({{0}, {1}, {2}}, {1, 1, 1})));
+TEST_CASE("slopes, steps and bends of the error are no noise, fewer than five sizes say nothing") {
+  CHECK(fit::noise_floor({}) == 0);
+  CHECK(fit::noise_floor({0.1, 0, 0.1, 0}) == 0);
+  std::vector<double> slope, step, bend;
+  for (int i = 0; i < 25; ++i) {
+    slope.push_back(0.03 * i);
+    step.push_back(i < 11 ? 0 : 0.4);
+    bend.push_back(i < 12 ? 0 : 0.05 * (i - 12));
+  }
+  for (const auto& smooth : {slope, step, bend}) CHECK(fit::noise_floor(smooth) == test::approx(0).epsilon(1e-12));
+  // One row off: its own distance is 0.1, the median of the one distance of five sizes.
+  CHECK(fit::noise_floor({0, 0, 0.1, 0, 0}) == test::approx(0.1 / 0.393));
+}
+
+TEST_CASE("normal noise is found again, also where a quarter of the rows is far off") {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> around(0, 1);
+  for (const double noise : {0.005, 0.02, 0.08}) {
+    double plain = 0;
+    double disturbed = 0;
+    constexpr int k_draws = 200;
+    for (int draw = 0; draw < k_draws; ++draw) {
+      std::vector<double> residuals;
+      for (int i = 0; i < 25; ++i) residuals.push_back(0.02 * i + noise * around(random));
+      plain += fit::noise_floor(residuals) / k_draws;
+      for (const std::size_t i : {1U, 4U, 5U, 9U, 10U, 13U}) residuals[i] -= 0.3;
+      disturbed += fit::noise_floor(residuals) / k_draws;
+    }
+    CAPTURE(noise);
+    CHECK(plain >= 0.8 * noise);
+    CHECK(plain <= 1.2 * noise);
+    CHECK(disturbed <= 5.5 * noise);
+  }
 }
 
 TEST_CASE("an outlier differs from both neighbours in the same direction by more than the limit") {

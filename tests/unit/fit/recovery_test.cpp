@@ -12,7 +12,6 @@
 #include <random>
 
 #include "fabricast/calibration.hpp"
-#include "fabricast/scatter.hpp"
 #include "fabricast/simulate.hpp"
 #include "fit/band.hpp"
 #include "fit/dataset.hpp"
@@ -341,7 +340,7 @@ TEST_CASE("a forecast for more ranks than were fitted says so and has a wider ba
   const auto relative_width = [&](double fitted_ranks, bool expected) {
     auto parameters = loaded->parameters;
     parameters.merge(report.fitted);
-    auto ranks = parameters.at("model.fitted_ranks");
+    auto ranks = parameters.at("model.fitted_ranks.all_reduce_perf.h200-sxm.none.none.one");
     ranks.value = fitted_ranks;
     parameters.set(ranks);
     const auto prediction = simulate(loaded->topology, loaded->scenario, parameters);
@@ -354,22 +353,21 @@ TEST_CASE("a forecast for more ranks than were fitted says so and has a wider ba
   CHECK(relative_width(2, true) > 1.01 * relative_width(4, true));
 }
 
-TEST_CASE("a calibration takes the scatter between systems away for the kind of its logs only") {
+TEST_CASE("a calibration says what its logs were of and what it set, and leaves the scatter between systems alone") {
   const auto report = fit_planted(9, 0.02);  // NCCL in one host
-  CHECK(report.fitted.at("model.between_systems.nccl_host").value == 0);
-  CHECK(report.fitted.find("model.between_systems.nccl_network") == nullptr);
-  CHECK(report.fitted.find("model.between_systems.mpi") == nullptr);
-  const auto topology = fs::path(FABRICAST_SOURCE_DIR) / "topologies" / "h200-8gpu-vm.yaml";
-  const auto loaded = load_scenario_text("x.yaml", fmt::format("schema: fabricast/scenario/1\nname: x\ntopology: {}\n"
-                                                               "workload: {}\n",
-                                                               topology.string(), workload(2, 0)));
-  REQUIRE(loaded.has_value());
-  CHECK(between_systems(Benchmark::all_reduce_perf, 1, loaded->parameters) ==
-        loaded->parameters.number("model.between_systems.nccl_host"));
-  CHECK(loaded->parameters.number("model.between_systems.nccl_host") > 0);
-  auto calibrated = loaded->parameters;
-  calibrated.merge(report.fitted);
-  CHECK(between_systems(Benchmark::all_reduce_perf, 1, calibrated) == 0);
-  CHECK(between_systems(Benchmark::all_reduce_perf, 2, calibrated) > 0.1);
-  CHECK(between_systems(Benchmark::osu_latency, 2, calibrated) > 0.1);
+  const std::string kind = "all_reduce_perf.h200-sxm.none.none.one";
+  CHECK(report.fitted.at("model.fitted_ranks." + kind).value == 8);
+  CHECK(report.fitted.at("model.fitted_hosts." + kind).value == 1);
+  CHECK(report.fitted.at("model.fitted_size_low." + kind + ".ring-simple").value == 8);
+  CHECK(report.fitted.at("model.fitted_size_high." + kind + ".ring-simple").value == std::pow(2, 30));
+  CHECK(report.fitted.at("model.fitted_share." + kind + ".nccl.nvlink_store_share.simple.hopper").value > 0.5);
+  CHECK(report.fitted.at("model.fitted_error").value == report.model_error);
+  for (const auto& planted : k_planted) {
+    const auto& found = fitted(report, planted.name);
+    const auto& before = report.fitted.at("model.fitted_value." + planted.name);
+    CHECK(before.value * found.parameter.value == test::approx(found.start));
+    CHECK(before.low <= before.value);
+  }
+  for (const auto* name : {"model.relative_error", "model.between_systems.nccl_host", "model.fitted_ranks"})
+    CHECK(report.fitted.find(name) == nullptr);
 }
