@@ -114,7 +114,7 @@ std::optional<Software> own_software(const PlanContext& context, const std::vect
 PlanContext with_software(const PlanContext& context, const Software& software) {
   return {context.topology,  software,           context.parameters,     context.resources,
           context.seed,      context.runs_alone, context.full_expansion, context.neighbours,
-          context.with_legs, context.workloads};
+          context.with_legs, context.workloads,  context.pattern_seed};
 }
 
 bool has_schedules(const PlanContext& context, const Workload& workload, const ChannelGraph& graph, int hosts) {

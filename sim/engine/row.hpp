@@ -2,15 +2,19 @@
 // Timings of an engine to a row whose terms add up to its time.
 #pragma once
 
+#include <vector>
+
 #include "engine/job.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/result.hpp"
 
 namespace fabricast::engine {
 
-/// `is_packet` says what the time beyond a lone transfer is called.
+/// `is_packet` says what the time beyond a lone transfer is called. `drawn`: bounds of the same operation over other
+/// draws of its routes (engine/route_draws.hpp), or none.
 Row make_row(const models::Resources& resources, const models::Planner& planner, const models::OperationPlan& plan,
-             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet);
+             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet,
+             const std::vector<Duration>& drawn);
 
 /// True when a time or a size of the row does not fit: it is no result then.
 bool is_past_range(const Row& row);
