@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "fabricast/models/planner.hpp"
@@ -27,8 +28,27 @@ struct Headers {
 }  // namespace
 
 double payload_share(const Topology& topology, const ParameterSet& parameters, const std::string& type) {
-  const double mtu = std::min(value_of(parameters, type, "mtu"), static_cast<double>(topology.spec().fabric.mtu));
+  const double mtu = packet_payload(topology.spec().fabric, parameters, type);
   return mtu > 0 ? mtu / (mtu + value_of(parameters, type, "packet_header")) : 1;
+}
+
+std::vector<std::string> packet_assumptions(const Topology& topology, const ParameterSet& parameters) {
+  if (topology.spec().fabric.mtu) return {};
+  std::set<std::string> with_rdma;
+  std::set<std::string> without;
+  for (const auto hca : topology.devices(DeviceKind::hca)) {
+    if (topology.uplinks(hca).empty()) continue;
+    const auto type = topology.device(hca).type;
+    const auto* rdma = parameters.find(type + ".rdma");
+    (rdma != nullptr && rdma->value == 0 ? without : with_rdma).insert(type);
+  }
+  std::vector<std::string> out;
+  for (const auto& type : with_rdma.empty() ? without : with_rdma) {
+    const double bytes = packet_payload(topology.spec().fabric, parameters, type);
+    if (bytes > 0 && topology.attribute(type, "protocol") == "ethernet")
+      out.push_back(fmt::format("packets of {} carry {:.0f} B: the fabric names no `mtu`", type, bytes));
+  }
+  return out;
 }
 
 void set_payload_shares(Resources& resources, const ParameterSet& parameters) {

@@ -137,7 +137,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
     out.acknowledgement = from_seconds(hca_latency + route.latency.seconds());
   // The first packet pays every stage; the flow below pays the bottleneck stage for all bytes.
   const double mtu =
-      std::min(device_value(context_, from_hca, "mtu"), static_cast<double>(context_.topology.spec().fabric.mtu));
+      packet_payload(context_.topology.spec().fabric, context_.parameters, context_.topology.device(from_hca).type);
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;

@@ -116,7 +116,7 @@ std::optional<Software> own_software(const PlanContext& context, const std::vect
 PlanContext with_software(const PlanContext& context, const Software& software) {
   return {context.topology,  software,           context.parameters,     context.resources,
           context.seed,      context.runs_alone, context.full_expansion, context.neighbours,
-          context.with_legs, context.workloads,  context.one_of_groups};
+          context.with_legs, context.workloads,  context.pattern_seed,   context.one_of_groups};
 }
 
 bool has_schedules(const PlanContext& context, const Workload& workload, const ChannelGraph& graph, int hosts) {

@@ -86,9 +86,9 @@ RemotePath remote_path(const PlanContext& context, const RemoteGpuCalls& asked, 
   RemotePath path;
   path.is_rdma = !uses_tcp(context, ends.client_hca) && !uses_tcp(context, ends.server_hca);
   path.latency = route.latency + route.adapter_latency + sum(route.guest_terms);
-  const double by_device = device_value_or(context, ends.client_hca, "mtu", 4096);
-  const double fabric = static_cast<double>(context.topology.spec().fabric.mtu);
-  ends.mtu = asked.mtu.value_or(static_cast<int>(path.is_rdma ? std::min(by_device, fabric) : by_device));
+  const double usual =
+      packet_payload(context.topology.spec().fabric, context.parameters, context.topology.device(ends.client_hca).type);
+  ends.mtu = asked.mtu.value_or(static_cast<int>(usual > 0 ? usual : 4096));
   if (path.is_rdma) {
     const double header = device_value_or(context, ends.client_hca, "packet_header", 30);
     const double port = device_value_or(context, ends.client_hca, "rate", rate) / ends.clients;

@@ -24,7 +24,7 @@ std::uint64_t next_random(std::uint64_t& state) {
 class PatternMaker {
  public:
   PatternMaker(const PlanContext& context, const Workload& workload)
-      : topology_(context.topology), workload_(workload), seed_(context.seed) {
+      : topology_(context.topology), workload_(workload), seed_(context.pattern_seed.value_or(context.seed)) {
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       const auto hcas = topology_.hcas_by_distance(topology_.device_in_host(host, DeviceKind::memory, 0));
       if (!hcas.empty()) hcas_.push_back(*std::ranges::min_element(hcas));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "paths/transport.hpp"
@@ -107,7 +108,9 @@ Result<std::unique_ptr<Planner>> make_traffic_planner(const PlanContext& context
   auto flows = make_flows(context, workload);
   if (!flows) return tl::unexpected(flows.error());
   std::vector<Route> routes;
-  for (std::size_t f = 0; f < flows->size(); ++f) routes.push_back(route_of(context, (*flows)[f], f));
+  // The hash knows a flow's ends, and the flows between the same ends by their ports: not where it is listed.
+  std::map<std::pair<DeviceId, DeviceId>, std::uint64_t> count;
+  for (const auto& flow : *flows) routes.push_back(route_of(context, flow, count[{flow.from, flow.to}]++));
   return std::make_unique<TrafficPlanner>(context, workload, std::move(*flows), std::move(routes));
 }
 

@@ -26,26 +26,31 @@ class LosslessRules {
  public:
   LosslessRules(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario)
       : topology_(topology),
+        parameters_(parameters),
         scenario_(scenario),
         fabric_(topology.spec().fabric),
         settings_(lossless_settings(topology, parameters)),
+        switches_(topology, parameters),
         ports_(port_headrooms(topology, parameters)) {}
 
   Diagnostics run() {
     if (settings_.flow_control == FlowControl::drop) return {};
     // Ethernet without a word runs with PFC in the packet engine: a scenario can deadlock there too.
     if (is_lossless(topology_) || scenario_ != nullptr) check_deadlock();
-    if (!is_lossless(topology_) || !fabric_.lossless) return std::move(found_);
+    if (!is_lossless(topology_)) return std::move(found_);
+    if (settings_.flow_control == FlowControl::credits) check_credits();
+    if (!fabric_.lossless) return std::move(found_);
     check_mtu();
     if (settings_.flow_control == FlowControl::pfc) check_port_settings();
     if (settings_.flow_control == FlowControl::pfc) check_vm_priorities();
     if (scenario_ != nullptr && settings_.flow_control == FlowControl::pfc) check_priorities();
     if (settings_.flow_control == FlowControl::pfc) {
       check_headroom();
-      check_memory();
       check_classes();
-    } else {
-      check_credits();
+      for (const auto& type : switch_types(fabric_)) {
+        check_memory(type);
+        check_threshold(switches_.of(type));
+      }
     }
     return std::move(found_);
   }
@@ -74,37 +79,40 @@ class LosslessRules {
     }
   }
 
-  void check_memory() {
+  void check_memory(const std::string& type) {
+    const auto& own = switches_.of(type);
     std::int64_t taken = 0;
     int num_ports = 0;
     for (const auto& port : ports_) {
-      const auto each = port.configured.value + settings_.reserved.value;
-      taken += each * port.most_on_one_switch * static_cast<std::int64_t>(settings_.pfc.size());
+      if (port.switch_type != type) continue;
+      const auto each = port.configured.value + own.reserved.value;
+      taken += each * port.most_on_one_switch * static_cast<std::int64_t>(own.pfc.size());
       num_ports += port.most_on_one_switch;
     }
-    const auto left = settings_.buffer.value - taken;
+    if (num_ports == 0) return;
+    const auto left = own.buffer.value - taken;
     if (left < 0) {
       warn(place("pfc"),
            fmt::format("headroom and reserved buffers of {} ports and {} lossless priorit{} take {}, the switch has {}",
-                       num_ports, settings_.pfc.size(), settings_.pfc.size() == 1 ? "y" : "ies",
-                       to_string(Bytes{taken}), to_string(settings_.buffer)),
+                       num_ports, own.pfc.size(), own.pfc.size() == 1 ? "y" : "ies", to_string(Bytes{taken}),
+                       to_string(own.buffer)),
            "use fewer lossless priorities, shorter cables or less headroom");
-    } else if (settings_.shared_buffer.value > left) {
-      warn(place("shared_buffer"),
-           fmt::format(
-               "a lossless pool of {} does not fit beside {} of headroom and reserved buffers of {} ports in {}",
-               to_string(settings_.shared_buffer), to_string(Bytes{taken}), num_ports, to_string(settings_.buffer)),
-           fmt::format("a pool of {} fits", to_string(Bytes{left})));
+    } else if (own.shared_buffer.value > left) {
+      warn(
+          place("shared_buffer"),
+          fmt::format("a lossless pool of {} does not fit beside {} of headroom and reserved buffers of {} ports in {}",
+                      to_string(own.shared_buffer), to_string(Bytes{taken}), num_ports, to_string(own.buffer)),
+          fmt::format("a pool of {} fits", to_string(Bytes{left})));
     }
   }
 
   void check_mtu() {
     constexpr std::array k_mtus{256, 512, 1024, 2048, 4096};
-    if (std::find(k_mtus.begin(), k_mtus.end(), fabric_.mtu) == k_mtus.end())
-      warn(fabric_.location, fmt::format("RDMA packets cannot carry {} B", fabric_.mtu),
+    if (fabric_.mtu && std::find(k_mtus.begin(), k_mtus.end(), *fabric_.mtu) == k_mtus.end())
+      warn(fabric_.location, fmt::format("RDMA packets cannot carry {} B", *fabric_.mtu),
            "the path MTU is 256, 512, 1024, 2048 or 4096 B; the next smaller one is used");
     if (settings_.flow_control != FlowControl::pfc) return;
-    const auto frame = fabric_.mtu + k_roce_ip_header;
+    const auto frame = largest_payload(topology_, parameters_).value + k_roce_ip_header;
     if (frame > settings_.port_mtu.value)
       warn(place("port_mtu"),
            fmt::format("RoCE packets of {} B do not pass ports with an MTU of {} B", frame, settings_.port_mtu.value),
@@ -128,45 +136,37 @@ class LosslessRules {
     if (fabric_.lossless->trust == "pcp" && topology_.devices(DeviceKind::network_switch).size() > 1)
       warn(place("trust"), "priorities come from the VLAN tag (pcp) in a fabric of several switches",
            "routed packets lose their tag: use `trust: dscp`");
-    if (!settings_.is_ecn_on) return;
-    // One congested port may hold so much before it is paused.
-    const double most = settings_.is_static ? static_cast<double>(settings_.xoff.value)
-                                            : static_cast<double>(settings_.shared_buffer.value) * settings_.alpha /
-                                                  (1 + settings_.alpha);
-    if (static_cast<double>(settings_.ecn_min.value) > most)
+  }
+
+  /// One congested port may hold so much before it is paused.
+  void check_threshold(const LosslessSettings& own) {
+    if (!own.is_ecn_on) return;
+    const double most = own.is_static ? static_cast<double>(own.xoff.value)
+                                      : static_cast<double>(own.shared_buffer.value) * own.alpha / (1 + own.alpha);
+    if (static_cast<double>(own.ecn_min.value) > most)
       warn(place("ecn"),
            fmt::format("PFC pauses a lone port at {}, before ECN marks anything at {}",
-                       to_string(Bytes{static_cast<std::int64_t>(most)}), to_string(settings_.ecn_min)),
+                       to_string(Bytes{static_cast<std::int64_t>(most)}), to_string(own.ecn_min)),
            "raise alpha, XOFF or the pool, or lower the ECN threshold");
   }
 
   /// Full rate needs credits for a round trip, the update interval, and a packet.
   void check_credits() {
-    if (settings_.vl_buffer.value > k_largest_vl_buffer)
+    const auto most = Bytes{std::max(k_largest_vl_buffer, settings_.generation_vl_buffer.value)};
+    if (fabric_.lossless && settings_.vl_buffer > most)
       warn(place("vl_buffer"),
            fmt::format("a lane's buffer of {} is more than the {} a port can advertise", to_string(settings_.vl_buffer),
-                       to_string(Bytes{k_largest_vl_buffer})),
-           "credits are counted up to 2048 blocks of 64 B");
-    double worst = 1;
-    Link slowest;
-    double needed_there = 0;
-    for (int l = topology_.first_network_link(); l < topology_.num_links(); ++l) {
-      const auto link = topology_.link(LinkId{l});
-      if (topology_.kind(link.to) != DeviceKind::network_switch) continue;
-      const double turnaround = topology_.device(link.to).forwarding_latency.seconds();
-      const double round_trip = 2 * link.latency.seconds() + turnaround + settings_.credit_update.seconds();
-      const double needed = link.bandwidth.bytes_per_s * round_trip + fabric_.mtu;
-      const double share = static_cast<double>(settings_.vl_buffer.value) / needed;
-      if (share >= worst) continue;
-      worst = share;
-      slowest = link;
-      needed_there = needed;
-    }
-    if (worst < 1)
-      warn(place("vl_buffer"),
-           fmt::format("{} of buffer per lane keep {} at {:.0f} % of its rate", to_string(settings_.vl_buffer),
-                       topology_.link_name(slowest.id), 100 * worst),
-           fmt::format("{:.0f} B cover the round trip, the credit update and a packet", needed_there));
+                       to_string(most)),
+           settings_.generation_vl_buffer.value > k_largest_vl_buffer
+               ? "so much gives full rate over the longest cable made for these switches"
+               : "credits are counted up to 2048 blocks of 64 B");
+    const auto worst = slowest_credits(topology_, parameters_, switches_);
+    if (!worst) return;
+    warn(place("vl_buffer"),
+         fmt::format("{} of buffer per lane keep {} at {:.0f} % of its rate", to_string(worst->buffer),
+                     topology_.link_name(worst->link), 100 * worst->share),
+         fmt::format("{} B cover the round trip, the credit update and a packet; a shorter cable needs less",
+                     worst->needed.value));
   }
 
   /// PFC acts on a cable when both of its ends are set to it.
@@ -313,9 +313,11 @@ class LosslessRules {
   }
 
   const Topology& topology_;
+  const ParameterSet& parameters_;
   const Scenario* scenario_;  ///< or none
   const FabricSpec& fabric_;
-  LosslessSettings settings_;
+  LosslessSettings settings_;  ///< for what holds for all switches
+  SwitchSettings switches_;
   std::vector<PortHeadroom> ports_;
   std::map<std::string, std::vector<std::string>> disagreements_;  ///< what one end does -> what its neighbours do
   std::set<int> said_lossy_;                                       ///< priorities whose lossy cables are named

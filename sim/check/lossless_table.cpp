@@ -22,9 +22,11 @@ std::string threshold_line(const LosslessSettings& settings) {
                      to_string(settings.shared_buffer), settings.resume_offset.value);
 }
 
-std::string describe_control(const LosslessSettings& settings) {
-  std::string out = fmt::format("  flow control: {}{}\n", to_string(settings.flow_control),
-                                settings.preset.empty() ? "" : fmt::format(", values of {}", settings.preset));
+/// `of`: which switches, where they differ.
+std::string describe_control(const LosslessSettings& settings, const std::string& of) {
+  std::string out =
+      fmt::format("  {}flow control: {}{}\n", of.empty() ? "" : of + ": ", to_string(settings.flow_control),
+                  settings.preset.empty() ? "" : fmt::format(", values of {}", settings.preset));
   switch (settings.flow_control) {
     case FlowControl::pfc:
       out += fmt::format("  lossless priorities: {}; {}\n", fmt::join(settings.pfc, ", "), threshold_line(settings));
@@ -91,7 +93,11 @@ std::string describe_deadlock(const Topology& topology, const LosslessSettings& 
 std::string describe_lossless(const Topology& topology, const ParameterSet& parameters, const Scenario* scenario) {
   if (!topology.spec().fabric.lossless) return "";
   const auto settings = lossless_settings(topology, parameters);
-  return describe_control(settings) + describe_ports(settings, port_headrooms(topology, parameters)) +
+  const auto types = switch_types(topology.spec().fabric);
+  std::string control;
+  for (const auto& type : types)
+    control += describe_control(lossless_settings(topology, parameters, type), types.size() > 1 ? type : "");
+  return control + describe_ports(settings, port_headrooms(topology, parameters)) +
          describe_deadlock(topology, settings, scenario);
 }
 

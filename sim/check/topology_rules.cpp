@@ -135,9 +135,9 @@ class TopologyRules {
     const auto& fabric = topology_.spec().fabric;
     if (fabric.kind == FabricKind::none && fabric.cables.empty()) return;
     const double mtu = value(device.type, "mtu", 4096);
-    if (fabric.is_mtu_given && mtu < fabric.mtu)
+    if (fabric.mtu && mtu < *fabric.mtu)
       warn(where,
-           fmt::format("HCA '{}' takes packets of {:.0f} B, the fabric is set to {} B", short_name, mtu, fabric.mtu),
+           fmt::format("HCA '{}' takes packets of {:.0f} B, the fabric is set to {} B", short_name, mtu, *fabric.mtu),
            "set the same `mtu` on both sides; the smaller is used");
     check_cabling(where, short_name, hca);
   }

@@ -105,6 +105,18 @@ void check_complete(const Node& document, const DeviceLibrary::Entry& entry, Dia
   }
 }
 
+/// An InfiniBand switch has no packet memory that its ports share.
+void check_memory(const Node& document, const DeviceLibrary::Entry& entry, Diagnostics& faults) {
+  const auto protocol = entry.type.attributes.find("protocol");
+  if (entry.type.kind != "network_switch" || protocol == entry.type.attributes.end() ||
+      protocol->second != "infiniband")
+    return;
+  const auto* values = document.find("values");
+  if (const auto* buffer = values == nullptr ? nullptr : values->find("buffer"))
+    faults.push_back(buffer->error("'buffer' does nothing for an InfiniBand switch: every lane of a port has its own",
+                                   "give `vl_buffer`, or `longest_cable`, from which it follows"));
+}
+
 /// Words that nothing reads of a device of this kind.
 void check_words(const Node& attributes, const std::string& kind, Diagnostics& faults) {
   const auto known = device_words(kind);
@@ -194,6 +206,7 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
           read_parameter(fmt::format("{}.{}", entry.type.name, one.key.scalar), one.value, &field->dimension, faults));
     }
   }
+  check_memory(document, entry, faults);
   check_complete(document, entry, faults);
   if (const auto* host = document.find("host")) entry.host = *host;
   if (entry.type.kind == "host" && document.find("host") == nullptr) {

@@ -3,6 +3,7 @@
 // every accepted setting acts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "config/lossless_reader.hpp"
@@ -135,21 +136,29 @@ class Faults {
   Diagnostics found_;
 };
 
+/// Operating systems that the first of `owners` with a threshold has one for.
+std::vector<std::string> systems_of(const std::vector<std::string>& owners, const ParameterSet& parameters) {
+  std::vector<std::string> systems;
+  for (const auto& owner : owners) {
+    if (owner.empty()) continue;
+    for (const char* system : {"onyx", "sonic"})
+      if (parameters.find(fmt::format("{}.alpha_{}", owner, system)) != nullptr) systems.emplace_back(system);
+    if (!systems.empty() || parameters.find(owner + ".alpha") != nullptr || parameters.find(owner + ".xoff") != nullptr)
+      break;
+  }
+  return systems;
+}
+
 }  // namespace
 
 Diagnostics lossless_faults(const FabricSpec& fabric, bool is_infiniband, const ParameterSet& parameters) {
   if (!fabric.lossless) return {};
   const auto& spec = *fabric.lossless;
   const auto control = spec.flow_control.value_or(is_infiniband ? FlowControl::credits : FlowControl::pfc);
-  std::vector<std::string> systems;
-  const auto type =
-      fabric.switch_type.empty() && !fabric.switches.empty() ? fabric.switches[0].type : fabric.switch_type;
-  for (const auto& owner : {spec.preset, type, fabric.switch_asic}) {
-    if (owner.empty()) continue;
-    for (const char* system : {"onyx", "sonic"})
-      if (parameters.find(fmt::format("{}.alpha_{}", owner, system)) != nullptr) systems.emplace_back(system);
-    if (!systems.empty() || parameters.find(owner + ".alpha") != nullptr || parameters.find(owner + ".xoff") != nullptr)
-      break;
+  std::vector<std::string> systems{"onyx", "sonic"};
+  for (const auto& type : switch_types(fabric)) {
+    const auto own = systems_of({spec.preset, type, asic_of(fabric, type)}, parameters);
+    std::erase_if(systems, [&](const auto& one) { return std::ranges::find(own, one) == own.end(); });
   }
   return Faults(spec, control).run(spec.ecn.has_value() && !*spec.ecn, systems);
 }

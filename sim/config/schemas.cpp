@@ -92,7 +92,7 @@ SchemaPtr fabric_kind(const std::string& what, std::vector<Field> own) {
       {"routing", choice({"minimal", "dimension_order", "up_down", "adaptive"}),
        "default: dimension_order on a torus, adaptive on a dragonfly (on trees when asked for), minimal elsewhere"},
       {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
-      {"mtu", mtu(), "payload bytes per packet; default 4096"}};
+      {"mtu", mtu(), "payload bytes per packet; default: what its adapters send by themselves"}};
   fields.insert(fields.end(), own.begin(), own.end());
   fields.push_back({"switches", switch_list(), "further switches by hand"});
   fields.push_back({"cables", cable_list(), "further cables by hand"});
@@ -105,13 +105,13 @@ SchemaPtr fabric() {
       Field{"splitters", choice({"on", "off"}),
             "HCAs share ports of leaves by splitter cables as far as `port_split` of the switch goes; default off"};
   const auto ports = Field{"leaf_ports", integer(2, 4096), "ports of a leaf switch; default: the switch type's"};
-  const auto listed = mapping("a fabric list",
-                              {{"switches", switch_list(), "all switches"},
-                               {"cables", cable_list(), "all cables", true},
-                               {"mtu", mtu(), "payload bytes per packet; default 4096"},
-                               {"routing", choice({"minimal", "up_down"}), "default minimal"},
-                               {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
-                               {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
+  const auto listed = mapping(
+      "a fabric list", {{"switches", switch_list(), "all switches"},
+                        {"cables", cable_list(), "all cables", true},
+                        {"mtu", mtu(), "payload bytes per packet; default: what its adapters send by themselves"},
+                        {"routing", choice({"minimal", "up_down"}), "default minimal"},
+                        {"lossless", lossless_schema(), "flow control, buffers, marking and congestion control"},
+                        {"hop_latency", quantity(Dimension::time), "per switch; default: the switch type's"}});
   return mapping(
       "the fabric",
       {{"single_switch", fabric_kind("a single switch", {ports}), "one switch for all HCAs"},

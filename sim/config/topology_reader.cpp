@@ -275,10 +275,11 @@ class TopologyReader {
     }
   }
 
-  static void note_asic(const DeviceLibrary::Entry* entry, FabricSpec& fabric) {
+  void use_switch(const Node& type, FabricSpec& fabric) {
+    const auto* entry = use(type, type.scalar, {"network_switch"});
     if (entry == nullptr) return;
     const auto asic = entry->type.attributes.find("asic");
-    if (asic != entry->type.attributes.end()) fabric.switch_asic = asic->second;
+    if (asic != entry->type.attributes.end()) fabric.asics[type.scalar] = asic->second;
   }
 
   void read_fabric_body(const Node& node, FabricSpec& fabric) {
@@ -286,7 +287,7 @@ class TopologyReader {
       if (const auto* found = node.find(key)) into = static_cast<int>(as_integer(*found));
     };
     if (const auto* type = node.find("switch")) {
-      note_asic(use(*type, type->scalar, {"network_switch"}), fabric);
+      use_switch(*type, fabric);
       fabric.switch_type = type->scalar;
     }
     if (const auto* rate = node.find("rate")) fabric.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
@@ -329,8 +330,7 @@ class TopologyReader {
     }
     if (const auto* switches = node.find("switches")) {
       for (const auto& one : switches->items) {
-        const auto* entry = use(*one.find("type"), one.find("type")->scalar, {"network_switch"});
-        if (fabric.switch_type.empty() && fabric.switches.empty()) note_asic(entry, fabric);
+        use_switch(*one.find("type"), fabric);
         fabric.switches.push_back({one.find("name")->scalar, one.find("type")->scalar, one.location()});
       }
     }
@@ -348,7 +348,6 @@ class TopologyReader {
       return;
     }
     fabric.mtu = static_cast<int>(std::llround(parsed.value));
-    fabric.is_mtu_given = true;
   }
 
   static CableSpec read_cable(const Node& node) {

@@ -26,6 +26,7 @@ double relative_half_width(Confidence confidence) {
 namespace {
 
 constexpr double k_unfitted_share = 0.5;  ///< of the time, from values the fit did not touch, that makes a row foreign
+constexpr double k_outside = 0.1;         ///< of the draws, on either side of an 80 % band
 constexpr double k_size_weight = 0.25;    ///< doublings of the size count less: curves are smooth beyond their ends
 
 /// Share of the time that follows from uncertain values nobody fitted.
@@ -58,6 +59,21 @@ Change change_of_time(const Parameter& parameter) {
 }
 
 }  // namespace
+
+Interval spread_of_draws(Duration time, Duration bound, const std::vector<Duration>& drawn) {
+  std::vector<Duration> times{time};
+  for (const auto& other : drawn) times.push_back(std::max(Duration{}, time + (other - bound)));
+  std::ranges::sort(times);
+  const auto last = static_cast<double>(times.size() - 1);
+  const auto at = [&](double share) { return times[static_cast<std::size_t>(std::lround(share * last))]; };
+  return {std::min(time, at(k_outside)), std::max(time, at(1 - k_outside))};
+}
+
+Interval both(const Interval& one, const Interval& other, Duration time) {
+  const auto width = [](Duration a, Duration b) { return from_seconds(std::hypot(a.seconds(), b.seconds())); };
+  return {std::max(Duration{}, time - width(time - one.low, time - other.low)),
+          time + width(one.high - time, other.high - time)};
+}
 
 Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters,
                             bool is_step) {

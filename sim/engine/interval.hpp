@@ -7,6 +7,8 @@
 // never to more than they are.
 #pragma once
 
+#include <vector>
+
 #include "engine/fitted_kind.hpp"
 #include "fabricast/parameters.hpp"
 #include "fabricast/result.hpp"
@@ -17,6 +19,12 @@ struct Interval {
   Duration low;
   Duration high;
 };
+
+/// The middle 80 % of the times that equally likely draws of the routes give: `time` and, where another draw's bound
+/// (`drawn`) differs from this one's (`bound`), as much more or less.
+Interval spread_of_draws(Duration time, Duration bound, const std::vector<Duration>& drawn);
+/// Two independent bands around one time: their widths add in squares.
+Interval both(const Interval& one, const Interval& other, Duration time);
 
 /// Half width of an 80 % interval, as a share of the value, of a parameter that states none.
 double relative_half_width(Confidence confidence);

@@ -107,7 +107,8 @@ Duration PacketBackend::wait_for_receiver(FlowRef ref) const {
     if (is_network_limit(input_.resources, crossing.resource))
       arrival = std::max(arrival, crossing.times / input_.resources.capacity(crossing.resource));
   }
-  const double first = std::min(flow.bytes, static_cast<double>(topology_.spec().fabric.mtu));
+  const double first = std::min(
+      flow.bytes, packet_payload(topology_.spec().fabric, input_.parameters, topology_.device(flow.legs[0].from).type));
   return from_seconds(first * std::max(0.0, host_paths_.slowest(stages.receive) - arrival));
 }
 

@@ -33,7 +33,8 @@ double payload_rate(const Topology& topology, const ParameterSet& parameters, De
     const auto* found = parameters.find(fmt::format("{}.{}", type, field));
     return found == nullptr ? fallback : found->value;
   };
-  const double mtu = std::min(value("mtu", 4096), static_cast<double>(topology.spec().fabric.mtu));
+  const double payload = packet_payload(topology.spec().fabric, parameters, type);
+  const double mtu = payload > 0 ? payload : 4096;
   const auto ups = topology.uplinks(hca);
   const double rate = ups.empty() ? 0 : topology.link_bandwidth(ups.front()).bytes_per_s;
   return rate * mtu / (mtu + value("packet_header", 30));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "base/assert.hpp"
 #include "engine/switch_config.hpp"
@@ -22,7 +23,9 @@ constexpr std::int64_t k_header_bytes = 72;  ///< on the wire, what a cut-throug
 class FabricMaker {
  public:
   explicit FabricMaker(const PacketFabricInput& input)
-      : input_(input), settings_(lossless_settings(input.topology, input.parameters)) {
+      : input_(input),
+        settings_(lossless_settings(input.topology, input.parameters)),
+        switches_(input.topology, input.parameters) {
     for (int l = input.topology.first_network_link(); l < input.topology.num_links(); ++l)
       fastest_ = std::max(fastest_, input.topology.link_bandwidth(LinkId{l}).bytes_per_s);
     protect_somewhere();
@@ -57,11 +60,9 @@ class FabricMaker {
     return static_cast<std::uint8_t>(out);
   }
 
-  [[nodiscard]] packet::SwitchConfig config_of_switches() const {
-    if (settings_.flow_control != FlowControl::pfc || settings_.port_pfc.empty())
-      return switch_config(settings_, Bandwidth{fastest_});
-    auto own = settings_;
-    own.pfc = protected_somewhere_;
+  [[nodiscard]] packet::SwitchConfig config_of_type(const std::string& type) {
+    auto own = switches_.of(type);
+    if (settings_.flow_control == FlowControl::pfc && !settings_.port_pfc.empty()) own.pfc = protected_somewhere_;
     return switch_config(own, Bandwidth{fastest_});
   }
 
@@ -72,10 +73,10 @@ class FabricMaker {
 
   void add_switch(const Device& device) {
     auto& configs = out_.network.switch_configs;
-    const auto [it, is_new] =
-        config_of_latency_.try_emplace(device.forwarding_latency.ps, static_cast<std::uint32_t>(configs.size()));
+    const auto [it, is_new] = config_of_switch_.try_emplace({device.type, device.forwarding_latency.ps},
+                                                            static_cast<std::uint32_t>(configs.size()));
     if (is_new) {
-      configs.push_back(config_of_switches());
+      configs.push_back(config_of_type(device.type));
       // Data sheets count from the first bit in to the first bit out, the packet engine from the end of the header.
       const auto header = transfer_time(Bytes{k_header_bytes}, Bandwidth{fastest_});
       configs.back().latency = configs.back().cut_through ? std::max(Duration{}, device.forwarding_latency - header)
@@ -87,40 +88,45 @@ class FabricMaker {
   void add_hca(DeviceId hca) {
     const auto device = input_.topology.device(hca);
     auto& configs = out_.network.hca_configs;
-    const auto [it, is_new] = config_of_hca_.try_emplace(device.type, static_cast<std::uint32_t>(configs.size()));
-    if (is_new) configs.push_back(hca_config(device.type));
+    const auto cables = input_.topology.uplinks(hca);
+    const auto& there = cables.empty() ? settings_ : switches_.of(input_.topology.link(cables.front()));
+    const auto [it, is_new] = config_of_hca_.try_emplace({device.type, there.preset, there.peer_response.value},
+                                                         static_cast<std::uint32_t>(configs.size()));
+    if (is_new) configs.push_back(hca_config(device.type, there));
     // Every cabled port of an HCA is an end point of its own.
     int port = 0;
-    for (const auto up : input_.topology.uplinks(hca)) {
+    for (const auto up : cables) {
       const auto name = port == 0 ? device.name : fmt::format("{} port {}", device.name, port);
       host_of_cable_[up.value / 2] = out_.network.add_host(name, it->second);
       ++port;
     }
   }
 
-  [[nodiscard]] packet::HcaConfig hca_config(const std::string& type) const {
+  /// `there`: settings of the switch it is cabled to.
+  [[nodiscard]] packet::HcaConfig hca_config(const std::string& type, const LosslessSettings& there) const {
     const auto& topology = input_.topology;
     packet::HcaConfig config;
     config.name = type;
     auto& transport = config.transport;
     transport = *packet::transport_preset(topology.is_infiniband() ? "infiniband" : "rocev2");
-    if (is_simulator(settings_.preset)) {
-      transport = *packet::transport_preset(settings_.preset);
+    if (is_simulator(there.preset)) {
+      transport = *packet::transport_preset(there.preset);
     } else {
-      transport.mtu = {
-          std::llround(std::min(value(type, "mtu", 4096), static_cast<double>(topology.spec().fabric.mtu)))};
+      const double payload = packet_payload(topology.spec().fabric, input_.parameters, type);
+      if (payload > 0) transport.mtu = {std::llround(payload)};
       // The catalogue counts all bytes around the payload, gaps included.
       const auto around = std::llround(
           value(type, "packet_header", static_cast<double>(transport.header.value + transport.wire_gap.value)));
-      transport.header = {std::max<std::int64_t>(0, around - transport.wire_gap.value)};
+      transport.wire_gap = {std::min<std::int64_t>(around, transport.wire_gap.value)};
+      transport.header = {around - transport.wire_gap.value};
     }
     transport.cnp_class = settings_.cnp_priority;
     transport.window = input_.transport.window.value_or(Bytes{0});
     transport.out_of_order = packet_routing(topology.spec().fabric, input_.transport.routing) != "ecmp";
     transport.congestion_control = uses_dcqcn(settings_, input_.transport) ? "dcqcn" : "none";
     transport.dcqcn = dcqcn_config(type);
-    config.pause_response = transfer_time(settings_.peer_response, Bandwidth{fastest_});
-    if (settings_.flow_control != FlowControl::pfc || is_simulator(settings_.preset)) config.pause_response = {};
+    config.pause_response = transfer_time(there.peer_response, Bandwidth{fastest_});
+    if (there.flow_control != FlowControl::pfc || is_simulator(there.preset)) config.pause_response = {};
     return config;
   }
 
@@ -155,14 +161,19 @@ class FabricMaker {
       const auto index = static_cast<std::size_t>(l - out_.first_link);
       out_.port_of_link[index] = there;
       out_.port_of_link[index + 1] = back;
-      const bool is_derived =
-          settings_.flow_control == FlowControl::pfc && settings_.is_headroom_auto && settings_.headroom_delays == 0;
-      for (const auto port : {there, back}) {
-        auto& end = out_.network.ports[packet::index(port)];
-        end.unprotected = unprotected(link);
-        if (is_derived) end.headroom = headroom_of(settings_, link);
-      }
+      set_end(there, link, topology.reverse(link.id));
+      set_end(back, link, link.id);
     }
+  }
+
+  /// `incoming`: what the port receives over.
+  void set_end(packet::PortId port, const Link& cable, LinkId incoming) {
+    auto& end = out_.network.ports[packet::index(port)];
+    end.unprotected = unprotected(cable);
+    const auto link = input_.topology.link(incoming);
+    const auto& own = switches_.of(link);
+    const bool is_derived = own.flow_control == FlowControl::pfc && own.is_headroom_auto && own.headroom_delays == 0;
+    if (is_derived) end.headroom = headroom_of(own, link);
   }
 
   /// The node a cable ends at; nothing for HCAs that take no part and for cables from HCA to HCA.
@@ -214,14 +225,16 @@ class FabricMaker {
   }
 
   const PacketFabricInput& input_;
-  LosslessSettings settings_;
+  LosslessSettings settings_;  ///< for what holds for all switches
+  SwitchSettings switches_;
   double fastest_ = 0;                    ///< bytes/s of the fastest network link
   std::vector<int> protected_somewhere_;  ///< priorities, where ports differ
   PacketFabric out_;
-  std::map<std::int32_t, packet::NodeId> node_of_;        ///< switches
-  std::map<std::int32_t, packet::NodeId> host_of_cable_;  ///< [link / 2] of an HCA's cable
-  std::map<std::int64_t, std::uint32_t> config_of_latency_;
-  std::map<std::string, std::uint32_t> config_of_hca_;
+  std::map<std::int32_t, packet::NodeId> node_of_;                                  ///< switches
+  std::map<std::int32_t, packet::NodeId> host_of_cable_;                            ///< [link / 2] of an HCA's cable
+  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> config_of_switch_;  ///< [type, latency]
+  /// [type, and of the switch it is cabled to: preset, what it sends until it obeys a pause]
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> config_of_hca_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "engine/bounds.hpp"
 #include "engine/causes.hpp"
 #include "engine/host_limits.hpp"
 #include "engine/interval.hpp"
@@ -24,51 +25,6 @@ using models::Flow;
 using models::OperationPlan;
 using models::Planner;
 using models::Resources;
-
-/// Latency of links and switches on the way of a flow.
-Duration path_latency(const Flow& flow) {
-  Duration latency;
-  for (const auto& term : flow.latency_terms)
-    if (term.parameter == "topology") latency += term.time;
-  return latency;
-}
-
-/// Seconds below which no protocol gets a node: the slowest of all links with the payload of all flows that cross it,
-/// and of all flows with the latency of their links. Only links and the rate limits of virtual functions count, no
-/// fitted limits.
-double physical_bound(const Resources& resources, const models::Node& node) {
-  std::map<int, double> carried;
-  double slowest = 0;
-  for (const auto& flow : node.flows) {
-    double own = 0;
-    for (const auto& crossing : flow.crossings) {
-      if (!resources.is_link(crossing.resource) &&
-          resources.parameter(crossing.resource) != "virtualization.rate_limit")
-        continue;
-      const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
-      carried[crossing.resource] += bytes;
-      own = std::max(own, bytes / resources.capacity(crossing.resource));
-    }
-    slowest = std::max(slowest, path_latency(flow).seconds() + own);
-  }
-  for (const auto& [link, bytes] : carried) slowest = std::max(slowest, bytes / resources.capacity(link));
-  return slowest * static_cast<double>(node.repeat);
-}
-
-/// Of the longest way through the program.
-Duration physical_bound(const Resources& resources, const OperationPlan& plan) {
-  std::vector<double> ends;
-  double seconds = 0;
-  for (const auto& node : plan.program.nodes) {
-    double start = 0;
-    for (const int earlier : node.after) start = std::max(start, ends[static_cast<std::size_t>(earlier)]);
-    ends.push_back(start + physical_bound(resources, node));
-    seconds = std::max(seconds, ends.back());
-  }
-  // Whole picoseconds below: times are rounded per flow.
-  return Duration{
-      range::whole(plan.printed_share * seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
-}
 
 struct Bottleneck {
   std::string name;
@@ -326,7 +282,7 @@ void set_band(Row& row, const Interval& band) {
 
 Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
              const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet,
-             std::set<std::string>& outside_in) {
+             const std::vector<Duration>& drawn, std::set<std::string>& outside_in) {
   Row row;
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
@@ -347,12 +303,15 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.channels = plan.channels;
   row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
   if (waits) row.bottleneck = plan.floor_term.name;
-  row.physical_bound =
-      plan.watched_stream < 0 ? physical_bound(resources, plan) : program_bound(resources, plan.program);
+  // With routes drawn by a hash the fabric allows what the best draw does.
+  const auto bound = bound_of(resources, plan);
+  row.physical_bound = bound;
+  if (!drawn.empty()) row.physical_bound = std::min({bound, spread_bound(resources, plan), std::ranges::min(drawn)});
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
   const bool is_step = workload.benchmark == Benchmark::training;
   const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
+  const auto least = std::min(row.physical_bound, row.time);
   if (has_record(parameters)) {
     const auto kind = kind_of(resources.topology(), workload.benchmark, hosts, planner.devices(), row);
     const auto known = acquaintance(row, kind, ranks, hosts, parameters, is_step);
@@ -367,8 +326,13 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
     row.is_extrapolated = outside.is_outside;
   }
   if (plan.high.ps > 0) {
-    row.low_time = std::clamp(plan.low, std::min(row.physical_bound, row.time), row.time);
+    row.low_time = std::clamp(plan.low, least, row.time);
     row.high_time = std::max(plan.high, row.time);
+  }
+  if (!drawn.empty()) {
+    const auto draws = spread_of_draws(row.time, bound, drawn);
+    row.low_time = std::max(least, both({row.low_time, row.time}, draws, row.time).low);
+    row.high_time = both({row.time, row.high_time}, draws, row.time).high;
   }
   if (auto figures = planner.figures(row, waited); !figures.empty()) row.figures = std::move(figures);
   if (plan.watched_stream >= 0) row.timeline = timeline(plan, timing);

@@ -8,14 +8,18 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 
+#include "engine/bounds.hpp"
 #include "engine/fluid.hpp"
 #include "engine/packet_doubt.hpp"
 #include "engine/packet_run.hpp"
+#include "engine/route_draws.hpp"
 #include "engine/row.hpp"
 #include "fabricast/lossless.hpp"
+#include "fabricast/models/payload.hpp"
 #include "fabricast/models/planner.hpp"
 #include "fabricast/models/shared_gpus.hpp"
 #include "fabricast/training.hpp"
@@ -92,6 +96,7 @@ class Simulator {
 
   Result<Prediction> run() {
     make_planners();
+    if (faults_.empty()) draws_.emplace(context_, scenario_.workloads);
     // Row i of every workload runs together; a workload with fewer sizes repeats its last one as background, unprinted.
     for (std::size_t i = 0; faults_.empty() && i < num_rows_ && !is_stopped(); ++i) {
       if (options_.progress) options_.progress(static_cast<double>(i) / static_cast<double>(num_rows_));
@@ -159,12 +164,15 @@ class Simulator {
     std::shared_ptr<const FabricReport> report;
     const auto timings = run_jobs(jobs, report);
     if (!faults_.empty()) return;
-    if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs);
+    if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs, timings);
     if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
     for (std::size_t w = 0; w < plans.size(); ++w) {
       if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
+      const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, plans[w].size) : std::vector<Duration>{};
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
-                                  options_.fidelity == Fidelity::packet, outside_in_[w]);
+                                  options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
+      const auto bound = engine::bound_of(resources_, plans[w]);
+      is_spread_ = is_spread_ || std::ranges::any_of(drawn, [&](auto one) { return one != bound; });
       if (engine::is_past_range(row)) {
         refuse(w, plans[w], row.bottleneck);
         continue;
@@ -174,6 +182,14 @@ class Simulator {
       if (report && !report->is_finished()) row.bottleneck = fmt::format("not finished: {}", report->stop);
       prediction_.workloads[w].rows.push_back(std::move(row));
     }
+  }
+
+  /// Packets of workload `w` follow the routes of its plan, and these meet others on the fabric.
+  [[nodiscard]] bool takes_drawn_routes(std::size_t w) const {
+    const bool is_by_route =
+        options_.fidelity != Fidelity::packet ||
+        packet_routing(topology_.spec().fabric, scenario_.workloads[w].transport.routing) == "ecmp";
+    return is_by_route && prediction_.workloads[w].num_hosts > 1;
   }
 
   /// A time that does not fit: no result, and what to look at.
@@ -219,14 +235,14 @@ class Simulator {
   }
 
   /// Keeps the first size at which packets matter.
-  void note_doubt(const std::vector<OperationPlan>& plans, const std::vector<engine::Job>& jobs) {
+  void note_doubt(const std::vector<OperationPlan>& plans, const std::vector<engine::Job>& jobs,
+                  const std::vector<engine::OperationTiming>& timings) {
     if (!doubt_.empty()) return;
-    const auto doubt = engine::packet_doubt(parameters_, resources_, jobs);
+    const auto doubt = engine::packet_doubt(parameters_, resources_, jobs, timings);
     if (!doubt) return;
     doubt_ = fmt::format(
-        "packet detail would change this from {} on: {} is asked for {:.1f} times its rate and queues up to {}, above "
-        "{}{}; --fidelity packet shows it",
-        to_string(plans.front().size), doubt->link, doubt->oversubscription, to_string(doubt->queue), doubt->threshold,
+        "packet detail would change this from {} on: {}{}; --fidelity packet shows it", to_string(plans.front().size),
+        doubt->text(),
         is_lossless(topology_) ? "" : " (shipped defaults: the topology does not say how its switches are configured)");
   }
 
@@ -257,6 +273,10 @@ class Simulator {
       if (!doubt_.empty()) out.push_back(doubt_);
       if (options_.fidelity == Fidelity::automatic && doubt_.empty())
         out.emplace_back("no link is oversubscribed long enough for packet detail to matter");
+      if (prediction_.workloads[w].num_hosts > 1)
+        for (auto& line : models::packet_assumptions(topology_, parameters_)) out.push_back(std::move(line));
+      const auto drawn = takes_drawn_routes(w) ? draws_->assumption(options_.seed, is_spread_) : std::string();
+      if (!drawn.empty()) out.push_back(drawn);
       if (is_adaptive(topology_.spec().fabric) && prediction_.workloads[w].num_hosts > 1)
         out.push_back(ways_assumed(scenario_.workloads[w].transport.routing));
       if (has_tcp_)
@@ -281,6 +301,8 @@ class Simulator {
   std::size_t row_ = 0;  ///< under way
   Prediction prediction_;
   Diagnostics faults_;
+  std::optional<engine::RouteDraws> draws_;
+  bool is_spread_ = false;  ///< other draws of the routes give other times
   std::string doubt_;
   std::map<std::size_t, std::set<std::string>> outside_in_;  ///< by workload: reasons beyond the logs of a fit
   bool has_tcp_ = false;                                     ///< in a packet run

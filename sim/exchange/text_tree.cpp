@@ -105,8 +105,9 @@ std::string fabric_text(const Topology& topology) {
   const auto switches = topology.devices(DeviceKind::network_switch);
   const auto cables = exchange::network_cables(topology);
   if (cables.empty()) return "fabric: none\n";
-  std::string out = fmt::format("fabric: {}, {} switches, {} cables, MTU {} B", to_string(spec.kind), switches.size(),
-                                cables.size(), spec.mtu);
+  std::string out =
+      fmt::format("fabric: {}, {} switches, {} cables", to_string(spec.kind), switches.size(), cables.size());
+  if (spec.mtu) out += fmt::format(", MTU {} B", *spec.mtu);
   if (spec.oversubscription > 1) out += fmt::format(", oversubscribed {:g} : 1", spec.oversubscription);
   out += "\n";
   const auto tiers = exchange::switch_tiers(topology);

@@ -59,23 +59,27 @@ Bytes headroom_of(const LosslessSettings& settings, const Link& link) {
 }
 
 std::vector<PortHeadroom> port_headrooms(const Topology& topology, const ParameterSet& parameters) {
-  const auto settings = lossless_settings(topology, parameters);
-  if (settings.flow_control != FlowControl::pfc) return {};
+  if (lossless_settings(topology, parameters).flow_control != FlowControl::pfc) return {};
+  SwitchSettings switches(topology, parameters);
+  const auto payload = largest_payload(topology, parameters);
   struct Count {
     PortHeadroom port;
     std::map<std::int32_t, int> per_switch;
   };
-  std::map<std::pair<double, std::int64_t>, Count> kinds;
+  std::map<std::tuple<std::string, double, std::int64_t>, Count> kinds;
   for (int l = topology.first_network_link(); l < topology.num_links(); ++l) {
     const auto link = topology.link(LinkId{l});
     if (topology.kind(link.to) != DeviceKind::network_switch) continue;
     // Cable lengths come back from latencies rounded to picoseconds: to the centimetre is enough.
     const auto centimetres = std::llround(100 * length_of(link));
-    auto& [port, per_switch] = kinds[{link.bandwidth.bytes_per_s, centimetres}];
+    const auto type = topology.device(link.to).type;
+    auto& [port, per_switch] = kinds[{type, link.bandwidth.bytes_per_s, centimetres}];
     if (port.num_ports == 0) {
+      const auto& settings = switches.of(type);
+      port.switch_type = type;
       const auto input = input_of(settings, link.bandwidth, static_cast<double>(centimetres) / 100);
       // 82 bytes of headers around a RoCEv2 payload, preamble and gap included.
-      const Bytes packet{std::int64_t{topology.spec().fabric.mtu} + 82};
+      const Bytes packet = payload + Bytes{82};
       port.rate = link.bandwidth;
       port.cable_m = input.cable_m;
       port.vendor = vendor_headroom(input);

@@ -14,20 +14,22 @@ namespace fabricast {
 
 namespace {
 
+constexpr double k_seconds_per_metre = 5.05e-9;  ///< of cable, as links are built (sim/topology/build_topology.cpp)
+constexpr double k_largest_packet = 4096;        ///< bytes, largest MTU of InfiniBand
+constexpr double k_credit_block = 64;            ///< bytes
+
 class Resolver {
  public:
-  Resolver(const Topology& topology, const ParameterSet& parameters)
-      : spec_(topology.spec().fabric), parameters_(parameters) {
-    if (spec_.lossless) given_ = *spec_.lossless;
-    if (!given_.preset.empty()) owners_.push_back(given_.preset);
-    const auto type = !spec_.switch_type.empty() ? spec_.switch_type
-                                                 : (spec_.switches.empty() ? std::string() : spec_.switches[0].type);
-    if (!type.empty()) owners_.push_back(type);
-    if (!spec_.switch_asic.empty()) owners_.push_back(spec_.switch_asic);
+  Resolver(const Topology& topology, const ParameterSet& parameters, const std::string& switch_type)
+      : parameters_(parameters), asic_(asic_of(topology.spec().fabric, switch_type)) {
+    const auto& spec = topology.spec().fabric;
+    if (spec.lossless) given_ = *spec.lossless;
+    for (const auto& owner : {given_.preset, switch_type, asic_})
+      if (!owner.empty()) owners_.push_back(owner);
   }
 
   [[nodiscard]] const LosslessSpec& given() const { return given_; }
-  [[nodiscard]] std::string preset() const { return given_.preset.empty() ? spec_.switch_asic : given_.preset; }
+  [[nodiscard]] std::string preset() const { return given_.preset.empty() ? asic_ : given_.preset; }
 
   /// The value of `field` that counts when the topology gives none.
   [[nodiscard]] double value(const char* field) const {
@@ -44,6 +46,25 @@ class Resolver {
   }
   [[nodiscard]] Duration time(const std::optional<Duration>& given, const char* field) const {
     return given ? *given : from_seconds(value(field));
+  }
+
+  /// Buffer of a lane that gives full rate over the longest cable made for the switch's generation: rate x (round trip
+  /// + forwarding + time `update` between credit updates) + 2 packets. 0 when its page names none.
+  [[nodiscard]] Bytes generation_lane_buffer(Duration update) const {
+    for (const auto& owner : owners_) {
+      const auto* cable = parameters_.find(owner + ".longest_cable");
+      const auto* rate = parameters_.find(owner + ".rate");
+      const auto* latency = parameters_.find(owner + ".latency");
+      if (cable == nullptr || rate == nullptr || latency == nullptr) continue;
+      const auto round_trip = 2 * cable->value * k_seconds_per_metre + latency->value + update.seconds();
+      const auto blocks = std::ceil((rate->value * round_trip + 2 * k_largest_packet) / k_credit_block);
+      return Bytes{range::whole(blocks * k_credit_block)};
+    }
+    return {};
+  }
+  [[nodiscard]] bool has_own(const char* field) const {
+    return std::ranges::any_of(
+        owners_, [&](const auto& owner) { return parameters_.find(fmt::format("{}.{}", owner, field)) != nullptr; });
   }
 
   /// The switch's operating system where alpha depends on it: the one given, else the first the ASIC has a value for.
@@ -67,8 +88,8 @@ class Resolver {
   }
 
  private:
-  const FabricSpec& spec_;
   const ParameterSet& parameters_;
+  std::string asic_;
   LosslessSpec given_;
   std::vector<std::string> owners_;
 };
@@ -107,7 +128,25 @@ std::optional<int> marked_priority(const LosslessSpec& given) {
 }  // namespace
 
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters) {
-  const Resolver resolver(topology, parameters);
+  const auto types = switch_types(topology.spec().fabric);
+  return lossless_settings(topology, parameters, types.empty() ? std::string() : types.front());
+}
+
+const LosslessSettings& SwitchSettings::of(const std::string& switch_type) {
+  const auto known = of_type_.find(switch_type);
+  if (known != of_type_.end()) return known->second;
+  return of_type_.emplace(switch_type, lossless_settings(topology_, parameters_, switch_type)).first->second;
+}
+
+const LosslessSettings& SwitchSettings::of(const Link& link) {
+  const bool is_received = topology_.kind(link.to) == DeviceKind::network_switch;
+  const auto there = topology_.device(is_received ? link.to : link.from);
+  return of(there.type);
+}
+
+LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters,
+                                   const std::string& switch_type) {
+  const Resolver resolver(topology, parameters, switch_type);
   const auto& given = resolver.given();
   LosslessSettings out;
   out.is_asked_for = topology.spec().fabric.lossless.has_value();
@@ -136,8 +175,11 @@ LosslessSettings lossless_settings(const Topology& topology, const ParameterSet&
   out.ecn_probability = resolver.number(given.ecn_probability, "ecn_probability");
   out.ecn_reference_rate = {given.ecn_min || given.ecn_max ? 0 : resolver.value("ecn_reference_rate")};
   out.virtual_lanes = given.virtual_lanes.value_or(1);
-  out.vl_buffer = resolver.bytes(given.vl_buffer, "vl_buffer");
   out.credit_update = resolver.time(given.credit_update, "credit_update");
+  out.generation_vl_buffer = resolver.generation_lane_buffer(out.credit_update);
+  out.vl_buffer = resolver.bytes(given.vl_buffer, "vl_buffer");
+  if (!given.vl_buffer && !resolver.has_own("vl_buffer"))
+    out.vl_buffer = std::max(out.vl_buffer, out.generation_vl_buffer);
   return out;
 }
 
@@ -189,7 +231,7 @@ int lanes_on_routes(const Topology& topology, const LosslessSettings& settings, 
 }
 
 DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& parameters, const std::string& hca_type) {
-  const Resolver resolver(topology, parameters);
+  const Resolver resolver(topology, parameters, "");
   const auto& given = resolver.given().dcqcn;
   const auto value = [&](const char* field) { return resolver.dcqcn(hca_type, field); };
   const auto time = [&](const std::optional<Duration>& own, const char* field) {

@@ -52,8 +52,12 @@ void Port::use_class(int traffic_class) {
   at(traffic_class).headroom = headroom_of(core->network, PortId{port_id()}).value;
   if (!has_credits) return;
   auto& lane = lane_of(traffic_class);
-  lane.limit = static_cast<std::uint32_t>(config().credits.lane_buffer.value / k_credit_block);
-  lane.granted = lane.limit;
+  // A sender begins with the credits of the buffer at the other end.
+  const auto blocks = [](const SwitchConfig& end) {
+    return static_cast<std::uint32_t>(end.credits.lane_buffer.value / k_credit_block);
+  };
+  lane.limit = blocks(*core->link_configs[peer]);
+  lane.granted = blocks(config());
 }
 
 void Port::on_packet_arrival() {

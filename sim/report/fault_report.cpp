@@ -42,7 +42,13 @@ std::string summary(const FaultReport& report) {
   out += fmt::format("spare hosts for {} under every fault: {}", percent(report.plan.target), report.spares);
   if (const auto count = hopeless(report); count > 0)
     out += fmt::format("; {} faults inside the fabric stay below it, no spare host helps", count);
-  return out + "\n";
+  out += "\n";
+  const auto gaining = [](const FaultResult& one) { return one.goodput > 1 && one.note.starts_with("more than"); };
+  const auto example = std::ranges::find_if(report.cases, gaining);
+  if (example != report.cases.end())
+    out += fmt::format("above 100 %: {} of {} cases, e.g. {}: {}\n", std::ranges::count_if(report.cases, gaining),
+                       report.cases.size(), example->name, example->note);
+  return out;
 }
 
 }  // namespace

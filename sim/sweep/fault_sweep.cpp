@@ -29,6 +29,7 @@ using namespace sweep;
 
 constexpr std::array k_kinds = {"link", "hca", "leaf", "switch", "host", "slow-gpu"};
 constexpr double k_tenth = 0.1;
+constexpr double k_gain = 1.001;  ///< shares above it are said to be, and why
 
 /// What a simulation of one fault answers, as numbers in a text.
 std::string answer_text(double goodput, int lost, const std::string& note) {
@@ -43,7 +44,7 @@ class FaultSimulator {
 
   /// The figure without a fault.
   std::optional<double> fault_free(Diagnostics& faults) {
-    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults, &job_);
+    const auto value = figure(loaded_.topology, loaded_.scenario, loaded_.parameters, faults, &base_row_, &job_);
     if (value) base_ = *value;
     return value;
   }
@@ -60,8 +61,9 @@ class FaultSimulator {
       const auto value = figure(loaded_.topology, scenario, parameters, faults);
       return value ? answer_text(share(*value), 0, "") : answer_text(0, 0, faults.front().message);
     }
-    const auto value = figure(loaded_.topology.without_links(fault.links), scenario, parameters, faults);
-    if (value) return answer_text(share(*value), 0, "");
+    Row row;
+    const auto value = figure(loaded_.topology.without_links(fault.links), scenario, parameters, faults, &row);
+    if (value) return answer_text(share(*value), 0, share(*value) > k_gain ? why_faster(row) : "");
     return after_restart(fault.hosts, fault);
   }
 
@@ -71,18 +73,33 @@ class FaultSimulator {
   [[nodiscard]] double share(double value) const { return metric_.is_less_better ? base_ / value : value / base_; }
 
   std::optional<double> figure(const Topology& topology, const Scenario& scenario, const ParameterSet& parameters,
-                               Diagnostics& faults, JobPlace* job = nullptr) const {
+                               Diagnostics& faults, Row* row = nullptr, JobPlace* job = nullptr) const {
     const auto prediction = simulate(topology, scenario, parameters);
     if (!prediction) {
       faults.insert(faults.end(), prediction.error().begin(), prediction.error().end());
       return std::nullopt;
     }
     if (job != nullptr) *job = place_of(prediction->workloads.back());
+    const auto& rows = prediction->workloads.back().rows;
+    if (row != nullptr && !rows.empty()) *row = rows.back();
     std::string why;
     const auto found = figure_of(metric_, scenario, *prediction, why);
     if (found && found->value > 0) return found->value;
     faults.push_back(make_error(why.empty() ? fmt::format("'{}' is 0", metric_.text) : why));
     return std::nullopt;
+  }
+
+  /// Why a fabric with less does more.
+  [[nodiscard]] std::string why_faster(const Row& row) const {
+    const auto way = [](const Row& one) {
+      return one.protocol.empty() ? one.algorithm : one.algorithm + " " + one.protocol;
+    };
+    if (way(row) != way(base_row_))
+      return fmt::format("more than without a fault: {} instead of {}, which the library's rules prefer there",
+                         way(row), way(base_row_));
+    if (row.channels != base_row_.channels)
+      return fmt::format("more than without a fault: {} channels instead of {}", row.channels, base_row_.channels);
+    return fmt::format("more than without a fault, where routes meet on {}", base_row_.bottleneck);
   }
 
   /// GPUs of the type compute less; measured profiles take longer.
@@ -182,6 +199,7 @@ class FaultSimulator {
   Metric metric_;
   JobPlace job_;
   double base_ = 1;
+  Row base_row_;  ///< of `base_`
 };
 
 FaultResult result_from(std::size_t index, const Fault& fault, const std::string& answer) {

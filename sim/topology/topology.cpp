@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/assert.hpp"
 #include "topology/path.hpp"
@@ -138,6 +139,36 @@ bool can_be_adaptive(FabricKind kind) {
 std::string packet_routing(const FabricSpec& fabric, const std::string& asked) {
   if (asked != "auto") return asked;
   return is_adaptive(fabric) && fabric.kind != FabricKind::dragonfly ? "adaptive" : "ecmp";
+}
+
+std::vector<std::string> switch_types(const FabricSpec& fabric) {
+  std::vector<std::string> out;
+  if (!fabric.switch_type.empty()) out.push_back(fabric.switch_type);
+  for (const auto& one : fabric.switches)
+    if (std::ranges::find(out, one.type) == out.end()) out.push_back(one.type);
+  return out;
+}
+
+std::string asic_of(const FabricSpec& fabric, const std::string& switch_type) {
+  const auto it = fabric.asics.find(switch_type);
+  return it == fabric.asics.end() ? std::string() : it->second;
+}
+
+double packet_payload(const FabricSpec& fabric, const ParameterSet& parameters, const std::string& hca_type) {
+  constexpr std::array k_path_mtus{4096, 2048, 1024, 512, 256};
+  const auto* own = parameters.find(hca_type + ".mtu");
+  if (own == nullptr) return 0;
+  if (!fabric.mtu) {
+    const auto* usual = parameters.find(hca_type + ".default_mtu");
+    return usual == nullptr ? own->value : std::min(own->value, usual->value);
+  }
+  const double most = std::min(own->value, static_cast<double>(*fabric.mtu));
+  const auto* rdma = parameters.find(hca_type + ".rdma");
+  const bool has_path_mtus = (rdma == nullptr || rdma->value != 0) &&
+                             std::ranges::find(k_path_mtus, static_cast<int>(own->value)) != k_path_mtus.end();
+  if (!has_path_mtus) return most;
+  const auto next = std::ranges::find_if(k_path_mtus, [&](int mtu) { return mtu <= most; });
+  return next == k_path_mtus.end() ? most : *next;
 }
 
 bool is_adaptive(const FabricSpec& fabric) {

@@ -87,12 +87,32 @@ struct LosslessSettings {
   double ecn_probability = 1;
   int cnp_priority = 6;
   int virtual_lanes = 1;
-  Bytes vl_buffer;
+  Bytes vl_buffer;  ///< of one lane of a port; nobody gives one: as much as full rate over `longest_cable` needs
+  Bytes generation_vl_buffer;  ///< what full rate over the longest cable of the switch's generation needs; 0: not known
   Duration credit_update;
 };
 
-/// Settings of the fabric's generated (or, in a list, first) switch type.
+/// Settings of the switches of one type: what the topology gives holds for all, the rest is the type's own.
+LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters,
+                                   const std::string& switch_type);
+/// Those of the fabric's generated (or, in a list, first) switch type: for what holds for all, flow control, classes
+/// and lanes.
 LosslessSettings lossless_settings(const Topology& topology, const ParameterSet& parameters);
+
+/// Settings of every switch, each type's found once. Holds references to both.
+class SwitchSettings {
+ public:
+  SwitchSettings(const Topology& topology, const ParameterSet& parameters)
+      : topology_(topology), parameters_(parameters) {}
+  const LosslessSettings& of(const std::string& switch_type);
+  /// Of the switch that a network link ends at, else of the one that it begins at.
+  const LosslessSettings& of(const Link& link);
+
+ private:
+  const Topology& topology_;
+  const ParameterSet& parameters_;
+  std::map<std::string, LosslessSettings> of_type_;
+};
 
 /// Priorities that PFC is set to at the port of `device` towards `neighbour`, ascending.
 std::vector<int> port_priorities(const Topology& topology, const LosslessSettings& settings, DeviceId device,
@@ -124,8 +144,9 @@ DcqcnSettings dcqcn_settings(const Topology& topology, const ParameterSet& param
 /// credits.
 bool is_lossless(const Topology& topology);
 
-/// Headroom of ports with one rate and cable length, for tables.
+/// Headroom of ports of one switch type with one rate and cable length, for tables.
 struct PortHeadroom {
+  std::string switch_type;
   Bandwidth rate;
   double cable_m = 0;
   int num_ports = 0;    ///< switch ports of this kind in the topology
@@ -136,11 +157,30 @@ struct PortHeadroom {
   int most_on_one_switch = 0;
   std::string switch_name;  ///< where most of them are
 };
-/// Every kind of switch port of a PFC fabric, slowest and shortest first. Empty with credits.
+/// Every kind of switch port of a PFC fabric, by switch type, slowest and shortest first. Empty with credits.
 std::vector<PortHeadroom> port_headrooms(const Topology& topology, const ParameterSet& parameters);
 
 /// Headroom in use of a port that receives over `link`.
 Bytes headroom_of(const LosslessSettings& settings, const Link& link);
+
+// ---- credits ------------------------------------------------------------------------------------------------------
+
+/// What a lane's buffer makes of a link that ends at a switch: the sender may have so much on its way and in the buffer
+/// until the credits for it are back.
+struct CreditRoundTrip {
+  LinkId link;
+  double share = 1;  ///< of the rate that credits allow, at most 1
+  Bytes buffer;      ///< of a lane
+  Bytes needed;      ///< for the full rate: round trip, forwarding and credit update at the link's rate, and a packet
+};
+/// `settings`: of the switch that `link` ends at; `packet`: payload of the largest.
+CreditRoundTrip credit_round_trip(const Topology& topology, const LosslessSettings& settings, const Link& link,
+                                  Bytes packet);
+/// The link that its credits slow down most; nothing when none is.
+std::optional<CreditRoundTrip> slowest_credits(const Topology& topology, const ParameterSet& parameters,
+                                               SwitchSettings& switches);
+/// Payload of the largest packet that any adapter on the fabric sends.
+Bytes largest_payload(const Topology& topology, const ParameterSet& parameters);
 
 // ---- deadlock -----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,15 +109,14 @@ std::string_view to_string(FabricKind kind);
 /// Parameters of the fabric generators. Counts of 0 mean "derive from the number of HCAs and the switch's ports".
 struct FabricSpec {
   FabricKind kind = FabricKind::none;
-  std::string switch_type;              ///< catalogue name of every generated switch
-  std::string switch_asic;              ///< catalogue name of its ASIC; empty when the catalogue names none
-  std::optional<Bandwidth> rate;        ///< per port; default: slower of HCA and switch
-  std::optional<Duration> hop_latency;  ///< per switch; default: the switch type's
+  std::string switch_type;                   ///< catalogue name of every generated switch
+  std::map<std::string, std::string> asics;  ///< [switch type] of those whose page names their ASIC
+  std::optional<Bandwidth> rate;             ///< per port; default: slower of HCA and switch
+  std::optional<Duration> hop_latency;       ///< per switch; default: the switch type's
   double cable_length_m = 3;
   std::optional<double> switch_cable_length_m;  ///< of cables between switches; default: cable_length_m
   Routing routing = Routing::automatic;
-  int mtu = 4096;  ///< payload bytes per packet of the fabric; an adapter with smaller ones sends those
-  bool is_mtu_given = false;
+  std::optional<int> mtu;       ///< payload bytes per packet that the fabric carries; see packet_payload()
   int tiers = 2;                ///< fat_tree: 2 or 3
   double oversubscription = 1;  ///< leaf down capacity / up capacity, >= 1
   int leaf_ports = 0;           ///< ports of one leaf, down plus up
@@ -133,6 +133,14 @@ struct FabricSpec {
   SourceLocation location;
 };
 
+/// Types of the fabric's switches, each once: the generated ones, then those listed.
+std::vector<std::string> switch_types(const FabricSpec& fabric);
+/// Catalogue name of a switch type's ASIC; empty when its page names none.
+std::string asic_of(const FabricSpec& fabric, const std::string& switch_type);
+/// Payload bytes of a full packet of adapter type `hca_type`: the largest that the adapter and the fabric's `mtu`
+/// allow, of RDMA a path MTU (256 to 4096 B in powers of two); where the fabric names none, the adapter's
+/// `default_mtu`, else its `mtu`. 0 where its page has no `mtu`.
+double packet_payload(const FabricSpec& fabric, const ParameterSet& parameters, const std::string& hca_type);
 /// Switches choose the way of each packet: those of a dragonfly, unless it says otherwise, of a tree where it says so.
 bool is_adaptive(const FabricSpec& fabric);
 /// Leaves and spines in tiers, and dragonflies.

@@ -232,3 +232,37 @@ TEST_CASE("the schema files for editors are those the readers' tables give") {
     CHECK(text == json_schema(kind));
   }
 }
+
+TEST_CASE("a switch of the catalogue has the buffers of the ASIC that its page or the ASIC's names") {
+  const auto catalogue = load_whole_catalogue();
+  REQUIRE(catalogue);
+  const auto upper = [](std::string text) {
+    for (auto& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return text;
+  };
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; };
+  // "Spectrum" is not named by "Spectrum-4", nor "Tomahawk" by "Tomahawk 3".
+  const auto names = [&](const std::string& text, const std::string& word) {
+    const auto at = text.find(word);
+    if (word.empty() || at == std::string::npos || (at > 0 && is_part(text[at - 1]))) return false;
+    const auto after = text.substr(at + word.size());
+    return after.empty() || (!is_part(after[0]) && !(after.size() > 1 && std::isdigit(after[1]) != 0));
+  };
+  int with_asic = 0;
+  for (const auto& asic : catalogue->device_types) {
+    if (asic.kind != "switch_asic") continue;
+    // "NVIDIA Spectrum-4 (SN5600)": the maker, the ASIC, switches with it.
+    const auto begin = asic.description.find(' ') + 1;
+    const auto product = asic.description.substr(begin, asic.description.find(" (") - begin);
+    for (const auto& type : catalogue->device_types) {
+      if (type.kind != "network_switch" || type.description.find(" or ") != std::string::npos) continue;
+      CAPTURE(type.name);
+      CAPTURE(asic.name);
+      const auto own = type.attributes.find("asic");
+      const bool has_it = own != type.attributes.end() && own->second == asic.name;
+      CHECK(has_it == (names(type.description, product) || names(asic.description, upper(type.name))));
+      with_asic += has_it ? 1 : 0;
+    }
+  }
+  CHECK(with_asic >= 7);
+}

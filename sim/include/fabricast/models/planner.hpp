@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct PlanContext {
   HostNeighbours neighbours{};                       ///< work of others on every host
   bool with_legs = false;                            ///< flows list their network transfers
   const std::vector<Workload>* workloads = nullptr;  ///< all that run at once; null = only the one planned
+  std::optional<std::uint64_t> pattern_seed{};       ///< of drawn traffic patterns; default: `seed`, which draws routes
   bool one_of_groups = false;  ///< others of the hosts' GPUs exchange beside it, by adapters of theirs
 };
 
