@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "fabricast/training.hpp"
+#include "nccl/ranks.hpp"
 
 namespace fabricast::models {
 
@@ -95,25 +96,40 @@ double activation_bytes(const TrainingSpec& spec) {
   return per_layer * layers * in_flight * interleaved;
 }
 
+/// GPUs of the largest of `counts`: the first of those that are named, or of all; without counts all of them.
+Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload,
+                                            const std::vector<int>& counts) {
+  auto asked = workload;
+  asked.gpus = counts.empty() ? std::nullopt : std::optional(*std::ranges::max_element(counts));
+  if (!asked.devices.empty()) return nccl::named_gpus(topology, asked);
+  auto gpus = topology.devices(DeviceKind::gpu);
+  if (asked.gpus && static_cast<std::size_t>(*asked.gpus) < gpus.size())
+    gpus.resize(static_cast<std::size_t>(*asked.gpus));
+  return gpus;
+}
+
 }  // namespace
 
-std::vector<int> training_counts(const Topology& topology, const Workload& workload) {
+Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload) {
   auto counts = workload.training->gpu_counts;
   if (!workload.sizes.empty()) counts.clear();
   for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
-  if (counts.empty()) counts.push_back(static_cast<int>(topology.devices(DeviceKind::gpu).size()));
+  const auto gpus = training_gpus(topology, workload, counts);
+  if (!gpus) return tl::unexpected(gpus.error());
+  if (counts.empty()) counts.push_back(static_cast<int>(gpus->size()));
   return counts;
 }
 
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
+  if (!workload.training) return {};
+  const auto counted = training_counts(topology, workload);
+  if (!counted) return counted.error();
   Diagnostics found;
-  if (!workload.training || !workload.training->network || workload.training->part != TrainingPart::step) return found;
+  if (!workload.training->network || workload.training->part != TrainingPart::step) return found;
   const auto& spec = *workload.training;
-  auto gpus = topology.devices(DeviceKind::gpu);
+  const auto& counts = *counted;
+  const auto gpus = *training_gpus(topology, workload, counts);
   if (gpus.empty()) return found;
-  const auto counts = training_counts(topology, workload);
-  const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));
-  if (most < gpus.size()) gpus.resize(most);
   std::string type;
   const Parameter* memory = nullptr;
   for (const auto gpu : gpus) {

@@ -367,8 +367,10 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (auto faults = parallel_faults(workload); !faults.empty()) return tl::unexpected(faults);
   if (auto faults = training_memory(context.topology, workload, context.parameters); !faults.empty())
     return tl::unexpected(std::move(faults));
+  const auto counts = training_counts(context.topology, workload);
+  if (!counts) return tl::unexpected(counts.error());
   std::map<int, Size> sizes;
-  for (const int count : training_counts(context.topology, workload)) {
+  for (const int count : *counts) {
     auto asked = workload;
     asked.gpus = count;
     auto gpus = nccl::choose_ranks(context, asked);

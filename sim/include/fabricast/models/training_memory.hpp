@@ -6,15 +6,17 @@
 
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
+#include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
 namespace fabricast::models {
 
-/// Numbers of GPUs that a training workload is asked for, a row each: its sizes, else `gpus`, else all.
-std::vector<int> training_counts(const Topology& topology, const Workload& workload);
+/// Numbers of GPUs that a training workload is asked for, a row each: its sizes, else `gpus`, else all that `devices`
+/// names, else all. Refused where `devices` names fewer, or what is no GPU.
+Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload);
 
-/// An error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
+/// What training_counts() refuses, and an error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
 
 }  // namespace fabricast::models
