@@ -16,7 +16,7 @@ namespace fabricast::models {
 /// names, else all. Refused where `devices` names fewer, or what is no GPU.
 Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload);
 
-/// What training_counts() refuses, and an error when the smallest number of GPUs that a training workload is asked for cannot hold a step.
+/// What training_counts() refuses, and an error when the smallest number of GPUs that is asked for cannot hold a step.
 Diagnostics training_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
 
 }  // namespace fabricast::models
