@@ -5,6 +5,7 @@
 // hosts, told apart by host_hash.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "import/source.hpp"
