@@ -47,7 +47,7 @@ class CollectivePlanner : public Planner {
         is_in_place_(is_in_place) {
     transfers_.assume_blocking();
     posted_.assume_posted();
-    for (const auto& rank : ranks_) hosts_.push_back(rank.host);
+    for (const auto& rank : ranks_) hosts_.push_back(context.topology.guest_of(rank.user()));
     num_hosts_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
     library_ = library_of(transfers_.profile().implementation, context.software);
     is_staged_ = reduces_device_buffers() && library_ != Library::ucc;
@@ -290,8 +290,7 @@ class CollectivePlanner : public Planner {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
       auto& message = messages[i];
-      shown.see(message,
-                ranks_[static_cast<std::size_t>(step.from)].host != ranks_[static_cast<std::size_t>(step.to)].host);
+      shown.see(message, hosts_[static_cast<std::size_t>(step.from)] != hosts_[static_cast<std::size_t>(step.to)]);
       const int others = sent[step.from]++;
       if (clocks != nullptr) times.push_back(times_of(message, others));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
@@ -341,7 +340,7 @@ class CollectivePlanner : public Planner {
   Library library_ = Library::open_mpi_4_1;
   Workload workload_;
   std::vector<EndPoint> ranks_;
-  std::vector<int> hosts_;  ///< [rank]
+  std::vector<int> hosts_;  ///< [rank] its system: VMs of one host are hosts of their own to MPI
   std::optional<RanksMemory> memory_;
   std::optional<UcxConnections> connections_;
   int num_hosts_ = 0;

@@ -38,7 +38,9 @@ class Slowest {
 RanksMemory::RanksMemory(const Transfers& transfers, const std::vector<EndPoint>& ranks, int alike)
     : transfers_(&transfers), alike_(alike) {
   for (const auto& rank : ranks) {
-    sockets_.emplace_back(rank.host, rank.memory);
+    const auto& topology = transfers.context().topology;
+    const auto memory = topology.hardware(rank.memory);  // VMs of one machine share it
+    sockets_.emplace_back(topology.host_of(memory), memory);
     sharers_[sockets_.back()] += alike;
   }
 }

@@ -46,7 +46,7 @@ bool add_end(const PlanContext& context, DeviceId gpu, DeviceId hca, bool is_sen
       sending.buffers == Buffers::device && gpudirect_rdma(context, gpu, hca, gdr_level(context, gpu)).is_allowed;
   // GPUDirect reads are off before Ampere unless the GPUs of the host have NVLink or there is only one (paths.cc).
   if (is_sender && sending.gpus_of_host > 1 && compute_capability(context, gpu) < 80) {
-    allowed = allowed && device_value_or(context, gpu, "nvlink_links", 0) > 0;
+    allowed = allowed && has_peer(context, gpu, true);
   }
   PathOptions pcie_only;
   pcie_only.may_use_nvlink = false;

@@ -193,7 +193,7 @@ class PatternMaker::PairCounter {
   bool count_known(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target,
                    std::uint64_t flow) {
     const auto& context = maker_.context_;
-    if (context.with_legs || physical_hosts_[places_[from].host] == physical_hosts_[places_[to].host]) return false;
+    if (context.with_legs || machines_[places_[from].host] == machines_[places_[to].host]) return false;
     auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
     auto& in = end_of(received_[to], target.gpu, {}, target.hca);
     if (!out.is_known || !in.is_known) return false;
@@ -220,14 +220,15 @@ class PatternMaker::PairCounter {
     auto& in = end_of(received_[to], target.gpu, {}, target.hca);
     ++out.times;
     ++in.times;
-    const int here = physical_hosts_[places_[from].host];
-    if ((out.is_known && in.is_known) || here == physical_hosts_[places_[to].host]) return;
+    const int here = machines_[places_[from].host];
+    if ((out.is_known && in.is_known) || here == machines_[places_[to].host]) return;
     out.crossings.clear();
     in.crossings.clear();
     const auto& resources = maker_.context_.resources;
     for (const auto& crossing : route.crossings) {
       if (resources.is_link(crossing.resource)) continue;
-      const bool is_here = resources.topology().host_of(resources.device(crossing.resource)) == here;
+      const int host = resources.topology().host_of(resources.device(crossing.resource));
+      const bool is_here = host >= 0 && resources.topology().machine_of(host) == here;
       (is_here ? out : in).crossings.push_back(crossing);
     }
     if (!out.is_known) out.way = way_of(source.hca);
@@ -305,8 +306,9 @@ class PatternMaker::PairCounter {
         by_gpu[gpus[g]] = {h, g, nvml_index(maker_.context_.topology, gpus[g])};
     }
     for (const auto rank : maker_.ranks_) places_.push_back(by_gpu.at(rank));
+    const auto& topology = maker_.context_.topology;
     for (const auto& host : maker_.hosts_)
-      physical_hosts_.push_back(maker_.context_.topology.host_of(host.gpus.front()));
+      machines_.push_back(topology.machine_of(topology.host_of(host.gpus.front())));
     sent_.resize(places_.size());
     received_.resize(places_.size());
     link_counts_.resize(static_cast<std::size_t>(maker_.context_.topology.num_links()));
@@ -343,9 +345,9 @@ class PatternMaker::PairCounter {
   int parts_ = 1;               ///< HCAs that a pair takes in turn
   int units_ = 1;               ///< units of one pair: of every HCA one for each queue pair
   Ends sent_, received_;
-  std::map<int, ProcessUse> uses_;   ///< units that a process sends and receives over the network
-  std::vector<int> physical_hosts_;  ///< [host, or virtual machine]
-  std::vector<int> link_counts_;     ///< [link] of known connections
+  std::map<int, ProcessUse> uses_;  ///< units that a process sends and receives over the network
+  std::vector<int> machines_;       ///< of [host, or virtual machine]: limits of the hardware are theirs
+  std::vector<int> link_counts_;    ///< [link] of known connections
   std::vector<Ways> ways_;
   std::map<int, int> way_numbers_;     ///< by Topology::way_class
   std::vector<DeviceId> targets_;      ///< HCAs that receive

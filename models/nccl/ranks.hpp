@@ -8,6 +8,9 @@
 
 namespace fabricast::models::nccl {
 
+/// Those that `devices` names, in that order, of a VM all that it holds; of them the first `gpus` where that is given.
+Result<std::vector<DeviceId>> named_gpus(const Topology& topology, const Workload& workload);
+
 /// GPUs by name, or the first ones in host order (at most `ranks_per_host` of each host).
 Result<std::vector<DeviceId>> choose_ranks(const Topology& topology, const Workload& workload);
 inline Result<std::vector<DeviceId>> choose_ranks(const PlanContext& context, const Workload& workload) {

@@ -74,6 +74,16 @@ bool has_far_buffers(const PlanContext& context, const std::vector<DeviceId>& gp
       gpus, [&](DeviceId gpu) { return staging_memory(context, gpu) != context.topology.local_memory(gpu); });
 }
 
+bool has_peer(const PlanContext& context, DeviceId gpu, bool by_nvlink) {
+  const auto& topology = context.topology;
+  const auto others = topology.devices(DeviceKind::gpu, topology.host_of(gpu));
+  return std::ranges::any_of(others, [&](DeviceId other) {
+    if (other == gpu || !is_same_system(context, gpu, other)) return false;
+    const auto path = topology.path_in_host(gpu, other);
+    return (path && path->uses_nvlink) == by_nvlink;
+  });
+}
+
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu) {
   const auto& guest = guest_settings(context, gpu);
   const auto mode = gpu_mode_of(context, gpu);
@@ -176,21 +186,29 @@ double remote_share(const PlanContext& context, DeviceId gpu) {
   return own->share / std::max(1.0, asked);
 }
 
+/// Calls of a step that wait for their answer, and what the GPU's other clients leave of it.
+std::vector<Term> remote_step_terms(const PlanContext& context, DeviceId gpu, Duration compute, double share) {
+  const double calls = context.parameters["remote_gpu.waiting_calls_per_step"_key];
+  auto terms = remote_call_terms(context, guest_settings(context, gpu), calls);
+  if (share < 1)
+    terms.push_back({fmt::format("virtualization: {:.3g} of the remote GPU", share),
+                     from_seconds(compute.seconds() * (1 / share - 1)), "virtualization.gpu_share", "the scenario"});
+  return terms;
+}
+
 }  // namespace
 
 std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu, Duration compute) {
   std::vector<Term> terms;
   const auto& guest = guest_settings(context, gpu);
-  const auto mode = gpu_mode_of(context, gpu);
+  auto mode = gpu_mode_of(context, gpu);
   if (mode == GpuMode::bare_metal) return terms;
   if (mode == GpuMode::remote) {
-    const double calls = context.parameters["remote_gpu.waiting_calls_per_step"_key];
-    for (auto& term : remote_call_terms(context, guest, calls)) terms.push_back(std::move(term));
     const double share = remote_share(context, gpu);
-    if (share < 1)
-      terms.push_back({fmt::format("virtualization: {:.3g} of the remote GPU", share),
-                       from_seconds(compute.seconds() * (1 / share - 1)), "virtualization.gpu_share", "the scenario"});
-    return terms;
+    terms = remote_step_terms(context, gpu, compute, share);
+    compute = from_seconds(compute.seconds() / share);
+    // The server is a VM that has the GPU by passthrough [vSphere Bitfusion 3.0 installation guide].
+    mode = GpuMode::passthrough;
   }
   if (const auto profile = profile_of_guest(context, gpu); profile && profile->compute_fraction < 1)
     terms.push_back(
@@ -232,11 +250,11 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
   }
   if (out.empty() || gpus.empty()) return out;
   const auto gpu = gpus.front();
-  if (context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu)) > 1) {
-    const bool has_nvlink = device_value_or(context, gpu, "nvlink_links", 0) > 0;
-    const auto gate = peer_gate_of(context, gpu, has_nvlink);
+  for (const bool by_nvlink : {true, false}) {
+    if (!has_peer(context, gpu, by_nvlink)) continue;
+    const auto gate = peer_gate_of(context, gpu, by_nvlink);
     const bool is_wanted = context.software.nccl_p2p;
-    out.push_back({fmt::format("peer access over {}", has_nvlink ? context.topology.gpu_link_word(gpu) : "PCIe"),
+    out.push_back({fmt::format("peer access over {}", by_nvlink ? context.topology.gpu_link_word(gpu) : "PCIe"),
                    is_wanted ? "default" : "off", is_wanted && gate.is_open ? "yes" : "no",
                    is_wanted ? gate.reason : "software.nccl.p2p: off"});
   }

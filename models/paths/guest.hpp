@@ -43,6 +43,9 @@ bool has_far_buffers(const PlanContext& context, const std::vector<DeviceId>& gp
 /// The vGPU or MIG profile takes the whole GPU (always true without a profile).
 bool has_whole_gpu(const PlanContext& context, DeviceId gpu);
 
+/// Another GPU of its system lies behind NVLinks alone, or behind none: what counts is the host's, not the data sheet.
+bool has_peer(const PlanContext& context, DeviceId gpu, bool by_nvlink);
+
 /// May two GPUs of one system read and write each other's memory, over NVLink or over PCIe?
 Gate nvlink_gate_of(const PlanContext& context, DeviceId gpu);
 Gate pcie_gate_of(const PlanContext& context, DeviceId gpu);

@@ -40,14 +40,19 @@ Port virtual_port(const PlanContext& context, DeviceId hca) {
   return port;
 }
 
+/// Of the host's VMs, the one that `user` is of: 0 where VMs are hosts of their own, or nobody says who talks.
+int vm_in_host(const PlanContext& context, DeviceId hca, DeviceId user) {
+  if (user.value < 0 || guest_settings(context, hca).vms_per_host < 2) return 0;
+  const auto& topology = context.topology;
+  const int first = topology.guest_of(topology.device_in_host(topology.host_of(hca), DeviceKind::memory, 0));
+  return topology.guest_of(user) - first;
+}
+
 /// Each VM has a virtual function of its own on the adapter, with its own rate limit; the port itself is shared.
-void add_function(const PlanContext& context, DeviceId hca, Limit limit, DeviceId user, Route& route) {
+void add_function(const PlanContext& context, DeviceId hca, Limit limit, int vm, Route& route) {
   const auto& guest = guest_settings(context, hca);
   const auto rate_limit = guest.rate_limit_of(short_name(context, hca));
   if (!rate_limit || (nic_mode_of(context, hca) != NicMode::sr_iov && guest.vm_name.empty())) return;
-  const int first =
-      context.topology.guest_of(context.topology.device_in_host(context.topology.host_of(hca), DeviceKind::memory, 0));
-  const int vm = user.value < 0 || guest.vms_per_host < 2 ? 0 : context.topology.guest_of(user) - first;
   route.crossings.push_back(
       {context.resources.extra(limit, hca, rate_limit->bytes_per_s, "virtualization.rate_limit", vm), 1});
 }
@@ -88,11 +93,12 @@ void add_end(const PlanContext& context, DeviceId hca, Limit limit, DeviceId use
                        fmt::format("virtualization: waiting for a core at {}, {:.2g} vCPUs each", host, overcommit),
                        "virtualization.overcommit_wait"_key, overcommit - 1));
   const auto port = virtual_port(context, hca);
-  const int crossed = context.resources.extra(limit, hca, port.rate, port.parameter);
+  const int vm = vm_in_host(context, hca, user);
+  const int crossed = context.resources.extra(limit, hca, port.rate, port.parameter, vm);
   route.crossings.push_back({crossed, 1});
   if (limit == Limit::virtual_out && is_tcp_only(nic) && guest.network_shares != k_normal_shares)
     context.resources.set_shares(crossed, guest.network_shares / k_normal_shares);
-  add_function(context, hca, limit == Limit::virtual_out ? Limit::function_out : Limit::function_in, user, route);
+  add_function(context, hca, limit == Limit::virtual_out ? Limit::function_out : Limit::function_in, vm, route);
 }
 
 }  // namespace
@@ -168,7 +174,8 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
   const bool is_copy = nic == NicMode::pvrdma && nic_mode_of(context, to_hca) == NicMode::pvrdma;
   const auto& limit = context.parameters.at(is_copy ? "virtualization.pvrdma.copy_bandwidth"_key
                                                     : "virtualization.switch_bandwidth"_key);
-  const auto memory = context.topology.local_memory(from_hca);
+  // The machine's, whichever of its memories the VM has.
+  const auto memory = context.topology.local_memory(context.topology.hardware(from_hca));
   const auto kind = is_copy ? Limit::virtual_copy : Limit::virtual_switch;
   route.crossings.push_back({context.resources.extra(kind, memory, limit.value, limit.name), 1});
   return true;

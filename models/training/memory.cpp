@@ -104,13 +104,27 @@ double activation_bytes(const TrainingSpec& spec) {
   return per_layer * layers * in_flight * interleaved;
 }
 
+/// GPUs of the largest of `counts`: the first of those that are named, or of all; without counts all of them.
+Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload,
+                                            const std::vector<int>& counts) {
+  auto asked = workload;
+  asked.gpus = counts.empty() ? std::nullopt : std::optional(*std::ranges::max_element(counts));
+  if (!asked.devices.empty()) return nccl::named_gpus(topology, asked);
+  auto gpus = topology.devices(DeviceKind::gpu);
+  if (asked.gpus && static_cast<std::size_t>(*asked.gpus) < gpus.size())
+    gpus.resize(static_cast<std::size_t>(*asked.gpus));
+  return gpus;
+}
+
 }  // namespace
 
-std::vector<int> training_counts(const Topology& topology, const Workload& workload) {
+Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload) {
   auto counts = workload.training->gpu_counts;
   if (!workload.sizes.empty()) counts.clear();
   for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
-  if (counts.empty()) counts.push_back(static_cast<int>(topology.devices(DeviceKind::gpu).size()));
+  const auto gpus = training_gpus(topology, workload, counts);
+  if (!gpus) return tl::unexpected(gpus.error());
+  if (counts.empty()) counts.push_back(static_cast<int>(gpus->size()));
   return counts;
 }
 
@@ -134,7 +148,7 @@ std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterS
 Kept kept_by(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
   const auto& spec = *workload.training;
   const auto& p = spec.parallel;
-  const auto counts = training_counts(topology, workload);
+  const auto counts = *training_counts(topology, workload);
   const int split = p.tensor * p.pipeline * p.context;
   const int data = std::max(1, *std::ranges::min_element(counts) / split);
   Kept kept;
@@ -157,8 +171,9 @@ double kept_beside(const Topology& topology, const std::vector<Workload>& all, s
   std::map<DeviceId, double> sums;
   double most = 0;
   for (const auto& shared : shared_gpus(topology, all, index)) {
-    if (shared.other > index || !keeps_states(all[shared.other])) continue;
-    const auto kept = kept_by(topology, all[shared.other], parameters);
+    const auto& other = all[shared.other];
+    if (shared.other > index || !keeps_states(other) || !training_counts(topology, other)) continue;
+    const auto kept = kept_by(topology, other, parameters);
     for (const auto gpu : shared.gpus) most = std::max(most, sums[gpu] += kept.states + kept.activations);
     which.push_back(name_of(all, shared.other));
   }
@@ -170,10 +185,12 @@ double kept_beside(const Topology& topology, const std::vector<Workload>& all, s
 Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
                             const ParameterSet& parameters) {
   const auto& workload = all[index];
+  if (!workload.training) return {};
+  const auto counts = training_counts(topology, workload);
+  if (!counts) return counts.error();
   if (!keeps_states(workload)) return {};
   auto asked = workload;
-  const auto counts = training_counts(topology, workload);
-  asked.gpus = *std::ranges::max_element(counts);
+  asked.gpus = *std::ranges::max_element(*counts);
   const auto gpus = nccl::choose_ranks(topology, asked);
   if (!gpus) return {};  // said by others
   const auto memory = least_memory(topology, parameters, *gpus);

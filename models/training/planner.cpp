@@ -361,8 +361,10 @@ Result<std::unique_ptr<Planner>> make_training_planner(const PlanContext& contex
   if (auto faults = step_faults(context, given); !faults.empty()) return tl::unexpected(std::move(faults));
   const auto used = used_precision(context.topology, given, context.parameters);
   const auto workload = as_computed(given, used.precision);
+  const auto counts = training_counts(context.topology, workload);
+  if (!counts) return tl::unexpected(counts.error());
   std::map<int, Size> sizes;
-  for (const int count : training_counts(context.topology, workload)) {
+  for (const int count : *counts) {
     auto asked = workload;
     asked.gpus = count;
     auto gpus = nccl::choose_ranks(context, asked);

@@ -30,7 +30,8 @@ std::optional<Capability> least_capability(const Topology& topology, const Workl
                                            const ParameterSet& parameters) {
   auto asked = workload;
   const auto counts = training_counts(topology, workload);
-  asked.gpus = *std::ranges::max_element(counts);
+  if (!counts) return std::nullopt;  // said by others
+  asked.gpus = *std::ranges::max_element(*counts);
   const auto gpus = nccl::choose_ranks(topology, asked);
   if (!gpus) return std::nullopt;  // said by others
   std::set<std::string> types;

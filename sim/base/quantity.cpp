@@ -73,6 +73,8 @@ std::string_view examples(Dimension dimension) {
 /// Both readings of a unit whose case or form is ambiguous.
 std::string ambiguous_hint(std::string_view number, std::string_view unit, Dimension dimension) {
   const auto small = lower(unit);
+  if (dimension == Dimension::bytes && (small == "byte" || small == "bytes"))
+    return fmt::format("did you mean '{} B'?", number);
   if (small == "gt/s") return "PCIe speed is given as generation and lanes: `pcie: gen3 x16`";
   if (dimension == Dimension::bandwidth && !small.empty()) {
     const char prefix = small[0];

@@ -105,7 +105,7 @@ Json to_json(const Schema& schema) {
       return {{"anyOf", all}};
     }
     case Type::slot:
-      return {{"type", "string"}, {"pattern", "^gen[1-6] x[0-9]+$"}, {"examples", {"gen3 x16"}}};
+      return {{"type", "string"}, {"pattern", "^gen[1-6] x(1|2|4|8|12|16|32)$"}, {"examples", {"gen3 x16"}}};
     case Type::length:
       return {{"type", "string"}, {"pattern", "^[0-9.]+ ?(m|cm|km)$"}, {"examples", {"3 m"}}};
     case Type::size_or_auto: {

@@ -6,10 +6,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/assert.hpp"
+#include "base/parameter_keys.hpp"
 
 namespace fabricast::config {
 
@@ -34,10 +37,13 @@ bool has_unit(const std::string& text, Dimension dimension) {
   return blank != std::string::npos && parse_quantity("1" + text.substr(blank), dimension).ok;
 }
 
+/// Widths of a link [PCIe base specification 1.1 to 6.0, "link width"].
+constexpr std::array k_lanes{1, 2, 4, 8, 12, 16, 32};
+
 bool read_slot(const std::string& text, int& generation, int& width) {
   char end = 0;
   return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 &&
-         generation <= 6 && width >= 1 && width <= 32;
+         generation <= 6 && std::ranges::find(k_lanes, width) != k_lanes.end();
 }
 
 bool read_length(const std::string& text, double& metres) {
@@ -99,6 +105,27 @@ Node::Kind kind_of(const Schema& schema) {
   return Node::Kind::scalar;
 }
 
+/// Of a declared parameter, or of a device's field of that name.
+std::optional<Dimension> dimension_of_parameter(const std::string& name) {
+  if (const auto* key = key_of(name)) return key->dimension;
+  const auto field = name.substr(std::min(name.find('.') + 1, name.size()));
+  for (const auto& kind : device_kinds())
+    for (const auto& one : device_fields(kind))
+      if (one.name == field) return one.dimension;
+  return std::nullopt;
+}
+
+/// How to write what `text` seems to mean: by the dimension that is expected, else by the unit it comes near to.
+std::string quantity_hint(const std::string& text, std::optional<Dimension> expected) {
+  if (expected) return parse_quantity(text, *expected).hint;
+  for (const auto dimension : {Dimension::bytes, Dimension::time, Dimension::bandwidth}) {
+    auto hint = parse_quantity(text, dimension).hint;
+    if (hint.starts_with("did you mean")) return hint;
+  }
+  if (text.find("/s") != std::string::npos) return parse_quantity(text, Dimension::bandwidth).hint;
+  return "write a number, or one with its unit: '64 KiB', '1.3 us', '100 Gb/s'";
+}
+
 class Checker {
  public:
   explicit Checker(Diagnostics& faults) : faults_(faults) {}
@@ -119,7 +146,11 @@ class Checker {
         check_mapping(node, schema, what);
         break;
       case Schema::Type::free_mapping:
-        for (const auto& entry : node.entries) check(entry.value, *schema.items, fmt::format("'{}'", entry.key.scalar));
+        for (const auto& entry : node.entries) {
+          dimension_ = schema.has_parameters ? dimension_of_parameter(entry.key.scalar) : std::nullopt;
+          check(entry.value, *schema.items, fmt::format("'{}'", entry.key.scalar));
+        }
+        dimension_ = std::nullopt;
         break;
       default:
         check_scalar(node, schema, what);
@@ -190,12 +221,13 @@ class Checker {
         check_quantity(node, schema.dimension, what);
         break;
       case Type::number_or_quantity:
-        check_number_or_quantity(node, what);
+        check_number_or_quantity(node, schema, what);
         break;
       case Type::slot:
         if (!read_slot(text, generation, width))
-          faults_.push_back(node.error(fmt::format("{} must be a PCIe slot, found '{}'", what, text),
-                                       "write generation and lanes, e.g. `gen3 x16`"));
+          faults_.push_back(node.error(
+              fmt::format("{} must be a PCIe slot, found '{}'", what, text),
+              fmt::format("write generation (1 to 6) and lanes ({}), e.g. `gen3 x16`", fmt::join(k_lanes, ", "))));
         break;
       case Type::length:
         if (!read_length(text, metres))
@@ -237,8 +269,10 @@ class Checker {
     if (!parsed.ok) faults_.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
   }
 
-  void check_number_or_quantity(const Node& node, const std::string& what) {
+  void check_number_or_quantity(const Node& node, const Schema& schema, const std::string& what) {
     for (const auto dimension : {Dimension::number, Dimension::bytes, Dimension::time, Dimension::bandwidth}) {
+      if (schema.dimension != Dimension::number && dimension != Dimension::number && dimension != schema.dimension)
+        continue;
       const auto parsed = parse_quantity(node.scalar, dimension);
       if (parsed.ok) return;
       const auto says = [&](const char* words) { return parsed.error.find(words) != std::string::npos; };
@@ -247,9 +281,10 @@ class Checker {
           has_unit(node.scalar, dimension))
         return faults_.push_back(node.error(fmt::format("{}: {}", what, parsed.error), parsed.hint));
     }
-    const auto parsed = parse_quantity(node.scalar, Dimension::bandwidth);
-    faults_.push_back(
-        node.error(fmt::format("{}: '{}' is neither a number nor a quantity", what, node.scalar), parsed.hint));
+    const auto expected = schema.dimension != Dimension::number ? schema.dimension : dimension_;
+    const auto wanted = schema.dimension != Dimension::number ? to_string(schema.dimension) : "quantity";
+    faults_.push_back(node.error(fmt::format("{}: '{}' is neither a number nor a {}", what, node.scalar, wanted),
+                                 quantity_hint(node.scalar, expected)));
   }
 
   void check_choice(const Node& node, const Schema& schema, const std::string& what) {
@@ -261,6 +296,7 @@ class Checker {
   }
 
   Diagnostics& faults_;
+  std::optional<Dimension> dimension_;  ///< of the parameter that is looked at, where its name says it
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ struct Schema {
     any  ///< checked by its reader
   };
   Type type = Type::text;
-  Dimension dimension = Dimension::number;            ///< quantity
+  Dimension dimension = Dimension::number;            ///< quantity; number_or_quantity: its unit's, number: any
   double low = -1e300, high = 1e300;                  ///< integer, number
   std::vector<std::string> choices;                   ///< choice
   SchemaPtr items;                                    ///< list elements, values of a free mapping

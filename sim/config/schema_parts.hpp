@@ -16,7 +16,8 @@ inline SchemaPtr text() { return make({.type = Schema::Type::text}); }
 inline SchemaPtr flag() { return make({.type = Schema::Type::flag}); }
 inline SchemaPtr slot() { return make({.type = Schema::Type::slot}); }
 inline SchemaPtr length() { return make({.type = Schema::Type::length}); }
-inline SchemaPtr mtu() { return make({.type = Schema::Type::number_or_quantity}); }
+/// A count of bytes, with or without their unit.
+inline SchemaPtr mtu() { return make({.type = Schema::Type::number_or_quantity, .dimension = Dimension::bytes}); }
 inline SchemaPtr integer(double low, double high) {
   return make({.type = Schema::Type::integer, .low = low, .high = high});
 }

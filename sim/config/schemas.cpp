@@ -196,7 +196,7 @@ SchemaPtr workload() {
        "GPUs that take part, in host order; default: all. training: also a list, one row each"},
       {"ranks", integer(1, k_most_ranks), "MPI ranks; default: one per GPU"},
       {"ranks_per_host", integer(1, 1024), "default: GPUs of a host"},
-      {"devices", list(text()), "devices by name (host.gpuN) instead of a count"},
+      {"devices", list(text()), "devices (host.gpuN), hosts or VMs by name; of GPUs `gpus` takes the first"},
       {"sizes", sizes, "message sizes; default: the benchmark's own sweep"},
       {"buffers", any_of({place, list(place)}),
        "host or device, or one for each side; default device for nccl-tests, host elsewhere"},

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/parameter_keys.hpp"
 #include "config/lossless_reader.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
@@ -291,10 +292,14 @@ class TopologyReader {
       fabric.switch_type = type->scalar;
     }
     if (const auto* rate = node.find("rate")) fabric.rate = Bandwidth{as_quantity(*rate, Dimension::bandwidth)};
-    if (const auto* latency = node.find("hop_latency"))
-      fabric.hop_latency = from_seconds(as_quantity(*latency, Dimension::time));
+    if (const auto* latency = node.find("hop_latency")) read_hop_latency(*latency, fabric);
     if (const auto* cable = node.find("cable")) fabric.cable_length_m = as_length(*cable);
-    if (const auto* cable = node.find("switch_cable")) fabric.switch_cable_length_m = as_length(*cable);
+    if (const auto* cable = node.find("switch_cable")) {
+      fabric.switch_cable_length_m = as_length(*cable);
+      if (fabric.kind == FabricKind::single_switch)
+        faults_.push_back(cable->error("'switch_cable' of a single switch, which has no cable to another one",
+                                       "leave it out; `cable` is the length of those to hosts"));
+    }
     if (const auto* routing = node.find("routing")) {
       for (const auto known : {Routing::minimal, Routing::dimension_order, Routing::up_down, Routing::adaptive}) {
         if (routing->scalar == to_string(known)) fabric.routing = known;
@@ -339,12 +344,25 @@ class TopologyReader {
     }
   }
 
+  /// As a switch type's own latency.
+  void read_hop_latency(const Node& node, FabricSpec& fabric) {
+    const double seconds = as_quantity(node, Dimension::time);
+    const auto range = range_of("switch.latency", Dimension::time);
+    if (!range.holds(seconds))
+      faults_.push_back(
+          node.error(fmt::format("'hop_latency' is {}, allowed is {}", node.scalar, to_string(range, Dimension::time)),
+                     "write e.g. `130 ns`"));
+    fabric.hop_latency = from_seconds(seconds);
+  }
+
   void read_mtu(const Node& node, FabricSpec& fabric) {
     auto parsed = parse_quantity(node.scalar, Dimension::number);
     if (!parsed.ok) parsed = parse_quantity(node.scalar, Dimension::bytes);
-    if (!parsed.ok || parsed.value < 1 || parsed.value > 65536) {
-      faults_.push_back(
-          node.error(fmt::format("'mtu' must be 1 to 65536 bytes, found '{}'", node.scalar), "write e.g. `4096 B`"));
+    const auto range = range_of("hca.mtu", Dimension::number);
+    if (!parsed.ok || !range.holds(parsed.value)) {
+      faults_.push_back(node.error(
+          fmt::format("'mtu' must be {:.0f} to {:.0f} bytes, found '{}'", range.low, range.high, node.scalar),
+          "write e.g. `4096 B`"));
       return;
     }
     fabric.mtu = static_cast<int>(std::llround(parsed.value));

@@ -163,6 +163,7 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     auto& top = stack_.back();
+    if (node.kind == Node::Kind::null) move_back(node, top);
     if (top.node.kind == Node::Kind::sequence) {
       top.node.items.push_back(std::move(node));
     } else if (!top.has_key) {
@@ -172,6 +173,24 @@ class TreeBuilder : public YAML::EventHandler {
     } else {
       top.has_key = false;
       if (top.is_wanted) top.node.entries.push_back({std::move(top.key), std::move(node)});
+    }
+  }
+
+  /// The parser marks what is left empty at the token behind it: it is at its key, or at the dash of its list.
+  void move_back(Node& node, const Open& top) const {
+    if (top.has_key) {
+      node.line = top.key.line;
+      node.column = top.key.column;
+    }
+    if (top.node.kind != Node::Kind::sequence) return;
+    for (int line = std::min(node.line, static_cast<int>(source_->lines.size())); line >= top.node.line; --line) {
+      auto text = std::string_view(source_->lines[static_cast<std::size_t>(line - 1)]);
+      text = text.substr(0, text.find(" #"));
+      const auto last = text.find_last_not_of(' ');
+      if (last == std::string_view::npos || text[last] != '-') continue;
+      node.line = line;
+      node.column = static_cast<int>(last) + 1;
+      return;
     }
   }
 

@@ -44,6 +44,16 @@ std::string width_and_speed(double gbit_per_s) {
   return best->text;
 }
 
+/// What on the network is not InfiniBand: its type and protocol; empty when nothing says so.
+std::string foreign_device(const Topology& topology) {
+  for (const auto& [device, links] : links_by_device(topology)) {
+    const auto type = topology.device(DeviceId{device}).type;
+    const auto protocol = topology.attribute(type, "protocol");
+    if (!protocol.empty() && protocol != "infiniband") return fmt::format("{} ({})", type, protocol);
+  }
+  return {};
+}
+
 class IbWriter {
  public:
   explicit IbWriter(const Topology& topology) : topology_(topology), links_(links_by_device(topology)) {}
@@ -198,6 +208,11 @@ std::vector<SlurmSwitch> slurm_tree(const Topology& topology) {
 
 Result<std::string> ib_net_file(const Topology& topology) {
   if (topology.first_network_link() == topology.num_links()) return tl::unexpected(no_fabric(topology));
+  if (const auto foreign = foreign_device(topology); !foreign.empty())
+    return tl::unexpected(Diagnostics{
+        make_error(fmt::format("the fabric of '{}' is not InfiniBand, which ibnetdiscover lists: {} is on it",
+                               topology.name(), foreign),
+                   "write it as slurm, slurm-yaml, simgrid or dot")});
   return IbWriter(topology).write();
 }
 

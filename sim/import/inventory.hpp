@@ -84,6 +84,7 @@ struct Machine {
   int num_sockets = 0;                ///< 0 = not said
   std::map<int, int> socket_of_numa;  ///< where the source says it
   bool hides_tree = false;            ///< a guest: every device on one bus, no NUMA node
+  int highest_numa = -1;              ///< NUMA node that the source names, with devices or without; -1 = none
   bool has_numa = false;
   std::optional<DistanceMatrix> distances;
   SourceLocation place;

@@ -94,6 +94,7 @@ void merge_one(Machine& into, const Machine& other, Inventory& inventory) {
   if (into.processor.stepping < 0) into.processor.stepping = other.processor.stepping;
   if (into.processor.name.empty()) into.processor.name = other.processor.name;
   if (other.distances) into.distances = other.distances;
+  into.highest_numa = std::max(into.highest_numa, other.highest_numa);
   into.has_numa = into.has_numa || other.has_numa;
   int unknown = 0, common = 0;
   const PciDevice* first = nullptr;

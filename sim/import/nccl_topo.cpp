@@ -5,6 +5,7 @@
 // hosts, told apart by host_hash.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "import/source.hpp"
@@ -67,6 +68,7 @@ class Reader {
     if (machine.place.line == 0) machine.place = place(cpu);
     const int numa = attribute(cpu, "numaid", -1);
     if (numa >= 0) machine.has_numa = true;
+    machine.highest_numa = std::max(machine.highest_numa, numa);
     auto& processor = machine.processor;
     if (processor.vendor.empty()) {
       processor.vendor = cpu.attribute("vendor").value();

@@ -114,11 +114,11 @@ class HostWriter {
   }
 
   Result<void> place_sockets() {
-    int highest = 0;
+    int highest = std::max(0, machine_.highest_numa);
     for (const auto& one : machine_.devices) highest = std::max(highest, one.numa);
     if (highest >= k_most_nodes)
       return tl::unexpected(Diagnostics{
-          make_error(fmt::format("a device is on NUMA node {}, Linux numbers 0 to {}", highest, k_most_nodes - 1))});
+          make_error(fmt::format("NUMA node {} is named, Linux numbers 0 to {}", highest, k_most_nodes - 1))});
     num_sockets_ = machine_.num_sockets;
     const auto gpus = ordered(PciKind::gpu);
     if (num_sockets_ == 0 && machine_.hides_tree) {

@@ -136,6 +136,7 @@ class FaultSimulator {
     JobPlace out;
     const auto& topology = loaded_.topology;
     for (const auto& name : loaded_.scenario.workloads.front().devices) {
+      if (const auto vm = host_called(topology, name)) out.hosts.insert(*vm);
       if (const auto device = topology.find_device(name)) out.hosts.insert(topology.host_of(*device));
     }
     const int first_idle = out.hosts.empty() ? std::max(1, forecast.num_hosts) : 0;

@@ -227,11 +227,9 @@ class Generator {
     const auto leaves = add_leaves(everybody(), "leaf");
     const int up = up_ports();
     const int pods = (static_cast<int>(leaves.size()) + leaves_per_pod - 1) / leaves_per_pod;
-    if (pods > ports) {
-      fault(fmt::format("{} HCAs need {} pods, a core switch has {} ports", num_hcas(), pods, ports),
-            "use a bigger switch or more oversubscription");
-      return;
-    }
+    if (pods > ports)
+      return fault(fmt::format("{} HCAs need {} pods, a core switch has {} ports", num_hcas(), pods, ports),
+                   "use a bigger switch or more oversubscription");
     const auto num_leaves = static_cast<std::int64_t>(leaves.size());
     const std::int64_t cores = pods < 2 ? 0 : static_cast<std::int64_t>(up) * aggregation_up;
     if (!is_buildable(num_leaves + static_cast<std::int64_t>(pods) * up + cores,
@@ -256,10 +254,11 @@ class Generator {
   }
 
   void rails() {
-    int rails = spec_.rails;
-    if (rails == 0) {
-      for (const auto& hca : hcas_) rails = std::max(rails, hca.ordinal + 1);
-    }
+    int most = 0;
+    for (const auto& hca : hcas_) most = std::max(most, hca.ordinal + 1);
+    const int rails = spec_.rails == 0 ? most : spec_.rails;
+    if (rails > most)
+      return fault(fmt::format("{} rails of hosts with {} HCAs", rails, most), "lower `rails`, or leave it out");
     std::vector<int> leaves;
     for (int rail = 0; rail < rails; ++rail) {
       Group group;

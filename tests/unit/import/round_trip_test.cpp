@@ -66,3 +66,43 @@ TEST_CASE("shipped machines that are exported and imported forecast the same") {
     std::filesystem::remove(path);
   }
 }
+
+TEST_CASE("sockets without devices are exported and imported again, for MPI ranks lie on them") {
+  for (const auto* name : {"qdr-cx3-pair", "a100-pcie-hdr-sys-pair", "fdr-kepler-pair", "cx6-hdr-pair"}) {
+    CAPTURE(name);
+    const auto shipped = load_topology(std::string(FABRICAST_SOURCE_DIR) + "/topologies/" + name + ".yaml");
+    REQUIRE(shipped);
+    const auto xml = nccl_topology_xml(shipped->topology, 0, shipped->parameters);
+    const auto imported = import_cluster({{"xml", xml, SourceRole::host, ""}});
+    REQUIRE_MESSAGE(imported, (imported ? "" : render(imported.error())));
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-sockets-{}.yaml", getpid());
+    std::ofstream(path, std::ios::binary) << imported->yaml;
+    const auto again = load_topology(path.string());
+    std::filesystem::remove(path);
+    REQUIRE(again);
+    CHECK(again->topology.count(DeviceKind::socket, 0) == shipped->topology.count(DeviceKind::socket, 0));
+    CHECK(again->topology.count(DeviceKind::memory, 0) == shipped->topology.count(DeviceKind::memory, 0));
+  }
+}
+
+TEST_CASE("an InfiniBand listing is written of InfiniBand alone, and the refusal names what is on the fabric") {
+  int written = 0, refused = 0;
+  for (const auto& file : std::filesystem::directory_iterator(FABRICAST_SOURCE_DIR "/topologies")) {
+    if (file.path().extension() != ".yaml") continue;
+    const auto loaded = load_topology(file.path().string());
+    REQUIRE(loaded);
+    const auto& topology = loaded->topology;
+    if (topology.first_network_link() == topology.num_links() || topology.num_links() > 100'000) continue;
+    CAPTURE(file.path().filename().string());
+    const auto net = ib_net_file(topology);
+    if (!topology.devices(DeviceKind::network_switch).empty()) CHECK(net.has_value() == topology.is_infiniband());
+    if (net) {
+      ++written;
+      continue;
+    }
+    ++refused;
+    CHECK(net.error().front().message.find("is not InfiniBand, which ibnetdiscover lists: ") != std::string::npos);
+  }
+  CHECK(written > 5);
+  CHECK(refused > 5);
+}

@@ -5,10 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 
+#include "fabricast/check.hpp"
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/random.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -316,4 +321,51 @@ TEST_CASE("compute pays the tax of its way to the GPU, once") {
   CHECK(time_of("passthrough", step) == test::approx(10'400));
   CHECK(time_of("{mode: passthrough, container: on}", step) == test::approx(10'400));  // a container costs nothing
   CHECK(time_of("vgpu", step) == test::approx(10'400));
+}
+
+TEST_CASE("a remote GPU is never faster than the same GPU local in the same kind of VM, however long the step") {
+  for (std::uint64_t seed = 0; seed < test::draws(20); ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed);
+    const auto step = fmt::format("{{benchmark: gpu_step, gpus: 1, compute: {} us}}", 1 << random.next(22));
+    CAPTURE(step);
+    const auto with = [&](const std::string& mode, const std::string& more) {
+      return time_of(fmt::format("{{mode: {}{}}}", mode, more), step);
+    };
+    const auto vms = random.pick<std::string>({"", ", vms_per_host: 2"});
+    const auto remote = with("remote-gpu", vms);
+    CHECK(remote > with("tcp", vms));
+    CHECK(remote > with("passthrough", vms));
+    CHECK(with("remote-gpu", vms + ", gpu_share: 0.5") > remote);
+  }
+  // The server is a VM with the GPU: 4 % of the step, and 40 calls of 60 us.
+  CHECK(time_of("remote-gpu", "{benchmark: gpu_step, gpus: 1, compute: 200 ms}") == test::approx(208'000 + 2400));
+}
+
+TEST_CASE("a result names the peer access that the host has, not what the GPU's data sheet could have") {
+  const auto line_of = [](const std::string& type, const std::string& nvlinks) {
+    const auto loaded = test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
+        "    - {{name: n, host: {{processor: xeon-skylake, devices: [{{name: gpu0, type: {0}, below: socket0}}, "
+        "{{name: gpu1, type: {0}, below: socket0}}]{1}}}}}\n"
+        "virtualization: {{mode: passthrough, allow_p2p: off}}\n"
+        "workload: {{benchmark: all_reduce_perf, sizes: [1 MiB]}}\n",
+        type, nvlinks));
+    std::string out;
+    const auto prediction = test::run(loaded);
+    for (const auto& one : prediction.workloads.front().settings)
+      if (one.setting.starts_with("peer access over")) out += one.setting + ": " + one.used + " ";
+    const auto checked = virtual_features(loaded.topology, loaded.parameters);
+    CHECK((checked.find("GPU peer access yes") != std::string::npos) == (out.find(": yes") != std::string::npos));
+    return out;
+  };
+  for (const auto& file : std::filesystem::directory_iterator(FABRICAST_SOURCE_DIR "/models/catalogue/gpus")) {
+    std::ifstream in(file.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (text.find("form: superchip") != std::string::npos) continue;  // not below a Xeon
+    const auto type = file.path().stem().string();
+    CAPTURE(type);
+    CHECK(line_of(type, "") == "peer access over PCIe: no ");
+  }
+  CHECK(line_of("a100-pcie-40", ", nvlinks: [{from: gpu0, to: gpu1, links: 12}]") == "peer access over NVLink: yes ");
 }
