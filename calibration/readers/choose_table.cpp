@@ -120,14 +120,6 @@ void put_first(MeasuredLog& table, std::string message) {
                         {Severity::warning, {table.file, table.line, 1}, std::move(message), {}, {}});
 }
 
-int most_rows_of_a_size(const MeasuredLog& table) {
-  std::map<Bytes, int> counts;
-  for (const auto& row : table.rows) ++counts[row.size];
-  int most = 0;
-  for (const auto& [size, count] : counts) most = std::max(most, count);
-  return most;
-}
-
 /// Tables of one workload: the first, with the rows of those taken like it.
 MeasuredLog with_repeats(const std::vector<const MeasuredLog*>& tables, Benchmark benchmark) {
   auto best = *tables.front();
@@ -142,13 +134,10 @@ MeasuredLog with_repeats(const std::vector<const MeasuredLog*>& tables, Benchmar
     best.rows.insert(best.rows.end(), table->rows.begin(), table->rows.end());
     best.warnings.insert(best.warnings.end(), table->warnings.begin(), table->warnings.end());
   }
-  const int num_rows = most_rows_of_a_size(best);
   if (num_alike > 1)
     put_first(best, fmt::format("the log has {} tables of {} taken alike: they are repeats, the median of a size is "
                                 "compared",
                                 num_alike, to_string(benchmark)));
-  else if (num_rows > 1)
-    put_first(best, fmt::format("the table has up to {} rows of a size: their median is compared", num_rows));
   if (!other.empty())
     put_first(best, fmt::format("the log has {} tables of {}; the one that begins here is used, others differ in {}",
                                 tables.size(), to_string(benchmark), other));

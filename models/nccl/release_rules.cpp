@@ -5,6 +5,7 @@
 
 #include "nccl/architecture.hpp"
 #include "nccl/patterns.hpp"
+#include "nccl/rccl.hpp"
 #include "nccl/tuning.hpp"
 #include "nccl/workload_rules.hpp"
 
@@ -44,7 +45,8 @@ Diagnostics release_faults(const PlanContext& context, const Workload& workload,
   };
   if (is_peer_to_peer(collective_of(workload.benchmark)))
     since(k_send_receive, fmt::format("{} (send and receive)", to_string(workload.benchmark)));
-  if (workload.launch == LaunchMode::graph) since(k_graphs, "'launch: graph'");
+  // A step's `launch: graph` is of its compute.
+  if (workload.launch == LaunchMode::graph && workload.iterations > 0) since(k_graphs, "'launch: graph'");
   const int most = max_channels(version);
   if (library_of(context, ranks.front()) == Library::nccl && workload.channels && *workload.channels > most)
     faults.push_back(make_error_at(

@@ -167,8 +167,9 @@ class Simulator {
     if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs, timings);
     if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
     for (std::size_t w = 0; w < plans.size(); ++w) {
-      if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
-      const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, plans[w].size) : std::vector<Duration>{};
+      const auto sizes = sizes_of(scenario_.workloads[w]);
+      if (i >= sizes.size()) continue;
+      const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, sizes[i]) : std::vector<Duration>{};
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
       const auto bound = engine::bound_of(resources_, plans[w]);

@@ -199,11 +199,13 @@ TEST_CASE("buffers in host memory are the receiver's, between hosts LL leaves by
 TEST_CASE("adapters read a GPU from before Ampere that has no NVLink only where it is alone in its host") {
   for (const auto* type : {"v100-pcie-16", "p100-pcie-16", "t4", "v100-sxm2-16", "a100-pcie-40"}) {
     CAPTURE(type);
-    const Setup pair(
-        test::cluster_of({.gpus = 1, .hcas = {{"connectx-6-hdr", "sw0"}}, .gpu = type, .has_nvswitch = false}, 2));
+    const bool has_nvlink = std::string(type) == "v100-sxm2-16";
+    test::PairedHost host{.gpus = 1, .hcas = {{"connectx-6-hdr", "sw0"}}, .gpu = type, .has_nvswitch = false};
+    if (has_nvlink) host = {.gpus = 2, .hcas = host.hcas, .gpu = type, .nvlinks = 6};
+    const Setup pair(test::cluster_of(host, 2));
     const auto gpu = pair.gpus().front();
     const auto hca = pair.loaded->topology.devices(DeviceKind::hca, 0).front();
-    const bool is_read_among_others = std::string(type) == "v100-sxm2-16" || std::string(type) == "a100-pcie-40";
+    const bool is_read_among_others = has_nvlink || std::string(type) == "a100-pcie-40";
     CHECK(sender_segment(pair.context, gpu, gpu, hca, {.gpus_of_host = 1}).kind == TransportKind::network);
     CHECK((sender_segment(pair.context, gpu, gpu, hca, {.gpus_of_host = 4}).kind == TransportKind::network) ==
           is_read_among_others);

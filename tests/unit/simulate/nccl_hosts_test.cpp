@@ -65,6 +65,7 @@ TEST_CASE("in all-to-all over EFA every process sends and receives, so its threa
   const auto rate = [](const char* gpus, const char* per_host) {
     const auto prediction =
         all_reduce("v100-aws-p3dn-2gpu-2vm-efa1-allreduce-nccl2.6", {{"workload.benchmark", "alltoall_perf"},
+                                                                     {"software.nccl.version", "2.7"},
                                                                      {"workload.gpus", gpus},
                                                                      {"workload.ranks_per_host", per_host},
                                                                      {"workload.sizes", "[512 MiB, 1 GiB]"}});

@@ -278,8 +278,9 @@ TEST_CASE("a thread of LL waits for its line, then the line takes its time over 
 
 TEST_CASE(
     "peers below a PCIe switch that send and receive at once reach less of their links than one that only sends") {
-  const auto busbw = [](const char* benchmark, int gpus) {
+  const auto busbw = [](const char* benchmark, int gpus, const char* version = "2.4") {
     return row_of("v100-pcie-4gpu-1node-allreduce-nccl2.4-cuda10.1.yaml", {{"workload.benchmark", benchmark},
+                                                                           {"software.nccl.version", version},
                                                                            {"workload.gpus", std::to_string(gpus)},
                                                                            {"workload.sizes", "[1 GiB]"}})
                .busbw.bytes_per_s /
@@ -288,7 +289,7 @@ TEST_CASE(
   // Measured with four: 11.2 GB/s of an all-reduce.
   CHECK(busbw("all_reduce_perf", 4) == test::approx(11.2).epsilon(0.05));
   CHECK(busbw("broadcast_perf", 2) > 1.1 * busbw("broadcast_perf", 4));
-  CHECK(busbw("gather_perf", 4) > 1.1 * busbw("all_reduce_perf", 4));  // the root only receives
+  CHECK(busbw("gather_perf", 4, "2.7") > 1.1 * busbw("all_reduce_perf", 4));  // the root only receives
 }
 
 TEST_CASE("of two kinds of hops that take as long one counts: pairs below a switch beside pairs through host memory") {

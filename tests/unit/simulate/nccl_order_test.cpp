@@ -186,8 +186,8 @@ TEST_CASE("what a release of NCCL does not have is refused, a release that nobod
   };
   limit("2.4", 16);
   limit("2.24", 32);
-  const auto young = test::run(
-      test::scenario(text_of({"{name: node, type: dgx-a100}", "", reduce, "{nccl: {version: \"2.31\"}}"})));
+  const auto young =
+      test::run(test::scenario(text_of({"{name: node, type: dgx-a100}", "", reduce, "{nccl: {version: \"2.31\"}}"})));
   const auto& said = young.workloads[0].assumptions;
   CHECK(std::ranges::find(said, "NCCL 2.31 decides as 2.30, up to which its source was read") != said.end());
 }

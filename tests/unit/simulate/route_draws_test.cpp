@@ -92,3 +92,21 @@ TEST_CASE("a flow's route does not depend on where it is listed, nor on flows be
   after.erase("n10 -> n11");
   CHECK(after == before);
 }
+
+TEST_CASE("every benchmark runs over drawn routes, a training step by its numbers of GPUs too") {
+  for (const auto* workload :
+       {"{benchmark: training, network: vgg-16, batch_per_gpu: 32, gpus: [8, 32], parallel: {data: ddp}}",
+        "{benchmark: training, network: gpt-345m, batch_per_gpu: 2, parallel: {data: fsdp, tensor: 2}}",
+        "{benchmark: gpu_step, compute: 10 ms, sizes: [64 MiB]}", "{benchmark: alltoall_perf, sizes: [64 MiB]}",
+        "{benchmark: osu_allreduce, buffers: host, ranks_per_host: 2, sizes: [1 MiB]}",
+        "{benchmark: osu_latency, sizes: [1 MiB]}", "{benchmark: traffic, pattern: permutation, sizes: [1 MB]}"}) {
+    CAPTURE(workload);
+    const auto loaded = test::scenario(
+        std::string("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                    "  hosts: [{name: n, count: 8, type: hgx-a100-4-hdr, processor: epyc-rome}]\n") +
+        "  fabric: {leaf_spine: {switch: sn2700, leaf_ports: 8}}\nworkload: " + workload + "\n");
+    const auto row = test::run(loaded).workloads[0].rows.at(0);
+    CHECK(row.low_time <= row.time);
+    CHECK(row.high_time >= row.time);
+  }
+}

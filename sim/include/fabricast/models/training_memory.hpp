@@ -6,7 +6,6 @@
 
 #include "fabricast/diagnostic.hpp"
 #include "fabricast/parameters.hpp"
-#include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
@@ -16,8 +15,8 @@ namespace fabricast::models {
 /// names, else all. Refused where `devices` names fewer, or what is no GPU.
 Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload);
 
-/// What training_counts() refuses, and an error when the smallest number of GPUs that training workload `index` of `all`
-/// is asked for cannot hold a step, or not beside steps earlier in the list on the same GPUs.
+/// What training_counts() refuses, and an error when the smallest number of GPUs that training workload `index` of
+/// `all` is asked for cannot hold a step, or not beside steps earlier in the list on the same GPUs.
 Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
                             const ParameterSet& parameters);
 
