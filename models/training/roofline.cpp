@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/parameter_name.hpp"
+#include "fabricast/virtualization.hpp"
 #include "nccl/architecture.hpp"
 #include "paths/contention.hpp"
 #include "paths/transport.hpp"
