@@ -30,8 +30,9 @@ std::string quantity(double value, double reference, Dimension dimension) {
 
 std::string parameters_yaml(const CalibrationReport& report) {
   std::string out = fmt::format("schema: fabricast/parameters/1\nname: {}\n", yaml_quoted(report.name));
-  out += fmt::format("description: made by fabricast calibrate; intervals hold 80 %{}\nparameters:\n",
-                     report.is_interrupted ? "; interrupted before the minimum" : "");
+  out += fmt::format("description: made by fabricast calibrate; intervals hold 80 %{}\nparameters:{}\n",
+                     report.is_interrupted ? "; interrupted before the minimum" : "",
+                     report.fitted.all().empty() ? " {}" : "");
   for (const auto& [name, p] : report.fitted.all()) {
     const auto text = [&one = p](double value) { return quantity(value, one.value, one.dimension); };
     // Rounded for people: the interval must still hold the value.

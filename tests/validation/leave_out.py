@@ -220,6 +220,8 @@ def reduced(source: pathlib.Path, calibration: str, system, starts: dict, before
 def fitted_lines(text: str) -> tuple:
     """A written parameter file without its band and range, which are of that fit, and the names the fit moved."""
     lines = [line for line in text.splitlines() if not re.match(r"  model\.", line)]
+    if lines[-1] == "parameters:":  # all keep their start
+        lines[-1] += " {}"
     return "\n".join(lines) + "\n", [re.match(r"  ([\w.-]+):", line)[1] for line in lines if "source: \"fit '" in line]
 
 
