@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that cannot fit in a GPU's memory are refused; what is split or sharded counts once.
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "fabricast/check.hpp"
 #include "tests/support/clusters.hpp"
@@ -185,8 +187,9 @@ TEST_CASE("two jobs that compute on the same GPUs are warned of, with the GPUs a
   const std::string step = "benchmark: gpu_step, compute: 10 ms, sizes: [0 B]";
   const std::string train = "benchmark: training, network: vgg-16, batch_per_gpu: 16";
   const std::string reduce = "benchmark: all_reduce_perf, sizes: [1 MiB]";
-  for (const auto& [first, second] :
+  for (const auto& both :
        {std::pair{step, step}, std::pair{train, train}, std::pair{train, step}, std::pair{reduce, train}}) {
+    const auto &first = both.first, &second = both.second;
     CAPTURE(first);
     CAPTURE(second);
     const auto said = of_two(first, second);

@@ -45,8 +45,9 @@ std::vector<std::string> ordered(const std::string& leaves, const std::string& s
 }  // namespace
 
 TEST_CASE("the order in which unlike switches are listed changes nothing") {
-  for (const auto& [leaves, spine] :
+  for (const auto& types :
        {std::pair("sn2700", "sn5600"), std::pair("sn5600", "sn2700"), std::pair("sn3700", "ethernet-40g-tor")}) {
+    const auto *leaves = types.first, *spine = types.second;
     for (const auto* lossless : {"", "{pfc: [3]}", "{flow_control: drop}", "{pfc: [3], alpha: 0.5}"}) {
       CAPTURE(leaves);
       CAPTURE(lossless);
