@@ -8,6 +8,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/rccl.hpp"
+#include "nccl/release_rules.hpp"
 #include "nccl/tuning.hpp"
 #include "paths/transport.hpp"
 
@@ -134,7 +135,8 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
         fmt::format("{}: no log of NCCL between hosts has taught anything of {}, values of {} stand for its own", type,
                     architecture.name, architecture.elder));
   }
-  for (auto& sentence : {untaught_adapter(context, adapter), younger_than_release(context, gpu)})
+  for (auto& sentence :
+       {untaught_adapter(context, adapter), younger_than_release(context, gpu), younger_than_sources(context, gpu)})
     if (!sentence.empty()) out.push_back(sentence);
   return out;
 }

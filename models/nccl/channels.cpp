@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/channels.hpp"
-#include "nccl/bus_order.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
+#include "nccl/bus_order.hpp"
 #include "nccl/facts.hpp"
 #include "nccl/nics.hpp"
 #include "nccl/rccl.hpp"

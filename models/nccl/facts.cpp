@@ -13,7 +13,6 @@
 #include "base/parameter_name.hpp"
 #include "nccl/architecture.hpp"
 #include "nccl/rccl.hpp"
-#include "nccl/release_rules.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -101,7 +100,6 @@ std::vector<std::string> stand_ins_among(const PlanContext& context, const std::
                                          DeviceId adapter) {
   const auto least = least_capable(context, hosts);
   auto out = stand_ins_of(context, least, adapter);
-  if (auto line = younger_than_sources(context, least); !line.empty()) out.push_back(std::move(line));
   std::map<std::string, DeviceId> types;
   for (const auto gpu : unlike_gpus(context.topology, hosts)) types.try_emplace(context.topology.device(gpu).type, gpu);
   std::vector<std::string> others;

@@ -196,4 +196,9 @@ std::vector<Term> waits_for_others(const PlanContext& context, const Workload& w
   return out;
 }
 
+std::vector<Term> waits_of_step(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration step) {
+  return workload.sharing ? waits_for_others(context, workload, gpu, step)
+                          : scheduler_waits(context, workload, gpu, step);
+}
+
 }  // namespace fabricast::models

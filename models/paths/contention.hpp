@@ -31,6 +31,9 @@ std::vector<Term> waits_for_others(const PlanContext& context, const Workload& w
 std::vector<Term> scheduler_waits(const PlanContext& context, const Workload& workload, DeviceId gpu,
                                   Duration operation);
 
+/// The same of a step, whose busy neighbours of a vGPU are among its compute_delays(): clients that the workload names.
+std::vector<Term> waits_of_step(const PlanContext& context, const Workload& workload, DeviceId gpu, Duration step);
+
 /// What `compute` on `gpu` takes longer than on bare metal: what the VM takes, knowledge workers that keep the host's
 /// cores busy, and launching threads (one per GPU of the VM) that share cores with neighbours or overcommitted vCPUs.
 std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute);

@@ -40,11 +40,9 @@ class GpuStepPlanner : public Planner {
   }
   [[nodiscard]] int num_ranks() const override { return exchange_->num_ranks(); }
   [[nodiscard]] int num_hosts() const override { return exchange_->num_hosts(); }
-  /// Clients the workload names; busy neighbours of a vGPU are part of its compute. Steps follow one another:
-  /// `iterations` of them stand for a GPU that never runs out of work.
+  /// Steps follow one another: `iterations` of them stand for a GPU that never runs out of work.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return workload_.sharing ? waits_for_others(context_, workload_, gpu_, time)
-                             : scheduler_waits(context_, workload_, gpu_, time);
+    return waits_of_step(context_, workload_, gpu_, time);
   }
   [[nodiscard]] std::vector<std::string> devices() const override { return exchange_->devices(); }
   [[nodiscard]] std::vector<GivenUsed> settings() const override { return virtual_settings(context_, {gpu_}); }

@@ -104,28 +104,29 @@ double activation_bytes(const TrainingSpec& spec) {
   return per_layer * layers * in_flight * interleaved;
 }
 
-/// GPUs of the largest of `counts`: the first of those that are named, or of all; without counts all of them.
-Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload,
-                                            const std::vector<int>& counts) {
-  auto asked = workload;
-  asked.gpus = counts.empty() ? std::nullopt : std::optional(*std::ranges::max_element(counts));
-  if (!asked.devices.empty()) return nccl::named_gpus(topology, asked);
-  auto gpus = topology.devices(DeviceKind::gpu);
-  if (asked.gpus && static_cast<std::size_t>(*asked.gpus) < gpus.size())
-    gpus.resize(static_cast<std::size_t>(*asked.gpus));
-  return gpus;
-}
-
 }  // namespace
 
 Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload) {
   auto counts = workload.training->gpu_counts;
   if (!workload.sizes.empty()) counts.clear();
   for (const auto size : workload.sizes) counts.push_back(static_cast<int>(size.value));
-  const auto gpus = training_gpus(topology, workload, counts);
-  if (!gpus) return tl::unexpected(gpus.error());
-  if (counts.empty()) counts.push_back(static_cast<int>(gpus->size()));
+  auto asked = workload;
+  if (!counts.empty()) asked.gpus = *std::ranges::max_element(counts);
+  if (!workload.devices.empty()) {
+    const auto named = nccl::named_gpus(topology, asked);
+    if (!named) return tl::unexpected(named.error());
+    if (counts.empty()) counts.push_back(static_cast<int>(named->size()));
+  }
+  if (counts.empty()) counts.push_back(static_cast<int>(topology.devices(DeviceKind::gpu).size()));
   return counts;
+}
+
+Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload) {
+  const auto counts = training_counts(topology, workload);
+  if (!counts) return tl::unexpected(counts.error());
+  auto asked = workload;
+  asked.gpus = *std::ranges::max_element(*counts);
+  return nccl::choose_ranks(topology, asked);
 }
 
 namespace {
@@ -186,12 +187,9 @@ Diagnostics training_memory(const Topology& topology, const std::vector<Workload
                             const ParameterSet& parameters) {
   const auto& workload = all[index];
   if (!workload.training) return {};
-  const auto counts = training_counts(topology, workload);
-  if (!counts) return counts.error();
+  if (const auto counts = training_counts(topology, workload); !counts) return counts.error();
   if (!keeps_states(workload)) return {};
-  auto asked = workload;
-  asked.gpus = *std::ranges::max_element(*counts);
-  const auto gpus = nccl::choose_ranks(topology, asked);
+  const auto gpus = training_gpus(topology, workload);
   if (!gpus) return {};  // said by others
   const auto memory = least_memory(topology, parameters, *gpus);
   if (!memory) return {};

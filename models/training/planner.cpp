@@ -119,10 +119,8 @@ class TrainingPlanner : public Planner {
             {"scaling_efficiency_share", (compute + launch + host + wait).seconds() / row.time.seconds()}};
   }
 
-  /// Clients that the workload names; busy neighbours of a vGPU are among the delays of compute.
   [[nodiscard]] std::vector<Term> waits(Duration time) const override {
-    return workload_.sharing ? waits_for_others(context_, workload_, gpu_, time)
-                             : scheduler_waits(context_, workload_, gpu_, time);
+    return waits_of_step(context_, workload_, gpu_, time);
   }
 
   [[nodiscard]] int num_ranks() const override { return sizes_.rbegin()->first; }

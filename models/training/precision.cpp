@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "fabricast/models/training_memory.hpp"
-#include "nccl/ranks.hpp"
 
 namespace fabricast::models {
 
@@ -28,11 +27,7 @@ struct Capability {
 /// Of the least capable GPU that takes part; empty where none has a known one.
 std::optional<Capability> least_capability(const Topology& topology, const Workload& workload,
                                            const ParameterSet& parameters) {
-  auto asked = workload;
-  const auto counts = training_counts(topology, workload);
-  if (!counts) return std::nullopt;  // said by others
-  asked.gpus = *std::ranges::max_element(*counts);
-  const auto gpus = nccl::choose_ranks(topology, asked);
+  const auto gpus = training_gpus(topology, workload);
   if (!gpus) return std::nullopt;  // said by others
   std::set<std::string> types;
   for (const auto gpu : *gpus) types.insert(topology.device(gpu).type);

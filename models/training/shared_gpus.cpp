@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "fabricast/models/training_memory.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 
@@ -22,10 +23,9 @@ bool runs_kernels(const Workload& workload) {
 }
 
 /// Sorted; empty where they are not there, which others say.
-std::vector<DeviceId> gpus_of(const Topology& topology, Workload workload) {
-  if (workload.training && !workload.training->gpu_counts.empty() && workload.sizes.empty())
-    workload.gpus = *std::ranges::max_element(workload.training->gpu_counts);
-  auto gpus = nccl::choose_ranks(topology, workload).value_or(std::vector<DeviceId>{});
+std::vector<DeviceId> gpus_of(const Topology& topology, const Workload& workload) {
+  const auto found = workload.training ? training_gpus(topology, workload) : nccl::choose_ranks(topology, workload);
+  auto gpus = found.value_or(std::vector<DeviceId>{});
   std::ranges::sort(gpus, {}, &DeviceId::value);
   return gpus;
 }

@@ -109,11 +109,6 @@ bool is_same_system(const Kind& one, const Kind& other) {
   return one.devices == other.devices && one.adapters == other.adapters && one.transport == other.transport;
 }
 
-double value_or(const ParameterSet& parameters, const std::string& name, double otherwise) {
-  const auto* parameter = parameters.find(name);
-  return parameter == nullptr ? otherwise : parameter->value;
-}
-
 void add_counts(const Row& row, const std::string& kind, const std::string& way, int num_ranks, int num_hosts,
                 const ParameterSet& parameters, bool is_step, Acquaintance& out) {
   const double counts = std::max(doublings_above(parameters, "model.fitted_ranks." + kind, num_ranks),
@@ -216,6 +211,11 @@ std::map<std::string, double> shares_of(const Row& row) {
 bool has_record(const ParameterSet& parameters) {
   const auto it = parameters.all().lower_bound(k_ranks);
   return it != parameters.all().end() && it->first.starts_with(k_ranks);
+}
+
+double value_or(const ParameterSet& parameters, const std::string& name, double otherwise) {
+  const auto* parameter = parameters.find(name);
+  return parameter == nullptr ? otherwise : parameter->value;
 }
 
 double doublings_above(const ParameterSet& parameters, const std::string& name, double value) {

@@ -90,11 +90,6 @@ Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const 
 
 namespace {
 
-double value_of(const ParameterSet& parameters, const char* name) {
-  const auto* parameter = parameters.find(name);
-  return parameter == nullptr ? 0 : parameter->value;
-}
-
 /// Seconds that the intervals of the parameters leave.
 struct Sides {
   double below = 0, above = 0;
@@ -130,8 +125,8 @@ Interval around(double time, double below, double above) {
 Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
   const double time = row.time.seconds();
   const auto sides = of_parameters(row, parameters, true);
-  const double own = time * std::hypot(value_of(parameters, "model.relative_error"),
-                                       value_of(parameters, "model.extrapolation_error") * outside.doublings);
+  const double own = time * std::hypot(value_or(parameters, "model.relative_error", 0),
+                                       value_or(parameters, "model.extrapolation_error", 0) * outside.doublings);
   // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
   return around(time, std::hypot(sides.below, own, time * between / (1 + between)),
                 std::hypot(sides.above, own, time * between));
@@ -148,9 +143,9 @@ double own_error(const Acquaintance& known, double wide, double narrow, double p
 Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between) {
   const double time = row.time.seconds();
   const auto sides = of_parameters(row, parameters, known.in.empty());
-  const double narrow = value_of(parameters, "model.fitted_error");
-  const double further = value_of(parameters, "model.extrapolation_error");
-  const double model = value_of(parameters, "model.relative_error");
+  const double narrow = value_or(parameters, "model.fitted_error", 0);
+  const double further = value_or(parameters, "model.extrapolation_error", 0);
+  const double model = value_or(parameters, "model.relative_error", 0);
   // One GPU's steps say nothing of exchanges: these scatter as on any system.
   const double kept = known.is_of_kind && !known.has_exchanged ? between : 0;
   const double seen = between - kept;

@@ -273,11 +273,6 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
   return out;
 }
 
-void set_band(Row& row, const Interval& band) {
-  row.low_time = std::max(band.low, std::min(row.physical_bound, row.time));
-  row.high_time = band.high;
-}
-
 }  // namespace
 
 Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
@@ -312,19 +307,23 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   const bool is_step = workload.benchmark == Benchmark::training;
   const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
   const auto least = std::min(row.physical_bound, row.time);
+  const auto band_by = [&](const auto& known) {
+    return builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, known, between); });
+  };
+  Interval band;
   if (has_record(parameters)) {
     const auto kind = kind_of(resources.topology(), workload.benchmark, hosts, planner.devices(), row);
     const auto known = acquaintance(row, kind, ranks, hosts, parameters, is_step);
-    set_band(row,
-             builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, known, between); }));
+    band = band_by(known);
     row.is_extrapolated = !known.in.empty();
     outside_in.insert(known.in.begin(), known.in.end());
   } else {
     const auto outside = extrapolation(row, ranks, hosts, parameters, is_step);
-    set_band(row,
-             builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, outside, between); }));
+    band = band_by(outside);
     row.is_extrapolated = outside.is_outside;
   }
+  row.low_time = std::max(band.low, least);
+  row.high_time = band.high;
   if (plan.high.ps > 0) {
     row.low_time = std::clamp(plan.low, least, row.time);
     row.high_time = std::max(plan.high, row.time);

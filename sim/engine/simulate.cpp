@@ -172,8 +172,10 @@ class Simulator {
       const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, sizes[i]) : std::vector<Duration>{};
       auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
                                   options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
-      const auto bound = engine::bound_of(resources_, plans[w]);
-      is_spread_ = is_spread_ || std::ranges::any_of(drawn, [&](auto one) { return one != bound; });
+      if (!drawn.empty() && !is_spread_) {
+        const auto bound = engine::bound_of(resources_, plans[w]);
+        is_spread_ = std::ranges::any_of(drawn, [&](auto one) { return one != bound; });
+      }
       if (engine::is_past_range(row)) {
         refuse(w, plans[w], row.bottleneck);
         continue;

@@ -15,6 +15,9 @@ namespace fabricast::models {
 /// names, else all. Refused where `devices` names fewer, or what is no GPU.
 Result<std::vector<int>> training_counts(const Topology& topology, const Workload& workload);
 
+/// GPUs of the largest of these numbers.
+Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload);
+
 /// What training_counts() refuses, and an error when the smallest number of GPUs that training workload `index` of
 /// `all` is asked for cannot hold a step, or not beside steps earlier in the list on the same GPUs.
 Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
