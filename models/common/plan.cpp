@@ -168,6 +168,12 @@ std::vector<Crossing> CrossingCounter::take() {
   return std::move(counts_);
 }
 
+std::vector<Crossing> merged(const std::vector<Crossing>& crossings) {
+  CrossingCounter counter;
+  for (const auto& crossing : crossings) counter.add(crossing.resource, crossing.times);
+  return counter.take();
+}
+
 double rate_alone(const Resources& resources, const Flow& flow) {
   return std::min(flow.rate_cap, rate_of_crossings(resources, flow));
 }

@@ -9,6 +9,7 @@
 
 #include "mpi/placement.hpp"
 #include "mpi/verbs.hpp"
+#include "paths/contention.hpp"
 #include "paths/guest.hpp"
 
 namespace fabricast::models::mpi {
@@ -105,14 +106,13 @@ std::optional<Diagnostic> missing_gpus(const PlanContext& context, const Workloa
 
 /// Why a host cannot run so many ranks at a time; nothing when it can, or when nobody knows its cores.
 std::optional<Diagnostic> missing_threads(const PlanContext& context, const Workload& workload, int host, int ranks) {
-  constexpr int k_threads_per_core = 2;  // of x86 with hyper-threading; others have as many as cores
-  const double cores = cores_of(context, host);
-  if (ranks <= k_threads_per_core * cores) return std::nullopt;
+  const int threads = hardware_threads(context, host);
+  if (threads == 0 || ranks <= threads) return std::nullopt;
   const auto& topology = context.topology;
   const auto& socket = topology.device(topology.devices(DeviceKind::socket, host).front());
   return make_error_at(workload.location,
-                       fmt::format("{} ranks on host '{}', whose {:.0f} cores ({}) have {:.0f} hardware threads", ranks,
-                                   topology.host_name(host), cores, socket.type, k_threads_per_core * cores),
+                       fmt::format("{} ranks on host '{}', whose {:.0f} cores ({}) have {} hardware threads", ranks,
+                                   topology.host_name(host), cores_of(context, host), socket.type, threads),
                        fmt::format("lower ranks or ranks_per_host: ranks that share a thread yield to each other, "
                                    "which no forecast here describes; "
                                    "where the processor has more cores, tell the topology: `parameters: {{{}.cores: "

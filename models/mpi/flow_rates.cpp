@@ -9,12 +9,6 @@ double capacity_of(const PlanContext& context, const Crossing& crossing) {
   return context.resources.capacity(crossing.resource) / crossing.times;
 }
 
-std::vector<Crossing> merged(std::vector<Crossing> crossings) {
-  CrossingCounter counter;
-  for (const auto& crossing : crossings) counter.add(crossing.resource, crossing.times);
-  return counter.take();
-}
-
 std::optional<Crossing> narrowest(const PlanContext& context, const std::vector<Crossing>& crossings) {
   const auto all = merged(crossings);
   const auto found =

@@ -14,9 +14,6 @@ namespace fabricast::models::mpi {
 /// bytes/s that one user of the crossing gets when alone.
 double capacity_of(const PlanContext& context, const Crossing& crossing);
 
-/// Sorted by resource, no resource twice.
-std::vector<Crossing> merged(std::vector<Crossing> crossings);
-
 /// The crossing that lets the least through; none of no crossings.
 std::optional<Crossing> narrowest(const PlanContext& context, const std::vector<Crossing>& crossings);
 /// bytes/s of the slowest crossing.

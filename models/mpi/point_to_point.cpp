@@ -97,7 +97,7 @@ bool PointToPointPlanner::are_ends_alike() const {
   return std::ranges::all_of(pairs_, [&](const Pair& pair) {
     const auto& [first, second] = pair;
     const bool is_same_place = topology.host_shape(first.host) == topology.host_shape(second.host) &&
-                               topology.device(first.device()).ordinal == topology.device(second.device()).ordinal;
+                               topology.ordinal(first.device()) == topology.ordinal(second.device());
     return first.is_device() == second.is_device() && (first.host == second.host || is_same_place);
   });
 }

@@ -9,10 +9,7 @@ namespace fabricast::models::nccl {
 void BusOrder::sort(std::vector<DeviceId>& gpus) {
   if (gpus.size() < 2) return;
   std::ranges::sort(gpus);
-  std::vector<int> ordinals;
-  for (const auto gpu : gpus) ordinals.push_back(topology_.device(gpu).ordinal);
-  const auto [it, is_new] =
-      orders_.try_emplace({topology_.host_shape(topology_.host_of(gpus[0])), std::move(ordinals)});
+  const auto [it, is_new] = orders_.try_emplace(topology_.place_of(gpus));
   if (is_new) it->second = found(gpus);
   const auto listed = gpus;
   for (std::size_t i = 0; i < listed.size(); ++i) gpus[i] = listed[static_cast<std::size_t>(it->second[i])];

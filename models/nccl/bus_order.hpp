@@ -23,7 +23,7 @@ class BusOrder {
   [[nodiscard]] std::vector<int> found(const std::vector<DeviceId>& gpus) const;
 
   const Topology& topology_;
-  std::map<std::pair<int, std::vector<int>>, std::vector<int>> orders_;  ///< by shape and ordinals
+  std::map<std::pair<int, std::vector<int>>, std::vector<int>> orders_;  ///< by Topology::place_of
 };
 
 }  // namespace fabricast::models::nccl

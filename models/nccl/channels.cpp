@@ -244,13 +244,13 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
       kind_in_host(context, first[0], first[1], static_cast<int>(first.size())) == TransportKind::socket;
   std::size_t num_channels = 32;
   for (const auto& group : hosts) {
-    std::vector<int> ordinals;
-    for (const auto gpu : group.gpus) ordinals.push_back(topology.device(gpu).ordinal);
+    auto place = topology.place_of(group.gpus);
+    auto& ordinals = place.second;
     ordinals.push_back(-1);  // GPUs end, HCAs begin
     for (const auto hca : topology.devices(DeviceKind::hca, group.host)) {
-      if (topology.is_cabled(hca)) ordinals.push_back(topology.device(hca).ordinal);
+      if (topology.is_cabled(hca)) ordinals.push_back(topology.ordinal(hca));
     }
-    const auto [it, is_new] = searches.try_emplace({topology.host_shape(group.host), ordinals});
+    const auto [it, is_new] = searches.try_emplace(std::move(place));
     if (is_new)
       it->second = graph.is_network_only ? search_by_interface(context, group.gpus)
                    : hosts.size() > 1    ? search_with_network(context, group.gpus)

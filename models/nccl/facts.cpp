@@ -21,14 +21,12 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-/// GPUs of the hosts: of those alike, all of whose GPUs take part, only the first one's.
+/// GPUs of the hosts: of those alike, with the same GPUs taking part, only the first one's.
 std::vector<DeviceId> unlike_gpus(const Topology& topology, const std::vector<HostGroup>& hosts) {
-  std::set<int> shapes;
+  std::set<std::pair<int, std::vector<int>>> places;
   std::vector<DeviceId> out;
-  for (const auto& [host, gpus] : hosts) {
-    const bool is_whole = static_cast<int>(gpus.size()) == topology.count(DeviceKind::gpu, host);
-    if (!is_whole || shapes.insert(topology.host_shape(host)).second) out.insert(out.end(), gpus.begin(), gpus.end());
-  }
+  for (const auto& host : hosts)
+    if (places.insert(topology.place_of(host.gpus)).second) out.insert(out.end(), host.gpus.begin(), host.gpus.end());
   return out;
 }
 
@@ -48,11 +46,10 @@ int gpus_of_memory(const PlanContext& context, const HostGroup& host) {
 
 const HostGroup& slowest_host(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
-  // One of each sort.
-  std::set<std::tuple<int, std::size_t>> sorts;
+  std::set<std::pair<int, std::vector<int>>> places;
   std::vector<const HostGroup*> unlike;
   for (const auto& host : hosts)
-    if (sorts.emplace(topology.host_shape(host.host), host.gpus.size()).second) unlike.push_back(&host);
+    if (places.insert(topology.place_of(host.gpus)).second) unlike.push_back(&host);
   if (unlike.size() == 1) return *unlike[0];
   // Bytes/s, times of threads, GPUs of a memory and of the host; names decide between equals.
   const auto key = [&](const HostGroup* host) {

@@ -290,9 +290,7 @@ class PatternMaker::PairCounter {
     const auto& topology = maker_.context_.topology;
     std::set<std::pair<int, std::vector<int>>> seen;
     for (const auto& host : maker_.hosts_) {
-      std::vector<int> ordinals;
-      for (const auto gpu : host.gpus) ordinals.push_back(topology.device(gpu).ordinal);
-      if (seen.emplace(topology.host_shape(host.host), std::move(ordinals)).second)
+      if (seen.insert(topology.place_of(host.gpus)).second)
         pattern_.pair_channels =
             std::min(pattern_.pair_channels, local_channels(maker_.context_, host.gpus, maker_.hosts_.size() == 1));
     }

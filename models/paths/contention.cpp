@@ -139,12 +139,16 @@ int socket_threads(const PlanContext& context, DeviceId gpu) {
   return k_threads_per_gpu * context.topology.count(DeviceKind::gpu, context.topology.host_of(gpu));
 }
 
+int hardware_threads(const PlanContext& context, int host) {
+  constexpr double k_threads_per_core = 2;  // of x86 with hyper-threading; others have as many as cores
+  const double cores = cores_of(context, host);
+  return cores < k_unknown_cores ? static_cast<int>(k_threads_per_core * cores) : 0;
+}
+
 int virtual_cpus(const PlanContext& context, DeviceId device) {
-  constexpr double k_threads_per_core = 2;
   if (context.neighbours.vcpus > 0) return context.neighbours.vcpus;
   if (const auto given = guest_settings(context, device).vcpus) return static_cast<int>(*given);
-  const double cores = cores_of(context, context.topology.host_of(device));
-  return cores < k_unknown_cores ? static_cast<int>(k_threads_per_core * cores) : 0;
+  return hardware_threads(context, context.topology.host_of(device));
 }
 
 HostContention contention_at(const PlanContext& context, DeviceId device, int own_threads) {

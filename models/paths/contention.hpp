@@ -38,6 +38,9 @@ std::vector<Term> waits_of_step(const PlanContext& context, const Workload& work
 /// cores busy, and launching threads (one per GPU of the VM) that share cores with neighbours or overcommitted vCPUs.
 std::vector<Term> compute_delays(const PlanContext& context, DeviceId gpu, Duration compute);
 
+/// Two to a core of the host's processors; 0 where nothing says how many cores they have.
+int hardware_threads(const PlanContext& context, int host);
+
 /// That the workload and busy threads beside it share: as `host_neighbours` says, else the VM's own, else two to a core
 /// of the processor; 0 where nothing says how many cores it has.
 int virtual_cpus(const PlanContext& context, DeviceId device);

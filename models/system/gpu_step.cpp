@@ -65,10 +65,7 @@ DeviceId slowest(const PlanContext& context, const std::vector<DeviceId>& gpus, 
   auto worst = gpus.front();
   if (guest_settings(context, worst).vm_name.empty()) return worst;
   Duration most;
-  std::set<std::pair<int, int>> seen;
-  for (const auto gpu : gpus) {
-    const auto one = context.topology.device(gpu);
-    if (!seen.insert({context.topology.host_shape(one.host), one.ordinal}).second) continue;
+  for (const auto gpu : context.topology.unlike(gpus)) {
     const auto added = sum(compute_delays(context, gpu, compute));
     if (added > most) {
       most = added;

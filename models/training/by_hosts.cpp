@@ -43,11 +43,8 @@ std::vector<std::vector<DeviceId>> kinds_of(const Topology& topology,
                                             const std::vector<std::vector<DeviceId>>& systems) {
   std::set<std::pair<int, std::vector<int>>> seen;
   std::vector<std::vector<DeviceId>> out;
-  for (const auto& gpus : systems) {
-    std::vector<int> ordinals;
-    for (const auto gpu : gpus) ordinals.push_back(topology.device(gpu).ordinal);
-    if (seen.emplace(topology.host_shape(topology.host_of(gpus.front())), ordinals).second) out.push_back(gpus);
-  }
+  for (const auto& gpus : systems)
+    if (seen.insert(topology.place_of(gpus)).second) out.push_back(gpus);
   return out;
 }
 

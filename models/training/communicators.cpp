@@ -25,20 +25,15 @@ bool is_same_plan(const OperationPlan& one, const OperationPlan& other) {
          });
 }
 
-std::vector<Crossing> merged(const std::vector<Crossing>& one, const std::vector<Crossing>& other) {
-  CrossingCounter counter;
-  for (const auto* crossings : {&one, &other})
-    for (const auto& crossing : *crossings) counter.add(crossing.resource, crossing.times);
-  return counter.take();
-}
-
 /// `into` does what `plan` does, too.
 void merge(const OperationPlan& plan, OperationPlan& into) {
   for (std::size_t n = 0; n < plan.program.nodes.size(); ++n) {
     const auto& node = plan.program.nodes[n];
     for (std::size_t f = 0; f < node.flows.size(); ++f) {
       auto& flow = into.program.nodes[n].flows[f];
-      flow.crossings = merged(flow.crossings, node.flows[f].crossings);
+      const auto& more = node.flows[f].crossings;
+      flow.crossings.insert(flow.crossings.end(), more.begin(), more.end());
+      flow.crossings = merged(flow.crossings);
       flow.legs.insert(flow.legs.end(), node.flows[f].legs.begin(), node.flows[f].legs.end());
     }
   }

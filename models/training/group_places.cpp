@@ -52,7 +52,7 @@ std::vector<int> place(const Topology& topology, Neighbourhood& one) {
       const int host = topology.host_of(gpu);
       const auto [known, is_new] = hosts.try_emplace(host, static_cast<int>(one.hosts.size()));
       out.push_back(known->second);
-      out.push_back(topology.device(gpu).ordinal);
+      out.push_back(topology.ordinal(gpu));
       if (!is_new) continue;
       one.hosts.push_back(host);
       out.push_back(topology.host_shape(host));

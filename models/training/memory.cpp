@@ -135,10 +135,7 @@ namespace {
 std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterSet& parameters,
                                       const std::vector<DeviceId>& gpus) {
   std::optional<GpuMemory> least;
-  std::set<std::pair<int, int>> seen;  // hosts of a shape hold equal devices in equal places
-  for (const auto gpu : gpus) {
-    const auto& device = topology.device(gpu);
-    if (!seen.insert({topology.host_shape(device.host), device.ordinal}).second) continue;
+  for (const auto gpu : topology.unlike(gpus)) {
     auto one = gpu_memory(topology, parameters, gpu);
     if (one && (!least || one->bytes < least->bytes)) least = std::move(one);
   }

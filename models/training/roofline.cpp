@@ -192,17 +192,26 @@ Again computed_again(const Roofline& roofline, const LayerShare& share, const Tr
 DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gpus, const TrainingSpec& spec,
                      bool is_eager) {
   const auto& topology = context.topology;
-  std::map<std::pair<int, std::string>, DeviceId> sorts;
-  for (const auto gpu : gpus)
-    sorts.try_emplace({topology.host_shape(topology.host_of(gpu)), topology.device(gpu).type}, gpu);
-  if (sorts.size() == 1) return gpus.front();
-  const auto time = [&](const auto& sort) {
-    const auto work = spec.profile ? work_of_profile(*spec.profile, spec.batch_per_gpu)
-                                   : work_of_network(context, sort.second, spec, is_eager);
-    const auto passes = work.forward + work.backward;
-    return passes + sum(compute_delays(context, sort.second, passes));
+  const auto unlike = topology.unlike(gpus);
+  std::map<std::string, Duration> passes;  // by type
+  for (const auto gpu : unlike) passes.try_emplace(topology.device(gpu).type);
+  // Bare GPUs of one type in equal hosts take the same.
+  const int host = topology.host_of(gpus.front());
+  const auto is_of_shape = [&](DeviceId gpu) {
+    return topology.host_shape(topology.host_of(gpu)) == topology.host_shape(host);
   };
-  return std::ranges::max_element(sorts, {}, time)->second;
+  const bool is_bare = !topology.virtualization(host).is_virtual();
+  if (passes.size() == 1 && is_bare && std::ranges::all_of(unlike, is_of_shape)) return gpus.front();
+  for (auto& [type, time] : passes) {
+    const auto gpu = *std::ranges::find(unlike, type, [&](DeviceId one) { return topology.device(one).type; });
+    const auto work = spec.profile ? work_of_profile(*spec.profile, spec.batch_per_gpu)
+                                   : work_of_network(context, gpu, spec, is_eager);
+    time = work.forward + work.backward;
+  }
+  return *std::ranges::max_element(unlike, {}, [&](DeviceId gpu) {
+    const auto time = passes.at(topology.device(gpu).type);
+    return time + sum(compute_delays(context, gpu, time));
+  });
 }
 
 std::string pace_of_types(const Topology& topology, const std::vector<DeviceId>& gpus, DeviceId slowest) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/assert.hpp"
 #include "topology/path.hpp"
@@ -23,6 +24,21 @@ int Topology::num_links() const { return impl_->num_host_links + static_cast<int
 int Topology::first_network_link() const { return impl_->num_host_links; }
 const std::string& Topology::host_name(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].name; }
 int Topology::host_shape(int host) const { return impl_->hosts[static_cast<std::size_t>(host)].shape; }
+
+std::pair<int, std::vector<int>> Topology::place_of(const std::vector<DeviceId>& devices) const {
+  std::pair<int, std::vector<int>> out{host_shape(host_of(devices.front())), {}};
+  out.second.reserve(devices.size());
+  for (const auto one : devices) out.second.push_back(ordinal(one));
+  return out;
+}
+
+std::vector<DeviceId> Topology::unlike(const std::vector<DeviceId>& devices) const {
+  std::set<std::pair<int, int>> seen;
+  std::vector<DeviceId> out;
+  for (const auto one : devices)
+    if (seen.emplace(host_shape(host_of(one)), ordinal(one)).second) out.push_back(one);
+  return out;
+}
 const HostSpec& Topology::host_spec(int host) const { return impl_->shape_of(host).spec; }
 
 Device Topology::device(DeviceId id) const {
@@ -43,6 +59,13 @@ DeviceKind Topology::kind(DeviceId id) const {
   return impl_->shape_of(host)
       .devices[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device)]
       .kind;
+}
+
+int Topology::ordinal(DeviceId id) const {
+  const int host = impl_->host_of_device(id.value);
+  return impl_->shape_of(host)
+      .devices[static_cast<std::size_t>(id.value - impl_->hosts[static_cast<std::size_t>(host)].first_device)]
+      .ordinal;
 }
 
 int Topology::host_of(DeviceId id) const {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
@@ -271,6 +272,10 @@ class Topology {
   [[nodiscard]] const std::string& host_name(int host) const;
   /// Hosts with equal shape numbers have equal devices and links in equal order.
   [[nodiscard]] int host_shape(int host) const;
+  /// Where devices of one host and kind lie: equal for equal places in equal hosts. Not empty.
+  [[nodiscard]] std::pair<int, std::vector<int>> place_of(const std::vector<DeviceId>& devices) const;
+  /// Of devices in equal places of equal hosts the first.
+  [[nodiscard]] std::vector<DeviceId> unlike(const std::vector<DeviceId>& devices) const;
   [[nodiscard]] const HostSpec& host_spec(int host) const;
   /// What the host wears (bare metal by default).
   [[nodiscard]] const Virtualization& virtualization(int host) const;
@@ -281,6 +286,8 @@ class Topology {
 
   [[nodiscard]] Device device(DeviceId id) const;
   [[nodiscard]] DeviceKind kind(DeviceId id) const;
+  /// Of a host's device: Device::ordinal, without a copy of the rest.
+  [[nodiscard]] int ordinal(DeviceId id) const;
   [[nodiscard]] int host_of(DeviceId id) const;
   [[nodiscard]] Link link(LinkId id) const;
   [[nodiscard]] LinkKind link_kind(LinkId id) const;

@@ -174,6 +174,21 @@ TEST_CASE("vGPUs of several VMs share a GPU in time, MIG instances by multiproce
   CHECK(step("{mig: 2g.10gb}", 3) == test::approx(third).epsilon(0.05));
 }
 
+TEST_CASE("a training step waits for the smallest part of a GPU, whichever of a VM's GPUs has it") {
+  const auto step = [](const std::string& gpus, const std::string& devices) {
+    return time_of(
+               k_kvm, fmt::format("[{{name: a, devices: {{{}, hca0: {{vf: 1}}}}}}]", gpus),
+               "{benchmark: training, network: resnet-50, precision: fp16, batch_per_gpu: 8, parallel: {data: ddp}, "
+               "devices: [" +
+                   devices + "]}")
+        .seconds();
+  };
+  const double small = step("gpu0: {mig: 1g.5gb}", "n0/a"), large = step("gpu0: {mig: 3g.20gb}", "n0/a");
+  REQUIRE(small > 1.5 * large);
+  CHECK(step("gpu0: {mig: 1g.5gb}, gpu1: {mig: 3g.20gb}", "n0/a") > small);
+  CHECK(step("gpu0: {mig: 3g.20gb}, gpu1: {mig: 1g.5gb}", "n0/a") > small);
+}
+
 TEST_CASE("clients of one remote GPU are refused above all of it, or wait for their part") {
   const auto text = [](const std::string& settings, double share) {
     return fmt::format(

@@ -135,6 +135,9 @@ class CrossingCounter {
   std::size_t merge_at_ = std::size_t{1} << 20;  ///< keeps memory bounded by the number of resources
 };
 
+/// Sorted by resource, no resource twice.
+std::vector<Crossing> merged(const std::vector<Crossing>& crossings);
+
 /// Bytes/s that a flow reaches when nobody else uses what it crosses, counted as crossings that are merged
 /// (CrossingCounter); infinite when nothing holds it.
 double rate_alone(const Resources& resources, const Flow& flow);
