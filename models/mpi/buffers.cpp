@@ -95,6 +95,21 @@ void add_gather_of_mpich(const Collective& one, Statistic statistic, Buffers& ou
   out.copied = is_very_small ? size : 0;
 }
 
+/// Blocks turned into the order of their distance and back, and every round's, half of all, packed, unpacked and copied
+/// on. A data type of distance d has one run of bytes for every 2 d ranks [coll_base_alltoall.c; MPIR_Alltoall_intra_
+/// brucks].
+void add_of_bruck(const Collective& one, Buffers& out) {
+  const double all = static_cast<double>(one.size.value) * one.num_ranks;
+  out.temporaries = {all};
+  out.copied = 2 * all;
+  out.data_type_runs = one.num_ranks;
+  for (int distance = 1; distance < one.num_ranks; distance *= 2) {
+    ++out.data_types;
+    out.data_type_runs += std::ceil(one.num_ranks / 2.0 / distance);
+    out.copied += 3 * all / 2;
+  }
+}
+
 /// Who passes on 2^k blocks of a gather waits for the pages of 2^k, and before for those of its largest child's half as
 /// many: 2^(k+1) - 2 in all, which adds up to one block less than log2(n) a rank. (What a scatter's first child writes
 /// keeps all the others below it waiting: the mean rank for as long as the slowest.)
@@ -116,6 +131,10 @@ Buffers buffers_of(Library library, const Collective& one, Statistic statistic) 
     if (one.algorithm == binomial) add_of_block_trees(one, out);
     if (one.benchmark == Benchmark::osu_gather && statistic == Statistic::mean)
       out.written_share = written_by_mean_rank_of_gather(one.num_ranks, one.root);
+    return out;
+  }
+  if (one.benchmark == Benchmark::osu_alltoall && one.algorithm == bruck && library != Library::ucc) {
+    add_of_bruck(one, out);
     return out;
   }
   if (is_of_mpich(library)) {
@@ -143,7 +162,8 @@ Buffers buffers_of(Library library, const Collective& one, Statistic statistic) 
       out.copied = one.is_in_place ? 0 : size;
       break;
     case ring:
-      out.temporaries = {block, block};
+      out.temporaries = {block};
+      if (one.num_ranks > 2) out.temporaries.push_back(block);
       if (one.benchmark == Benchmark::osu_reduce_scatter) out.temporaries.push_back(size);
       out.copied = one.is_in_place && one.benchmark == Benchmark::osu_allreduce ? 0 : size;
       break;

@@ -20,7 +20,9 @@ struct Buffers {
   std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
   double written_share = 1;         ///< of these, that is written before the rank returns
   std::vector<PassedOn> passed_on;  ///< where ranks have unlike ones: those waited for, instead of `temporaries`
-  double copied = 0;  ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
+  double copied = 0;   ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
+  int data_types = 0;  ///< that the call makes of the blocks of its messages, and frees
+  double data_type_runs = 0;  ///< runs of bytes of all of them, and blocks copied one by one
 };
 
 /// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of

@@ -71,7 +71,8 @@ class CollectivePlanner : public Planner {
     const auto collective = choose(library_, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library_, collective, workload_.statistic);
     plan.algorithm = std::string(to_string(collective.algorithm));
-    if (num_hosts_ > 1)
+    const bool is_entered_apart = is_timed_alone() && library_ != Library::cray_mpich && leaves_apart(collective);
+    if (num_hosts_ > 1 && !is_entered_apart)
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
     if (is_staged_ && size.value > 0)
@@ -85,18 +86,24 @@ class CollectivePlanner : public Planner {
       }
     }
     memory_->add_temporaries(plan, buffers);
-    std::optional<RankClocks> clocks;
-    if (ends_apart(collective) && workload_.statistic == Statistic::mean) clocks.emplace(num_ranks());
     const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
     std::optional<Acknowledgements> waits;
     if (transfers_.profile().is_acknowledged) waits.emplace(rounds, num_ranks());
     ShownProtocol shown;
+    std::vector<ClockRound> clocks;
     for (const auto& round : rounds) {
-      auto planned = to_node(round, shown, clocks ? &*clocks : nullptr, waits ? &*waits : nullptr);
+      auto planned = to_node(round, shown, waits ? &*waits : nullptr);
+      clocks.push_back(std::move(planned.clocks));
       if (is_in_host_memory && buffers.own > 0) memory_->add_traffic(planned.node, round, planned.copies, buffers);
       plan.program.then(std::move(planned.node));
     }
-    if (clocks) plan.printed_share = clocks->mean_share();
+    if (is_entered_apart) {
+      plan.printed_share = printed_share(clocks, barrier_clocks(), num_ranks(), workload_.statistic);
+    } else if (ends_apart(collective) && workload_.statistic == Statistic::mean) {
+      RankClocks ends(num_ranks());
+      ends.pass(clocks);
+      plan.printed_share = ends.mean_share();
+    }
     plan.protocol = shown.name;
     return plan;
   }
@@ -259,19 +266,19 @@ class CollectivePlanner : public Planner {
   struct PlannedRound {
     Node node;
     std::map<int, Copies> copies;  ///< by rank
+    ClockRound clocks;
   };
 
-  /// A round as a node; `clocks`, where ranks end apart, pass it; `waits`, where blocking sends are acknowledged.
-  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, ShownProtocol& shown, RankClocks* clocks,
+  /// A round as a node; `waits`, where blocking sends are acknowledged.
+  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, ShownProtocol& shown,
                                      const Acknowledgements* waits) const {
-    PlannedRound out;
+    PlannedRound out{.clocks = {.round = &scheduled}};
     auto& node = out.node;
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
     const auto& parameters = transfers_.context().parameters;
     std::map<int, int> sent, arrived;
     std::set<int> senders, receivers;
-    std::vector<MessageTimes> times;
     for (const auto& step : scheduled.steps) {
       senders.insert(step.from);
       receivers.insert(step.to);
@@ -292,7 +299,7 @@ class CollectivePlanner : public Planner {
       auto& message = messages[i];
       shown.see(message, hosts_[static_cast<std::size_t>(step.from)] != hosts_[static_cast<std::size_t>(step.to)]);
       const int others = sent[step.from]++;
-      if (clocks != nullptr) times.push_back(times_of(message, others));
+      out.clocks.times.push_back(times_of(message, others));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive, one that only
       // receives those that arrived before.
@@ -322,7 +329,7 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
     if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
       node.flows = in_lockstep(std::move(node.flows));
-    double reducing = 0;
+    double& reducing = out.clocks.reducing;
     if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
       node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);
       reducing = sum(node.fixed).seconds();
@@ -331,8 +338,23 @@ class CollectivePlanner : public Planner {
       reducing = scheduled.reduced_bytes / rate.value;
       node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
     }
-    if (clocks != nullptr) clocks->pass(scheduled, times, reducing);
     return out;
+  }
+
+  /// A benchmark's call, with barriers between calls; not what a program does beside its computation.
+  [[nodiscard]] bool is_timed_alone() const { return !is_in_place_ && workload_.benchmark != Benchmark::osu_barrier; }
+
+  /// Of the barrier that benchmarks call between two calls.
+  [[nodiscard]] const std::vector<ClockRound>& barrier_clocks() const {
+    if (!barrier_clocks_.empty()) return barrier_clocks_;
+    barrier_ = make_schedule(choose(
+        library_, {.benchmark = Benchmark::osu_barrier, .num_ranks = num_ranks(), .hosts = hosts_}, std::nullopt));
+    for (const auto& round : barrier_) {
+      auto& one = barrier_clocks_.emplace_back(ClockRound{.round = &round});
+      std::map<int, int> sent;
+      for (const auto& step : round.steps) one.times.push_back(times_of(message_of(round, step), sent[step.from]++));
+    }
+    return barrier_clocks_;
   }
 
   Transfers transfers_;
@@ -343,6 +365,8 @@ class CollectivePlanner : public Planner {
   std::vector<int> hosts_;  ///< [rank] its system: VMs of one host are hosts of their own to MPI
   std::optional<RanksMemory> memory_;
   std::optional<UcxConnections> connections_;
+  mutable schedules::Rounds barrier_;
+  mutable std::vector<ClockRound> barrier_clocks_;  ///< of `barrier_`
   int num_hosts_ = 0;
   int alike_;  ///< equal collectives per socket at the same time
   bool is_in_place_ = false;

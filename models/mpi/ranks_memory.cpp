@@ -81,6 +81,12 @@ void RanksMemory::add_temporaries(OperationPlan& plan, const Buffers& buffers) c
     if (const auto* shared = bandwidth(socket)) slowest.keep(bytes * ranks / shared->value, *shared);
   }
   slowest.add_to(plan.before);
+  if (buffers.data_types > 0) {
+    plan.before.push_back(
+        parameter_term(parameters, "data types made and freed", "mpi.data_type_time"_key, buffers.data_types));
+    plan.before.push_back(
+        parameter_term(parameters, "runs of data types", "mpi.data_type_run_time"_key, buffers.data_type_runs));
+  }
   const double fresh = fresh_bytes(buffers, parameters.at("mpi.mapped_buffer"_key).value);
   if (fresh > 0)
     plan.before.push_back(

@@ -384,9 +384,12 @@ schedules::Rounds make_schedule(const Collective& collective, const std::functio
 }
 
 bool ends_apart(const Collective& collective) {
-  return has_root(collective.benchmark) || collective.algorithm == Algorithm::two_level ||
-         collective.algorithm == Algorithm::reduce_broadcast || collective.algorithm == Algorithm::gather_broadcast ||
-         collective.algorithm == Algorithm::reduce_scatter ||
+  return leaves_apart(collective) || collective.algorithm == Algorithm::two_level ||
+         collective.algorithm == Algorithm::reduce_broadcast || collective.algorithm == Algorithm::gather_broadcast;
+}
+
+bool leaves_apart(const Collective& collective) {
+  return has_root(collective.benchmark) || collective.algorithm == Algorithm::reduce_scatter ||
          (collective.algorithm == Algorithm::recursive_halving && elements_of(collective.size) < collective.num_ranks);
 }
 

@@ -86,4 +86,8 @@ schedules::Rounds make_schedule(const Collective& collective,
 /// In trees ranks return one after the other; everywhere else nearly together.
 bool ends_apart(const Collective& collective);
 
+/// Of these, calls whose ranks enter the next one apart, too. What all-reduces have of it is in
+/// mpi.collective.overhead, which was fitted to them.
+bool leaves_apart(const Collective& collective);
+
 }  // namespace fabricast::models::mpi

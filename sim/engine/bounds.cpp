@@ -63,8 +63,8 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan, b
     seconds = std::max(seconds, ends.back());
   }
   // Whole picoseconds below: times are rounded per flow.
-  return Duration{
-      range::whole(plan.printed_share * seconds / static_cast<double>(plan.operations) * 1e12 * (1 - 1e-12))};
+  return Duration{range::whole(std::min(1.0, plan.printed_share) * seconds / static_cast<double>(plan.operations) *
+                               1e12 * (1 - 1e-12))};
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ struct RowBuilder {
     std::vector<Term> all;
     for (const auto& term : plan.before) add_term(all, term, 1);
     for (auto& term : terms) {
-      if (plan.printed_share < 1) term.time = from_seconds(plan.printed_share * term.time.seconds());
+      if (plan.printed_share != 1) term.time = from_seconds(plan.printed_share * term.time.seconds());
       add_term(all, term, 1);
     }
     return all;
@@ -95,7 +95,7 @@ struct RowBuilder {
   /// The time of the operation as the benchmark prints it.
   [[nodiscard]] Duration printed_total() const {
     const auto before = models::sum(plan.before);
-    if (plan.printed_share >= 1 || timing.total.is_past_range() || timing.total < before) return timing.total;
+    if (plan.printed_share == 1 || timing.total.is_past_range() || timing.total < before) return timing.total;
     return before + from_seconds(plan.printed_share * (timing.total - before).seconds());
   }
 

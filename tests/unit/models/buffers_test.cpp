@@ -47,8 +47,25 @@ TEST_CASE("rings of all-reduce need two blocks, those of reduce-scatter the whol
   const auto reduce_scatter = of(Benchmark::osu_reduce_scatter, CollectiveAlgorithm::ring, 64, size);
   CHECK(fresh_bytes(all_reduce, k_mapped) == 0);
   CHECK(fresh_bytes(reduce_scatter, k_mapped) == static_cast<double>(size));
+  // A ring of two has one message under way.
+  CHECK(of(Benchmark::osu_allreduce, CollectiveAlgorithm::ring, 2, size).temporaries.size() == 1);
   // Blocks are large, too, where few ranks share the vector.
   CHECK(fresh_bytes(of(Benchmark::osu_allreduce, CollectiveAlgorithm::ring, 4, size), k_mapped) == size / 2.0);
+}
+
+TEST_CASE(
+    "Bruck's all-to-all makes a data type for every round, with a run for every two distances, and copies blocks "
+    "thrice") {
+  for (const auto library : {Library::open_mpi_4_0, Library::open_mpi_5_0, Library::mpich_4}) {
+    const auto sixteen = of(Benchmark::osu_alltoall, CollectiveAlgorithm::bruck, 16, 100, library);
+    CHECK(sixteen.data_types == 4);
+    CHECK(sixteen.data_type_runs == 8 + 4 + 2 + 1 + 16);
+    CHECK(sixteen.copied == 2 * 1600 + 4 * 3 * 800);
+    CHECK(sixteen.temporaries == std::vector<double>{1600});
+    CHECK(of(Benchmark::osu_alltoall, CollectiveAlgorithm::bruck, 17, 100, library).data_types == 5);
+    CHECK(of(Benchmark::osu_alltoall, CollectiveAlgorithm::linear, 16, 100, library).data_types == 0);
+  }
+  CHECK(of(Benchmark::osu_alltoall, CollectiveAlgorithm::bruck, 16, 100, Library::ucc).data_types == 0);
 }
 
 TEST_CASE("no call allocates more than two vectors and two blocks, and none of an all-gather is fresh") {
