@@ -141,8 +141,7 @@ class Simulator {
       out.stand_ins = (*planner)->stand_ins();
       for (auto& line : models::settings_without_effect(context_, workload, **planner))
         out.assumptions.push_back(std::move(line));
-      shared_.push_back(models::shared_gpus(topology_, scenario_.workloads, planners_.size()));
-      for (const auto& one : shared_.back())
+      for (const auto& one : models::shared_gpus(topology_, scenario_.workloads, planners_.size()))
         out.assumptions.push_back(fmt::format(
             "{} computes on {}, too: processes of a GPU take turns (no MPS), each busy all the time, by slice and "
             "switch of one H200; while one is on, exchanges of the other stand still",
@@ -153,8 +152,22 @@ class Simulator {
     }
   }
 
+  /// By workload, of row `i`: steps of fewer GPUs may share none.
+  [[nodiscard]] std::vector<std::vector<models::SharedGpus>> shared_in(std::size_t i) const {
+    std::vector<std::vector<models::SharedGpus>> shared(scenario_.workloads.size());
+    if (shared.size() < 2) return shared;
+    auto asked = scenario_.workloads;
+    for (auto& workload : asked) {
+      const auto sizes = sizes_of(workload);
+      if (workload.training && sizes.size() > 1) workload.sizes = {sizes[std::min(i, sizes.size() - 1)]};
+    }
+    for (std::size_t w = 0; w < asked.size(); ++w) shared[w] = models::shared_gpus(topology_, asked, w);
+    return shared;
+  }
+
   void run_row(std::size_t i) {
     row_ = i;
+    shared_ = shared_in(i);
     std::vector<OperationPlan> plans;
     for (std::size_t w = 0; w < planners_.size(); ++w) {
       const auto sizes = sizes_of(scenario_.workloads[w]);
@@ -348,7 +361,7 @@ class Simulator {
   Resources resources_;
   models::PlanContext context_;
   std::vector<std::unique_ptr<Planner>> planners_;
-  std::vector<std::vector<models::SharedGpus>> shared_;  ///< [workload]
+  std::vector<std::vector<models::SharedGpus>> shared_;  ///< [workload], in the row under way
   std::size_t num_rows_ = 0;
   std::size_t row_ = 0;  ///< under way
   Prediction prediction_;

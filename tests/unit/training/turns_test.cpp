@@ -81,6 +81,23 @@ TEST_CASE("a job that shares one of its GPUs waits with all of them") {
   CHECK(times[1] == test::approx(2 * 1.62 / 1.484 * alone(second)).epsilon(0.01));
 }
 
+TEST_CASE("of a list of numbers of GPUs only the rows that reach another job's GPUs take turns with it") {
+  const auto rows_of = [](const std::string& more) {
+    return test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: "
+                                    "fabricast/topology/1\n  name: t\n  hosts: [{name: n, type: "
+                                    "hgx-h100-8}]\nworkloads:\n  - {" +
+                                    k_train + ", gpus: [1, 2, 4, 8]}\n" + more))
+        .workloads[0]
+        .rows;
+  };
+  const auto alone_rows = rows_of("");
+  const auto beside = rows_of("  - {" + on(k_train, "n.gpu4, n.gpu5") + "}\n");
+  REQUIRE(beside.size() == 4);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(beside[i].time.seconds() == test::approx(alone_rows[i].time.seconds()).epsilon(1e-9));
+  CHECK(beside[3].time.seconds() == test::approx(2 * 1.62 / 1.484 * alone_rows[3].time.seconds()).epsilon(0.01));
+}
+
 TEST_CASE("jobs on the same GPUs slow others on the fabric, not each other, in both engines") {
   const std::string hosts = "dgx-1-p100, count: 4}]\n  fabric: {single_switch: {switch: sb7800}}";
   const auto both_on = on(k_step, "n0.gpu0, n2.gpu0"), beside = on(k_step, "n0.gpu1, n2.gpu1");
