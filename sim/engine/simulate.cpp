@@ -178,7 +178,6 @@ class Simulator {
     std::vector<std::shared_ptr<const FabricReport>> reports(jobs.size());
     const auto timings = run_in_turns(jobs, reports);
     if (!faults_.empty()) return;
-    if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs, timings);
     for (std::size_t w = 0; w < plans.size(); ++w) {
       const auto& report = reports[w];
       if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
@@ -251,6 +250,7 @@ class Simulator {
       std::shared_ptr<const FabricReport> report;
       const auto ran = run_jobs(chosen, workloads, report);
       if (!faults_.empty()) return {};
+      if (options_.fidelity == Fidelity::automatic) note_doubt(chosen, ran);
       for (const auto w : counted) {
         timings[w] = ran[static_cast<std::size_t>(std::ranges::find(together, w) - together.begin())];
         reports[w] = report;
@@ -299,14 +299,13 @@ class Simulator {
   }
 
   /// Keeps the first size at which packets matter.
-  void note_doubt(const std::vector<OperationPlan>& plans, const std::vector<engine::Job>& jobs,
-                  const std::vector<engine::OperationTiming>& timings) {
+  void note_doubt(const std::vector<engine::Job>& jobs, const std::vector<engine::OperationTiming>& timings) {
     if (!doubt_.empty()) return;
     const auto doubt = engine::packet_doubt(parameters_, resources_, jobs, timings);
     if (!doubt) return;
     doubt_ = fmt::format(
-        "packet detail would change this from {} on: {}{}; --fidelity packet shows it", to_string(plans.front().size),
-        doubt->text(),
+        "packet detail would change this from {} on: {}{}; --fidelity packet shows it",
+        to_string(jobs.front().plan->size), doubt->text(),
         is_lossless(topology_) ? "" : " (shipped defaults: the topology does not say how its switches are configured)");
   }
 
