@@ -166,6 +166,21 @@ TEST_CASE("fp8 is never slower than bf16, and the same where nothing computes in
   }
 }
 
+TEST_CASE("fp8 gains no more where kernels are launched one by one than in a graph of fused ones") {
+  for (const std::string network : {"gpt-345m", "gpt-1.3b"}) {
+    const auto gain = [&](const std::string& launch) {
+      const auto of = [&](const std::string& precision) {
+        return compute_of("hgx-h200-8", "network: " + network + ", batch_per_gpu: 8, " + launch +
+                                            "parallel: {data: fsdp}, precision: " + precision);
+      };
+      return of("bf16") / of("fp8");
+    };
+    CAPTURE(network);
+    CHECK(gain("") > 1.05);
+    CHECK(gain("") < gain("launch: graph, "));
+  }
+}
+
 TEST_CASE("a precision that is set from outside the file is named, too") {
   const auto text = [](const std::string& precision) {
     const auto loaded = test::scenario(
