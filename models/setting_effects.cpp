@@ -9,6 +9,7 @@
 #include <array>
 #include <set>
 
+#include "fabricast/models/shared_gpus.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
 #include "software_effects.hpp"
@@ -221,12 +222,22 @@ void add_transport_line(const PlanContext& context, const Workload& workload, st
     out.insert("workload.transport changes no time of the fluid engine: `--fidelity packet` reads it");
 }
 
+/// Some other workload computes on its GPUs.
+bool takes_turns(const PlanContext& context, const Workload& workload) {
+  if (context.workloads == nullptr) return false;
+  const auto& all = *context.workloads;
+  const auto own = std::ranges::find(all, &workload, [](const Workload& one) { return &one; });
+  return own != all.end() && !shared_gpus(context.topology, all, static_cast<std::size_t>(own - all.begin())).empty();
+}
+
 /// Queued operations share a wait for time slices of GPUs or for virtual CPUs; broadcasts and reduces follow each other
 /// along the chain.
-void add_iterations_line(const Workload& workload, const Planner& planner, std::set<std::string>& out) {
+void add_iterations_line(const PlanContext& context, const Workload& workload, const Planner& planner,
+                         std::set<std::string>& out) {
   const bool is_given = workload.iterations != Workload{}.iterations;
   const bool is_chain = workload.benchmark == Benchmark::broadcast_perf || workload.benchmark == Benchmark::reduce_perf;
-  if (is_given && planner.waits(from_seconds(1)).empty() && !(is_chain && planner.num_ranks() > 2))
+  if (is_given && planner.waits(from_seconds(1)).empty() && !(is_chain && planner.num_ranks() > 2) &&
+      !takes_turns(context, workload))
     out.insert("workload.iterations changes no time: no operation waits for time slices or virtual CPUs");
 }
 
@@ -268,7 +279,7 @@ std::vector<std::string> settings_without_effect(const PlanContext& context, con
   add_guest_lines(context, workload, out);
   add_neighbour_lines(context, workload, out);
   add_transport_line(context, workload, out);
-  add_iterations_line(workload, planner, out);
+  add_iterations_line(context, workload, planner, out);
   add_software_lines(context, workload, planner, out);
   return {out.begin(), out.end()};
 }

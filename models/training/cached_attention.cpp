@@ -41,6 +41,7 @@ class LatentCache {
     const double columns = heads_ * (keys_ + values_);
     const double rows = tokens_ + cached_;
     auto up = product("kv up", columns);
+    up.block = layer.block;  // a linear layer; absorbed projections are products of each head, in 16 bits [vLLM]
     up.rows = rows;
     up.forward_flop = 2 * rows * latent_ * columns;
     up.forward_moved = rows * columns;

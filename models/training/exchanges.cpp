@@ -18,8 +18,7 @@ BlockExchanges::BlockExchanges(const ParameterSet& parameters, const TrainingSpe
 }
 
 Bytes BlockExchanges::vectors(std::int64_t elements) const {
-  // fp8 products are handed on in bf16.
-  return to_bytes(tokens_ * static_cast<double>(elements) * std::max(2, element_bytes(spec_.precision)));
+  return to_bytes(tokens_ * static_cast<double>(elements) * activation_bytes(spec_.precision));
 }
 
 Bytes BlockExchanges::activations() const { return vectors(spec_.network->transformer->hidden); }
@@ -78,7 +77,7 @@ Duration BlockExchanges::heads_for_tokens() const {
   const auto& shape = *spec_.network->transformer;
   const auto of_heads = [&](std::int64_t heads, std::int64_t size) {
     const double bytes =
-        tokens_ * static_cast<double>(size) / groups_.layout.tensor * std::max(2, element_bytes(spec_.precision));
+        tokens_ * static_cast<double>(size) / groups_.layout.tensor * activation_bytes(spec_.precision);
     return one(*groups_.context, Benchmark::alltoall_perf, to_bytes(bytes * static_cast<double>(heads)));
   };
   return of_heads(shape.heads, shape.head_size) + of_heads(shape.heads, shape.value_size) +
@@ -91,7 +90,7 @@ Duration BlockExchanges::context(bool is_backward, const BlockWork& block) const
   const auto& shape = *spec_.network->transformer;
   const double width =
       static_cast<double>(shape.kv_heads * (shape.head_size + shape.value_size)) / groups_.layout.tensor;
-  const auto size = to_bytes((is_backward ? 2 : 1) * tokens_ * width * std::max(2, element_bytes(spec_.precision)));
+  const auto size = to_bytes((is_backward ? 2 : 1) * tokens_ * width * activation_bytes(spec_.precision));
   const auto sends = (groups_.layout.context - 1) * groups_.context->time_alone(Benchmark::sendrecv_perf, size);
   const auto hidden = is_backward ? 2 * block.attention : block.attention;
   return std::max(Duration{}, sends - hidden);

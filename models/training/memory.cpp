@@ -159,6 +159,37 @@ Kept kept_by(const Topology& topology, const Workload& workload, const Parameter
   return kept;
 }
 
+/// Of one layer of inference, in every GPU.
+struct KeptByLayer {
+  double weights = 0, cache = 0;
+
+  [[nodiscard]] double all() const { return weights + cache; }
+};
+
+KeptByLayer kept_by_layer(const Workload& workload) {
+  const auto& spec = *workload.training;
+  const auto& p = spec.parallel;
+  const auto network = training::with_key_head_copies(*spec.network, p.tensor);
+  const auto& shape = *network.transformer;
+  const double tokens =
+      static_cast<double>(spec.batch_per_gpu) * (spec.kv_length + static_cast<double>(network.tokens));
+  const double bytes = std::max(2, element_bytes(spec.precision));
+  KeptByLayer kept;
+  for (const auto& layer : network.layers) {
+    if (layer.block + 1 != shape.layers) continue;
+    double elements = 0;
+    for (const auto one : layer.tensors) elements += static_cast<double>(one);
+    const double shared = layer.experts > 1 ? p.expert * p.expert_tensor.value_or(p.tensor)
+                                            : (layer.kind == LayerKind::gemm && !layer.is_replicated ? p.tensor : 1);
+    kept.weights += elements / shared * (takes_fp8(layer) ? element_bytes(spec.precision) : bytes);
+    if (layer.kind != LayerKind::attention) continue;
+    const auto vectors = layer.inner * static_cast<double>(shape.kv_heads * shape.head_size) / p.tensor;
+    kept.cache += bytes * tokens *
+                  (shape.latent ? static_cast<double>(shape.latent->kv_rank + shape.latent->rope_size) : vectors);
+  }
+  return kept;
+}
+
 bool keeps_states(const Workload& workload) {
   return workload.training && workload.training->network && workload.training->part == TrainingPart::step;
 }
@@ -178,20 +209,52 @@ double kept_beside(const Topology& topology, const std::vector<Workload>& all, s
   return most;
 }
 
+std::string text(double bytes) { return to_string(to_bytes(bytes)); }
+
+bool is_layer(const Workload& workload) {
+  return workload.training->network && workload.training->part == TrainingPart::layer;
+}
+
+Diagnostics layer_memory(const Workload& workload, const GpuMemory& memory) {
+  const auto kept = kept_by_layer(workload);
+  if (kept.all() <= memory.bytes) return {};
+  return {make_error_at(
+      workload.location,
+      fmt::format("one layer of {} keeps at least {} in every GPU, a {} has {}: {} of weights, {} of keys and values",
+                  workload.training->network->name, text(kept.all()), memory.what, text(memory.bytes),
+                  text(kept.weights), text(kept.cache)),
+      "split it further (`tensor`, `expert`), or lower batch_per_gpu, kv_length or tokens")};
+}
+
 }  // namespace
+
+std::string layers_beyond_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
+  if (!is_layer(workload)) return "";
+  const auto gpus = training_gpus(topology, workload);
+  const auto memory = gpus ? least_memory(topology, parameters, *gpus) : std::nullopt;
+  if (!memory) return "";
+  const auto kept = kept_by_layer(workload);
+  const int layers = workload.training->network->transformer->layers;
+  const int fitting = static_cast<int>(std::min(memory->bytes / kept.all(), 1e6));
+  if (fitting >= layers) return "";
+  return fmt::format(
+      "{} of {} layers fit into a {} with their weights ({} each), keys and values ({}): the others need "
+      "further GPUs",
+      fitting, layers, memory->what, text(kept.weights), text(kept.cache));
+}
 
 Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
                             const ParameterSet& parameters) {
   const auto& workload = all[index];
   if (!workload.training) return {};
   if (const auto counts = training_counts(topology, workload); !counts) return counts.error();
-  if (!keeps_states(workload)) return {};
   const auto gpus = training_gpus(topology, workload);
   if (!gpus) return {};  // said by others
   const auto memory = least_memory(topology, parameters, *gpus);
   if (!memory) return {};
+  if (is_layer(workload)) return layer_memory(workload, *memory);
+  if (!keeps_states(workload)) return {};
   const auto kept = kept_by(topology, workload, parameters);
-  const auto text = [](double bytes) { return to_string(to_bytes(bytes)); };
   const double own = kept.states + kept.activations;
   if (own > memory->bytes)
     return {make_error_at(

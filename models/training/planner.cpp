@@ -281,6 +281,8 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
   out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
                            : "input data are there in time");
   if (const auto line = pace_of_types(context_.topology, largest().gpus, gpu_); !line.empty()) out.push_back(line);
+  if (auto line = layers_beyond_memory(context_.topology, workload_, context_.parameters); !line.empty())
+    out.push_back(std::move(line));
   if (largest().split)
     for (auto& line : split_assumptions(context_, *largest().split, largest().gpus.front()))
       out.push_back(std::move(line));

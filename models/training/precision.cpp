@@ -47,9 +47,18 @@ std::string precisions_of(double capability) {
 
 }  // namespace
 
+bool takes_fp8(const NetworkLayer& layer) {
+  return layer.kind == LayerKind::gemm && layer.block >= 0 && layer.name != "router";
+}
+
 UsedPrecision used_precision(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
   const auto& spec = *workload.training;
   const bool is_named = !spec.precision_location.file.empty();
+  if (spec.network && is_named && spec.precision == Precision::fp8) {
+    if (std::ranges::any_of(spec.network->layers, takes_fp8))
+      return {Precision::fp8, "linear layers of blocks; router, attention, cache, norms and head in bf16"};
+    return {Precision::bf16, fmt::format("{} has no blocks, whose linear layers compute in fp8", spec.network->name)};
+  }
   const bool depends = !is_named || spec.precision == Precision::tf32;
   if (!spec.network || !depends) return {spec.precision, ""};
   const auto least = least_capability(topology, workload, parameters);

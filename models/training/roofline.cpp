@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/parameter_name.hpp"
+#include "fabricast/models/training_precision.hpp"
 #include "fabricast/virtualization.hpp"
 #include "nccl/architecture.hpp"
 #include "paths/contention.hpp"
@@ -70,9 +71,15 @@ double read_weights(const NetworkLayer& layer, const LayerShare& share, double s
   return all > 0 ? all / (share.expert * share.expert_tensor) * touched_share(layer, share) : 0;
 }
 
+Precision precision_of(const NetworkLayer& layer, Precision asked) {
+  return asked == Precision::fp8 && !takes_fp8(layer) ? Precision::bf16 : asked;
+}
+
 bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 }  // namespace
+
+int activation_bytes(Precision precision) { return std::max(2, element_bytes(precision)); }
 
 Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
     : parameters_(context.parameters),
@@ -80,11 +87,12 @@ Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision
       precision_(precision),
       is_eager_(is_eager),
       peak_(peak_of(context, gpu, precision)),
+      peak_of_16_bits_(peak_of(context, gpu, Precision::bf16)),
       memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")),
       has_tensor_cores_(uses_tensor_cores(context, gpu, precision)) {}
 
-const Parameter& Roofline::parameter(ParameterStem stem) const {
-  const auto p = to_string(precision_);
+const Parameter& Roofline::parameter(ParameterStem stem, Precision precision) const {
+  const auto p = to_string(precision);
   std::vector<std::string> names;
   const auto add = [&](const std::string& base) {
     const auto of_gpu = [&](std::string_view last) {
@@ -103,28 +111,33 @@ const Parameter& Roofline::parameter(ParameterStem stem) const {
   return parameters_.first_of(names);
 }
 
-const Parameter& Roofline::efficiency(LayerKind kind) const {
+const Parameter& Roofline::efficiency(LayerKind kind, Precision precision) const {
   switch (kind) {
     case LayerKind::convolution:
-      return parameter("training.convolution_efficiency"_stem);
+      return parameter("training.convolution_efficiency"_stem, precision);
     case LayerKind::gemm:
-      return parameter("training.gemm_efficiency"_stem);
+      return parameter("training.gemm_efficiency"_stem, precision);
     case LayerKind::attention:
-      return parameter("training.attention_efficiency"_stem);
+      return parameter("training.attention_efficiency"_stem, precision);
     case LayerKind::memory:
     case LayerKind::embedding:
       break;
   }
-  return parameter("training.memory_efficiency"_stem);
+  return parameter("training.memory_efficiency"_stem, precision);
+}
+
+const Parameter& Roofline::efficiency(LayerKind kind) const {
+  return efficiency(kind, precision_of({.kind = kind, .block = 0}, precision_));
 }
 
 double Roofline::share_of_peak(const NetworkLayer& layer) const {
-  double share = efficiency(layer.kind).value;
+  const auto precision = precision_of(layer, precision_);
+  double share = efficiency(layer.kind, precision).value;
   if (layer.kind == LayerKind::gemm && has_experts(layer))
-    share = parameter("training.expert_gemm_efficiency"_stem).value;
+    share = parameter("training.expert_gemm_efficiency"_stem, precision).value;
   if (layer.kind == LayerKind::attention && layer.rows > 0)
-    share *= layer.rows / (layer.rows + parameter("training.attention_half_length"_stem).value);
-  if (layer.is_winograd && !has_tensor_cores_) share *= parameter("training.winograd_saving"_stem).value;
+    share *= layer.rows / (layer.rows + parameter("training.attention_half_length"_stem, precision).value);
+  if (layer.is_winograd && !has_tensor_cores_) share *= parameter("training.winograd_saving"_stem, precision).value;
   return share;
 }
 
@@ -135,12 +148,14 @@ Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, doub
   const double split = is_split && !layer.is_replicated ? share.tensor : share.sequence;
   const double samples = share.samples * (has_experts(layer) ? share.imbalance : 1);
   const double weights = read_weights(layer, share, layer.is_replicated ? 1 : split);
-  const double bytes =
-      (moved * samples / split + layer.shared_moved * samples + weights * weight_passes) * element_bytes(precision_);
-  const double compute = flop > 0 ? flop * samples / split / (peak_ * share_of_peak(layer)) : 0;
+  const auto precision = precision_of(layer, precision_);
+  const double bytes = (moved * samples / split + layer.shared_moved * samples) * activation_bytes(precision_) +
+                       weights * weight_passes * element_bytes(precision);
+  const double peak = precision == precision_ ? peak_ : peak_of_16_bits_;
+  const double compute = flop > 0 ? flop * samples / split / (peak * share_of_peak(layer)) : 0;
   const auto limit = layer.name == "permute" ? "training.permute_efficiency"_stem : "training.memory_efficiency"_stem;
-  const double memory = bytes / (memory_bandwidth_ * parameter(limit).value);
-  return from_seconds(parameter("training.kernel_floor"_stem).value + std::max(compute, memory));
+  const double memory = bytes / (memory_bandwidth_ * parameter(limit, precision).value);
+  return from_seconds(kernel_floor().value + std::max(compute, memory));
 }
 
 Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) const {
@@ -151,17 +166,17 @@ Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) c
 Duration Roofline::backward(const NetworkLayer& layer, const LayerShare& share) const {
   const auto time = pass(layer, share, layer.backward_flop, layer.backward_moved, 2);
   const bool has_two = layer.kind == LayerKind::gemm || layer.kind == LayerKind::convolution;
-  return has_two ? time + from_seconds(parameter("training.kernel_floor"_stem).value) : time;
+  return has_two ? time + from_seconds(kernel_floor().value) : time;
 }
 
 Duration Roofline::optimizer(double parameters, double tensors) const {
-  const double bytes = parameters * parameter("training.optimizer_passes"_stem).value * 4;
-  return from_seconds(bytes / (memory_bandwidth_ * parameter("training.optimizer_efficiency"_stem).value) +
-                      tensors * parameter("training.optimizer_tensor_time"_stem).value);
+  const double bytes = parameters * parameter("training.optimizer_passes"_stem, precision_).value * 4;
+  return from_seconds(bytes / (memory_bandwidth_ * optimizer_efficiency().value) +
+                      tensors * parameter("training.optimizer_tensor_time"_stem, precision_).value);
 }
 
 Duration Roofline::launches(double operators) const {
-  return from_seconds(operators * parameter("training.operator_time"_stem).value);
+  return from_seconds(operators * parameter("training.operator_time"_stem, precision_).value);
 }
 
 namespace {

@@ -12,6 +12,8 @@
 // s / (s + half). Efficiencies may be given per GPU architecture and precision: `training.gemm_efficiency.ampere`,
 // `.fp8`, `.hopper.fp8`.
 //
+// fp8: what takes it (takes_fp8) reads weights of a byte; all that is read and written beside them stays in bf16.
+//
 // Experts compute k tokens for each token of the layer, spread evenly but for `imbalance` on the busiest GPU, and read
 // the weights of those of its E experts that any of its n pairs of token and expert meet: E (1 - (1 - 1 / E)^n).
 #pragma once
@@ -25,6 +27,9 @@
 #include "training/work.hpp"
 
 namespace fabricast::models::training {
+
+/// Of an element that kernels hand on: products of fp8 come out in bf16, and a cache keeps them so.
+int activation_bytes(Precision precision);
 
 /// How a GPU takes part in a layer: shares of what it would do alone.
 struct LayerShare {
@@ -51,12 +56,10 @@ class Roofline {
   [[nodiscard]] bool is_eager() const { return is_eager_; }
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
   [[nodiscard]] const Parameter& optimizer_efficiency() const {
-    return parameter("training.optimizer_efficiency"_stem);
+    return parameter("training.optimizer_efficiency"_stem, precision_);
   }
-  [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"_stem); }
+  [[nodiscard]] const Parameter& kernel_floor() const { return parameter("training.kernel_floor"_stem, precision_); }
   [[nodiscard]] const ParameterSet& parameters() const { return parameters_; }
-  /// FLOP/s of the precision.
-  [[nodiscard]] double peak() const { return peak_; }
   /// The parameter that most of the network's time rests on.
   [[nodiscard]] const Parameter& efficiency(LayerKind kind) const;
 
@@ -64,13 +67,15 @@ class Roofline {
   [[nodiscard]] Duration pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
                               double weight_passes) const;
   [[nodiscard]] double share_of_peak(const NetworkLayer& layer) const;
-  [[nodiscard]] const Parameter& parameter(ParameterStem stem) const;
+  [[nodiscard]] const Parameter& efficiency(LayerKind kind, Precision precision) const;
+  [[nodiscard]] const Parameter& parameter(ParameterStem stem, Precision precision) const;
 
   const ParameterSet& parameters_;
   nccl::Architecture architecture_;
   Precision precision_;
   bool is_eager_;
   double peak_ = 1;
+  double peak_of_16_bits_ = 1;
   double memory_bandwidth_ = 1;
   bool has_tensor_cores_ = false;
 };

@@ -9,10 +9,16 @@
 #include "fabricast/models/training_memory.hpp"
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
+#include "paths/contention.hpp"
 
 namespace fabricast::models {
 
+using namespace literals;
+
 namespace {
+
+/// Kernel of a process that computes all the time: longer than any slice, short enough to simulate.
+constexpr Duration k_busy_process = 50_ms;
 
 bool computes_steps(const Workload& workload) {
   return workload.benchmark == Benchmark::training || workload.benchmark == Benchmark::gpu_step;
@@ -46,6 +52,23 @@ std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<
     std::ranges::set_intersection(own, others, std::back_inserter(one.gpus), {}, &DeviceId::value, &DeviceId::value);
     if (!one.gpus.empty()) out.push_back(std::move(one));
   }
+  return out;
+}
+
+std::vector<Term> waits_in_turns(const PlanContext& context, const Planner& planner, const Workload& workload,
+                                 const std::vector<SharedGpus>& others, Duration time) {
+  if (others.empty()) return planner.waits(time);
+  std::vector<Term> out;
+  auto asked = workload;
+  // Processes of one vGPU take turns in what it gets; clients without a profile are processes beside these.
+  if (!asked.sharing || !asked.sharing->profile.empty()) {
+    out = planner.waits(time);
+    asked.sharing = GpuSharing{};
+  }
+  for (const auto& one : others)
+    asked.sharing->clients.push_back({name_of(*context.workloads, one.other), k_busy_process, {}});
+  for (auto& term : waits_for_others(context, asked, others.front().gpus.front(), time + sum(out)))
+    out.push_back(std::move(term));
   return out;
 }
 

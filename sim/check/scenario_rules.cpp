@@ -51,11 +51,11 @@ class ScenarioRules {
     for (const auto& shared : models::shared_gpus(topology_, all, index)) {
       if (shared.other > index) continue;
       add(Severity::warning, all[index].location,
-          fmt::format("{} and {} compute on the same {}: each is forecast as if it had their compute alone, where "
-                      "processes of a GPU take turns",
+          fmt::format("{} and {} compute on the same {}: processes of a GPU take turns, each gets at most "
+                      "half of it",
                       models::name_of(all, shared.other), models::name_of(all, index),
                       models::words_of(topology_, shared.gpus)),
-          "give each workload GPUs of its own (`devices`), or describe the other one as a client (`sharing`)");
+          "give each workload GPUs of its own (`devices`), unless they share them");
     }
   }
 

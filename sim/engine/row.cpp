@@ -276,14 +276,15 @@ std::vector<FlowTime> flow_times(const RowBuilder& builder, std::optional<int> w
 }  // namespace
 
 Row make_row(const Resources& resources, const Planner& planner, const OperationPlan& plan,
-             const OperationTiming& timing, const ParameterSet& parameters, const Workload& workload, bool is_packet,
-             const std::vector<Duration>& drawn, std::set<std::string>& outside_in) {
+             const OperationTiming& timing, const Waits& waits, const ParameterSet& parameters,
+             const Workload& workload, bool is_packet, const std::vector<Duration>& drawn,
+             std::set<std::string>& outside_in) {
   Row row;
   row.size = plan.size;
   const RowBuilder builder{resources, plan, timing, parameters, is_packet};
-  const bool waits = builder.set_time(row);
+  const bool is_held_by_floor = builder.set_time(row);
   Duration waited;
-  for (auto& wait : planner.waits(row.time)) {
+  for (auto& wait : waits(row.time)) {
     row.time += wait.time;
     waited += wait.time;
     row.terms.push_back(std::move(wait));
@@ -297,7 +298,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.protocol = plan.protocol;
   row.channels = plan.channels;
   row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
-  if (waits) row.bottleneck = plan.floor_term.name;
+  if (is_held_by_floor) row.bottleneck = plan.floor_term.name;
   // With routes drawn by a hash the fabric allows what the best draw does.
   const auto bound = bound_of(resources, plan);
   row.physical_bound = bound;

@@ -141,19 +141,33 @@ class Simulator {
       out.stand_ins = (*planner)->stand_ins();
       for (auto& line : models::settings_without_effect(context_, workload, **planner))
         out.assumptions.push_back(std::move(line));
-      for (const auto& shared : models::shared_gpus(topology_, scenario_.workloads, planners_.size()))
+      for (const auto& one : models::shared_gpus(topology_, scenario_.workloads, planners_.size()))
         out.assumptions.push_back(fmt::format(
-            "{} computes on {}, too: each is forecast as if it had the GPU's compute alone, where processes "
-            "of a GPU take turns",
-            models::name_of(scenario_.workloads, shared.other), models::words_of(topology_, shared.gpus)));
+            "{} computes on {}, too: processes of a GPU take turns (no MPS), each busy all the time, by slice and "
+            "switch of one H200; while one is on, exchanges of the other stand still",
+            models::name_of(scenario_.workloads, one.other), models::words_of(topology_, one.gpus)));
       prediction_.workloads.push_back(std::move(out));
       planners_.push_back(std::move(*planner));
       num_rows_ = std::max(num_rows_, sizes_of(workload).size());
     }
   }
 
+  /// By workload, of row `i`: steps of fewer GPUs may share none.
+  [[nodiscard]] std::vector<std::vector<models::SharedGpus>> shared_in(std::size_t i) const {
+    std::vector<std::vector<models::SharedGpus>> shared(scenario_.workloads.size());
+    if (shared.size() < 2) return shared;
+    auto asked = scenario_.workloads;
+    for (auto& workload : asked) {
+      const auto sizes = sizes_of(workload);
+      if (workload.training && sizes.size() > 1) workload.sizes = {sizes[std::min(i, sizes.size() - 1)]};
+    }
+    for (std::size_t w = 0; w < asked.size(); ++w) shared[w] = models::shared_gpus(topology_, asked, w);
+    return shared;
+  }
+
   void run_row(std::size_t i) {
     row_ = i;
+    shared_ = shared_in(i);
     std::vector<OperationPlan> plans;
     for (std::size_t w = 0; w < planners_.size(); ++w) {
       const auto sizes = sizes_of(scenario_.workloads[w]);
@@ -161,17 +175,20 @@ class Simulator {
     }
     std::vector<engine::Job> jobs;
     for (std::size_t w = 0; w < plans.size(); ++w) jobs.push_back({&plans[w], scenario_.workloads[w].start});
-    std::shared_ptr<const FabricReport> report;
-    const auto timings = run_jobs(jobs, report);
+    std::vector<std::shared_ptr<const FabricReport>> reports(jobs.size());
+    const auto timings = run_in_turns(jobs, reports);
     if (!faults_.empty()) return;
-    if (options_.fidelity == Fidelity::automatic) note_doubt(plans, jobs, timings);
-    if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
     for (std::size_t w = 0; w < plans.size(); ++w) {
+      const auto& report = reports[w];
+      if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
       const auto sizes = sizes_of(scenario_.workloads[w]);
       if (i >= sizes.size()) continue;
       const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, sizes[i]) : std::vector<Duration>{};
-      auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], parameters_, scenario_.workloads[w],
-                                  options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
+      const auto waits = [&, others = met_in_turns(w, jobs, timings)](Duration time) {
+        return models::waits_in_turns(context_, *planners_[w], scenario_.workloads[w], others, time);
+      };
+      auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], waits, parameters_,
+                                  scenario_.workloads[w], options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
       if (!drawn.empty() && !is_spread_) {
         const auto bound = engine::bound_of(resources_, plans[w]);
         is_spread_ = std::ranges::any_of(drawn, [&](auto one) { return one != bound; });
@@ -210,12 +227,56 @@ class Simulator {
             : fmt::format("check sizes, counts and start times, and the rate of what limits it: {}", bottleneck)));
   }
 
+  /// Each job beside those that take no turns with it on a GPU: while one of these is on, it is off.
+  std::vector<engine::OperationTiming> run_in_turns(const std::vector<engine::Job>& jobs,
+                                                    std::vector<std::shared_ptr<const FabricReport>>& reports) {
+    std::map<std::vector<std::size_t>, std::vector<std::size_t>> runs;  // jobs that run together -> whose times count
+    for (std::size_t w = 0; w < jobs.size(); ++w) {
+      std::vector<std::size_t> together;
+      for (std::size_t other = 0; other < jobs.size(); ++other) {
+        if (std::ranges::find(shared_[w], other, &models::SharedGpus::other) == shared_[w].end())
+          together.push_back(other);
+      }
+      runs[together].push_back(w);
+    }
+    std::vector<engine::OperationTiming> timings(jobs.size());
+    for (const auto& [together, counted] : runs) {
+      std::vector<engine::Job> chosen;
+      std::vector<const Workload*> workloads;
+      for (const auto job : together) {
+        chosen.push_back(jobs[job]);
+        workloads.push_back(&scenario_.workloads[job]);
+      }
+      std::shared_ptr<const FabricReport> report;
+      const auto ran = run_jobs(chosen, workloads, report);
+      if (!faults_.empty()) return {};
+      if (options_.fidelity == Fidelity::automatic) note_doubt(chosen, ran);
+      for (const auto w : counted) {
+        timings[w] = ran[static_cast<std::size_t>(std::ranges::find(together, w) - together.begin())];
+        reports[w] = report;
+      }
+    }
+    return timings;
+  }
+
+  /// Of those that take turns with `w`, the ones that are there at some moment of its operation.
+  [[nodiscard]] std::vector<models::SharedGpus> met_in_turns(
+      std::size_t w, const std::vector<engine::Job>& jobs, const std::vector<engine::OperationTiming>& timings) const {
+    auto met = shared_[w];
+    std::erase_if(met, [&](const auto& one) {
+      const auto ends_before = [&](std::size_t a, std::size_t b) {
+        return jobs[a].start + timings[a].total <= jobs[b].start;
+      };
+      return ends_before(w, one.other) || ends_before(one.other, w);
+    });
+    return met;
+  }
+
   std::vector<engine::OperationTiming> run_jobs(const std::vector<engine::Job>& jobs,
+                                                const std::vector<const Workload*>& workloads,
                                                 std::shared_ptr<const FabricReport>& report) {
     if (options_.fidelity != Fidelity::packet)
       return engine::run(resources_, jobs, {.full_expansion = options_.full_expansion});
-    std::vector<const Workload*> workloads;
-    for (const auto& workload : scenario_.workloads) workloads.push_back(&workload);
     engine::PacketOptions packet;
     packet.seed = options_.seed;
     packet.full_expansion = options_.full_expansion;
@@ -238,14 +299,13 @@ class Simulator {
   }
 
   /// Keeps the first size at which packets matter.
-  void note_doubt(const std::vector<OperationPlan>& plans, const std::vector<engine::Job>& jobs,
-                  const std::vector<engine::OperationTiming>& timings) {
+  void note_doubt(const std::vector<engine::Job>& jobs, const std::vector<engine::OperationTiming>& timings) {
     if (!doubt_.empty()) return;
     const auto doubt = engine::packet_doubt(parameters_, resources_, jobs, timings);
     if (!doubt) return;
     doubt_ = fmt::format(
-        "packet detail would change this from {} on: {}{}; --fidelity packet shows it", to_string(plans.front().size),
-        doubt->text(),
+        "packet detail would change this from {} on: {}{}; --fidelity packet shows it",
+        to_string(jobs.front().plan->size), doubt->text(),
         is_lossless(topology_) ? "" : " (shipped defaults: the topology does not say how its switches are configured)");
   }
 
@@ -300,6 +360,7 @@ class Simulator {
   Resources resources_;
   models::PlanContext context_;
   std::vector<std::unique_ptr<Planner>> planners_;
+  std::vector<std::vector<models::SharedGpus>> shared_;  ///< [workload], in the row under way
   std::size_t num_rows_ = 0;
   std::size_t row_ = 0;  ///< under way
   Prediction prediction_;

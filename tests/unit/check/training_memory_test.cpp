@@ -131,6 +131,47 @@ TEST_CASE("a step must fit into what the system has of a GPU, not into the card"
   }
 }
 
+TEST_CASE("a layer's weights and cache must fit, too, in 16 bits of each cached element and a byte of fp8 weights") {
+  struct Layer {
+    std::string network, tensor, batch, cached, precision;
+    double weights_gib, cache_gib;
+  };
+  // llama3-405b: 2 x 8 x 128 elements per token, 3.2e9 weights per layer; deepseek-v3: 576, whatever the tensor group.
+  for (const auto& one : {Layer{"llama3-405b", "1", "256", "131071", "bf16", 5.94, 128},
+                          Layer{"llama3-405b", "1", "256", "131071", "fp8", 2.97, 128},
+                          Layer{"llama3-405b", "1", "256", "65535", "bf16", 5.94, 64},
+                          Layer{"llama3-405b", "2", "256", "131071", "bf16", 2.97, 64},
+                          Layer{"llama3-405b", "8", "2048", "131071", "bf16", 0.74, 128},
+                          Layer{"deepseek-v3", "1", "512", "131071", "fp8", 10.7, 72},
+                          Layer{"deepseek-v3", "8", "512", "131071", "fp8", 1.4, 72},
+                          Layer{"deepseek-v3", "8", "1024", "131071", "fp8", 1.4, 144}}) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts: "
+        "[{name: n, type: hgx-h100-8}]\nworkload: {benchmark: training, part: layer, tokens: 1, gpus: " +
+        one.tensor + ", network: " + one.network + ", batch_per_gpu: " + one.batch + ", kv_length: " + one.cached +
+        ", precision: " + one.precision + ", parallel: {tensor: " + one.tensor + "}}\n");
+    CAPTURE(one.network);
+    CAPTURE(one.tensor);
+    CAPTURE(one.cached);
+    CAPTURE(one.precision);
+    const auto said = check_scenario(loaded.topology, loaded.scenario, loaded.parameters);
+    const auto forecast = simulate(loaded.topology, loaded.scenario, loaded.parameters);
+    const bool is_fitting = one.weights_gib + one.cache_gib <= 80;
+    REQUIRE(said.empty() == is_fitting);
+    CHECK(forecast.has_value() == is_fitting);
+    if (!is_fitting) {
+      CAPTURE(said.front().message);
+      CHECK(said.front().message.find("one layer of " + one.network) != std::string::npos);
+      const auto cache = std::to_string(static_cast<int>(one.cache_gib)) + " GiB of keys and values";
+      CHECK(said.front().message.find(cache) != std::string::npos);
+      CHECK(forecast.error().front().message == said.front().message);
+      continue;
+    }
+    const auto& lines = forecast->workloads[0].assumptions;
+    CHECK(std::ranges::any_of(lines, [](const auto& line) { return line.find("1 of ") == 0; }));
+  }
+}
+
 TEST_CASE("the GPUs that a step names decide, not the first of the topology") {
   const auto fits_on = [](const std::string& device) {
     const auto loaded = test::scenario(

@@ -52,3 +52,14 @@ TEST_CASE("flows that meet are doubted whether one workload or several have them
     }
   }
 }
+
+TEST_CASE("jobs that take turns on a GPU are never on its links together, so that nothing is doubted of both") {
+  const auto both = [](const std::string& workload) {
+    const auto one = [&](const std::string& other) {
+      return "  - {" + workload + ", sizes: [64 MiB], devices: [n0.gpu0, " + other + ".gpu0]}\n";
+    };
+    return "workloads:\n" + one("n1") + one("n2");
+  };
+  CHECK(is_in_doubt(both("benchmark: all_reduce_perf")));
+  CHECK_FALSE(is_in_doubt(both("benchmark: gpu_step, compute: 1 ms")));
+}

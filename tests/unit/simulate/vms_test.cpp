@@ -275,6 +275,23 @@ TEST_CASE("several parts of one card in a VM are GPUs of their own in the card's
             .find("do not fit together on gpu0") != std::string::npos);
 }
 
+TEST_CASE("jobs in MIG instances of a card compute beside each other, in one instance they take turns, in vGPUs once") {
+  const auto both = [](const std::string& way, const std::string& other) {
+    const std::string job = "benchmark: training, network: gpt-124m, batch_per_gpu: 2, gpus: 1, devices: [n0/a.gpu";
+    return forecast(k_kvm, "[{name: a, devices: {gpu0: " + way + "}}]",
+                    "{name: a, " + job + "0]}, {name: b, " + job + other + "]}")[0]
+        .rows.front()
+        .time.seconds();
+  };
+  const std::string mig = "{mig: [2g.10gb, 2g.10gb]}", vgpu = "{vgpu: [a100-10c, a100-10c]}";
+  const double turns = 2 * 1.62 / (1.62 - 0.136);
+  CHECK(both(mig, "0") == test::approx(turns * both(mig, "0-1")).epsilon(0.01));
+  // The other vGPU is taken to be busy whatever runs in it.
+  CHECK(both(vgpu, "0-1") > 1.9 * both("{vgpu: a100-10c}", "0") / turns);
+  CHECK(both(vgpu, "0-1") < 2.3 * both("{vgpu: a100-10c}", "0") / turns);
+  CHECK(both(vgpu, "0") == test::approx(turns * both(vgpu, "0-1")).epsilon(0.01));
+}
+
 TEST_CASE("a migration shares the network with the traffic beside it, and is refused where a device ties the VM") {
   const auto workloads = [](const std::string& more) {
     return "{name: move, benchmark: vgpu_migration, sizes: [8 GiB], migration: {vm: n0/a, to: n1, memory: 32 GiB, "

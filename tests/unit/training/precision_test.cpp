@@ -73,8 +73,8 @@ TEST_CASE("a GPU computes in the precisions that its generation has, and says wh
                            Kind{"t4", {"fp16", "fp32", "fp32", "fp16", "refused", "refused"}},
                            Kind{"a100-pcie-80", {"bf16", "fp32", "tf32", "fp16", "bf16", "refused"}},
                            Kind{"a40", {"bf16", "fp32", "tf32", "fp16", "bf16", "refused"}},
-                           Kind{"l40s", {"bf16", "fp32", "tf32", "fp16", "bf16", "fp8"}},
-                           Kind{"h100-pcie", {"bf16", "fp32", "tf32", "fp16", "bf16", "fp8"}}}) {
+                           Kind{"l40s", {"bf16", "fp32", "tf32", "fp16", "bf16", "bf16"}},
+                           Kind{"h100-pcie", {"bf16", "fp32", "tf32", "fp16", "bf16", "bf16"}}}) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       CAPTURE(kind.type);
       CAPTURE(asked[i]);
@@ -88,6 +88,97 @@ TEST_CASE("not naming the precision takes as long as naming the one that is take
   CHECK(time_of("p100-pcie-16", "gpus: 1") == time_of("p100-pcie-16", "gpus: 1, precision: fp32"));
   CHECK(time_of("v100-pcie-32", "gpus: 1, precision: tf32") == time_of("v100-pcie-32", "gpus: 1, precision: fp32"));
   CHECK(time_of("h100-pcie", "gpus: 1") == time_of("h100-pcie", "gpus: 1, precision: bf16"));
+}
+
+namespace {
+
+/// Of one GPU, without exchanges, in us.
+double compute_of(const std::string& gpu, const std::string& workload) {
+  const auto row = test::run(test::scenario("schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: "
+                                            "fabricast/topology/1\n  name: t\n  hosts: [{name: n, type: " +
+                                            gpu + "}]\nworkload: {benchmark: training, gpus: 1, " + workload + "}\n"))
+                       .workloads[0]
+                       .rows.front();
+  return row.time.us();
+}
+
+const std::vector<std::string> k_languages{"llama3-8b", "deepseek-v3", "qwen3-30b-a3b", "mixtral-8x7b"};
+
+}  // namespace
+
+TEST_CASE("attention takes as long in fp8 as in bf16: what grows with the square of the sequence is the same") {
+  for (const auto& network : k_languages) {
+    const auto bend = [&](const std::string& precision) {
+      const auto prefill = [&](int tokens) {
+        return compute_of("hgx-h100-8", "network: " + network + ", part: layer, batch_per_gpu: 8, tokens: " +
+                                            std::to_string(tokens) + ", precision: " + precision);
+      };
+      return prefill(24576) - 2 * prefill(16384) + prefill(8192);
+    };
+    CAPTURE(network);
+    CHECK(bend("fp8") > 0);
+    CHECK(bend("fp8") == test::approx(bend("bf16")).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a cached token is read in 16 bits in fp8, too, weights in half of them") {
+  for (const auto& network : k_languages) {
+    const auto decode = [&](int cached, int batch, const std::string& precision) {
+      return compute_of("hgx-h200-8", "network: " + network +
+                                          ", part: layer, tokens: 1, kv_length: " + std::to_string(cached) +
+                                          ", batch_per_gpu: " + std::to_string(batch) + ", precision: " + precision);
+    };
+    const auto of_cache = [&](const std::string& precision) {
+      return decode(65536, 64, precision) - decode(32768, 64, precision);
+    };
+    CAPTURE(network);
+    CHECK(of_cache("fp8") == test::approx(of_cache("bf16")).epsilon(0.01));
+  }
+  // 3.8 us for each of the eleven kernels of a block, the rest its weights.
+  const auto weights = [&](const std::string& precision) {
+    const std::string decode = "part: layer, tokens: 1, kv_length: 1, batch_per_gpu: 1, precision: " + precision;
+    return compute_of("hgx-h200-8", "network: llama3-405b, " + decode);
+  };
+  CHECK(weights("fp8") == test::approx(weights("bf16") / 2).epsilon(0.07));
+}
+
+TEST_CASE("fp8 is never slower than bf16, and the same where nothing computes in it") {
+  for (const auto& network : k_languages) {
+    for (const std::string work : {"tokens: 4096", "tokens: 128", "tokens: 1, kv_length: 2048"}) {
+      for (const std::string batch : {"1", "16", "256"}) {
+        const auto of = [&](const std::string& precision) {
+          return compute_of("hgx-h100-8", "network: " + network + ", part: layer, " + work +
+                                              ", batch_per_gpu: " + batch + ", precision: " + precision);
+        };
+        CAPTURE(network);
+        CAPTURE(work);
+        CAPTURE(batch);
+        CHECK(of("fp8") <= of("bf16"));
+        CHECK(of("fp8") >= of("bf16") / 2);
+      }
+    }
+  }
+  for (const std::string network : {"resnet-50", "vgg-16"}) {
+    const auto of = [&](const std::string& precision) {
+      return compute_of("hgx-h100-8", "network: " + network + ", batch_per_gpu: 32, precision: " + precision);
+    };
+    CHECK(of("fp8") == of("bf16"));
+  }
+}
+
+TEST_CASE("fp8 gains no more where kernels are launched one by one than in a graph of fused ones") {
+  for (const std::string network : {"gpt-345m", "gpt-1.3b"}) {
+    const auto gain = [&](const std::string& launch) {
+      const auto of = [&](const std::string& precision) {
+        return compute_of("hgx-h200-8", "network: " + network + ", batch_per_gpu: 8, " + launch +
+                                            "parallel: {data: fsdp}, precision: " + precision);
+      };
+      return of("bf16") / of("fp8");
+    };
+    CAPTURE(network);
+    CHECK(gain("") > 1.05);
+    CHECK(gain("") < gain("launch: graph, "));
+  }
 }
 
 TEST_CASE("a precision that is set from outside the file is named, too") {

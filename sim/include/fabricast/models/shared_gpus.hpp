@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads of a scenario that run kernels on the same GPUs. CUDA lets processes of a GPU take turns (no MPS);
-// forecasts of steps do not: each computes as if it were alone there, which `check` and the result say.
+// Workloads of a scenario that run kernels on the same GPUs. CUDA lets processes of a GPU take turns (time slices, no
+// MPS), each busy all the time: exchanges are kernels, too. One of n has its GPU for 1/n of the time less the context
+// switches (docs/models/sharing.md, "Time slices of one GPU").
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "fabricast/models/planner.hpp"
 #include "fabricast/scenario.hpp"
 #include "fabricast/topology.hpp"
 
@@ -21,6 +22,11 @@ struct SharedGpus {
 /// runs kernels there (the same, nccl-tests). Workloads that name no GPUs take the first ones.
 std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<Workload>& workloads,
                                     std::size_t index);
+
+/// What an operation of `workload`, planned by `planner`, of `time` waits for others on its devices: what the planner
+/// says, and the turns of `others`, workloads that compute on its GPUs.
+std::vector<Term> waits_in_turns(const PlanContext& context, const Planner& planner, const Workload& workload,
+                                 const std::vector<SharedGpus>& others, Duration time);
 
 /// "job-a", or the benchmark and the place in the list: "training (workload 2)".
 std::string name_of(const std::vector<Workload>& workloads, std::size_t index);

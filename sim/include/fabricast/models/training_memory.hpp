@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a training step can fit into its GPUs: asked by `check`, and by the planner before it forecasts one.
+// Whether a training step, or a layer with its cache, can fit into its GPUs: asked by `check`, and by the planner
+// before it forecasts one.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fabricast/diagnostic.hpp"
@@ -19,8 +21,11 @@ Result<std::vector<int>> training_counts(const Topology& topology, const Workloa
 Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload);
 
 /// What training_counts() refuses, and an error when the smallest number of GPUs that training workload `index` of
-/// `all` is asked for cannot hold a step, or not beside steps earlier in the list on the same GPUs.
+/// `all` is asked for cannot hold a step or a layer, or a step not beside steps earlier in the list on the same GPUs.
 Diagnostics training_memory(const Topology& topology, const std::vector<Workload>& all, std::size_t index,
                             const ParameterSet& parameters);
+
+/// How many layers of a network of which one is asked for fit with their weights and cache; empty where all do.
+std::string layers_beyond_memory(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
 
 }  // namespace fabricast::models

@@ -20,8 +20,12 @@ namespace fabricast::models {
 
 struct UsedPrecision {
   Precision precision = Precision::bf16;
-  std::string reason;  ///< why it is not what was named, or not the usual default; else empty
+  std::string reason;  ///< why it is not what was named, or the usual default, in all layers; else empty
 };
+
+/// Whether fp8 is computed in the layer: the linear ones of blocks but the router [Transformer Engine, torchao's float8
+/// with torchtitan's filter, DeepSeek-V3 3.3.1, vLLM]. All else stays in bf16.
+bool takes_fp8(const NetworkLayer& layer);
 
 /// Of the least capable GPU that takes part; a measured profile has its own.
 UsedPrecision used_precision(const Topology& topology, const Workload& workload, const ParameterSet& parameters);
