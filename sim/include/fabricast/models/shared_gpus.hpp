@@ -22,6 +22,9 @@ struct SharedGpus {
 std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<Workload>& workloads,
                                     std::size_t index);
 
+/// GPUs that take part, sorted; empty where they are not there, which others say.
+std::vector<DeviceId> gpus_of(const Topology& topology, const Workload& workload);
+
 /// "job-a", or the benchmark and the place in the list: "training (workload 2)".
 std::string name_of(const std::vector<Workload>& workloads, std::size_t index);
 
