@@ -101,6 +101,14 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   return groups;
 }
 
+HostShape shape_of(const Topology& topology, const HostGroup& group) {
+  auto shape = topology.place_of(group.gpus);
+  shape.second.push_back(-1);  // GPUs end, HCAs begin
+  for (const auto hca : topology.devices(DeviceKind::hca, group.host))
+    if (topology.is_cabled(hca)) shape.second.push_back(topology.ordinal(hca));
+  return shape;
+}
+
 HostGroup first_host_with_gpus(const Topology& topology) {
   const int host = topology.first_host_with(DeviceKind::gpu);
   return {host, topology.devices(DeviceKind::gpu, host)};
@@ -233,7 +241,7 @@ std::size_t place_in_host(const ChannelGraph& graph, std::size_t c, std::size_t 
 ChannelGraph search_channels(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
   // Equal hosts with equal GPUs and cables get equal channels: search once per shape and sets of ordinals.
-  std::map<std::pair<int, std::vector<int>>, HostSearch> searches;
+  std::map<HostShape, HostSearch> searches;
   std::vector<const HostSearch*> by_host;
   ChannelGraph graph;
   graph.is_nvlink = graph.has_nvswitch = graph.are_swapped = true;
@@ -244,13 +252,7 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
       kind_in_host(context, first[0], first[1], static_cast<int>(first.size())) == TransportKind::socket;
   std::size_t num_channels = 32;
   for (const auto& group : hosts) {
-    auto place = topology.place_of(group.gpus);
-    auto& ordinals = place.second;
-    ordinals.push_back(-1);  // GPUs end, HCAs begin
-    for (const auto hca : topology.devices(DeviceKind::hca, group.host)) {
-      if (topology.is_cabled(hca)) ordinals.push_back(topology.ordinal(hca));
-    }
-    const auto [it, is_new] = searches.try_emplace(std::move(place));
+    const auto [it, is_new] = searches.try_emplace(shape_of(topology, group));
     if (is_new)
       it->second = graph.is_network_only ? search_by_interface(context, group.gpus)
                    : hosts.size() > 1    ? search_with_network(context, group.gpus)

@@ -31,6 +31,14 @@ struct HostChannel {
   DeviceId sender;              ///< hands the last one's data to the HCA: itself, or with PXN a GPU beside the HCA
 };
 
+/// A GPU that reduces a share of the vector in its host's NVSwitches, and the HCA by which it meets those of other
+/// hosts.
+struct NvlsHead {
+  DeviceId gpu;
+  DeviceId hca;             ///< value -1 with one host
+  double hca_gb_per_s = 0;  ///< NCCL's planning speed of the way between them
+};
+
 struct ChannelGraph {
   std::vector<std::vector<HostChannel>> channels;  ///< [channel][host group]; doubled
   int graph_channels = 1;                          ///< before doubling
@@ -45,10 +53,15 @@ struct ChannelGraph {
   bool has_plain_trees = false;    ///< some host's trees meet their parents and children by one GPU
   bool is_by_table = false;        ///< RCCL: hosts of eight GPUs that are all joined, whose channels are in its tables
   std::optional<HostNics> nics;    ///< of the first host, where there are several
+  std::vector<std::vector<NvlsHead>> heads;  ///< [host group]; where NVLink SHARP is used, as many in each
 };
 
 /// Groups ranks by host, in the order of each host's first rank.
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
+
+/// Hosts of one shape have equal devices, GPUs that take part and cables, so NCCL finds the same in them.
+using HostShape = std::pair<int, std::vector<int>>;
+HostShape shape_of(const Topology& topology, const HostGroup& group);
 
 /// The first host that has GPUs, with those of all its VMs: a head node without any may come before it. Host 0 and no
 /// GPU where there are none.

@@ -362,6 +362,16 @@ std::vector<std::size_t> HostNics::search_order() const {
   return out;
 }
 
+std::vector<HostNics::Head> HostNics::heads() const {
+  std::vector<Head> out;
+  for (const auto hca : search_order()) {
+    const int gpu = gpu_of_hca(hca);
+    if (gpu < 0 || std::ranges::find(out, static_cast<std::size_t>(gpu), &Head::gpu) != out.end()) continue;
+    out.push_back({static_cast<std::size_t>(gpu), hca});
+  }
+  return out;
+}
+
 std::vector<double> HostNics::gpus_of_hcas() const {
   std::vector<double> out(hcas_.size());
   for (std::size_t g = 0; g < gpus_.size() && !hcas_.empty(); ++g)

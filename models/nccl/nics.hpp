@@ -115,6 +115,12 @@ class HostNics {
   /// GPUs take, which go by NVML's numbers, so that communicators of one GPU each spread over HCAs that are equally
   /// near (search.cc, ncclTopoSelectNets). With all GPUs of the host it is taken to be the HCAs' own order.
   [[nodiscard]] std::vector<std::size_t> search_order() const;
+  /// GPUs that NVLink SHARP reduces by between hosts, each with an HCA of its own: HCA after HCA the GPU whose sends
+  /// take it first, which is not taken twice (search.cc, ncclTopoSearchRecNet).
+  struct Head {
+    std::size_t gpu = 0, hca = 0;
+  };
+  [[nodiscard]] std::vector<Head> heads() const;
   /// Of how many GPUs each HCA carries the sends and receives; a GPU that spreads over several counts in parts.
   [[nodiscard]] std::vector<double> gpus_of_hcas() const;
 

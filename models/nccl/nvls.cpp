@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
+#include <optional>
 #include <span>
 
 #include "nccl/search.hpp"
@@ -27,6 +28,8 @@ constexpr int k_nvls_tree = 218;
 constexpr int k_least_capability = 90;
 /// Release from which it joins two GPUs of a host, too (nvls.cc, ncclNvlsInit; which of 2.28 to 2.30 is not known).
 constexpr int k_two_gpus = 230;
+/// Release from which its planned bandwidth is nothing with one head (src/graph/tuning.cc).
+constexpr int k_two_heads = 228;
 
 double largest_speed(std::span<const double> speeds, double limit) {
   const auto it = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= limit; });
@@ -76,6 +79,25 @@ Gate host_gate(const PlanContext& context, const HostGroup& group, int version) 
   return {};
 }
 
+/// A head in any host of a shape: position of the GPU, ordinal of the HCA, GB/s between them.
+struct HeadPlace {
+  std::size_t gpu;
+  int hca;
+  double gb_per_s;
+};
+using HeadPlaces = std::vector<HeadPlace>;
+
+HeadPlaces head_places(const PlanContext& context, const HostGroup& host) {
+  const HostNics nics(context, host.gpus);
+  const double least = network_speeds(nics.version(), compute_capability(context, host.gpus[0])).back();
+  HeadPlaces out;
+  for (const auto& [gpu, hca] : nics.heads()) {
+    const double speed = nics.path_gb_per_s(gpu, hca);
+    if (speed >= least) out.push_back({gpu, context.topology.device(nics.hcas()[hca]).ordinal, speed});
+  }
+  return out;
+}
+
 }  // namespace
 
 Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) {
@@ -85,51 +107,88 @@ Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) 
     return {false, fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
                                hosts.size() > 1 ? "between" : "inside", needed - 200)};
   if (!context.software.nccl_p2p) return {false, "GPU peer access is off (software.nccl.p2p: off)"};
+  Gate inferred;
   for (const auto& group : hosts) {
-    if (auto gate = host_gate(context, group, version); !gate.is_open) return gate;
+    auto gate = host_gate(context, group, version);
+    if (!gate.is_open && !gate.is_inferred) return gate;
+    if (!gate.is_open) inferred = std::move(gate);
   }
-  return {};
+  if (hosts.size() == 1) return inferred;
+  const std::size_t least = version < k_two_heads ? 1 : 2;
+  const auto heads = nvls_heads(context, hosts);
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    if (heads[h].size() < least)
+      return {false, fmt::format("{} of {}'s GPUs have an HCA of their own to reduce by, it needs {}", heads[h].size(),
+                                 context.topology.host_name(hosts[h].host), least)};
+  }
+  return inferred;
 }
 
-NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version, int capability) {
-  NvlsGraph graph;
-  graph.heads = heads;
+NvlsGraph search_nvls(double port_gb_per_s, int heads, int version, int capability) {
   const double of_port = port_gb_per_s / (heads + 1);
-  if (network_gb_per_s <= 0) {
-    graph.inside = capability >= k_blackwell ? largest_speed(k_inside_blackwell, of_port)
-                   : version < k_nvls_tree   ? largest_speed(k_inside_2_17, of_port)
-                                             : largest_speed(k_inside, of_port);
-    return graph;
-  }
+  const double inside = capability >= k_blackwell ? largest_speed(k_inside_blackwell, of_port)
+                        : version < k_nvls_tree   ? largest_speed(k_inside_2_17, of_port)
+                                                  : largest_speed(k_inside, of_port);
+  return {heads, inside, 0};
+}
+
+NvlsGraph search_nvls(double port_gb_per_s, const std::vector<double>& hcas_gb_per_s, int version, int capability) {
+  constexpr double rounding = 1e-6;
   const auto& speeds = network_speeds(version, capability);
-  graph.inside = largest_speed(speeds, std::min(of_port, network_gb_per_s));
-  graph.between = largest_speed(speeds, std::min(2 * graph.inside, network_gb_per_s));
+  NvlsGraph graph;
+  for (const double speed : speeds) {
+    if (graph.heads > 0 && speed / graph.inside <= .49) break;
+    const auto are_wide = std::ranges::count_if(hcas_gb_per_s, [&](double hca) { return hca >= speed; });
+    const int heads =
+        std::min({k_most_heads, static_cast<int>(are_wide), static_cast<int>(port_gb_per_s / speed + rounding) - 1});
+    if (heads > graph.heads || heads * speed > graph.heads * graph.inside) graph = {heads, speed, 0};
+  }
+  double slowest = 2 * graph.inside;
+  for (const double hca : hcas_gb_per_s)
+    if (hca >= graph.inside) slowest = std::min(slowest, hca);
+  graph.between = largest_speed(speeds, slowest);
   return graph;
 }
 
-NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph) {
-  const int version = release_number(context.software.nccl_version);
-  NvlsGraph found;
-  for (std::size_t h = 0; h < hosts.size(); ++h) {
-    const int heads = std::min(k_most_heads, static_cast<int>(hosts[h].gpus.size()));
-    const int capability = compute_capability(context, hosts[h].gpus[0]);
-    double slowest = hosts.size() > 1 ? 1e9 : 0;
-    std::set<int> adapters;
-    for (const auto& channel : graph.channels) {
-      const auto hca = channel[h].tree_hca;
-      if (hca.value < 0) continue;
-      adapters.insert(hca.value);
-      slowest = std::min(slowest, device_value(context, hca, "rate") * 1e-9);
-    }
-    const int count = std::max(1, static_cast<int>(adapters.size()));
-    const double of_head = slowest / ((heads + count - 1) / count);
-    const double port = port_of(context.topology, hosts[h])->lanes * planned_nvlink_gb_per_s(version, capability);
-    const auto of_host = search_nvls(port, heads, of_head, version, capability);
-    if (h == 0) found = of_host;
-    found = {std::min(found.heads, of_host.heads), std::min(found.inside, of_host.inside),
-             std::min(found.between, of_host.between)};
+std::vector<std::vector<NvlsHead>> nvls_heads(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  std::vector<std::vector<NvlsHead>> out;
+  if (hosts.size() == 1) {
+    auto& heads = out.emplace_back();
+    for (const auto gpu : hosts[0].gpus) heads.push_back({gpu, {}, 0});
+    heads.resize(std::min<std::size_t>(heads.size(), k_most_heads));
+    return out;
   }
-  return found;
+  std::map<HostShape, HeadPlaces> places;
+  for (const auto& host : hosts) {
+    const auto [it, is_new] = places.try_emplace(shape_of(context.topology, host));
+    if (is_new) it->second = head_places(context, host);
+    auto& heads = out.emplace_back();
+    for (const auto& [gpu, hca, speed] : it->second)
+      heads.push_back({host.gpus[gpu], context.topology.device_in_host(host.host, DeviceKind::hca, hca), speed});
+  }
+  return out;
+}
+
+NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                      std::vector<std::vector<NvlsHead>>& heads) {
+  const int version = release_number(context.software.nccl_version);
+  std::optional<NvlsGraph> found;
+  for (std::size_t h = 0; h < hosts.size(); ++h) {
+    const int capability = compute_capability(context, hosts[h].gpus[0]);
+    const double port = port_of(context.topology, hosts[h])->lanes * planned_nvlink_gb_per_s(version, capability);
+    std::vector<double> hcas;
+    for (const auto& head : heads[h]) hcas.push_back(head.hca_gb_per_s);
+    const auto of_host = hosts.size() > 1 ? search_nvls(port, hcas, version, capability)
+                                          : search_nvls(port, static_cast<int>(hcas.size()), version, capability);
+    if (!found) found = of_host;
+    *found = {std::min(found->heads, of_host.heads), std::min(found->inside, of_host.inside),
+              std::min(found->between, of_host.between)};
+  }
+  for (auto& of_host : heads) {
+    std::erase_if(of_host, [&](const NvlsHead& head) { return hosts.size() > 1 && head.hca_gb_per_s < found->inside; });
+    of_host.resize(static_cast<std::size_t>(found->heads));
+  }
+  return *found;
 }
 
 int nvls_channels(int version, int capability, int num_hosts, int ring_channels) {

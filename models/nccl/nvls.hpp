@@ -13,13 +13,20 @@ namespace fabricast::models::nccl {
 /// src/graph/search.cc.
 Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts);
 
-/// A head's own channel crosses its port twice, those of the g - 1 others once: g + 1 times in all. With several hosts
-/// both speeds are the same at first, then the network's may grow to twice the other; `network_gb_per_s` is what a head
-/// has of its adapter, 0 with one host.
-NvlsGraph search_nvls(double port_gb_per_s, int heads, double network_gb_per_s, int version, int capability);
+/// A head's own channel crosses its port twice, those of the h - 1 others once: h + 1 times in all.
+NvlsGraph search_nvls(double port_gb_per_s, int heads, int version, int capability);
 
-/// The same for a communicator that has NVLink SHARP.
-NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, const ChannelGraph& graph);
+/// With several hosts each head has the planning speed of its way to its HCA. Speed by speed from the highest, as in
+/// search.hpp, more heads are better than faster ones. Both speeds are the same at first, then the network's may grow
+/// to twice the other.
+NvlsGraph search_nvls(double port_gb_per_s, const std::vector<double>& hcas_gb_per_s, int version, int capability);
+
+/// [host group] The GPUs that may be heads; in one host all of them, up to 32.
+std::vector<std::vector<NvlsHead>> nvls_heads(const PlanContext& context, const std::vector<HostGroup>& hosts);
+
+/// The same for a communicator that has NVLink SHARP: the heads that it uses stay in `heads`, as many in every host.
+NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                      std::vector<std::vector<NvlsHead>>& heads);
 
 /// Channels (thread blocks) of its kernels. With several hosts no more than rings have.
 int nvls_channels(int version, int capability, int num_hosts, int ring_channels);

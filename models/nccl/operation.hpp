@@ -35,6 +35,7 @@ struct Communicator {
   int gpus_of_host = 0;
   int gpus_of_memory = 0;    ///< most that share a host memory
   int graph_channels = 1;    ///< before doubling
+  int nvls_heads = 0;        ///< GPUs of each host by which NVLink SHARP reduces
   std::size_t channels = 1;  ///< all
   Library library = Library::nccl;
   Architecture architecture;

@@ -128,33 +128,46 @@ void PatternMaker::count_ring(std::size_t channels, Pattern& pattern, CrossingCo
   pattern.entries = static_cast<int>(entries.size());
 }
 
-/// The edge from a host to its parent, used `times` times up (reduce) and down (broadcast).
-void PatternMaker::count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
-                                CrossingCounter& counter) const {
-  const int parent = schedules::double_tree_parent(static_cast<int>(host), static_cast<int>(hosts_.size()), is_second);
-  if (parent < 0) return;
-  // With a limit of channels below those of the search the ones left carry every tree.
-  const auto& channel = graph_.channels[tree % graph_.channels.size()];
-  const auto& here = channel[host];
-  const auto& above = channel[static_cast<std::size_t>(parent)];
-  const NetworkEnd child{here.tree_gpu, here.tree_hca, {}};
-  const NetworkEnd root{above.tree_gpu, above.tree_hca, {}};
-  const auto up = count_between(child, root, tree, times, pattern, counter);
-  count_between(root, child, tree, times, pattern, counter);
-  if (tree == 0) merge_hop(pattern.hops, up, 0, here.tree_hca);
-}
-
-/// The channels of the search have the first tree, their doubles the second: an operation on few channels uses the
-/// first alone (NVIDIA/nccl src/graph/connect.cc, connectTrees).
-bool PatternMaker::is_second_tree(std::size_t channel) const {
+/// Trees of channels: those of the search have the first one, their doubles the second, so that an operation on few
+/// channels uses the first alone (NVIDIA/nccl src/graph/connect.cc, connectTrees). Every head of NVLink SHARP has both,
+/// channel by channel in turn (connectNvls).
+PatternMaker::Trees PatternMaker::trees_of(Algorithm algorithm, std::size_t channels) const {
+  const bool are_of_heads = algorithm == Algorithm::nvls;
+  const auto of_head = std::min<std::size_t>(2, channels);
   const auto found = static_cast<std::size_t>(graph_.graph_channels);
-  return channel % (2 * found) >= found;
+  Trees out;
+  for (std::size_t t = 0; t < (are_of_heads ? of_head * graph_.heads.front().size() : channels); ++t) {
+    auto& tree = out.emplace_back();
+    tree.is_second = are_of_heads ? t % of_head == 1 : t % (2 * found) >= found;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      if (are_of_heads) {
+        const auto& head = graph_.heads[h][t / of_head];
+        tree.ends.push_back({head.gpu, head.hca, {}});
+      } else {
+        tree.ends.push_back({graph_.channels[t][h].tree_gpu, graph_.channels[t][h].tree_hca, {}});
+      }
+    }
+  }
+  return out;
 }
 
-/// A chunk passes the height of the tree of hosts twice.
-void PatternMaker::set_tree_hops(Pattern& pattern) const {
+/// The edges from every host to its parent, up (reduce) and down (broadcast). A chunk passes the height of the tree of
+/// hosts twice.
+void PatternMaker::count_trees(const Trees& trees, Pattern& pattern, CrossingCounter& counter) const {
+  const auto n = static_cast<int>(hosts_.size());
+  for (std::size_t t = 0; t < trees.size(); ++t) {
+    for (int host = 0; host < n; ++host) {
+      const int parent = schedules::double_tree_parent(host, n, trees[t].is_second);
+      if (parent < 0) continue;
+      const auto& child = trees[t].ends[static_cast<std::size_t>(host)];
+      const auto& root = trees[t].ends[static_cast<std::size_t>(parent)];
+      const auto up = count_between(child, root, t, 1, pattern, counter);
+      count_between(root, child, t, 1, pattern, counter);
+      if (t == 0) merge_hop(pattern.hops, up, 0, child.hca);
+    }
+  }
   for (auto& hops : pattern.hops)
-    if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(hosts_.size())));
+    if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(n)));
 }
 
 /// What an NVLink leaves the chunks of a tree that pass it one way. First ones meet those of channels that take it at
@@ -195,25 +208,17 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
         count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
         if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
       }
-      count_parent(c, h, is_second_tree(c), 1, pattern, counter);
     }
   }
-  set_tree_hops(pattern);
+  count_trees(trees_of(Algorithm::tree, channels), pattern, counter);
 }
 
-/// Every GPU's port to the NVSwitches, both ways; `parts` parts of a share cross it `times(GPUs of the host)` times.
-void PatternMaker::count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const {
-  for (const auto& host : hosts_) {
-    const auto g = static_cast<int>(host.gpus.size());
-    for (int i = 0; i < g && g > 1; ++i) {
-      const auto path =
-          context_.topology.path_in_host(host.gpus[static_cast<std::size_t>(i)], host.gpus[i == 0 ? 1 : 0]);
-      FABRICAST_ASSERT(path && !path->links.empty(), "GPUs without NVSwitch");
-      const int count = queue_pairs_ * times(g) * static_cast<int>(parts);
-      counter.add(path->links.front().value, count);
-      counter.add(context_.topology.reverse(path->links.front()).value, count);
-    }
-  }
+/// A GPU's port to the NVSwitches, both ways.
+void PatternMaker::count_port(const HostGroup& host, DeviceId gpu, int times, CrossingCounter& counter) const {
+  const auto path = context_.topology.path_in_host(gpu, host.gpus[gpu == host.gpus[0] ? 1 : 0]);
+  FABRICAST_ASSERT(path && !path->links.empty(), "GPUs without NVSwitch");
+  counter.add(path->links.front().value, queue_pairs_ * times);
+  counter.add(context_.topology.reverse(path->links.front()).value, queue_pairs_ * times);
 }
 
 /// The fabric's switches reduce: in every channel each host's adapter sends the shares of all its GPUs once and
@@ -262,32 +267,38 @@ void PatternMaker::count_pat(std::size_t channels, Pattern& pattern, CrossingCou
 /// CollNetDirect with g GPUs per host: each hands g - 1 shares to others and its own reduced share to g - 1. One unit
 /// of the flow is S / (g x HCAs).
 void PatternMaker::count_collnet(Pattern& pattern, CrossingCounter& counter) const {
-  count_ports([](int g) { return 2 * (g - 1); }, static_cast<std::size_t>(graph_.graph_channels), counter);
+  for (const auto& host : hosts_) {
+    const auto g = static_cast<int>(host.gpus.size());
+    for (const auto gpu : host.gpus)
+      if (g > 1) count_port(host, gpu, 2 * (g - 1) * graph_.graph_channels, counter);
+  }
   if (ranks_.size() > hosts_.size()) pattern.hops.push_back({TransportKind::nvlink, 2, {}, {}, {}});
   count_reducing_switches(pattern, counter);
 }
 
-/// NVLink SHARP: the switch reduces and multicasts. With g GPUs per host each lets its whole buffer be read (S out) and
-/// stores its share (S/g out); it reads its reduced share (S/g in) and receives the whole result (S in). Between hosts
-/// every HCA carries its share up and down, half of it over each of two trees, or the fabric's switches reduce. One
-/// unit of the flow is S / (2 g x HCAs), without trees twice as much.
-void PatternMaker::count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const {
-  const auto graph_channels = static_cast<std::size_t>(graph_.graph_channels);
-  const auto trees = hosts_.size() == 1 ? 1 : (uses_collnet ? graph_channels : 2 * graph_channels);
-  count_ports([](int g) { return g + 1; }, trees, counter);
+/// NVLink SHARP: the switch reduces and multicasts. Each of h heads reduces S/h: every GPU lets its whole buffer be
+/// read (S out) and receives the whole result (S in); a head reads its reduced share (S/h in) and stores it (S/h out).
+/// Between hosts a head's HCA carries its share up and down two trees, half of it each. One unit of the flow is S/h in
+/// one host, S / (2 h) in several; where the fabric's switches reduce, S / (g x HCAs), as if all g GPUs were heads.
+void PatternMaker::count_nvls(std::size_t channels, bool uses_collnet, Pattern& pattern,
+                              CrossingCounter& counter) const {
   pattern.hops.push_back({TransportKind::nvlink, 1, {}, {}, {}});
-  if (hosts_.size() == 1) return;
-  if (uses_collnet) {
-    count_reducing_switches(pattern, counter);
-    return;
+  const bool is_alone = hosts_.size() == 1;
+  const bool has_trees = !is_alone && !uses_collnet;
+  const int units = is_alone       ? 1
+                    : uses_collnet ? graph_.graph_channels
+                                   : static_cast<int>(std::min<std::size_t>(2, channels));
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    const auto& host = hosts_[h];
+    const auto& heads = graph_.heads[h];
+    const auto shares = static_cast<int>(has_trees || is_alone ? heads.size() : host.gpus.size());
+    for (const auto gpu : host.gpus) {
+      const bool is_head = uses_collnet || std::ranges::find(heads, gpu, &NvlsHead::gpu) != heads.end();
+      count_port(host, gpu, (is_head ? shares + 1 : shares) * units, counter);
+    }
   }
-  for (std::size_t c = 0; c < trees; ++c) {
-    for (std::size_t h = 0; h < hosts_.size(); ++h)
-      count_parent(c, h, is_second_tree(c), static_cast<int>(hosts_[h].gpus.size()), pattern, counter);
-  }
-  set_tree_hops(pattern);
-  for (auto& hops : pattern.hops)
-    if (is_network(hops.kind)) hops.connection_units = gpus_of_host();
+  if (uses_collnet && !is_alone) count_reducing_switches(pattern, counter);
+  if (has_trees) count_trees(trees_of(Algorithm::nvls, channels), pattern, counter);
 }
 
 void PatternMaker::count_adapter_uses(Pattern& pattern) const {
@@ -316,21 +327,21 @@ PatternMaker::Processes PatternMaker::processes_of_rings(Algorithm algorithm, st
 
 /// In trees of hosts a GPU exchanges both ways with the host above its own and with those below: half of the hosts have
 /// two below them in one tree and none in the other. In one hop meet the messages of those below in all channels.
-PatternMaker::Processes PatternMaker::processes_of_trees(std::size_t trees) const {
+PatternMaker::Processes PatternMaker::processes_of_trees(const Trees& trees) const {
   Processes out;
   std::vector<int> below(hosts_.size());
   std::map<int, int> channels;
-  for (std::size_t c = 0; c < trees; ++c) {
-    const auto& channel = graph_.channels[c % graph_.channels.size()];
+  for (std::size_t t = 0; t < trees.size(); ++t) {
+    const auto& ends = trees[t].ends;
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      const int most = ++channels[channel[h].tree_gpu.value];
+      const int most = ++channels[ends[h].gpu.value];
       out.meeting = std::max(out.meeting, most);
       const auto parent =
-          schedules::double_tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), is_second_tree(c));
+          schedules::double_tree_parent(static_cast<int>(h), static_cast<int>(hosts_.size()), trees[t].is_second);
       if (parent < 0) continue;
-      if (c == 0) ++below[static_cast<std::size_t>(parent)];
+      if (t == 0) ++below[static_cast<std::size_t>(parent)];
       for (const auto end : {h, static_cast<std::size_t>(parent)}) {
-        auto& use = out.uses[channel[end].tree_gpu.value];
+        auto& use = out.uses[ends[end].gpu.value];
         ++use.sends;
         ++use.receives;
       }
@@ -340,12 +351,11 @@ PatternMaker::Processes PatternMaker::processes_of_trees(std::size_t trees) cons
   return out;
 }
 
-/// NVLSTree has two trees by every HCA.
 void PatternMaker::count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const {
-  const auto trees = algorithm == Algorithm::nvls ? 2 * static_cast<std::size_t>(graph_.graph_channels) : channels;
   const bool is_of_trees = algorithm == Algorithm::tree || algorithm == Algorithm::nvls;
   // Processes of all hosts have numbers of their own.
-  const auto processes = is_of_trees ? processes_of_trees(trees) : processes_of_rings(algorithm, channels);
+  const auto processes =
+      is_of_trees ? processes_of_trees(trees_of(algorithm, channels)) : processes_of_rings(algorithm, channels);
   const double cost = context_.parameters.at("nccl.socket_both_ways_cost"_key).value;
   for (auto& hops : pattern.hops) {
     if (!is_network(hops.kind)) continue;
@@ -363,7 +373,7 @@ Pattern PatternMaker::make(Algorithm algorithm, std::size_t channels, bool uses_
   } else if (algorithm == Algorithm::tree) {
     count_tree(channels, pattern, counter);
   } else if (algorithm == Algorithm::nvls) {
-    count_nvls(uses_collnet, pattern, counter);
+    count_nvls(channels, uses_collnet, pattern, counter);
   } else if (algorithm == Algorithm::collnet) {
     count_collnet(pattern, counter);
   } else if (algorithm == Algorithm::pat) {

@@ -95,18 +95,22 @@ class PatternMaker {
   [[nodiscard]] int gpus_of_host() const { return static_cast<int>(hosts_.front().gpus.size()); }
   void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
-  void count_nvls(bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
-  void count_ports(int (*times)(int), std::size_t parts, CrossingCounter& counter) const;
+  void count_nvls(std::size_t channels, bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
+  void count_port(const HostGroup& host, DeviceId gpu, int times, CrossingCounter& counter) const;
   void count_reducing_switches(Pattern& pattern, CrossingCounter& counter) const;
   void count_pat(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_collnet(Pattern& pattern, CrossingCounter& counter) const;
   class PairCounter;
   void count_pairs(Pattern& pattern, CrossingCounter& counter) const;  // pairs.cpp
-  void count_parent(std::size_t tree, std::size_t host, bool is_second, int times, Pattern& pattern,
-                    CrossingCounter& counter) const;
-  [[nodiscard]] bool is_second_tree(std::size_t channel) const;
+  /// A tree over the hosts.
+  struct Tree {
+    std::vector<NetworkEnd> ends;  ///< [host] what sends and receives
+    bool is_second = false;        ///< of the two that complement each other
+  };
+  using Trees = std::vector<Tree>;
+  [[nodiscard]] Trees trees_of(Algorithm algorithm, std::size_t channels) const;
+  void count_trees(const Trees& trees, Pattern& pattern, CrossingCounter& counter) const;
   class ChunkCounter;
-  void set_tree_hops(Pattern& pattern) const;
   /// In the ring of a channel.
   struct Place {
     std::size_t host = 0, position = 0;
@@ -122,7 +126,7 @@ class PatternMaker {
     int meeting = 0;  ///< of trees: Hops::process_meeting
   };
   [[nodiscard]] Processes processes_of_rings(Algorithm algorithm, std::size_t channels) const;
-  [[nodiscard]] Processes processes_of_trees(std::size_t trees) const;
+  [[nodiscard]] Processes processes_of_trees(const Trees& trees) const;
   void count_process_uses(Algorithm algorithm, std::size_t channels, Pattern& pattern) const;
 
   const PlanContext& context_;

@@ -152,7 +152,8 @@ class CollectivePlanner : public Planner {
     const bool is_overruled = nvls_gate_.is_inferred && (is_forced || context_.software.nccl_nvls == NvlsSetting::on);
     facts_.nvls_allowed = context_.software.nccl_nvls != NvlsSetting::off && (nvls_gate_.is_open || is_overruled);
     if (!facts_.nvls_allowed) return;
-    facts_.nvls = search_nvls(context_, hosts_, graph_);
+    graph_.heads = nvls_heads(context_, hosts_);
+    facts_.nvls = search_nvls(context_, hosts_, graph_.heads);
     if (collective_ == Collective::all_reduce && !architecture_.elder.empty())
       stand_ins_.push_back(fmt::format(
           "no log of NVLink SHARP has taught anything of {}, NCCL's own figures and values of {} stand for it",
@@ -246,6 +247,7 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            static_cast<int>(slowest_.gpus.size()),
                            gpus_of_memory(context_, slowest_),
                            graph_.graph_channels,
+                           facts_.nvls.heads,
                            graph_.channels.size(),
                            facts_.library,
                            architecture_,

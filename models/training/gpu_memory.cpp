@@ -44,4 +44,14 @@ std::optional<GpuMemory> gpu_memory(const Topology& topology, const ParameterSet
                    fmt::format("{} {} of a {}", kind, guest.profile_of(name), device.type)};
 }
 
+std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterSet& parameters,
+                                      const std::vector<DeviceId>& gpus) {
+  std::optional<GpuMemory> least;
+  for (const auto gpu : topology.unlike(gpus)) {
+    auto one = gpu_memory(topology, parameters, gpu);
+    if (one && (!least || one->bytes < least->bytes)) least = std::move(one);
+  }
+  return least;
+}
+
 }  // namespace fabricast::models

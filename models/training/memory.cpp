@@ -131,17 +131,6 @@ Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Work
 
 namespace {
 
-/// The least memory of those that take part.
-std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterSet& parameters,
-                                      const std::vector<DeviceId>& gpus) {
-  std::optional<GpuMemory> least;
-  for (const auto gpu : topology.unlike(gpus)) {
-    auto one = gpu_memory(topology, parameters, gpu);
-    if (one && (!least || one->bytes < least->bytes)) least = std::move(one);
-  }
-  return least;
-}
-
 /// More GPUs shard more: the smallest count decides.
 Kept kept_by(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
   const auto& spec = *workload.training;

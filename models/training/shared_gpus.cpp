@@ -28,15 +28,14 @@ bool runs_kernels(const Workload& workload) {
   return computes_steps(workload) || family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
 }
 
-/// Sorted; empty where they are not there, which others say.
+}  // namespace
+
 std::vector<DeviceId> gpus_of(const Topology& topology, const Workload& workload) {
   const auto found = workload.training ? training_gpus(topology, workload) : nccl::choose_ranks(topology, workload);
   auto gpus = found.value_or(std::vector<DeviceId>{});
   std::ranges::sort(gpus, {}, &DeviceId::value);
   return gpus;
 }
-
-}  // namespace
 
 std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<Workload>& workloads,
                                     std::size_t index) {

@@ -90,14 +90,15 @@ class ScenarioRules {
 
   void check_memory(const Workload& workload) {
     if (!uses_devices(workload) || workload.sizes.empty()) return;
-    const auto gpus = topology_.devices(DeviceKind::gpu);
+    const bool is_nccl_tests = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
+    auto gpus = is_nccl_tests ? models::gpus_of(topology_, workload) : topology_.devices(DeviceKind::gpu);
     if (gpus.empty()) return;
-    const auto memory = models::gpu_memory(topology_, parameters_, gpus.front());
+    if (!is_nccl_tests) gpus.resize(1);
+    const auto memory = models::least_memory(topology_, parameters_, gpus);
     const auto largest = *std::max_element(workload.sizes.begin(), workload.sizes.end());
     if (!memory) return;
     // Benchmarks keep a send and a receive buffer; nccl-tests (common.cu) leaves at least 1 GiB to
     // NCCL and keeps a third one for its check.
-    const bool is_nccl_tests = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
     const double room = memory->bytes - (is_nccl_tests ? 0x1p30 : 0);
     if (2.0 * static_cast<double>(largest.value) <= room) return;
     const auto text = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };

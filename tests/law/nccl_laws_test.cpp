@@ -130,6 +130,11 @@ std::vector<Bytes> sizes_around_thresholds(const Cluster& cluster, const std::st
 /// Whether `ranks` blocks of whole float32 elements are multiples of 16 bytes.
 bool is_cut_at_16_bytes(Bytes size, int ranks) { return size.value / 4 / ranks * 4 % 16 == 0; }
 
+bool is_cut_at_parts(Bytes size, const Cluster& cluster, const std::string& workload) {
+  const int ranks = workload.find("sendrecv") != std::string::npos ? 1 : cluster.hosts * cluster.gpus;
+  return size.value / ranks % 8192 == 0;
+}
+
 }  // namespace
 
 TEST_CASE("NCCL: more bytes are never faster, around every size at which something changes") {
@@ -149,7 +154,11 @@ TEST_CASE("NCCL: more bytes are never faster, around every size at which somethi
       const bool is_cut_anew = rows[i].algorithm == "tree" && rows[i].protocol == "simple";
       // Where a channel opens those there get less each: with two instead of one up to half (measured in fine steps).
       const bool is_opened = rows[i].channels > rows[i - 1].channels;
+      // Of a pair one opens after whole parts of what it exchanges, of 8 KiB at least, and chunks grow with as many.
+      const bool may_open = rows[i].algorithm == "direct" && (is_cut_at_parts(rows[i - 1].size, cluster, workload) ||
+                                                              is_cut_at_parts(rows[i].size, cluster, workload));
       const double least = rows[i].protocol != rows[i - 1].protocol ? 0.75
+                           : may_open                               ? 0.45
                            : is_opened   ? std::min(0.9, 0.9 * rows[i - 1].channels / rows[i].channels)
                            : is_cut_anew ? 0.9
                                          : 0.999;
@@ -313,7 +322,7 @@ TEST_CASE("NCCL: in a hop proxies hold no slice for longer than all bytes of the
       cluster.has_nvswitch = true;
       cluster.gpu = "h100-sxm";
       cluster.nvlinks = 18;
-      cluster.nccl = "{}";
+      cluster.nccl = "{version: \"2.27\"}";  // from 2.28 on some of these have heads too few
     }
     const auto yaml = cluster.yaml("{" + workload + "}");
     CAPTURE(yaml);

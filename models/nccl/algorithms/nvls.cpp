@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP: the switch reduces and multicasts; between hosts (NVLSTree) every HCA carries its share up and down a
 // tree, or once where the fabric's switches reduce (CollNet).
+#include <algorithm>
+
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 
@@ -12,7 +14,7 @@ class NvlinkSharp : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
 
-  [[nodiscard]] Work work(const Cut&) const override { return {op_.size / (op_.group.gpus_of_host * parts()), 0, 1}; }
+  [[nodiscard]] Work work(const Cut&) const override { return {op_.size / parts(), 0, 1}; }
   [[nodiscard]] bool polls_flags() const override { return false; }
   [[nodiscard]] bool is_limited_by_thread_block() const override { return false; }
   [[nodiscard]] std::string store_name() const override { return has_trees() ? "nvls_tree" : "nvls"; }
@@ -20,35 +22,37 @@ class NvlinkSharp : public ChannelAlgorithm {
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     return has_trees() ? slice_in_tree(cut.chunk, under_way(cut.per_step / cut.chunk, levels())) : cut.chunk;
   }
-  [[nodiscard]] double message(const Hops&, const Cut& cut) const override { return cut.chunk * op_.pattern.shares; }
+  [[nodiscard]] double message(const Hops&, const Cut& cut) const override {
+    return cut.chunk * parts() / chunks_at_once();
+  }
   [[nodiscard]] double redirected_share() const override { return 0; }
 
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
-  [[nodiscard]] double bytes_per_step(double per_channel) const override {
-    return per_channel / (op_.group.gpus_of_host * parts());
-  }
+  [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / parts(); }
   [[nodiscard]] double largest_chunk(double) const override {
     return op_.is_in_one_host() ? buffer_chunk("nccl.chunk.ring"_stem) : tree_chunk();
   }
 
  private:
   [[nodiscard]] bool has_trees() const { return !op_.is_in_one_host() && !op_.group.uses_collnet; }
-  /// Parts of a GPU's share: one of the host alone, one per channel to the network, two where it has two trees.
+  /// Units of the flow in the vector: shares of heads, two of each where both its trees are used. With CollNet shares
+  /// of GPUs, one of each for every channel to the network.
   [[nodiscard]] double parts() const {
-    if (op_.is_in_one_host()) return 1;
-    return (has_trees() ? 2.0 : 1.0) * op_.group.graph_channels;
+    if (op_.group.uses_collnet && !op_.is_in_one_host())
+      return static_cast<double>(op_.group.gpus_of_host) * op_.group.graph_channels;
+    return op_.group.nvls_heads * (has_trees() ? std::min(2.0, op_.channels) : 1);
   }
-  /// Chunks of every GPU's share in every channel, smaller while they would not fill the pipeline, with NVLSTree from
+  [[nodiscard]] double chunks_at_once() const { return op_.channels * op_.group.nvls_heads; }
+  /// Chunks of every head's share in every channel, smaller while they would not fill the pipeline, with NVLSTree from
   /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow.
   [[nodiscard]] double tree_chunk() const {
-    const double chunks_at_once = op_.channels * op_.group.gpus_of_host;
     const double own = op_.parameter("nccl.chunk.nvls"_stem).value;
     const double largest = has_trees() && op_.group.nvls_tree_chunk > 0 ? op_.group.nvls_tree_chunk : own;
     const bool is_halved = has_trees() && op_.group.num_hosts >= 4 && op_.group.nvls_tree_chunk <= 0;
     double chunk = is_halved ? largest / 2 : largest;
     const auto halve = [&](double passes, double above) {
-      if (op_.size < passes * chunks_at_once * chunk && chunk > above) chunk /= 2;
+      if (op_.size < passes * chunks_at_once() * chunk && chunk > above) chunk /= 2;
     };
     if (has_trees()) {
       halve(4, largest / 2);
@@ -58,7 +62,7 @@ class NvlinkSharp : public ChannelAlgorithm {
       halve(8, largest / 4);
       halve(2, largest / 8);
     }
-    return chunk * op_.channels / parts();
+    return chunk * chunks_at_once() / parts();
   }
 };
 

@@ -16,6 +16,8 @@ namespace {
 
 /// Of one channel in a kernel of sends and receives.
 constexpr int k_peers_at_once = 8;
+/// Release from which the parts of a pair are equal.
+constexpr int k_even_parts = 222;
 
 class Pairs : public ChannelAlgorithm {
  public:
@@ -28,8 +30,8 @@ class Pairs : public ChannelAlgorithm {
     if (is_counted()) return {payload / shares, 0, parallel};
     // Inside one host the rate through host memory was fitted with it.
     const bool pays_first = !op_.has_hop(TransportKind::host_memory) || !op_.is_in_one_host();
-    const double moved =
-        pays_first ? op_.parameter("nccl.first_chunk"_stem).value * first_chunk_of(cut) * cut.pair_channels : 0;
+    const double first = std::min(payload, first_chunk_of_channel() * cut.pair_channels);
+    const double moved = pays_first ? op_.parameter("nccl.first_chunk"_stem).value * first : 0;
     return {payload / shares, moved / shares, parallel};
   }
   /// Half of the threads send while the others receive. Of LL each half waits for its lines; of Simple they share what
@@ -51,7 +53,7 @@ class Pairs : public ChannelAlgorithm {
     const auto& half = half_of_threads();
     const double send = std::max({time_of(op_, k_send) / bandwidth(), 1 / half.value, of_unit / of_links});
     const double receive = std::max(time_of(op_, k_receive) / bandwidth(), 1 / half.value);
-    const double shown = first_chunk_of(cut) * std::max(0.0, send + receive - both);
+    const double shown = first_chunk_of_channel() * std::max(0.0, send + receive - both);
     add_latency(flow, {"first chunk sent, last put down", from_seconds(shown), half.name, half.source});
   }
   /// Channels on which one rank exchanges with all its peers.
@@ -70,27 +72,21 @@ class Pairs : public ChannelAlgorithm {
   /// Chunks are counted whole.
   [[nodiscard]] bool has_ramp() const override { return !is_counted() && ChannelAlgorithm::has_ramp(); }
   [[nodiscard]] bool hides_local_work() const override { return op_.is_in_one_host(); }
-  /// They go over the network in chunks of their own, from 2.12 on in quarters of them where a part is less than one
-  /// and in halves where it is less than eight (NVIDIA/nccl src/proxy.cc). More bytes may be fewer messages there; here
-  /// they never are.
+  /// They go over the network in chunks of their own, from 2.12 on in quarters of them where what is sent is less than
+  /// one and in halves where it is less than eight (NVIDIA/nccl src/proxy.cc): a part until 2.21, then all that a pair
+  /// exchanges (src/enqueue.cc). So more bytes may be fewer messages.
   [[nodiscard]] double slice(const Hops& hops, const Cut& cut) const override {
-    return message(hops, cut) * cut.pair_channels / op_.pattern.shares;
+    return std::min(bytes_of_pair(), message(hops, cut) * cut.pair_channels) / op_.pattern.shares;
   }
-  [[nodiscard]] double message(const Hops&, const Cut& cut) const override {
-    return std::min(part(cut), cut_chunk(cut));
-  }
-  [[nodiscard]] double messages(const Cut& cut) const override {
-    const double whole = part(cut) / network_chunk();
-    const double below = release() < 212 || whole < 1 ? 0 : whole < 8 ? 4 : 16;
-    return std::max(chunks(cut), below);
-  }
+  [[nodiscard]] double message(const Hops&, const Cut&) const override { return std::min(part(), cut_chunk()); }
+  [[nodiscard]] double messages(const Cut&) const override { return chunks(); }
   /// Of more peers than a kernel serves at once some take their turn later than others send to them. The peers that a
   /// channel serves at once share 16 slots of a buffer.
-  [[nodiscard]] bool finds_late_receivers(const Cut& cut) const override {
+  [[nodiscard]] bool finds_late_receivers(const Cut&) const override {
     constexpr double slots = 16;
     const double others = op_.num_ranks() - op_.num_ranks() / op_.group.num_hosts;
     const double posted = std::min(k_buffer_steps, slots / std::clamp<double>(others, 1, k_peers_at_once));
-    return chunks(cut) > posted || (is_all() && op_.group.num_ranks > k_peers_at_once);
+    return chunks() > posted || (is_all() && op_.group.num_ranks > k_peers_at_once);
   }
   [[nodiscard]] double redirected_share() const override { return 0; }
   /// Some warps send while others receive; a root does one of both.
@@ -101,13 +97,7 @@ class Pairs : public ChannelAlgorithm {
  protected:
   [[nodiscard]] double bytes_per_channel() const override { return op_.size; }
   [[nodiscard]] double largest_chunk(double) const override { return buffer_chunk("nccl.chunk.ring"_stem); }
-  /// Broken numbers, so that more bytes never take less time.
-  [[nodiscard]] double pair_channels() const override {
-    const auto channels = channels_of_pair(op_.context.software, op_.group, op_.pattern);
-    const auto [least_part, largest_part] = parts();
-    const double bytes = bytes_of_pair();
-    return std::max({1.0, std::min(channels.least, bytes / least_part), std::min(channels.most, bytes / largest_part)});
-  }
+  [[nodiscard]] double pair_channels() const override { return std::ceil(bytes_of_pair() / part()); }
 
  private:
   struct Parts {
@@ -131,6 +121,24 @@ class Pairs : public ChannelAlgorithm {
     const double largest = op_.context.parameters.at("nccl.p2p_largest_part"_key).value;
     const double share = release() >= 216 && !op_.has_hop(TransportKind::nvlink) ? network_chunk() / step : 1;
     return {share * least, share * largest};
+  }
+  /// The most that one channel of a pair carries. A pair opens as many as have the least part, twice as many while
+  /// parts are too large (NVIDIA/nccl src/enqueue.cc, addP2pToPlan). Parts are equal but for the page in which they
+  /// end, until 2.21 whole least parts but for the last one.
+  [[nodiscard]] double part() const {
+    constexpr double page = 4096;
+    const double bytes = bytes_of_pair();
+    const auto channels = channels_of_pair(op_.context.software, op_.group, op_.pattern);
+    const auto [least, largest] = parts();
+    const bool are_even = release() >= k_even_parts;
+    double used = are_even ? std::min(channels.least, std::ceil(bytes / least)) : channels.least;
+    double part = std::ceil(bytes / used);
+    while (std::max(part, least) > largest && used <= channels.most / 2) {
+      used *= 2;
+      part = std::ceil(bytes / used);
+    }
+    const double unit = are_even ? page : least;
+    return std::min(bytes, std::ceil(part / unit) * unit);
   }
   [[nodiscard]] bool is_all() const { return has_parts(op_.collective); }
   [[nodiscard]] bool is_rooted() const {
@@ -156,7 +164,7 @@ class Pairs : public ChannelAlgorithm {
     const double own = !is_counted() || !is_all() ? 0 : op_.is(Protocol::simple) ? 0.5 : 1;
     const double all = channels_of_pair(op_.context.software, op_.group, op_.pattern).all;
     const double used = is_all() ? std::min(all, rounds() * cut.pair_channels) : all;
-    return std::min(cut.pair_channels, used / (num_peers() + own));
+    return std::min(bytes_of_pair() / part(), used / (num_peers() + own));
   }
   /// Peers come in rounds whose channels follow each other: one after the other inside one host, between hosts up to
   /// eight of a host together, which share the channels of their round (NVIDIA/nccl src/enqueue.cc,
@@ -170,21 +178,19 @@ class Pairs : public ChannelAlgorithm {
   [[nodiscard]] double network_chunk() const {
     return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
   }
-  /// What one channel of a pair carries.
-  [[nodiscard]] double part(const Cut& cut) const { return bytes_of_pair() / cut.pair_channels; }
   /// Of one channel.
-  [[nodiscard]] double first_chunk_of(const Cut& cut) const {
-    if (!op_.is_in_one_host()) return std::min(part(cut), cut_chunk(cut));
+  [[nodiscard]] double first_chunk_of_channel() const {
+    if (!op_.is_in_one_host()) return std::min(part(), cut_chunk());
     const double chunk = op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value;
     const bool is_small = release() >= 216 && op_.is(Protocol::simple) && !op_.has_hop(TransportKind::nvlink);
-    return std::min({part(cut), chunk, is_small ? network_chunk() : chunk});
+    return std::min({part(), chunk, is_small ? network_chunk() : chunk});
   }
-  [[nodiscard]] double cut_chunk(const Cut& cut) const {
-    const double whole = part(cut) / network_chunk();
+  [[nodiscard]] double cut_chunk() const {
+    const double whole = (release() < k_even_parts ? part() : bytes_of_pair()) / network_chunk();
     if (release() < 212 || whole >= 8) return network_chunk();
     return network_chunk() / (whole < 1 ? 4 : 2);
   }
-  [[nodiscard]] double chunks(const Cut& cut) const { return std::ceil(part(cut) / cut_chunk(cut)); }
+  [[nodiscard]] double chunks() const { return std::ceil(part() / cut_chunk()); }
   [[nodiscard]] double num_peers() const { return is_all() ? op_.num_ranks() - 1 : 1; }
   [[nodiscard]] double bytes_of_pair() const { return is_all() ? op_.size / op_.num_ranks() : op_.size; }
 };

@@ -65,12 +65,17 @@ Term store_and_forward_term(const Flow& flow, const Hops& hops, const Steps& ste
           from_seconds(factor.value * count * slice / slice_rate(flow, hops, steps)), factor.name, factor.source};
 }
 
+/// Of several kinds of connections that peers have at once the slowest counts.
 void add_store_and_forward(Flow& flow, const Steps& steps) {
+  std::vector<Term> terms;
   for (const auto& hops : steps.op.pattern.hops) {
     const double count = steps.algorithm.paid_hops(hops);
     if (!is_network(hops.kind) || count <= 0 || is_paced_by_process(flow, hops, steps)) continue;
-    add_latency(flow, store_and_forward_term(flow, hops, steps, count));
+    terms.push_back(store_and_forward_term(flow, hops, steps, count));
   }
+  if (steps.algorithm.serves_peers_at_once() && !terms.empty())
+    terms = {*std::ranges::max_element(terms, {}, &Term::time)};
+  for (auto& term : terms) add_latency(flow, std::move(term));
 }
 
 void limit_line_checks(Flow& flow, const Steps& steps) {

@@ -140,3 +140,19 @@ TEST_CASE(
              "two buffers of 32 GiB do not fit into the 40 GiB of a a100-sxm4-40"));
   CHECK(says(faults({{"software.nv_peer_mem", "not loaded"}}), "nv_peer_mem is not loaded"));
 }
+
+TEST_CASE("buffers must fit into the least memory of the GPUs that take part, wherever they are listed") {
+  const auto faults = [](const std::string& hosts, const std::string& gpus) {
+    const auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [" + hosts +
+        "], fabric: {single_switch: {switch: qm8700}}}\nworkload: {benchmark: all_reduce_perf, sizes: [32 GiB]" + gpus +
+        "}\n");
+    return render(check_scenario(loaded.topology, loaded.scenario, loaded.parameters));
+  };
+  const std::string large = "{name: a, type: dgx-a100-80}";
+  const std::string small = "{name: b, type: dgx-a100}";
+  const auto* words = "two buffers of 32 GiB do not fit into the 40 GiB of a a100-sxm4-40";
+  CHECK(says(faults(small + ", " + large, ""), words));
+  CHECK(says(faults(large + ", " + small, ""), words));
+  CHECK_FALSE(says(faults(large + ", " + small, ", gpus: 8"), "two buffers"));
+}

@@ -11,25 +11,41 @@ TEST_CASE("a channel of NVLink SHARP gets a port's bandwidth over one more than 
   for (const auto& row : {std::pair{8, 40.0}, {7, 40.0}, {6, 50.0}, {5, 60.0}, {4, 60.0}, {2, 60.0}, {16, 20.0}}) {
     const auto& [heads, speed] = row;
     CAPTURE(row.first);
-    const auto graph = search_nvls(port, heads, 0, 228, 90);
+    const auto graph = search_nvls(port, heads, 228, 90);
     CHECK(graph.heads == heads);
     CHECK(graph.inside == speed);
     CHECK(graph.between == 0);
   }
-  CHECK(search_nvls(18 * 22.0, 8, 0, 217, 90).inside == 33);  // 2.17 tries other speeds
+  CHECK(search_nvls(18 * 22.0, 8, 217, 90).inside == 33);  // 2.17 tries other speeds
 }
 
-TEST_CASE("between hosts every head has its part of the network, up to twice its speed inside") {
-  const double port = 18 * 20.6;
-  const auto eight = search_nvls(port, 8, 50, 228, 90);
-  CHECK(eight.inside == 40);
-  CHECK(eight.between == 48);
-  const auto four = search_nvls(port, 8, 25, 228, 90);
-  CHECK(four.inside == 24);
-  CHECK(four.between == 24);
-  const auto wide = search_nvls(18.0, 8, 50, 228, 90);  // 2 GB/s of a port
-  CHECK(wide.inside == 1.2);
-  CHECK(wide.between == 2.4);
+TEST_CASE("between hosts a GPU with an HCA of its own is a head, more heads are better than faster ones") {
+  struct Row {
+    std::vector<double> hcas;
+    double port;
+    int capability, heads;
+    double inside, between;
+  };
+  const double hopper = 18 * 20.6;
+  const double blackwell = 18 * 40.1;
+  auto unequal = std::vector<double>(8, 50);
+  unequal[3] = 12.5;
+  for (const auto& row : std::vector<Row>{
+           {std::vector<double>(8, 50), hopper, 90, 8, 40, 48},       // 370.8 / 9
+           {std::vector<double>(8, 25), hopper, 90, 8, 24, 24},       // what the HCA has
+           {std::vector<double>(4, 50), hopper, 90, 4, 48, 48},       // 370.8 / 5
+           {std::vector<double>(1, 50), hopper, 90, 1, 48, 48},       // 370.8 / 2
+           {unequal, hopper, 90, 7, 45, 48},                          // 12 is less than .49 of 45
+           {std::vector<double>(8, 50), 18, 90, 8, 1.2, 2.4},         // 2 GB/s of a port
+           {std::vector<double>(72, 50), blackwell, 100, 32, 20, 40}  // 721.8 / 33
+       }) {
+    CAPTURE(row.hcas.size());
+    CAPTURE(row.port);
+    const auto graph = search_nvls(row.port, row.hcas, 228, row.capability);
+    CHECK(graph.heads == row.heads);
+    CHECK(graph.inside == row.inside);
+    CHECK(graph.between == row.between);
+  }
 }
 
 TEST_CASE(
@@ -52,7 +68,7 @@ TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {
     facts.channel_gb_per_s = 30;
     facts.version = 228;
     facts.nvls_allowed = true;
-    facts.nvls = search_nvls(18 * 20.6, gpus, 0, 228, 90);
+    facts.nvls = search_nvls(18 * 20.6, gpus, 228, 90);
     return choose(facts, Collective::all_reduce, fabricast::Bytes{bytes}, {}, {}).algorithm;
   };
   // Published: rings up to 1 MiB on 8; NVLS of 8 GiB on 5 to 8 GPUs, rings on 4.
@@ -64,6 +80,6 @@ TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {
 
 TEST_CASE("NVLink SHARP of Blackwell: 80 GB/s for each of eight heads, 20 for each of 32") {
   const double port = 18 * 40.1;
-  CHECK(search_nvls(port, 8, 0, 228, 100).inside == 80);
-  CHECK(search_nvls(port, 32, 0, 228, 100).inside == 20);
+  CHECK(search_nvls(port, 8, 228, 100).inside == 80);
+  CHECK(search_nvls(port, 32, 228, 100).inside == 20);
 }

@@ -47,12 +47,27 @@ TEST_CASE("hosts with fewer HCAs than GPUs, or none, get a forecast or a message
   CHECK(forecast > 30);
 }
 
-TEST_CASE("with one channel all heads share one HCA: NVLS between hosts gets slower") {
-  const PairedHost host{.hcas = test::beside_gpus("connectx-7-ndr", 8)};
-  const auto time = [&](const std::string& limit) {
-    const auto loaded = cluster_of(host, 2, "{nvls: on}",
-                                   "{benchmark: all_reduce_perf, algorithm: nvls, sizes: [256 MiB]" + limit + "}");
-    return test::run(loaded).workloads[0].rows[0].time;
+TEST_CASE("each HCA makes one GPU a head of NVLink SHARP between hosts, 2.28 and later need two") {
+  struct Row {
+    int gpus, hcas;
+    std::string version, used, reason;
   };
-  CHECK(time(", channels: 1").seconds() > 2 * time("").seconds());
+  for (const auto& row : {Row{8, 8, "2.28", "on", "8 channels found at 40.0 GB/s, 48.0 between hosts"},
+                          Row{8, 4, "2.28", "on", "4 channels found at 48.0 GB/s, 48.0 between hosts"},
+                          Row{8, 2, "2.28", "on", "2 channels found at 48.0 GB/s, 48.0 between hosts"},
+                          Row{8, 1, "2.27", "on", "1 channels found at 48.0 GB/s, 48.0 between hosts"},
+                          Row{8, 1, "2.28", "off", "1 of n0's GPUs have an HCA of their own to reduce by, it needs 2"},
+                          Row{4, 8, "2.28", "on", "4 channels found at 48.0 GB/s, 48.0 between hosts"}}) {
+    PairedHost host{.gpus = row.gpus};
+    for (int h = 0; h < row.hcas; ++h)
+      host.hcas.push_back({"connectx-7-ndr", "sw" + std::to_string(h * row.gpus / 2 / row.hcas)});
+    CAPTURE(row.gpus);
+    CAPTURE(row.hcas);
+    const auto prediction = test::run(cluster_of(host, 2, "{version: \"" + row.version + "\"}"));
+    const auto& settings = prediction.workloads[0].settings;
+    const auto nvls = std::ranges::find(settings, "nvls", &GivenUsed::setting);
+    REQUIRE(nvls != settings.end());
+    CHECK(nvls->used == row.used);
+    CHECK(nvls->reason == row.reason);
+  }
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "nccl/nics.hpp"
+#include "nccl/nvls.hpp"
 #include "schedules/algorithms.hpp"
 #include "tests/support/approx.hpp"
 #include "tests/unit/nccl/hosts.hpp"
@@ -64,6 +65,10 @@ Made made(LoadedScenario loaded, Collective collective, Algorithm algorithm = Al
   const auto hosts = group_by_host(setup.loaded->topology, ranks);
   auto graph = search_channels(setup.context, hosts);
   if (channels == 0) channels = graph.channels.size();
+  if (algorithm == Algorithm::nvls) {
+    graph.heads = nvls_heads(setup.context, hosts);
+    search_nvls(setup.context, hosts, graph.heads);
+  }
   auto pattern = PatternMaker(setup.context, collective, ranks, hosts, graph, ranks[static_cast<std::size_t>(root)],
                               Buffers::device)
                      .make(algorithm, channels);
@@ -93,6 +98,39 @@ TEST_CASE("trees: the channels of the search have the first tree of hosts, their
     for (int host = 0; host < hosts; ++host)
       CHECK(trees.sent_by("n" + std::to_string(host) + ".hca0") ==
             first * edges_at(host, hosts, false) + (channels - first) * edges_at(host, hosts, true));
+  }
+}
+
+TEST_CASE("NVLSTree: each head has an HCA of its own up and down two trees, whatever HCAs rings take") {
+  struct Row {
+    LoadedScenario cluster;
+    int gpus, heads;
+  };
+  const auto racks = test::scenario(
+      "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+      "count: "
+      "2, type: gb200-nvl72}], fabric: {fat_tree: {switch: qm9700}}}\nworkload: {benchmark: all_reduce_perf}\n");
+  for (const auto& row : {Row{cluster_of(k_eight_rails, 2), 8, 8},
+                          Row{cluster_of({.hcas = beside_gpus("connectx-7-ndr", 4)}, 2), 8, 4}, Row{racks, 72, 32}}) {
+    CAPTURE(row.heads);
+    const auto trees = made(row.cluster, Collective::all_reduce, Algorithm::nvls);
+    int senders = 0;
+    int heads = 0;
+    for (int i = 0; i < row.gpus; ++i) {
+      const int sent = trees.sent_by("n0.hca" + std::to_string(i));
+      senders += sent == 2 ? 1 : 0;
+      CHECK((sent == 0 || sent == 2));
+      // Of a unit, half of a share: all shares out, and its own once more if it is a head.
+      const int stores = trees.over_nvlink_from("n0.gpu" + std::to_string(i));
+      heads += stores == 2 * (row.heads + 1) ? 1 : 0;
+      CHECK((stores == 2 * row.heads || stores == 2 * (row.heads + 1)));
+    }
+    CHECK(senders == row.heads);
+    CHECK(heads == row.heads);
+    // One channel has the first tree alone, which goes up from one host and down from the other.
+    const auto one = made(row.cluster, Collective::all_reduce, Algorithm::nvls, 1);
+    CHECK(one.over_nvlink_from("n0.gpu0") == row.heads + 1);
+    CHECK(one.sent_by("n0.hca0") == 1);
   }
 }
 

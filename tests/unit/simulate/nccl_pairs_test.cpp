@@ -3,6 +3,7 @@
 // rules worked out by hand.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -73,6 +74,13 @@ TEST_CASE("a pair of ranks has as many channels over the network as its release 
            Expected{{"hgx-h100-8", 2, 1, "2.19", "32 KiB"}, 2},
            Expected{{"hgx-h100-8", 2, 1, "2.20", "64 KiB"}, 1},
            Expected{{"hgx-h100-8", 2, 1, "2.20", "128 KiB"}, 2},
+           // One opens as soon as a part is not enough.
+           Expected{{"hgx-h100-8", 2, 1, "2.19", "16388 B"}, 2},
+           Expected{{"hgx-h100-8", 2, 1, "2.21", "65540 B"}, 2},
+           Expected{{"hgx-h100-8", 2, 1, "2.28", "64 KiB"}, 1},
+           Expected{{"hgx-h100-8", 2, 1, "2.28", "65540 B"}, 2},
+           Expected{{"dgx-a100", 2, 8, "2.28", "128 KiB"}, 1},
+           Expected{{"dgx-a100", 2, 8, "2.28", "131076 B"}, 2},
            // Eight adapters of 25 GB/s, 16 channels. One for a pair until 2.11, then two; from 2.29 on 25 / 14.
            Expected{{"dgx-a100", 2, 8, "2.11", "64 MiB"}, 1},
            Expected{{"dgx-a100", 2, 8, "2.18", "64 MiB"}, 2},
@@ -117,6 +125,34 @@ TEST_CASE("from 2.12 on short parts of pairs go over the network in quarters and
   }
   CHECK(ratio("64 KiB", "2.11") == test::approx(0.5).epsilon(1e-3));
   CHECK(ratio("256 KiB", "2.11") == test::approx(1).epsilon(1e-3));
+  // With two channels the bytes of one count until 2.21, then those of both.
+  const auto of_two = [](const char* size, const char* version) {
+    return forwarded_us({"hgx-h100-8", 2, 1, version, size}) / forwarded_us({"hgx-h100-8", 2, 1, version, "64 MiB"});
+  };
+  CHECK(of_two("1 MiB", "2.21") == test::approx(0.5).epsilon(1e-3));
+  CHECK(of_two("2 MiB", "2.21") == test::approx(1).epsilon(1e-3));
+  CHECK(of_two("1 MiB", "2.28") == test::approx(1).epsilon(1e-3));
+}
+
+TEST_CASE("until 2.21 parts of a pair are whole but for the last one, then they are equal") {
+  // Two channels: 64 and 32 KiB of 96 KiB take what 64 and 64 KiB do; 48 and 48 KiB take less.
+  const auto transfer_us = [](const char* version, const char* size) {
+    return term_us(Pairs{"hgx-h100-8", 2, 1, version, size}.row(), "transfer over");
+  };
+  CHECK(transfer_us("2.21", "96 KiB") == test::approx(transfer_us("2.21", "128 KiB")).epsilon(1e-3));
+  CHECK(transfer_us("2.28", "96 KiB") == test::approx(0.75 * transfer_us("2.28", "128 KiB")).epsilon(1e-3));
+}
+
+TEST_CASE("peers near an adapter and far from it are served at once: the slower way's slices count, not both") {
+  const auto held_us = [](const std::string& place_of_first) {
+    const auto host =
+        "{name: n, count: 2, host: {processor: xeon-icelake, devices: [{name: sw0, kind: pcie_switch, below: socket0, "
+        "pcie: gen4 x16}, {name: hca0, type: connectx-6-hdr, below: sw0}, {name: gpu0, type: a100-pcie-40, below: " +
+        place_of_first + "}, {name: gpu1, type: a100-pcie-40, below: socket0}]}}";
+    return term_us(row_of(host, "benchmark: alltoall_perf, sizes: [16 MiB]"), "store and forward");
+  };
+  CHECK(held_us("sw0") > 0);
+  CHECK(held_us("sw0") <= held_us("socket0"));
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fabricast/parameters.hpp"
 #include "fabricast/topology.hpp"
@@ -18,5 +19,9 @@ struct GpuMemory {
 
 /// Of `gpu`; empty where the catalogue does not say what its card has.
 std::optional<GpuMemory> gpu_memory(const Topology& topology, const ParameterSet& parameters, DeviceId gpu);
+
+/// The least of `gpus`.
+std::optional<GpuMemory> least_memory(const Topology& topology, const ParameterSet& parameters,
+                                      const std::vector<DeviceId>& gpus);
 
 }  // namespace fabricast::models

@@ -28,6 +28,9 @@ std::vector<SharedGpus> shared_gpus(const Topology& topology, const std::vector<
 std::vector<Term> waits_in_turns(const PlanContext& context, const Planner& planner, const Workload& workload,
                                  const std::vector<SharedGpus>& others, Duration time);
 
+/// GPUs that take part, sorted; empty where they are not there, which others say.
+std::vector<DeviceId> gpus_of(const Topology& topology, const Workload& workload);
+
 /// "job-a", or the benchmark and the place in the list: "training (workload 2)".
 std::string name_of(const std::vector<Workload>& workloads, std::size_t index);
 
