@@ -312,7 +312,7 @@ class Simulator {
   Prediction prediction_;
   Diagnostics faults_;
   std::optional<engine::RouteDraws> draws_;  ///< absent where no workload takes drawn routes
-  bool is_spread_ = false;  ///< other draws of the routes give other times
+  bool is_spread_ = false;                   ///< other draws of the routes give other times
   std::string doubt_;
   std::map<std::size_t, std::set<std::string>> outside_in_;  ///< by workload: reasons beyond the logs of a fit
   bool has_tcp_ = false;                                     ///< in a packet run
