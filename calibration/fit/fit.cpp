@@ -16,6 +16,7 @@ constexpr double k_undetermined = 0.8;  ///< deviation after / before the fit ab
 constexpr double k_entangled = 0.95;    ///< correlation
 constexpr double k_clearly_worse = 6;   ///< of the cost, in squared deviations
 constexpr int k_iterations = 60;
+constexpr double k_tolerance = 1e-4;  ///< of cost and of x; a cost of some hundred moves by less than 0.1 deviations
 
 std::vector<std::size_t> used_parameters(const Dataset& data, const UsesPoint& uses) {
   std::vector<bool> is_used(data.parameters().size(), false);
@@ -124,7 +125,8 @@ FitResult Fitter::solve(const Values& start, const std::vector<std::size_t>& fre
   auto problem = this->problem(start, free, result.points);
   problem.has_updates = true;
   if (known != nullptr) problem.first_jacobian = known_jacobian(*known, result);
-  result.solution = minimise(problem, values, {iterations, 1e-5, problem.first_jacobian.empty(), go_on_});
+  const bool is_refit = !problem.first_jacobian.empty();
+  result.solution = minimise(problem, values, {iterations, k_tolerance, !is_refit, go_on_});
   for (std::size_t k = 0; k < free.size(); ++k) result.x[free[k]] = result.solution.x[k];
   judge(result);
   return result;

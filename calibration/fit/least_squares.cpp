@@ -17,6 +17,14 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int k_most_updates = 2;
+constexpr int k_most_stalled = 6;
+constexpr int k_reweightings = 30;
+constexpr double k_lambda_near = 1e-3;  ///< first damping near a minimum [Madsen et al. 2004, section 3.2]
+
+struct Normal {
+  MatrixXd matrix;
+  VectorXd gradient;
+};
 
 double rho(double r, bool is_robust) { return is_robust ? 2 * (std::sqrt(1 + r * r) - 1) : r * r; }
 /// Derivative of rho by r^2: the weight of the residual in the next step.
@@ -71,26 +79,25 @@ class Solver {
   }
 
   void iterate() {
-    double lambda = 1;
+    double lambda = problem_.first_jacobian.empty() ? 1 : k_lambda_near;
     double growth = 2;
-    int stalled = 0;
+    int stalled = 0;          ///< trials in a row that gain nothing
     if (size() == 0) return;  // nothing to move
-    for (; out_.iterations < options_.max_iterations && stalled < 3 && may_go_on(); ++out_.iterations) {
+    for (; out_.iterations < options_.max_iterations && stalled < k_most_stalled && may_go_on(); ++out_.iterations) {
       const auto trial = step(lambda);
       const auto residuals = evaluate(trial);
       const double trial_cost = cost(residuals);
       const double moved = largest_move(trial);
-      if (std::isfinite(trial_cost) && trial_cost <= out_.cost) {
-        const double gain = out_.cost - trial_cost;
-        stalled = gain <= options_.tolerance * (out_.cost + 1e-300) || moved < options_.tolerance ? stalled + 1 : 0;
+      const double gain = out_.cost - trial_cost;
+      const double least = options_.tolerance * (out_.cost + 1e-300);
+      stalled = gain > least && moved >= options_.tolerance ? 0 : stalled + 1;
+      if (std::isfinite(trial_cost) && gain >= 0) {
         accept(trial, residuals, trial_cost);
         lambda = std::max(lambda / 5, 1e-15);
         growth = 2;
-        if (stalled == 3 && num_updates_ > 0 && options_.with_covariance) {
-          linearise();  // no gain by updated derivatives: not yet the minimum
-          stalled = 1;
-        }
-      } else if (num_updates_ > 0 && options_.with_covariance) {
+        // No gain by updated derivatives: not yet the minimum.
+        if (stalled == k_most_stalled / 2 && num_updates_ > 0 && options_.with_covariance) linearise();
+      } else if (num_updates_ > 0 && (options_.with_covariance || -gain > least)) {
         linearise();  // before the step is blamed, the derivatives are
       } else {
         if (moved < options_.tolerance) break;
@@ -98,6 +105,7 @@ class Solver {
         growth = std::min(growth * 2, 64.0);
         if (lambda > 1e20) break;
       }
+      if (stalled > 0 && std::abs(gain) <= least && !options_.with_covariance) break;
     }
   }
 
@@ -105,7 +113,7 @@ class Solver {
     const auto before = std::exchange(out_.x, x);
     const auto residuals_before = std::exchange(out_.residuals, residuals);
     out_.cost = cost;
-    if (problem_.has_updates && num_updates_ < k_most_updates) {
+    if (problem_.has_updates && (num_updates_ < k_most_updates || !options_.with_covariance)) {
       update(before, residuals_before);
     } else {
       linearise();
@@ -139,7 +147,7 @@ class Solver {
     if (derivatives.size() < out_.x.size()) {
       out_.is_stopped = true;
       if (out_.jacobian.empty()) out_.jacobian.assign(out_.x.size(), Values(out_.residuals.size(), 0));
-      if (normal_.size() == 0) normal_ = MatrixXd::Zero(size(), size());
+      if (normal_.matrix.size() == 0) normal_ = {MatrixXd::Zero(size(), size()), VectorXd::Zero(size())};
       return;
     }
     out_.jacobian = std::move(derivatives);
@@ -149,33 +157,59 @@ class Solver {
   }
 
   void set_normal() {
+    normal_ = normal_at(out_.residuals);
+    for (Index i = 0; i < size(); ++i) scale_(i) = std::max(scale_(i), normal_.matrix(i, i));
+  }
+
+  /// J'WJ and J'W r, with the weights that residuals of `weighed` have.
+  [[nodiscard]] Normal normal_at(const Values& weighed) const {
     const auto n = size();
-    normal_ = MatrixXd::Zero(n, n);
-    gradient_ = VectorXd::Zero(n);
+    Normal out{MatrixXd::Zero(n, n), VectorXd::Zero(n)};
     for (std::size_t k = 0; k < out_.residuals.size(); ++k) {
-      const double w = weight(out_.residuals[k], is_robust(k));
+      const double w = weight(weighed[k], is_robust(k));
       for (Index i = 0; i < n; ++i) {
         const double a = out_.jacobian[static_cast<std::size_t>(i)][k];
         if (a == 0) continue;
-        gradient_(i) += w * a * out_.residuals[k];
-        for (Index j = 0; j <= i; ++j) normal_(i, j) += w * a * out_.jacobian[static_cast<std::size_t>(j)][k];
+        out.gradient(i) += w * a * out_.residuals[k];
+        for (Index j = 0; j <= i; ++j) out.matrix(i, j) += w * a * out_.jacobian[static_cast<std::size_t>(j)][k];
       }
     }
-    normal_ = normal_.selfadjointView<Eigen::Lower>();
-    for (Index i = 0; i < n; ++i) scale_(i) = std::max(scale_(i), normal_(i, i));
+    out.matrix = MatrixXd(out.matrix.selfadjointView<Eigen::Lower>());
+    return out;
   }
 
   /// Parameters at a bound that the gradient pushes outwards stay there.
   [[nodiscard]] bool is_blocked(Index i) const {
     const auto p = static_cast<std::size_t>(i);
-    if (!problem_.low.empty() && out_.x[p] <= problem_.low[p] && gradient_(i) > 0) return true;
-    return !problem_.high.empty() && out_.x[p] >= problem_.high[p] && gradient_(i) < 0;
+    if (!problem_.low.empty() && out_.x[p] <= problem_.low[p] && normal_.gradient(i) > 0) return true;
+    return !problem_.high.empty() && out_.x[p] >= problem_.high[p] && normal_.gradient(i) < 0;
   }
 
+  /// Of the linearised problem with its own robust loss: weights follow the residuals that the step is to have, which
+  /// costs no evaluation.
   [[nodiscard]] Values step(double lambda) const {
+    auto move = damped_move(normal_, lambda);
+    for (int again = 0; problem_.loss == Loss::soft_l1 && again < k_reweightings; ++again) {
+      auto linear = out_.residuals;
+      for (std::size_t i = 0; i < out_.x.size(); ++i) {
+        const double by = move(static_cast<Index>(i));
+        for (std::size_t k = 0; k < linear.size(); ++k) linear[k] += out_.jacobian[i][k] * by;
+      }
+      const auto before = std::exchange(move, damped_move(normal_at(linear), lambda));
+      if ((move - before).cwiseAbs().maxCoeff() < options_.tolerance) break;
+    }
+    Values x = out_.x;
+    for (Index i = 0; i < size(); ++i) {
+      const auto p = static_cast<std::size_t>(i);
+      x[p] = clamp_to(problem_, p, x[p] + (std::isfinite(move(i)) ? move(i) : 0));
+    }
+    return x;
+  }
+
+  [[nodiscard]] VectorXd damped_move(const Normal& normal, double lambda) const {
     const auto n = size();
-    MatrixXd a = normal_;
-    VectorXd b = -gradient_;
+    MatrixXd a = normal.matrix;
+    VectorXd b = -normal.gradient;
     for (Index i = 0; i < n; ++i) {
       if (is_blocked(i) || scale_(i) == 0) {
         a.row(i).setZero();
@@ -189,13 +223,7 @@ class Solver {
     // Scaled to a unit diagonal: the columns of an ill-conditioned problem differ by many orders of magnitude.
     const VectorXd d = a.diagonal().cwiseSqrt().cwiseInverse();
     const MatrixXd scaled = d.asDiagonal() * a * d.asDiagonal();
-    const VectorXd move = d.cwiseProduct(scaled.ldlt().solve(d.cwiseProduct(b)));
-    Values x = out_.x;
-    for (Index i = 0; i < n; ++i) {
-      const auto p = static_cast<std::size_t>(i);
-      x[p] = clamp_to(problem_, p, x[p] + (std::isfinite(move(i)) ? move(i) : 0));
-    }
-    return x;
+    return d.cwiseProduct(scaled.ldlt().solve(d.cwiseProduct(b)));
   }
 
   [[nodiscard]] double largest_move(const Values& trial) const {
@@ -208,7 +236,7 @@ class Solver {
   void finish() {
     const auto n = size();
     if (n == 0) return;  // nothing is free: no covariance
-    MatrixXd a = normal_;
+    MatrixXd a = normal_.matrix;
     for (Index i = 0; i < n; ++i) {
       if (a(i, i) == 0) a(i, i) = 1e-300;
     }
@@ -226,8 +254,8 @@ class Solver {
   const Problem& problem_;
   SolveOptions options_;
   Solution out_;
-  MatrixXd normal_;
-  VectorXd gradient_, scale_;
+  Normal normal_;
+  VectorXd scale_;
   int num_updates_ = 0;  ///< of the derivatives since they were computed in full
 };
 

@@ -4,7 +4,9 @@
 //   minimise sum over i of w_i rho(r_i(x)^2),  low <= x <= high
 //   (J'WJ + lambda D) step = -J'W r,  D = diag of the largest J'WJ seen; lambda by Nielsen's gain rule
 //
-// rho(s) = s (squared) or 2 (sqrt(1 + s) - 1) (soft_l1, applied to residuals in units of their noise). Sources: Madsen,
+// rho(s) = s (squared) or 2 (sqrt(1 + s) - 1) (soft_l1, applied to residuals in units of their noise). W of a step are
+// the weights at the residuals that the linear model has behind it: found by weighting again, without an evaluation
+// (weights of the residuals before it make steps that end a fixed share short of the minimum). Sources: Madsen,
 // Nielsen, Tingleff, Methods for Non-Linear Least Squares Problems, 2004; Triggs et al., Bundle Adjustment, 2000;
 // secant version: Madsen et al., section 3.5; Broyden 1965.
 #pragma once
@@ -28,13 +30,15 @@ struct Problem {
   bool is_central = true;  ///< two evaluations per derivative
   /// Derivatives are dear: between full ones they are updated by Broyden's rank-one formula from the steps made.
   bool has_updates = false;
-  std::vector<Values> first_jacobian;  ///< at the start, when known; empty = computed
+  std::vector<Values> first_jacobian;  ///< at the start, when known, which is near the minimum; empty = computed
 };
 
 struct SolveOptions {
   int max_iterations = 400;
-  double tolerance = 1e-14;     ///< relative change of the cost and of x
-  bool with_covariance = true;  ///< derivatives at the end in full, and the covariance from them
+  double tolerance = 1e-14;  ///< relative change of the cost and of x
+  /// Derivatives at the end in full, and the covariance from them. Without, the first step that gains less than the
+  /// tolerance ends it, and derivatives are computed anew only where a step by updated ones fails.
+  bool with_covariance = true;
   std::function<bool()> go_on;  ///< asked before each step and each derivative; may be empty
 };
 

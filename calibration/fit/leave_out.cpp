@@ -16,7 +16,7 @@ namespace fabricast::fit {
 namespace {
 
 constexpr double k_eighty = 1.2816;  ///< deviations each side of an 80 % interval
-constexpr int k_refit_iterations = 8;
+constexpr int k_refit_iterations = 20;
 constexpr int k_folds = 2;
 
 /// The same values without their intervals.
@@ -180,20 +180,31 @@ bool LeaveOut::is_foreign(std::size_t e, const std::function<bool(const Experime
   });
 }
 
+const Values& LeaveOut::fit_of(const std::function<bool(const Experiment&)>& is_seen) {
+  std::vector<bool> seen;
+  for (const auto& experiment : data_.experiments()) seen.push_back(is_seen(experiment));
+  const auto [at, is_new] = refits_.try_emplace(seen);
+  if (is_new)
+    at->second = fitter_
+                     .refit(
+                         result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && is_seen(e); },
+                         k_refit_iterations)
+                     .x;
+  return at->second;
+}
+
 void LeaveOut::leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out) {
   const auto all = counts_of(count);
   if (all.size() < 2) return;
   for (const int left_out : all) {
-    const auto without = fitter_.refit(
-        result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && e.*count != left_out; },
-        k_refit_iterations);
+    const auto& without = fit_of([&](const Experiment& e) { return e.*count != left_out; });
     CountLeftOut one{fmt::format("leave out {} {}", left_out, what), {}};
     const auto below = std::lower_bound(all.begin(), all.end(), left_out);
     const double beyond = left_out == all.back() ? std::log2(left_out / static_cast<double>(*std::prev(below))) : 0;
     for (std::size_t e = 0; e < data_.experiments().size(); ++e) {
       if (data_.experiments()[e].*count != left_out || data_.experiments()[e].spec.is_held_out) continue;
       const auto first = one.forecasts.size();
-      add_fitted(e, without.x, beyond, one.forecasts);
+      add_fitted(e, without, beyond, one.forecasts);
       const bool foreign = is_foreign(e, [&](const Experiment& other) { return other.*count == left_out; });
       for (auto i = first; i < one.forecasts.size(); ++i) one.forecasts[i].is_foreign = foreign;
     }
@@ -230,10 +241,8 @@ void LeaveOut::add_steps(Count count, bool is_several, std::vector<Forecast>& ou
   for (std::size_t k = 1; k < all.size(); ++k) {
     const auto logs = next_logs(count, is_several, all[k]);
     if (logs.empty()) continue;
-    const auto small = fitter_.refit(
-        result_, [&](const Experiment& e, std::size_t row) { return e.is_fitted[row] && e.*count < all[k]; },
-        k_refit_iterations);
-    for (const auto e : logs) add_fitted(e, small.x, std::log2(all[k] / static_cast<double>(all[k - 1])), out);
+    const auto& small = fit_of([&](const Experiment& e) { return e.*count < all[k]; });
+    for (const auto e : logs) add_fitted(e, small, std::log2(all[k] / static_cast<double>(all[k - 1])), out);
   }
 }
 

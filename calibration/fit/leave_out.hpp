@@ -2,6 +2,8 @@
 // Forecasts of measured points by fits that did not see them: sizes, logs, counts of ranks and hosts left out.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +54,9 @@ class LeaveOut {
   using Count = int Experiment::*;
   /// Fitted points of a log at `x`, `doublings` beyond what `x` was fitted to.
   void add_fitted(std::size_t experiment, const Values& x, double doublings, std::vector<Forecast>& out);
+  /// x fitted to the fitted points of these logs alone, from the fit of all. Different counts may leave the same logs:
+  /// each set is fitted once.
+  const Values& fit_of(const std::function<bool(const Experiment&)>& is_seen);
   void leave_out_counts(const char* what, Count count, std::vector<CountLeftOut>& out);
   void add_steps(Count count, bool is_several, std::vector<Forecast>& out);
   /// Logs of count `next` that smaller counts have the benchmark of, both in one host or both on several.
@@ -63,6 +68,7 @@ class LeaveOut {
   Dataset& data_;
   Fitter& fitter_;
   const FitResult& result_;
+  std::map<std::vector<bool>, Values> refits_;  ///< by which logs take part
 };
 
 }  // namespace fabricast::fit

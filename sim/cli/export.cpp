@@ -41,19 +41,20 @@ std::string tuner_collective(Benchmark benchmark) {
   return found == names.end() ? "" : found->second;
 }
 
-/// All sizes of the first workload under a forced choice, as on a system that somebody measured; nothing when it cannot
-/// be forecast.
-std::vector<Row> forced_rows(LoadedScenario loaded, const std::string& algorithm, const std::string& protocol,
-                             int channels) {
+/// The first workload under a forced choice, as on a system that somebody measured.
+Result<WorkloadPrediction> forced(LoadedScenario loaded, const std::string& algorithm, const std::string& protocol,
+                                  int channels, std::optional<Bytes> size = {}) {
   auto& workload = loaded.scenario.workloads.front();
   loaded.scenario.workloads.resize(1);
   workload.algorithm = algorithm;
   workload.protocol = protocol;
   if (channels > 0) workload.channels = channels;
+  if (size) workload.sizes = {*size};
   SimulateOptions options;
   options.with_terms = false;
-  const auto prediction = simulate(loaded.topology, loaded.scenario, without_scatter(loaded.parameters), options);
-  return prediction && !prediction->workloads.empty() ? prediction->workloads.front().rows : std::vector<Row>{};
+  auto prediction = simulate(loaded.topology, loaded.scenario, without_scatter(loaded.parameters), options);
+  if (!prediction) return tl::unexpected(prediction.error());
+  return std::move(prediction->workloads.front());
 }
 
 struct Candidate {
@@ -61,13 +62,17 @@ struct Candidate {
   std::vector<Row> rows;
 };
 
+/// Every choice that the plugin can make. It may take channels of those that the communicator has (a large size uses
+/// them all) and opens none: NCCL takes the lesser of both (scheduleCollTasksToPlan).
 std::vector<Candidate> candidates_of(const LoadedScenario& loaded) {
   std::vector<Candidate> out;
-  for (const auto* algorithm : {"ring", "tree", "nvls"}) {
+  for (const auto* algorithm : {"ring", "tree", "nvls", "collnet_direct", "pat"}) {
     for (const auto* protocol : {"ll", "ll128", "simple"}) {
+      const auto open = forced(loaded, algorithm, protocol, -1, Bytes{1 << 30});
       for (const int channels : {-1, 2, 4, 8, 16, 32}) {
-        auto rows = forced_rows(loaded, algorithm, protocol, channels);
-        if (!rows.empty()) out.push_back({channels, std::move(rows)});
+        if (!open || channels > open->rows.front().channels) break;
+        if (auto table = forced(loaded, algorithm, protocol, channels))
+          out.push_back({channels, std::move(table->rows)});
       }
     }
   }
@@ -107,26 +112,16 @@ std::optional<std::string> tuner_file(const ExportOptions& options, int& exit_co
     exit_code = exit_input;
     return std::nullopt;
   }
-  const auto own = forced_rows(*loaded, "auto", "auto", workload.channels.value_or(0));
-  if (own.empty()) {
-    say(fmt::format("{}: error: the scenario cannot be forecast\n", options.file));
-    exit_code = exit_input;
-    return std::nullopt;
-  }
-  const auto& topology = loaded->topology;
-  const int of_host = topology.count(DeviceKind::gpu, topology.first_host_with(DeviceKind::gpu));
-  const int per_host = std::max(1, workload.ranks_per_host.value_or(of_host));
-  const int all = static_cast<int>(topology.devices(DeviceKind::gpu).size());
-  const int ranks = !workload.devices.empty() ? static_cast<int>(workload.devices.size()) : workload.gpus.value_or(all);
-  const int hosts = (ranks + per_host - 1) / per_host;
-  const auto choices = choose(own, candidates_of(*loaded));
+  const auto own = usable(forced(*loaded, "auto", "auto", workload.channels.value_or(0)), exit_code);
+  if (!own) return std::nullopt;
+  const auto choices = choose(own->rows, candidates_of(*loaded));
   const auto changed =
       std::count_if(choices.begin(), choices.end(), [](const TunerChoice& c) { return !c.algorithm.empty(); });
   say(fmt::format("{} of {} sizes have a choice that beats NCCL's own by more than the forecast's band\n", changed,
                   choices.size()));
-  return nccl_tuner_file(collective, choices, hosts, ranks,
+  return nccl_tuner_file(collective, choices, own->num_hosts, own->num_ranks,
                          {fmt::format("forecast of {} on {}: {} ranks on {} hosts", to_string(workload.benchmark),
-                                      loaded->topology.name(), ranks, hosts),
+                                      loaded->topology.name(), own->num_ranks, own->num_hosts),
                           "only sizes where the choice beats NCCL's own by more than the forecast's band",
                           "NCCL_TUNER_PLUGIN=libnccl-tuner-example.so NCCL_TUNER_CONFIG_FILE=this file"});
 }

@@ -96,7 +96,7 @@ class Simulator {
 
   Result<Prediction> run() {
     make_planners();
-    if (faults_.empty()) draws_.emplace(context_, scenario_.workloads);
+    make_draws();
     // Row i of every workload runs together; a workload with fewer sizes repeats its last one as background, unprinted.
     for (std::size_t i = 0; faults_.empty() && i < num_rows_ && !is_stopped(); ++i) {
       if (options_.progress) options_.progress(static_cast<double>(i) / static_cast<double>(num_rows_));
@@ -202,6 +202,13 @@ class Simulator {
       if (report && !report->is_finished()) row.bottleneck = fmt::format("not finished: {}", report->stop);
       prediction_.workloads[w].rows.push_back(std::move(row));
     }
+  }
+
+  /// Other draws are planned only where some workload would read them.
+  void make_draws() {
+    bool is_read = false;
+    for (std::size_t w = 0; faults_.empty() && w < planners_.size(); ++w) is_read = is_read || takes_drawn_routes(w);
+    if (is_read) draws_.emplace(context_, scenario_.workloads);
   }
 
   /// Packets of workload `w` follow the routes of its plan, and these meet others on the fabric.
@@ -365,8 +372,8 @@ class Simulator {
   std::size_t row_ = 0;  ///< under way
   Prediction prediction_;
   Diagnostics faults_;
-  std::optional<engine::RouteDraws> draws_;
-  bool is_spread_ = false;  ///< other draws of the routes give other times
+  std::optional<engine::RouteDraws> draws_;  ///< absent where no workload takes drawn routes
+  bool is_spread_ = false;                   ///< other draws of the routes give other times
   std::string doubt_;
   std::map<std::size_t, std::set<std::string>> outside_in_;  ///< by workload: reasons beyond the logs of a fit
   bool has_tcp_ = false;                                     ///< in a packet run

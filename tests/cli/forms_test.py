@@ -45,6 +45,37 @@ class ListedAlgorithms(unittest.TestCase):
                 self.assertTrue(algorithm == "auto" or "(forced)" in text.stdout, text.stdout)
 
 
+class Tuner(unittest.TestCase):
+    def test_the_tuner_s_lines_are_of_the_forecast_s_ranks_and_of_channels_that_the_communicator_opens(self):
+        """NCCL clamps a plugin's channels to those of the communicator; a VM is a node of its own with all its GPUs."""
+        guests = "[{name: a, devices: {gpu0: passthrough, gpu1: passthrough, hca0: passthrough}}, {name: b, devices: {gpu4: passthrough, hca4: passthrough}}]"
+        for scenario, *sets in (
+            ("allreduce-hgx-h100-64", "workload.sizes=[16 MiB, 64 MiB]"),
+            ("allreduce-hgx-b300-32", "workload.sizes=[1 GiB]", "workload.gpus=16"),
+            ("allreduce-dgx-a100-16", "workload.sizes=[128 KiB]", "workload.ranks_per_host=4", "workload.gpus=20"),
+            ("allreduce-dgx-a100-16", "workload.sizes=[64 MiB]", f"topology.hosts.0.vms={guests}", "workload.gpus=5", "workload.devices=[dgx0/a, dgx1/a, dgx2/b]"),
+        ):
+            asked = [f"scenarios/{scenario}.yaml", *(word for one in sets for word in ("--set", one))]
+            exact = json.loads(run("run", *asked, "--format", "json").stdout)
+            counts = f"{exact['num_ranks']} ranks on {exact['num_hosts']} hosts"
+            done = run("export", "nccl-tuner", *asked)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(counts, done.stdout.splitlines()[0])
+            for line in done.stdout.splitlines():
+                if line.startswith("#"):
+                    continue
+                _, _, _, algorithm, protocol, channels, nodes, ranks, *_ = line.split(",")
+                self.assertEqual(f"{ranks} ranks on {nodes} hosts", counts)
+                forced = ["--set", f"workload.algorithm={algorithm.removesuffix('_tree')}", "--set", f"workload.protocol={protocol}", "--set", "workload.sizes=[1 GiB]"]
+                open_channels = json.loads(run("run", *asked, *forced, "--format", "json").stdout)["rows"][0]["channels"]
+                self.assertLessEqual(int(channels), open_channels, line)
+
+    def test_a_scenario_that_cannot_be_forecast_says_why(self):
+        done = run("export", "nccl-tuner", "scenarios/allreduce-hgx-h100-64.yaml", "--set", "workload.gpus=999")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("999 GPUs asked for", done.stderr)
+
+
 class NcclTests(unittest.TestCase):
     def test_rows_and_closing_lines_are_those_of_nccl_tests(self):
         for scenario in NCCL:

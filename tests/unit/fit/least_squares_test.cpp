@@ -13,6 +13,7 @@
 #include "tests/support/approx.hpp"
 
 using fabricast::Loss;
+using fabricast::fit::jacobian;
 using fabricast::fit::minimise;
 using fabricast::fit::Problem;
 using fabricast::fit::Values;
@@ -161,6 +162,25 @@ TEST_CASE("one wild point moves a squared fit, hardly a robust one") {
   CHECK(minimise(problem, {0}).x[0] == fabricast::test::approx(10 + 1000.0 / 12));
   problem.loss = Loss::soft_l1;
   CHECK(minimise(problem, {0}).x[0] == fabricast::test::approx(10.09).epsilon(0.001));
+}
+
+TEST_CASE("a straight line with outliers is found by two steps near it, and no step more is asked of the model") {
+  // y = 3 + 2 x with every third point far off: weights follow the step, not the residuals before it.
+  Problem problem;
+  problem.num_robust = 30;
+  problem.loss = Loss::soft_l1;
+  problem.residuals = [](const Values& b) {
+    Values out;
+    for (int i = 0; i < 30; ++i) out.push_back(b[0] + b[1] * i - (3 + 2 * i + (i % 3 == 0 ? 4 + i : 0)));
+    return out;
+  };
+  const Values near{0, 3};
+  const auto exact = minimise(problem, near, {.max_iterations = 400, .tolerance = 1e-12, .go_on = {}});
+  problem.has_updates = true;
+  problem.first_jacobian = jacobian(problem, near, problem.residuals(near));
+  const auto found = minimise(problem, near, {.tolerance = 1e-4, .with_covariance = false, .go_on = {}});
+  CHECK(found.evaluations <= 4);  // the start, two steps, one that gains nothing
+  CHECK(found.cost <= exact.cost * (1 + 1e-4));
 }
 
 TEST_CASE("the covariance of a straight line is the textbook one") {
