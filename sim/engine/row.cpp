@@ -26,6 +26,9 @@ using models::OperationPlan;
 using models::Planner;
 using models::Resources;
 
+/// Terms are rounded one by one: a transfer is as long as its own term.
+constexpr double k_as_long = 0.999;
+
 struct Bottleneck {
   std::string name;
   std::string parameter;
@@ -194,7 +197,8 @@ struct RowBuilder {
   [[nodiscard]] std::string bottleneck(const std::vector<Term>& terms) const {
     const auto longest = std::ranges::max_element(terms, {}, &Term::time);
     const auto name = holder();
-    if (longest == terms.end() || (!name.empty() && transfers(terms) >= longest->time)) return name;
+    if (longest == terms.end() || (!name.empty() && transfers(terms).seconds() >= k_as_long * longest->time.seconds()))
+      return name;
     return kind_of_term(longest->name);
   }
 
