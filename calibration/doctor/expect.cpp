@@ -94,9 +94,21 @@ Result<void> add_floors(const std::string& cluster, const LoadedTopology& topolo
   return {};
 }
 
-/// Of the count that the floor is for, or of any where the log does not say.
-bool is_of(const MeasuredLog& table, const Floor& floor) {
-  return table.benchmark == floor.benchmark && table.header.num_ranks.value_or(floor.ranks) == floor.ranks;
+/// Of the benchmark, ranks and hosts that the floor is for, as far as the log says them.
+bool may_be_of(const MeasuredLog& table, const Floor& floor) {
+  return table.benchmark == floor.benchmark && table.header.num_ranks.value_or(floor.ranks) == floor.ranks &&
+         table.header.num_hosts.value_or(floor.hosts) == floor.hosts;
+}
+
+/// Places of a log's floors; where it does not say its ranks, those of the largest count.
+std::vector<std::size_t> floors_of(const MeasuredLog& table, const std::vector<Floor>& floors) {
+  std::vector<std::size_t> out;
+  int ranks = 0;
+  for (std::size_t i = 0; i < floors.size(); ++i)
+    if (may_be_of(table, floors[i])) out.push_back(i);
+  for (const auto i : out) ranks = std::max(ranks, floors[i].ranks);
+  std::erase_if(out, [&](std::size_t i) { return floors[i].ranks != ranks; });
+  return out;
 }
 
 /// Times of healthy runs take the forecast's place, with a margin.
@@ -109,18 +121,20 @@ Result<void> apply_baselines(const ExpectOptions& options, Expectations& out) {
     logs[path] = std::move(*tables);
   }
   std::set<std::string> used;
-  for (auto& floor : out.floors) {
-    std::vector<doctor::HealthyTime> times;
-    for (const auto& [path, tables] : logs) {
-      for (const auto& table : tables) {
-        if (!is_of(table, floor)) continue;
-        for (auto& time : doctor::rows_of_size(table, path, floor.size)) {
-          times.push_back(std::move(time));
+  std::vector<std::vector<doctor::HealthyTime>> times(out.floors.size());
+  for (const auto& [path, tables] : logs) {
+    for (const auto& table : tables) {
+      for (const auto i : floors_of(table, out.floors)) {
+        for (auto& time : doctor::rows_of_size(table, path, out.floors[i].size)) {
+          times[i].push_back(std::move(time));
           used.insert(path);
         }
       }
     }
-    const auto time = doctor::middle(std::move(times));
+  }
+  for (std::size_t i = 0; i < out.floors.size(); ++i) {
+    auto& floor = out.floors[i];
+    const auto time = doctor::middle(std::move(times[i]));
     if (!time) continue;
     floor.expected_busbw = {floor.expected_busbw.bytes_per_s * floor.expected.seconds() / time->seconds};
     floor.expected = from_seconds(time->seconds);
@@ -258,9 +272,11 @@ FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors
   FloorCheck out;
   std::vector<doctor::LossRow> rows;
   std::vector<std::pair<double, std::string>> lines;
+  const auto own = floors_of(log, floors);
   for (const auto& row : log.rows) {
-    for (const auto& floor : floors) {
-      if (!is_of(log, floor) || row.size != floor.size || row.time.ps <= 0) continue;
+    for (const auto i : own) {
+      const auto& floor = floors[i];
+      if (row.size != floor.size || row.time.ps <= 0) continue;
       const double ratio = row.time.seconds() / floor.expected.seconds();
       const bool is_below = row.time > floor.slowest;
       ++out.num_rows;
@@ -276,6 +292,10 @@ FloorCheck check_floors(const MeasuredLog& log, const std::vector<Floor>& floors
   const auto loss = doctor::loss_of(rows, most_below);
   out.is_missed = loss.is_missed();
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto is_open = [&](const Floor& floor) { return may_be_of(log, floor) && floor.ranks != floors[own[0]].ranks; };
+  if (!own.empty() && std::ranges::any_of(floors, is_open))
+    out.lines.push_back(
+        fmt::format("{} does not say its number of ranks: {} are taken", log.file, floors[own[0]].ranks));
   if (loss.is_lost)
     out.lines.push_back(
         fmt::format("{}: {:.0f} % slower than expected in the median from 1 MiB on, {:.0f} % over all rows", log.file,

@@ -65,7 +65,7 @@ Distance gdr_level(const PlanContext& context, DeviceId gpu) {
 
 Distance nic_distance(const PlanContext& context, DeviceId gpu, DeviceId hca) {
   const auto wired = context.topology.distance(gpu, hca);
-  return is_direct(context, gpu, hca) ? wired : std::max(wired, Distance::phb);
+  return wired >= Distance::phb || is_direct(context, gpu, hca) ? wired : Distance::phb;
 }
 
 bool has_pxn(const Software& software) {

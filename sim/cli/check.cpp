@@ -76,11 +76,12 @@ Diagnostics check_file(const std::string& path, const std::vector<Setting>& sett
   const auto loaded = load_scenario(path, {}, settings);
   if (!loaded) return loaded.error();
   inputs = loaded->inputs;
+  const auto evidence = describe_evidence(*loaded);
   features = virtual_features(loaded->topology, loaded->parameters) +
-             describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + describe_evidence(*loaded);
+             describe_lossless(loaded->topology, loaded->parameters, &loaded->scenario) + evidence.value_or("");
   auto found = check_all(*loaded);
-  // What `run` would refuse while it plans.
-  if (has_errors(found)) return found;
+  // What `run` would refuse while it plans: nothing, where the ends of its sizes were forecast.
+  if (has_errors(found) || evidence) return found;
   return joined(std::move(found), planning_faults(loaded->topology, loaded->scenario, loaded->parameters));
 }
 

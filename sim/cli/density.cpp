@@ -118,13 +118,9 @@ class Density {
     return out;
   }
 
-  /// What limits the exchange, or what the VM waits for most.
   static std::string cause_of(const Row& row) {
-    if (!row.bottleneck.empty()) return row.bottleneck;
-    const Term* most = nullptr;
-    for (const auto& term : row.terms)
-      if (term.name.starts_with("virtualization: ") && (most == nullptr || term.time > most->time)) most = &term;
-    return most == nullptr ? std::string() : most->name.substr(std::string_view("virtualization: ").size());
+    constexpr std::string_view k_prefix = "virtualization: ";
+    return row.bottleneck.starts_with(k_prefix) ? row.bottleneck.substr(k_prefix.size()) : row.bottleneck;
   }
 
   /// The first workload's copy for every VM, on that VM of all machines of the group.

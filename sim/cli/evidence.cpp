@@ -139,16 +139,17 @@ std::vector<std::string> risks_of(const LoadedScenario& loaded, const Workload& 
 
 }  // namespace
 
-std::string describe_evidence(const LoadedScenario& loaded) {
+std::optional<std::string> describe_evidence(const LoadedScenario& loaded) {
   auto scenario = loaded.scenario;
   for (auto& workload : scenario.workloads) {
-    if (!is_forecast_by_models(workload.benchmark)) return {};
-    if (workload.sizes.empty()) continue;  // the benchmark's own
-    const auto [least, most] = std::minmax_element(workload.sizes.begin(), workload.sizes.end());
+    if (!is_forecast_by_models(workload.benchmark)) return std::nullopt;
+    const auto all = workload.sizes.empty() ? default_sizes(workload.benchmark) : workload.sizes;
+    if (all.empty()) continue;
+    const auto [least, most] = std::minmax_element(all.begin(), all.end());
     workload.sizes = *least == *most ? std::vector<Bytes>{*least} : std::vector<Bytes>{*least, *most};
   }
   const auto prediction = simulate(loaded.topology, scenario, loaded.parameters);
-  if (!prediction) return {};
+  if (!prediction) return std::nullopt;
   std::string out;
   for (std::size_t w = 0; w < prediction->workloads.size() && w < scenario.workloads.size(); ++w) {
     const auto& one = prediction->workloads[w];

@@ -106,7 +106,10 @@ int run(RunOptions options) {
   std::optional<Bytes> explained;
   // The table prints plain bytes: what is copied from it needs no unit.
   const bool is_plain = options.explain.find_first_not_of("0123456789") == std::string::npos;
-  const bool is_label = !options.explain.empty() && std::isdigit(static_cast<unsigned char>(options.explain[0])) == 0;
+  // Rows of training are called "4 GPUs", those of clients by their names.
+  const bool is_label =
+      !options.explain.empty() && (std::isdigit(static_cast<unsigned char>(options.explain[0])) == 0 ||
+                                   options.explain.find(" GPU") != std::string::npos);
   if (!options.explain.empty() && !is_label) explained = parse_size(is_plain ? options.explain + "B" : options.explain);
   const auto result = run_scenario(options.scenario, options, exit_code, {}, explained);
   if (!result) return exit_code;
@@ -120,7 +123,6 @@ int run(RunOptions options) {
   if (format == "text") {
     text = report::text(document);
     const auto is_asked = [&](const Row& row) {
-      // Rows of training are called "4 GPUs".
       if (is_plain && row.label.starts_with(options.explain + " GPU")) return true;
       return is_label ? row.label == options.explain : explained && row.size == *explained;
     };
@@ -160,8 +162,9 @@ void add_run(CLI::App& app, int& exit_code) {
   add_simulation_options(*command, *options);
   add_output_options(*command, *options, k_run_formats);
   command
-      ->add_option("--explain", options->explain,
-                   "split the time of one size (64MiB) or client (its name) into terms that add up to it")
+      ->add_option(
+          "--explain", options->explain,
+          "split the time of one size (64MiB), number of GPUs or client (its name) into terms that add up to it")
       ->check(not_empty())
       ->type_name("SIZE|NAME");
   command

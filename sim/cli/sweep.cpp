@@ -85,7 +85,10 @@ class Sweep {
     const DesignSpace space(plan_);
     const auto shard = parse_shard(options_.shard);
     if (is_first) {
-      if (const auto tried = preflight(plan_); has_errors(tried.faults)) failed_ = refuse_input(tried.faults);
+      if (const auto tried = preflight(plan_); has_errors(tried.faults))
+        failed_ = refuse_input(tried.faults);
+      else
+        print_faults(tried.faults);
       if (failed_ == exit_ok && !options_.store.empty()) failed_ = open_store();
     }
     if (options_.design && *options_.design >= space.size())

@@ -232,6 +232,9 @@ class PlanReader {
   std::optional<double> bound(const Node* node, const Metric& of) {
     if (node == nullptr) return std::nullopt;
     const auto parsed = parse_quantity(node->scalar, of.dimension);
+    if (parsed.ok && of.name == "scaling_efficiency" && parsed.value > 1)
+      fault(*node, fmt::format("the bound of '{}' is {}, a share is at most 1", of.text, node->scalar),
+            "write 0.9 for 90 %");
     if (parsed.ok) return parsed.value;
     fault(*node, fmt::format("the bound of '{}': {}", of.text, parsed.error),
           parsed.hint.empty() ? fmt::format("a {} is expected", to_string(of.dimension)) : parsed.hint);

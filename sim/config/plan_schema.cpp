@@ -2,6 +2,7 @@
 // Key tables of sweeps' plans and cost models.
 #include "config/plan.hpp"
 #include "config/schema_parts.hpp"
+#include "fabricast/virtualization.hpp"
 
 namespace fabricast::config {
 
@@ -63,9 +64,19 @@ std::vector<Field> price_fields() {
 
 SchemaPtr price_list(const std::string& what) { return free_mapping(mapping(what, price_fields())); }
 
+/// What hosts may wear for a licence to be due.
+std::vector<std::string> worn_names() {
+  auto names = virtual_mode_names();
+  for (const auto hypervisor :
+       {Hypervisor::esxi, Hypervisor::kvm, Hypervisor::cloud_hypervisor, Hypervisor::xen, Hypervisor::hyper_v})
+    names.emplace_back(to_string(hypervisor));
+  for (const auto* word : {"vmxnet3", "virtio", "remote", "virtual"}) names.emplace_back(word);
+  return names;
+}
+
 SchemaPtr licence() {
   auto fields = price_fields();
-  fields.push_back({"when", list(text()),
+  fields.push_back({"when", list(choice(worn_names())),
                     "modes (passthrough, sr-iov, vgpu ...), hypervisors (esxi, kvm ...) or virtual; default: always"});
   fields.push_back({"per", choice({"gpu", "host", "socket"}), "what is licensed; default host"});
   return mapping("a licence", std::move(fields));

@@ -302,24 +302,36 @@ class Executor {
   // ---- what held a flow ---------------------------------------------------------------------------------------------
 
   /// The max-min shares' answer, of the flow that ended the node: with all flows of the nodes that are active beside
-  /// it, or else with those of its node that were under way half way of its transfer (in a ring all).
+  /// it, or else with those of its node that were under way half way of its transfer (in a ring all). The others learn
+  /// theirs, too: the last one to end has nobody beside it any more.
   void name_bottleneck(NodeRef at) {
     const auto& flows = node(at).flows;
     auto& one = timing(at);
-    if (parts_[at.part].is_once || !is_held_by_others(at)) return;
+    if (parts_[at.part].is_once) return;
+    if (!is_held_by_others(at)) {
+      one.binding = -1;
+      return;
+    }
     if (active_.size() == 1) {
       if (flows.size() < 2) return;
       const auto ends = run_of(at).ring ? std::vector<Duration>(flows.size(), Duration{INT64_MAX}) : one.flow_ends;
-      one.binding = shared_bottleneck(resources_, active_beside(flows, ends, one.critical_flow));
+      one.binding = shared_bottlenecks(resources_, active_beside(flows, ends, one.critical_flow))[0];
       return;
     }
     const Flow* own = &flows[one.critical_flow];
     std::vector<const Flow*> all{own};
+    std::vector<NodeTiming*> others{&one};  // whose flow it is; of several flows only their end tells which counts
     for (const auto other : active_) {
-      for (const auto& flow : node(other).flows)
-        if (&flow != own) all.push_back(&flow);
+      const auto& beside = node(other).flows;
+      for (const auto& flow : beside) {
+        if (&flow == own) continue;
+        all.push_back(&flow);
+        others.push_back(beside.size() == 1 ? &timing(other) : nullptr);
+      }
     }
-    one.binding = shared_bottleneck(resources_, all);
+    const auto holders = shared_bottlenecks(resources_, all);
+    for (std::size_t f = 0; f < all.size(); ++f)
+      if (others[f] != nullptr) others[f]->binding = holders[f];
   }
 
   [[nodiscard]] bool is_held_by_others(NodeRef at) {

@@ -72,7 +72,7 @@ std::vector<Duration> flow_ends(const Resources& resources, const Program& progr
 void name_bottleneck(const Resources& resources, const Node& node, NodeTiming& timing) {
   const auto f = timing.critical_flow;
   if (timing.flow_ends[f] - node.flows[f].latency > transfer_alone(resources, node.flows[f]) + k_rounding)
-    timing.binding = shared_bottleneck(resources, active_beside(node.flows, timing.flow_ends, f));
+    timing.binding = shared_bottlenecks(resources, active_beside(node.flows, timing.flow_ends, f))[0];
 }
 
 NodeTiming time_once(const Resources& resources, const Program& program, std::size_t n) {

@@ -154,10 +154,10 @@ std::vector<double> host_rates(const Resources& resources, const std::vector<Flo
   return filling.rates();
 }
 
-int shared_bottleneck(const Resources& resources, const std::vector<const Flow*>& flows) {
+std::vector<int> shared_bottlenecks(const Resources& resources, const std::vector<const Flow*>& flows) {
   Filling filling(resources, flows, [](const Flow& flow) -> const std::vector<Crossing>& { return flow.crossings; });
   filling.fill();
-  return filling.holders()[0];
+  return filling.holders();
 }
 
 std::vector<const Flow*> active_beside(const std::vector<Flow>& flows, const std::vector<Duration>& ends,

@@ -28,8 +28,8 @@ bool is_network_limit(const models::Resources& resources, int resource);
 /// the fabric had no limits; infinite when nothing limits it. O(crossings x log).
 std::vector<double> host_rates(const models::Resources& resources, const std::vector<models::Flow>& flows);
 
-/// What holds the first of `flows` while all are active, everything counted: a resource, or -1 for its own cap.
-int shared_bottleneck(const models::Resources& resources, const std::vector<const models::Flow*>& flows);
+/// What holds each of `flows` while all are active, everything counted: a resource, or -1 for its own cap.
+std::vector<int> shared_bottlenecks(const models::Resources& resources, const std::vector<const models::Flow*>& flows);
 
 /// Flow `which` of a round, then those that are half way of its transfer under way too; `ends` since the round began.
 std::vector<const models::Flow*> active_beside(const std::vector<models::Flow>& flows,

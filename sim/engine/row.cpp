@@ -26,6 +26,9 @@ using models::OperationPlan;
 using models::Planner;
 using models::Resources;
 
+/// Terms are rounded one by one: a transfer is as long as its own term.
+constexpr double k_as_long = 0.999;
+
 struct Bottleneck {
   std::string name;
   std::string parameter;
@@ -66,7 +69,14 @@ std::vector<std::size_t> critical_path(const models::Program& program, const Ope
   return path;
 }
 
-/// The flow with the longest transfer, or the longest work, on the critical path names the row's bottleneck.
+/// A term's name without its numbers, which differ from size to size: "28 hops over nvlink (2 loops)" are hops.
+std::string kind_of_term(const std::string& name) {
+  if (name.find(" hops ") == std::string::npos) return name;
+  const auto start = name.find_first_not_of("0123456789 ");
+  return name.substr(start, name.find(" (") - start);
+}
+
+/// A row's terms, time and band from a plan and what the engine timed of it.
 struct RowBuilder {
   const Resources& resources;
   const OperationPlan& plan;
@@ -146,20 +156,32 @@ struct RowBuilder {
     return from_seconds(flow.bytes / rate_alone(resources, flow));
   }
 
-  [[nodiscard]] std::string bottleneck() const {
+  /// Where the longest transfer on the critical path was held; empty without one.
+  [[nodiscard]] std::string holder() const {
     Duration longest{-1};
     std::string name;
     for (const auto n : path) {
       const auto& node = plan.program.nodes[n];
       const auto& one = timing.nodes[n];
-      const bool is_work = node.kind == models::NodeKind::compute;
-      if (node.flows.empty() && !is_work) continue;
-      const auto spent = is_work ? one.repeat * one.work + one.slowed : one.repeat * one.transfer;
-      if (spent <= longest) continue;
-      longest = spent;
-      name = is_work ? node.work_name : held_by(one, node.flows[one.critical_flow]);
+      if (node.flows.empty() || one.repeat * one.transfer <= longest) continue;
+      longest = one.repeat * one.transfer;
+      name = held_by(one, node.flows[one.critical_flow]);
     }
     return name;
+  }
+
+  /// What all transfers take of the printed time: of a step its exposed exchanges, elsewhere those one after the other.
+  [[nodiscard]] Duration transfers(const std::vector<Term>& terms) const {
+    Duration all;
+    if (plan.watched_stream >= 0) {
+      for (const auto& term : terms)
+        if (term.parameter == "topology" && !is_inside_work(term.name)) all += term.time;
+      return all;
+    }
+    for (const auto n : path)
+      if (!plan.program.nodes[n].flows.empty()) all += timing.nodes[n].repeat * timing.nodes[n].transfer;
+    return from_seconds(plan.printed_share * all.seconds() /
+                        static_cast<double>(std::max<std::int64_t>(1, plan.operations)));
   }
 
   /// An exchange that is part of a node's work (inside layers) and no flow of its own.
@@ -171,11 +193,13 @@ struct RowBuilder {
     });
   }
 
-  /// Of a step: its longest term, and when that is an exchange of flows, what limits the longest of these.
-  [[nodiscard]] std::string longest_part(const std::vector<Term>& terms) const {
+  /// What takes most of the time: what holds the transfers, or else the longest other term.
+  [[nodiscard]] std::string bottleneck(const std::vector<Term>& terms) const {
     const auto longest = std::ranges::max_element(terms, {}, &Term::time);
-    if (longest == terms.end()) return bottleneck();
-    return longest->parameter == "topology" && !is_inside_work(longest->name) ? bottleneck() : longest->name;
+    const auto name = holder();
+    if (longest == terms.end() || (!name.empty() && transfers(terms).seconds() >= k_as_long * longest->time.seconds()))
+      return name;
+    return kind_of_term(longest->name);
   }
 
   /// Where the flow was held while others were active; what holds it alone when that is not known.
@@ -297,8 +321,8 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   row.algorithm = plan.algorithm;
   row.protocol = plan.protocol;
   row.channels = plan.channels;
-  row.bottleneck = plan.watched_stream < 0 ? builder.bottleneck() : builder.longest_part(row.terms);
-  if (is_held_by_floor) row.bottleneck = plan.floor_term.name;
+  // Who waits for a floor is not faster for anything else, short of what others take of the devices.
+  row.bottleneck = is_held_by_floor && waited <= plan.floor ? plan.floor_term.name : builder.bottleneck(row.terms);
   // With routes drawn by a hash the fabric allows what the best draw does.
   const auto bound = bound_of(resources, plan);
   row.physical_bound = bound;

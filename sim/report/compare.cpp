@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What-if: times side by side per size, the ratio to the first, and which terms changed at the size that differs most.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -11,46 +12,69 @@
 
 namespace fabricast::report {
 
+namespace {
+
+std::string limit(const Row& row) { return row.bottleneck.empty() ? "nothing" : row.bottleneck; }
+
+bool has_throughput(const ComparedTable& table) { return throughput(*table.rows.front().front()) > 0; }
+
+std::string row_text(const ComparedTable& table, std::size_t i) {
+  const auto& line = table.rows[i];
+  auto out = fmt::format("{:>12}", table.names[i].empty() ? std::to_string(table.sizes[i].value) : table.names[i]);
+  for (const auto* row : line) out += fmt::format("{:>14.2f}", row->time.us());
+  for (std::size_t k = 1; k < line.size(); ++k) out += fmt::format("{:>8.3f}", time_ratio(*line[k], *line[0]));
+  if (has_throughput(table))
+    for (const auto* row : line) out += fmt::format("{:>14.2f}", throughput(*row));
+  return out + "\n";
+}
+
+std::string changes_text(const ComparedTable& table, std::size_t k) {
+  std::string out;
+  if (const auto sizes = undecided(table, k); !sizes.empty())
+    out += fmt::format(
+        "# A and {} lie within each other's 80 % band at {}: their order holds where both forecasts are off alike\n",
+        letter(k), sizes);
+  const auto at = most_changed(table, k);
+  const auto& before = *table.rows[at][0];
+  const auto& after = *table.rows[at][k];
+  if (changed_terms(before, after).empty()) return out + fmt::format("# {} equals A in every term\n", letter(k));
+  out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n", letter(k),
+                     row_name(table, at), to_string(before.time), to_string(after.time), limit(before), limit(after));
+  for (const auto& change : main_changes(before, after))
+    out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", change.before.us(), change.after.us(), change.term);
+  return out;
+}
+
+std::string table_text(const ComparedTable& table) {
+  if (table.rows.empty()) return fmt::format("# {}: no size that all have\n", table.workload);
+  auto out = fmt::format("# {}: time per operation (us), ratio to A{}\n", table.workload,
+                         has_throughput(table) ? ", throughput (/s)" : "");
+  const auto count = table.predictions.size();
+  out += fmt::format("#{:>11}", "size");
+  for (std::size_t k = 0; k < count; ++k) out += fmt::format("{:>14}", fmt::format("{} (us)", letter(k)));
+  for (std::size_t k = 1; k < count; ++k) out += fmt::format("{:>8}", fmt::format("{}/A", letter(k)));
+  if (has_throughput(table))
+    for (std::size_t k = 0; k < count; ++k) out += fmt::format("{:>14}", fmt::format("{} (/s)", letter(k)));
+  out += "\n";
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) out += row_text(table, i);
+  if (table.num_left_out > 0) out += fmt::format("# rows that not all have, left out: {}\n", table.num_left_out);
+  for (std::size_t k = 1; k < count; ++k) out += changes_text(table, k);
+  return out;
+}
+
+}  // namespace
+
 std::string compare_text(std::span<const Compared> all) {
   std::string out;
   for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("# {}: {}\n", letter(k), all[k].name);
-  for (const auto& table : compared_tables(all)) {
-    if (table.rows.empty()) {
-      out += fmt::format("# {}: no size that all have\n", table.workload);
-      continue;
-    }
-    out += fmt::format("# {}: time per operation (us), ratio to A\n", table.workload);
-    out += fmt::format("#{:>11}", "size");
-    for (std::size_t k = 0; k < all.size(); ++k) out += fmt::format("{:>14}", fmt::format("{} (us)", letter(k)));
-    for (std::size_t k = 1; k < all.size(); ++k) out += fmt::format("{:>8}", fmt::format("{}/A", letter(k)));
-    out += "\n";
-    for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-      const auto& label = table.rows[i][0]->label;
-      out += fmt::format("{:>12}", label.empty() ? std::to_string(table.sizes[i].value) : label);
-      for (const auto* row : table.rows[i]) out += fmt::format("{:>14.2f}", row->time.us());
-      for (std::size_t k = 1; k < all.size(); ++k)
-        out += fmt::format("{:>8.3f}", time_ratio(*table.rows[i][k], *table.rows[i][0]));
-      out += "\n";
-    }
-    for (std::size_t k = 1; k < all.size(); ++k) {
-      const auto at = most_changed(table, k);
-      const auto& before = *table.rows[at][0];
-      const auto& after = *table.rows[at][k];
-      if (changed_terms(before, after).empty()) {
-        out += fmt::format("# {} equals A in every term\n", letter(k));
-        continue;
-      }
-      out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n", letter(k),
-                         row_name(before), to_string(before.time), to_string(after.time), before.bottleneck,
-                         after.bottleneck);
-      for (const auto& change : main_changes(before, after))
-        out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", change.before.us(), change.after.us(), change.term);
-    }
-  }
-  const auto settings = changed_settings(all);
+  const auto compared = comparison(all);
+  for (const auto& table : compared.tables) out += table_text(table);
+  if (!compared.left_out.empty())
+    out += fmt::format("# workloads without a counterpart, left out: {}\n", fmt::join(compared.left_out, ", "));
+  const auto settings = changed_settings(all, compared);
   if (!settings.empty()) out += "# settings that differ:\n";
   for (const auto& one : settings)
-    out += fmt::format("#   {}: {} -> {}: {}\n", one.scenario, one.setting, one.before, one.after);
+    out += fmt::format("#   {}: {}: {} -> {}\n", one.scenario, one.setting, one.before, one.after);
   return out;
 }
 
@@ -65,26 +89,32 @@ std::string compare_json(std::span<const Compared> all) {
     out["scenarios"].push_back(std::move(item));
   }
   out["workloads"] = Json::array();
-  for (const auto& table : compared_tables(all)) {
-    Json workload{{"name", table.workload}, {"num_ranks", Json::array()}, {"num_hosts", Json::array()}};
+  const auto compared = comparison(all);
+  for (const auto& table : compared.tables) {
+    Json workload{{"name", table.workload},
+                  {"num_ranks", Json::array()},
+                  {"num_hosts", Json::array()},
+                  {"num_left_out", table.num_left_out}};
     for (const auto* one : table.predictions) {
       workload["num_ranks"].push_back(one->num_ranks);
       workload["num_hosts"].push_back(one->num_hosts);
     }
     workload["rows"] = Json::array();
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-      Json line{{"size_bytes", table.sizes[i].value},
-                {"time_ps", Json::array()},
-                {"ratio", Json::array()},
-                {"is_extrapolated", Json::array()},
+      Json line{{"size_bytes", table.sizes[i].value}, {"time_ps", Json::array()}, {"low_time_ps", Json::array()},
+                {"high_time_ps", Json::array()},      {"ratio", Json::array()},   {"is_extrapolated", Json::array()},
                 {"changed_terms", Json::array()}};
-      if (!table.rows[i][0]->label.empty()) line["label"] = table.rows[i][0]->label;
+      if (!table.names[i].empty()) line["label"] = table.names[i];
       for (std::size_t k = 0; k < all.size(); ++k) {
-        line["time_ps"].push_back(table.rows[i][k]->time.ps);
-        line["is_extrapolated"].push_back(table.rows[i][k]->is_extrapolated);
-        line["ratio"].push_back(time_ratio(*table.rows[i][k], *table.rows[i][0]));
+        const auto& row = *table.rows[i][k];
+        line["time_ps"].push_back(row.time.ps);
+        line["low_time_ps"].push_back(row.low_time.ps);
+        line["high_time_ps"].push_back(row.high_time.ps);
+        if (has_throughput(table)) line["throughput_per_s"].push_back(throughput(row));
+        line["is_extrapolated"].push_back(row.is_extrapolated);
+        line["ratio"].push_back(time_ratio(row, *table.rows[i][0]));
         Json changed = Json::array();
-        for (const auto& change : changed_terms(*table.rows[i][0], *table.rows[i][k]))
+        for (const auto& change : changed_terms(*table.rows[i][0], row))
           changed.push_back({{"term", change.term}, {"before_ps", change.before.ps}, {"after_ps", change.after.ps}});
         line["changed_terms"].push_back(std::move(changed));
       }
@@ -92,22 +122,26 @@ std::string compare_json(std::span<const Compared> all) {
     }
     out["workloads"].push_back(std::move(workload));
   }
+  out["left_out"] = compared.left_out;
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string compare_csv(std::span<const Compared> all) {
   std::string out =
       "workload,size_bytes,scenario,time_ps,ratio,bottleneck,label,topology,num_ranks,num_hosts,fidelity,"
-      "is_extrapolated\r\n";
-  for (const auto& table : compared_tables(all)) {
+      "is_extrapolated,low_time_ps,high_time_ps,throughput_per_s\r\n";
+  const auto compared = comparison(all);
+  for (const auto& table : compared.tables) {
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
       for (std::size_t k = 0; k < all.size(); ++k) {
         const auto& row = *table.rows[i][k];
-        out += fmt::format("{},{},{},{},{:.6g},{},{},{},{},{},{},{}\r\n", csv_field(table.workload), row.size.value,
-                           csv_field(all[k].name), row.time.ps, time_ratio(row, *table.rows[i][0]),
+        const auto rate = throughput(row) > 0 ? fmt::format("{}", throughput(row)) : "";
+        out += fmt::format("{},{},{},{},{:.6g},{},{},{},{},{},{},{},{},{},{}\r\n", csv_field(table.workload),
+                           row.size.value, csv_field(all[k].name), row.time.ps, time_ratio(row, *table.rows[i][0]),
                            csv_field(row.bottleneck), csv_field(row.label), csv_field(all[k].prediction->topology),
                            table.predictions[k]->num_ranks, table.predictions[k]->num_hosts,
-                           csv_field(all[k].provenance->fidelity), row.is_extrapolated ? 1 : 0);
+                           csv_field(all[k].provenance->fidelity), row.is_extrapolated ? 1 : 0, row.low_time.ps,
+                           row.high_time.ps, rate);
       }
     }
   }

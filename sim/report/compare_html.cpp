@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What-if as one self-contained page: curves of all scenarios, the ratio to the first, the table, and what changed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,10 +21,11 @@ constexpr double k_same = 0.0005;
 
 std::vector<Chart::Point> points_of(const ComparedTable& table, std::size_t k, bool is_ratio) {
   std::vector<Chart::Point> points;
-  for (const auto& line : table.rows) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const auto& line = table.rows[i];
     const double value = is_ratio ? time_ratio(*line[k], *line[0]) : line[k]->time.us();
     points.push_back({line[k]->size, value,
-                      fmt::format("{} at {}: {}, {:.3f} of A", letter(k), row_name(*line[k]), to_string(line[k]->time),
+                      fmt::format("{} at {}: {}, {:.3f} of A", letter(k), row_name(table, i), to_string(line[k]->time),
                                   time_ratio(*line[k], *line[0]))});
   }
   return points;
@@ -48,13 +50,18 @@ std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio
 }
 
 std::string ratio_table(const ComparedTable& table, std::size_t count) {
-  const bool has_sizes = table.rows.front()[0]->label.empty();
-  std::string out = fmt::format("<table><thead><tr><th class=\"name\">{}</th>", has_sizes ? "size" : "client");
+  const bool has_sizes = table.names.front().empty();
+  const bool has_rates = throughput(*table.rows.front().front()) > 0;
+  std::string out = fmt::format("<table><thead><tr><th class=\"name\">{}</th>", has_sizes   ? "size"
+                                                                                : has_rates ? "step"
+                                                                                            : "client");
   for (std::size_t k = 0; k < count; ++k) out += fmt::format("<th>{} (us)</th>", letter(k));
   for (std::size_t k = 1; k < count; ++k) out += fmt::format("<th>{}/A</th>", letter(k));
+  for (std::size_t k = 0; k < count && has_rates; ++k) out += fmt::format("<th>{} (/s)</th>", letter(k));
   out += "</tr></thead><tbody>\n";
-  for (const auto& line : table.rows) {
-    out += fmt::format("<tr><td class=\"name\">{}</td>", escaped(row_name(*line[0])));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const auto& line = table.rows[i];
+    out += fmt::format("<tr><td class=\"name\">{}</td>", escaped(row_name(table, i)));
     for (const auto* row : line)
       out += fmt::format("<td>{:.2f}{}</td>", row->time.us(), row->is_extrapolated ? "*" : "");
     for (std::size_t k = 1; k < count; ++k) {
@@ -62,21 +69,33 @@ std::string ratio_table(const ComparedTable& table, std::size_t count) {
       const auto* css = std::abs(ratio - 1) < k_same ? "" : ratio > 1 ? " class=\"slower\"" : " class=\"faster\"";
       out += fmt::format("<td{}>{:.3f}</td>", css, ratio);
     }
+    for (std::size_t k = 0; k < count && has_rates; ++k) out += fmt::format("<td>{:.2f}</td>", throughput(*line[k]));
     out += "</tr>\n";
   }
   return boxed("", out + "</tbody></table>\n");
 }
 
-std::string extrapolation(const ComparedTable& table) {
-  for (const auto& line : table.rows) {
-    if (std::any_of(line.begin(), line.end(), [](const Row* row) { return row->is_extrapolated; }))
-      return "<p class=\"sub\">* extrapolated beyond what the parameters were fitted to.</p>\n";
-  }
-  return "";
+/// What a reader must know of the table above.
+std::string notes(const ComparedTable& table) {
+  std::string out;
+  const auto note = [&](const std::string& text) { out += fmt::format("<p class=\"sub\">{}</p>\n", text); };
+  const auto is_far = [](const auto& line) {
+    return std::ranges::any_of(line, [](const Row* row) { return row->is_extrapolated; });
+  };
+  if (std::ranges::any_of(table.rows, is_far)) note("* extrapolated beyond what the parameters were fitted to.");
+  if (table.num_left_out > 0) note(fmt::format("Rows that not all have, left out: {}.", table.num_left_out));
+  for (std::size_t k = 1; k < table.predictions.size(); ++k)
+    if (const auto sizes = undecided(table, k); !sizes.empty())
+      note(fmt::format(
+          "A and {} lie within each other's 80 % band at {}: their order holds where both forecasts are off "
+          "alike.",
+          letter(k), escaped(sizes)));
+  return out;
 }
 
 std::string term_table(const ComparedTable& table, std::size_t k) {
-  const auto& line = table.rows[most_changed(table, k)];
+  const auto at = most_changed(table, k);
+  const auto& line = table.rows[at];
   const auto& before = *line[0];
   const auto& after = *line[k];
   const auto changes = main_changes(before, after);
@@ -92,13 +111,13 @@ std::string term_table(const ComparedTable& table, std::size_t k) {
   const auto limits = before.bottleneck.empty() && after.bottleneck.empty()
                           ? std::string()
                           : fmt::format(", limited by {} and {}", named(before), named(after));
-  return boxed(fmt::format("What changed most from A to {} at {}: {} to {}{}.", letter(k), row_name(before),
+  return boxed(fmt::format("What changed most from A to {} at {}: {} to {}{}.", letter(k), escaped(row_name(table, at)),
                            to_string(before.time), to_string(after.time), limits),
                out + "</tbody></table>\n");
 }
 
-std::string setting_table(std::span<const Compared> all) {
-  const auto changes = changed_settings(all);
+std::string setting_table(std::span<const Compared> all, const Comparison& compared) {
+  const auto changes = changed_settings(all, compared);
   if (changes.empty()) return "";
   std::string out =
       "<table><thead><tr><th class=\"name\">scenario</th><th class=\"name\">setting</th><th class=\"name\">A</th>"
@@ -128,19 +147,22 @@ std::string legend(std::span<const Compared> all) {
 
 std::string compare_html(std::span<const Compared> all) {
   std::string out = "<h1>What if: scenarios side by side</h1>\n" + legend(all);
-  for (const auto& table : compared_tables(all)) {
+  const auto compared = comparison(all);
+  for (const auto& table : compared.tables) {
     out += fmt::format("<h2>{}</h2>\n", escaped(table.workload));
     if (table.rows.empty()) {
       out += "<p>No size that all have.</p>\n";
       continue;
     }
     // Rows of clients have names, no sizes.
-    if (table.rows.front()[0]->label.empty())
-      out += picture(table, all.size(), false) + picture(table, all.size(), true);
-    out += ratio_table(table, all.size()) + extrapolation(table);
+    if (table.names.front().empty()) out += picture(table, all.size(), false) + picture(table, all.size(), true);
+    out += ratio_table(table, all.size()) + notes(table);
     for (std::size_t k = 1; k < all.size(); ++k) out += term_table(table, k);
   }
-  out += setting_table(all) + "<h2>Provenance</h2>\n";
+  if (!compared.left_out.empty())
+    out += fmt::format("<p class=\"sub\">Workloads without a counterpart, left out: {}.</p>\n",
+                       escaped(fmt::format("{}", fmt::join(compared.left_out, ", "))));
+  out += setting_table(all, compared) + "<h2>Provenance</h2>\n";
   for (std::size_t k = 0; k < all.size(); ++k)
     out += fmt::format("<p>{}</p>\n", letter(k)) + provenance_html(*all[k].provenance);
   return page("what if", out + embedded_json(compare_json(all)));

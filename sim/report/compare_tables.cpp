@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "report/tables.hpp"
 
@@ -11,37 +12,121 @@ namespace fabricast::report {
 
 namespace {
 
+using Workloads = std::vector<WorkloadPrediction>;
+
+const WorkloadPrediction* named(const Workloads& all, const std::string& name) {
+  const auto it = std::ranges::find(all, name, &WorkloadPrediction::name);
+  return it == all.end() ? nullptr : &*it;
+}
+
+/// The workload of `all` that stands for workload `w` of `first`; nullptr without one.
+const WorkloadPrediction* counterpart(const Workloads& first, std::size_t w, const Workloads& all) {
+  const auto* at_place = w < all.size() ? &all[w] : nullptr;
+  if (at_place != nullptr && at_place->name == first[w].name) return at_place;
+  if (const auto* found = named(all, first[w].name)) return found;
+  return at_place != nullptr && named(first, at_place->name) == nullptr ? at_place : nullptr;
+}
+
+/// Labels say more than sizes: what a step exchanges depends on how it is split.
 const Row* row_of(const WorkloadPrediction& workload, const Row& like) {
   for (const auto& row : workload.rows) {
-    if (row.size == like.size && row.label == like.label && is_finished(row)) return &row;
+    const bool is_same = like.label.empty() ? row.label.empty() && row.size == like.size : row.label == like.label;
+    if (is_same && is_finished(row)) return &row;
   }
   return nullptr;
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const auto& name : names)
+    if (&name == names.data() || name != names.front()) out += (out.empty() ? "" : " / ") + name;
+  return out;
+}
+
+void add_line(ComparedTable& table, std::vector<const Row*> line) {
+  std::vector<std::string> labels;
+  for (const auto* row : line) labels.push_back(row->label);
+  table.sizes.push_back(line.front()->size);
+  table.names.push_back(joined(labels));
+  table.rows.push_back(std::move(line));
+}
+
+ComparedTable table_of(std::vector<const WorkloadPrediction*> workloads) {
+  ComparedTable table;
+  std::vector<std::string> names;
+  for (const auto* one : workloads) names.push_back(one->name);
+  table.workload = joined(names);
+  const auto& first = *workloads.front();
+  for (const auto& row : first.rows) {
+    std::vector<const Row*> line;
+    for (const auto* one : workloads) line.push_back(row_of(*one, row));
+    if (std::ranges::find(line, nullptr) == line.end()) add_line(table, std::move(line));
+  }
+  // Steps on other numbers of GPUs: on all that each takes.
+  const bool are_steps = std::ranges::all_of(
+      workloads, [](const auto* one) { return one->benchmark == Benchmark::training && !one->rows.empty(); });
+  if (table.rows.empty() && are_steps) {
+    std::vector<const Row*> line;
+    for (const auto* one : workloads) line.push_back(&one->rows.back());
+    if (std::ranges::all_of(line, [](const Row* row) { return is_finished(*row); })) add_line(table, std::move(line));
+  }
+  for (const auto* one : workloads) table.num_left_out += static_cast<int>(one->rows.size() - table.rows.size());
+  table.predictions = std::move(workloads);
+  return table;
+}
+
+bool is_undecided(const Row& one, const Row& other) {
+  const auto holds = [](const Row& band, const Row& row) {
+    return band.low_time <= row.time && row.time <= band.high_time;
+  };
+  return one.time != other.time && holds(one, other) && holds(other, one);
+}
+
 }  // namespace
 
-std::vector<ComparedTable> compared_tables(std::span<const Compared> all) {
-  std::vector<ComparedTable> tables;
-  std::size_t count = all.empty() ? 0 : all[0].prediction->workloads.size();
-  for (const auto& one : all) count = std::min(count, one.prediction->workloads.size());
-  for (std::size_t w = 0; w < count; ++w) {
-    ComparedTable table;
-    table.workload = all[0].prediction->workloads[w].name;
-    for (const auto& one : all) table.predictions.push_back(&one.prediction->workloads[w]);
-    for (const auto& row : all[0].prediction->workloads[w].rows) {
-      std::vector<const Row*> line;
-      for (const auto& one : all) line.push_back(row_of(one.prediction->workloads[w], row));
-      if (std::find(line.begin(), line.end(), nullptr) != line.end()) continue;
-      table.sizes.push_back(row.size);
-      table.rows.push_back(std::move(line));
-    }
-    tables.push_back(std::move(table));
+Comparison comparison(std::span<const Compared> all) {
+  Comparison out;
+  if (all.empty()) return out;
+  const auto& first = all[0].prediction->workloads;
+  std::vector<std::set<const WorkloadPrediction*>> taken(all.size());
+  for (std::size_t w = 0; w < first.size(); ++w) {
+    std::vector<const WorkloadPrediction*> line;
+    for (const auto& one : all) line.push_back(counterpart(first, w, one.prediction->workloads));
+    if (std::ranges::find(line, nullptr) != line.end()) continue;
+    for (std::size_t k = 0; k < all.size(); ++k) taken[k].insert(line[k]);
+    out.tables.push_back(table_of(std::move(line)));
   }
-  return tables;
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (const auto& one : all[k].prediction->workloads)
+      if (!taken[k].contains(&one)) out.left_out.push_back(one.name + " of " + letter(k));
+  return out;
+}
+
+std::string row_name(const ComparedTable& table, std::size_t row) {
+  return table.names[row].empty() ? to_string(table.sizes[row]) : table.names[row];
 }
 
 double time_ratio(const Row& row, const Row& reference) {
   return reference.time.ps == 0 ? 1.0 : static_cast<double>(row.time.ps) / static_cast<double>(reference.time.ps);
+}
+
+double throughput(const Row& row) {
+  const auto it = std::ranges::find(row.figures, "throughput_per_s", &Figure::key);
+  return it == row.figures.end() ? 0 : it->value;
+}
+
+std::string undecided(const ComparedTable& table, std::size_t other) {
+  std::string out;
+  const auto is_open = [&](std::size_t i) {
+    return i < table.rows.size() && is_undecided(*table.rows[i][0], *table.rows[i][other]);
+  };
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (!is_open(i)) continue;
+    const auto first = i;
+    while (is_open(i + 1)) ++i;
+    out += (out.empty() ? "" : ", ") + row_name(table, first) + (i > first ? " .. " + row_name(table, i) : "");
+  }
+  return out;
 }
 
 std::size_t most_changed(const ComparedTable& table, std::size_t other) {
@@ -90,26 +175,23 @@ std::vector<TermChange> main_changes(const Row& before, const Row& after) {
   return changes;
 }
 
-std::vector<SettingChange> changed_settings(std::span<const Compared> all) {
+std::vector<SettingChange> changed_settings(std::span<const Compared> all, const Comparison& compared) {
   std::vector<SettingChange> changes;
+  const auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
   for (std::size_t k = 1; k < all.size(); ++k) {
     std::map<std::string, std::pair<std::string, std::string>> used;
-    const auto collect = [&](const Prediction& prediction, bool is_first) {
-      for (const auto& workload : prediction.workloads) {
-        for (const auto& one : workload.settings)
-          (is_first ? used[one.setting].first : used[one.setting].second) =
-              one.used + (one.reason.empty() ? "" : " (" + one.reason + ")");
-      }
-    };
-    collect(*all[0].prediction, true);
-    collect(*all[k].prediction, false);
-    if (all[0].prediction->topology != all[k].prediction->topology)
-      used["topology"] = {all[0].prediction->topology, all[k].prediction->topology};
-    for (const auto& [name, values] : used) {
-      if (values.first != values.second)
-        changes.push_back({all[k].name, name, values.first.empty() ? "-" : values.first,
-                           values.second.empty() ? "-" : values.second});
+    for (const auto& table : compared.tables) {
+      const auto prefix = compared.tables.size() > 1 ? table.workload + ": " : std::string();
+      const auto said = [](const GivenUsed& one) {
+        return one.used + (one.reason.empty() ? "" : " (" + one.reason + ")");
+      };
+      for (const auto& one : table.predictions[0]->settings) used[prefix + one.setting].first = said(one);
+      for (const auto& one : table.predictions[k]->settings) used[prefix + one.setting].second = said(one);
     }
+    used["topology"] = {all[0].prediction->topology, all[k].prediction->topology};
+    for (const auto& [name, values] : used)
+      if (values.first != values.second)
+        changes.push_back({all[k].name, name, shown(values.first), shown(values.second)});
   }
   return changes;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `compare` shows in every form: rows that all predictions have, ratios, terms and settings that changed.
+// What `compare` shows in every form: workloads and rows that all predictions have, ratios, terms and settings that
+// changed.
 #pragma once
 
 #include <span>
@@ -10,17 +11,34 @@
 
 namespace fabricast::report {
 
-/// Rows of one workload that every prediction has; rows that did not finish are left out.
+/// One workload of the first prediction and its counterparts: those of the same name, else (another benchmark) those at
+/// the same place whose name the first does not have. Rows that did not finish are left out.
 struct ComparedTable {
-  std::string workload;
+  std::string workload;  ///< its name; "A's / B's" where they differ
   std::vector<Bytes> sizes;
-  std::vector<std::vector<const Row*>> rows;           ///< [size][prediction]
+  std::vector<std::string> names;                      ///< [row] label, or empty where rows are sizes
+  std::vector<std::vector<const Row*>> rows;           ///< [row][prediction]
   std::vector<const WorkloadPrediction*> predictions;  ///< [prediction]
+  int num_left_out = 0;                                ///< rows that not every prediction has
 };
-std::vector<ComparedTable> compared_tables(std::span<const Compared> all);
+
+struct Comparison {
+  std::vector<ComparedTable> tables;
+  std::vector<std::string> left_out;  ///< "job-b of A": workloads without a counterpart in every prediction
+};
+Comparison comparison(std::span<const Compared> all);
+
+/// The row's label or its size.
+std::string row_name(const ComparedTable& table, std::size_t row);
 
 /// Time over the reference's time; 1 when that is zero.
 double time_ratio(const Row& row, const Row& reference);
+
+/// Samples, images or tokens per second of a training step; 0 elsewhere.
+double throughput(const Row& row);
+
+/// Sizes where each of two unequal times lies in the other's 80 % band: "8 B .. 64 KiB, 1 GiB"; empty without.
+std::string undecided(const ComparedTable& table, std::size_t other);
 
 /// The row where prediction `other` is farthest from the first, as a factor either way.
 std::size_t most_changed(const ComparedTable& table, std::size_t other);
@@ -36,9 +54,10 @@ std::vector<TermChange> main_changes(const Row& before, const Row& after);
 
 struct SettingChange {
   std::string scenario;  ///< its name as given
-  std::string setting, before, after;
+  std::string setting;   ///< of several workloads with the workload's name before it
+  std::string before, after;
 };
-std::vector<SettingChange> changed_settings(std::span<const Compared> all);
+std::vector<SettingChange> changed_settings(std::span<const Compared> all, const Comparison& compared);
 
 /// A, B, C ... of the predictions.
 char letter(std::size_t prediction);

@@ -177,6 +177,18 @@ std::string outcome_text(const SweepReport& sweep) {
   return out;
 }
 
+/// What the recommended designs rest on: what the bill leaves out, what a forecast takes for granted.
+std::string assumptions_text(const SweepReport& sweep) {
+  std::set<std::string> lines;
+  for (const auto& one : sweep.top) {
+    const auto& design = sweep.designs[one.index];
+    lines.insert(design.assumptions.begin(), design.assumptions.end());
+  }
+  std::string out;
+  for (const auto& line : lines) out += "#   " + line + "\n";
+  return out.empty() ? out : "\n# assumptions of the best:\n" + out;
+}
+
 std::string sweep_text(const SweepReport& sweep) {
   const auto currency = currency_of(sweep);
   std::string out = fmt::format("# fabricast {}: sweep '{}'\n", sweep.version, sweep.plan.name);
@@ -200,7 +212,7 @@ std::string sweep_text(const SweepReport& sweep) {
     }
   }
   if (const auto why = infeasible_table(sweep); !why.empty()) out += "\nNot feasible, by kind of first reason\n" + why;
-  return out + "\n# inputs:\n" + inputs_text(inputs_of(sweep));
+  return out + assumptions_text(sweep) + "\n# inputs:\n" + inputs_text(inputs_of(sweep));
 }
 
 }  // namespace fabricast::report

@@ -45,25 +45,30 @@ Estimate part(double value, const Row& row) {
 }
 
 /// `images_per_second` of a network of tokens, and the like.
-std::optional<double> throughput(const Metric& metric, const Row& row, const Workload& workload, std::string& fault) {
+std::optional<double> throughput(const Metric& metric, const Row& row, const Workload& workload) {
   const auto all =
       own_figure(row, metric.name == "throughput_per_gpu" ? "throughput_per_gpu_per_s" : "throughput_per_s");
-  if (!all || !workload.training) {
-    fault =
-        fmt::format("'{}' belongs to training steps, the workload is {}", metric.text, to_string(workload.benchmark));
-    return std::nullopt;
-  }
-  const auto tokens = workload.training->network ? workload.training->network->tokens : 0;
-  if (metric.name == "tokens_per_second" && tokens == 0) {
-    fault = "'tokens_per_second' of a network that does not work on tokens: write images_per_second";
-    return std::nullopt;
-  }
-  if (metric.name == "images_per_second" && tokens > 0) {
-    fault = "'images_per_second' of a network that works on tokens: write tokens_per_second or samples_per_second";
-    return std::nullopt;
-  }
-  if (metric.name == "samples_per_second" && tokens > 0) return *all / static_cast<double>(tokens);
+  const auto tokens = workload.training && workload.training->network ? workload.training->network->tokens : 0;
+  if (all && metric.name == "samples_per_second" && tokens > 0) return *all / static_cast<double>(tokens);
   return all;
+}
+
+/// Why a workload does not have the figure; empty when it has.
+std::string misplaced_in(const Metric& metric, const Workload& workload) {
+  const auto belongs = [&](const char* to) {
+    return fmt::format("'{}' belongs to {}, the workload is {}", metric.text, to, to_string(workload.benchmark));
+  };
+  const auto& name = metric.name;
+  if (name == "time" || name == "latency" || name == "step_time" || metric.is_of_hardware) return {};
+  if (name == "messages_per_second") return is_bandwidth_test(workload.benchmark) ? "" : belongs("bandwidth tests");
+  if (metric.dimension == Dimension::bandwidth) return workload.training ? belongs("tests of messages") : "";
+  if (!workload.training) return belongs("training steps");
+  const auto tokens = workload.training->network ? workload.training->network->tokens : 0;
+  if (name == "tokens_per_second" && tokens == 0)
+    return "'tokens_per_second' of a network that does not work on tokens: write images_per_second";
+  if (name == "images_per_second" && tokens > 0)
+    return "'images_per_second' of a network that works on tokens: write tokens_per_second or samples_per_second";
+  return {};
 }
 
 }  // namespace
@@ -116,6 +121,12 @@ const Row* row_of(const Metric& metric, const Prediction& prediction, std::strin
   return &workload->rows.back();
 }
 
+std::string misplaced(const Metric& metric, const Scenario& scenario) {
+  const auto& all = scenario.workloads;
+  const auto it = metric.workload.empty() ? all.begin() : std::ranges::find(all, metric.workload, &Workload::name);
+  return it == all.end() ? std::string() : misplaced_in(metric, *it);
+}
+
 std::optional<Estimate> figure_of(const Metric& metric, const Scenario& scenario, const Prediction& prediction,
                                   std::string& fault) {
   const auto* row = row_of(metric, prediction, fault);
@@ -124,29 +135,24 @@ std::optional<Estimate> figure_of(const Metric& metric, const Scenario& scenario
     fault = row->bottleneck;
     return std::nullopt;
   }
+  const auto& workload = asked_workload(metric, scenario, prediction);
+  fault = misplaced_in(metric, workload);
+  if (!fault.empty()) return std::nullopt;
   const auto& name = metric.name;
   if (name == "time" || name == "latency" || name == "step_time")
     return Estimate{row->time.seconds(), row->low_time.seconds(), row->high_time.seconds()};
   if (name == "busbw") return rate(row->busbw.bytes_per_s, *row);
   if (name == "algbw" || name == "bandwidth") return rate(row->algbw.bytes_per_s, *row);
   if (name == "messages_per_second") return rate(row->messages_per_s, *row);
-  const auto& workload = asked_workload(metric, scenario, prediction);
-  if (name.ends_with("_time")) {
-    const auto value = own_figure(*row, name + "_ps");
-    if (value) return part(*value * 1e-12, *row);
-    fault =
-        fmt::format("'{}' belongs to training steps, the workload is {}", metric.text, to_string(workload.benchmark));
+  const bool is_time = name.ends_with("_time");
+  const auto value = is_time                        ? own_figure(*row, name + "_ps")
+                     : name == "scaling_efficiency" ? own_figure(*row, "scaling_efficiency_share")
+                                                    : throughput(metric, *row, workload);
+  if (!value) {
+    fault = fmt::format("'{}' is no figure of this step", metric.text);
     return std::nullopt;
   }
-  if (name == "scaling_efficiency") {
-    if (const auto value = own_figure(*row, "scaling_efficiency_share")) return rate(*value, *row);
-    fault =
-        fmt::format("'{}' belongs to training steps, the workload is {}", metric.text, to_string(workload.benchmark));
-    return std::nullopt;
-  }
-  const auto value = throughput(metric, *row, workload, fault);
-  if (!value) return std::nullopt;
-  return rate(*value, *row);
+  return is_time ? part(*value * 1e-12, *row) : rate(*value, *row);
 }
 
 std::optional<Estimate> figure_of(const Metric& metric, const Parts& parts, const Bill& bill) {

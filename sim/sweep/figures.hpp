@@ -16,6 +16,9 @@ namespace fabricast::sweep {
 /// Leaves the rows that the figures ask for: one size or count, else the last.
 void keep_rows(Scenario& scenario, const std::vector<Metric>& metrics);
 
+/// Why the workload has no such figure, whatever the design; empty when it has, or there is no workload of that name.
+std::string misplaced(const Metric& metric, const Scenario& scenario);
+
 /// A figure of a simulated scenario; `fault` says why there is none.
 std::optional<Estimate> figure_of(const Metric& metric, const Scenario& scenario, const Prediction& prediction,
                                   std::string& fault);

@@ -14,7 +14,6 @@ namespace fabricast {
 namespace {
 
 constexpr double k_ninety_percent = 1.2815515655446004;  ///< quantile of the normal distribution
-constexpr std::size_t k_most_reasons = 6;
 
 double normal_below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
@@ -141,19 +140,25 @@ class Judge {
     std::vector<std::string> out;
     const auto& first = plan().objectives.front();
     const auto shown = metric_text(first.metric, value(i, first.metric), currency());
-    out.push_back(r == 0 ? fmt::format("{} of all that meet the constraints: {} = {}",
-                                       first.is_maximised ? "highest" : "lowest", first.metric.text, shown)
-                         : fmt::format("{} = {}, {} than the first", first.metric.text, shown,
-                                       difference(value(i, first.metric), value(ranked_[0], first.metric))));
+    out.push_back(
+        r == 0 ? fmt::format("{} of all that meet the constraints: {} = {}", first.is_maximised ? "highest" : "lowest",
+                             first.metric.text, shown)
+               : fmt::format("{} = {}, {} than the first{}", first.metric.text, shown,
+                             difference(value(i, first.metric), value(ranked_[0], first.metric)),
+                             is_undecided(i, ranked_[0], first.metric) ? ", each within the other's 80 % band" : ""));
     for (const auto& bound : plan().constraints) {
       const auto* found = design.find(bound.metric.text);
       if (found == nullptr) continue;
-      const double limit = bound.at_least ? *bound.at_least : *bound.at_most;
       const auto chance = probability_within(*found, bound.at_least, bound.at_most);
-      out.push_back(fmt::format("{} = {} against {} {}: {} off the limit, met with probability {:.2f}",
-                                bound.metric.text, metric_text(bound.metric, found->value, currency()),
-                                bound.at_least ? "at least" : "at most", metric_text(bound.metric, limit, currency()),
-                                percent(found->value / limit - 1), chance));
+      const auto against = [&](const char* side, const std::optional<double>& limit) {
+        if (!limit) return;
+        out.push_back(fmt::format("{} = {} against {} {}: {} off the limit, met with probability {:.2f}",
+                                  bound.metric.text, metric_text(bound.metric, found->value, currency()), side,
+                                  metric_text(bound.metric, *limit, currency()), percent(found->value / *limit - 1),
+                                  chance));
+      };
+      against("at least", bound.at_least);
+      against("at most", bound.at_most);
     }
     if (standing.is_on_front && plan().objectives.size() > 1)
       out.emplace_back("on the Pareto front: no other design is as good in every objective and better in one");
@@ -169,8 +174,15 @@ class Judge {
     if (!design.doubts.empty())
       out.push_back(fmt::format("check doubts {} thing{}: {}", design.doubts.size(),
                                 design.doubts.size() == 1 ? "" : "s", design.doubts.front()));
-    if (out.size() > k_most_reasons) out.resize(k_most_reasons);
     return out;
+  }
+
+  /// Each value lies in the other's band: the order holds only where both are off alike.
+  [[nodiscard]] bool is_undecided(std::size_t a, std::size_t b, const Metric& metric) const {
+    const auto* one = report_.designs[a].find(metric.text);
+    const auto* other = report_.designs[b].find(metric.text);
+    return one->value != other->value && one->low <= other->value && other->value <= one->high &&
+           other->low <= one->value && one->value <= other->high;
   }
 
   static std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }

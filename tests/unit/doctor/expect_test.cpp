@@ -84,6 +84,25 @@ TEST_CASE("floors catch a loss of 15 % and let healthy runs pass") {
   CHECK(!read_floors("a: b\n", "x"));
 }
 
+TEST_CASE("a log that does not say its ranks is of the whole cluster, one of other hosts has no floor") {
+  const auto topology = topology_file("dgx-a100-pair.yaml");
+  ExpectOptions options;
+  options.benchmarks = {Benchmark::all_reduce_perf};
+  const auto floors = expect(topology, options)->floors;
+  auto log = log_of(topology, 0, 1);
+  REQUIRE(log.header.num_ranks == 16);
+  const auto whole = check_floors(log, floors);
+  log.header.num_hosts = 1;
+  CHECK(check_floors(log, floors).num_rows == 0);
+  log.header.num_hosts.reset();
+  log.header.num_ranks.reset();
+  const auto open = check_floors(log, floors);
+  CHECK(open.num_rows == whole.num_rows);
+  CHECK(open.num_below == whole.num_below);
+  REQUIRE(!open.lines.empty());
+  CHECK(open.lines[0].find("does not say its number of ranks: 16 are taken") != std::string::npos);
+}
+
 TEST_CASE("a scenario's floors are those of its own workload and software, at the sizes asked for") {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-expect-{}.yaml", getpid());
   const auto floors = [&](const char* software) {

@@ -297,7 +297,8 @@ TEST_CASE("a comparison shows ratio, direction, changed terms and settings") {
   const auto scenario = asked();
   const std::vector<report::Compared> all{{"a.yaml", &one, &scenario, &provenance},
                                           {"b.yaml", &two, &scenario, &provenance}};
-  const auto tables = report::compared_tables(all);
+  const auto compared = report::comparison(all);
+  const auto& tables = compared.tables;
   REQUIRE(tables.size() == 1);
   CHECK(tables[0].sizes == std::vector<Bytes>{Bytes{8}, Bytes{16}});  // what both have
   CHECK(report::most_changed(tables[0], 1) == 1);                     // a factor of 4 is more than one of 1/2
@@ -307,7 +308,7 @@ TEST_CASE("a comparison shows ratio, direction, changed terms and settings") {
   CHECK(changes[0].before.us() == test::approx(75));
   CHECK(changes[0].after.us() == test::approx(300));
   CHECK(changes[2].term == "new");
-  const auto settings = report::changed_settings(all);
+  const auto settings = report::changed_settings(all, compared);
   REQUIRE(settings.size() == 1);
   CHECK(settings[0].after == "tree (why)");
   const auto page = report::compare_html(all);
@@ -353,7 +354,7 @@ TEST_CASE("a row that did not finish has no time in any form") {
   CHECK(json.find("\"stopped_at_ps\": 777000000") != std::string::npos);
   CHECK(report::html(document).find("16 B: 777") == std::string::npos);
   const std::vector<report::Compared> all{{"a", &one, &scenario, &provenance}, {"b", &one, &scenario, &provenance}};
-  CHECK(report::compared_tables(all)[0].sizes == std::vector<Bytes>{Bytes{8}});
+  CHECK(report::comparison(all).tables[0].sizes == std::vector<Bytes>{Bytes{8}});
 }
 
 TEST_CASE("nccl-tests' closing lines hold the mean over all rows, an interrupted table has none") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a bandwidth test names as its bottleneck, and how far its band reaches: large messages wait for the narrowest
-// thing they cross, small ones for their posting; nobody is faster than a limit that was set.
+// thing they cross, small ones for their posting; nobody is faster than a limit that was set. What any row names takes
+// most of its time.
 #include <algorithm>
 #include <filesystem>
 
@@ -18,7 +19,55 @@ std::string pair_of(const std::string& host, const std::string& vms, const std::
          host + vms + "}\n  fabric: {single_switch: {switch: sn2700}}\nworkload: {" + workload + "}\n";
 }
 
+bool is_of_transfers(const Term& term) {
+  return term.name.starts_with("transfer over ") || term.name.starts_with("sharing ") ||
+         term.name.starts_with("gaps between") || term.parameter == "topology";
+}
+
+/// Nothing takes longer than what is named: a term, or the transfers, which a link or limit holds.
+void check_named(const Row& row) {
+  CAPTURE(row.bottleneck);
+  CAPTURE(row.size.value);
+  Duration transfers;
+  const Term* longest = nullptr;
+  for (const auto& term : row.terms) {
+    if (is_of_transfers(term)) transfers += term.time;
+    if (!is_of_transfers(term) && (longest == nullptr || term.time > longest->time)) longest = &term;
+  }
+  if (longest == nullptr || longest->time <= transfers) return;
+  CHECK_FALSE(row.bottleneck.empty());
+  CHECK(longest->name.find(row.bottleneck) != std::string::npos);
+}
+
 }  // namespace
+
+TEST_CASE("what a row names as its bottleneck takes most of its time") {
+  for (const auto* name :
+       {"allreduce-hgx-h100-64.yaml", "allreduce-dgx-a100-pair.yaml", "allreduce-beside-compute.yaml",
+        "allreduce-no-vcpu-left.yaml", "allreduce-slingshot-32.yaml", "osu-latency-fdr-host.yaml",
+        "osu-latency-fdr-no-gpudirect.yaml", "osu-allreduce-dragonfly.yaml", "what-if-p2p-on.yaml",
+        "what-if-virtualization-tcp.yaml", "training-virtualization-tcp.yaml", "training-qwen3-30b-16.yaml"}) {
+    CAPTURE(name);
+    const auto prediction = test::run(test::shipped(name));
+    for (const auto& row : prediction.workloads[0].rows) check_named(row);
+  }
+  const auto latency = test::run(test::shipped("osu-latency-fdr-host.yaml"));
+  CHECK(row_at(latency, 0_B).bottleneck == "HCA processing, both sides");
+  CHECK(row_at(latency, 4_MiB).bottleneck == "packets sent by node0.hca0");
+  const auto beside = test::run(test::shipped("allreduce-beside-compute.yaml"));
+  CHECK(beside.workloads[0].rows.front().bottleneck.find("time slices") != std::string::npos);
+}
+
+TEST_CASE("jobs that are alike and end together are held by the same link") {
+  const auto prediction = test::run(test::shipped("two-jobs.yaml"));
+  const auto& first = prediction.workloads[0].rows;
+  const auto& second = prediction.workloads[1].rows;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    CHECK(first[i].time == second[i].time);
+    CHECK(first[i].bottleneck == "packets sent by node0.hca0");
+    CHECK(second[i].bottleneck == first[i].bottleneck);
+  }
+}
 
 TEST_CASE("large messages of every shipped bandwidth test name what they cross, not the gaps between them") {
   int tests = 0;

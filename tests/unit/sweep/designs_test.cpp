@@ -155,6 +155,33 @@ TEST_CASE("the probability of a target falls as it rises, and is one tenth at th
   }
 }
 
+TEST_CASE("a rank within the first one's band is said to be open, and every bound and limit has a line") {
+  auto plan = cheap_and_fast();
+  plan.constraints[0].at_most = 100.0;
+  const auto design = [](std::size_t index, double gpus, double busbw) {
+    DesignResult one;
+    one.index = index;
+    one.status = DesignStatus::feasible;
+    one.metrics = {{"gpus", {gpus, 0.9 * gpus, 1.1 * gpus}}, {"busbw", {busbw, 0.9 * busbw, 1.1 * busbw}}};
+    one.bottleneck = "a link";
+    one.doubts = {"a doubt"};
+    return one;
+  };
+  const auto report = judge(plan, {design(0, 100, 20), design(1, 105, 30), design(2, 130, 40)}, 3);
+  REQUIRE(report.top.size() == 3);
+  const auto lines = [&](std::size_t place, const std::string& part) {
+    return std::ranges::count_if(report.top[place].reasons,
+                                 [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  CHECK(lines(1, "5.0 % more than the first, each within the other's 80 % band") == 1);
+  CHECK(lines(2, "30.0 % more than the first") == 1);
+  CHECK(lines(2, "within the other's") == 0);
+  CHECK(lines(0, "against at least 10") == 1);
+  CHECK(lines(0, "against at most 100") == 1);
+  CHECK(lines(0, "limited by a link") == 1);
+  CHECK(lines(0, "a doubt") == 1);
+}
+
 TEST_CASE("reasons of one kind differ in numbers only") {
   using report::without_numbers;
   CHECK(without_numbers("1,024 GPUs need 1.5e+09 B, 80.5 GiB are there") == "N GPUs need N B, N GiB are there");
