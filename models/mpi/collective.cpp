@@ -159,27 +159,6 @@ class CollectivePlanner : public Planner {
     return is_of_blocks(workload_.benchmark) || workload_.benchmark == Benchmark::osu_alltoall;
   }
 
-  /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
-  /// (tests/unit/simulate compares with the ring expanded step by step).
-  static void share_latencies(Node& node) {
-    std::vector<Term> mean;
-    for (const auto& flow : node.flows) {
-      for (const auto& term : flow.latency_terms) {
-        const auto known = std::find_if(mean.begin(), mean.end(), [&](const Term& t) { return t.name == term.name; });
-        if (known == mean.end()) {
-          mean.push_back(term);
-        } else {
-          known->time += term.time;
-        }
-      }
-    }
-    for (auto& term : mean) term.time = term.time / static_cast<std::int64_t>(node.flows.size());
-    for (auto& flow : node.flows) {
-      flow.latency = sum(mean);
-      flow.latency_terms = mean;
-    }
-  }
-
   [[nodiscard]] double transfer_seconds(const Message& message) const {
     return message.flow.bytes > 0 ? message.flow.bytes / rate_alone(transfers_.context().resources, message.flow) : 0;
   }

@@ -65,4 +65,23 @@ std::vector<Flow> in_lockstep(std::vector<Flow> flows) {
   return out;
 }
 
+void share_latencies(Node& node) {
+  std::vector<Term> mean;
+  for (const auto& flow : node.flows) {
+    for (const auto& term : flow.latency_terms) {
+      const auto known = std::find_if(mean.begin(), mean.end(), [&](const Term& t) { return t.name == term.name; });
+      if (known == mean.end()) {
+        mean.push_back(term);
+      } else {
+        known->time += term.time;
+      }
+    }
+  }
+  for (auto& term : mean) term.time = term.time / static_cast<std::int64_t>(node.flows.size());
+  for (auto& flow : node.flows) {
+    flow.latency = sum(mean);
+    flow.latency_terms = mean;
+  }
+}
+
 }  // namespace fabricast::models::mpi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of very many messages (a linear all-to-all of 128 ranks has 16,256) as one flow.
+// Rounds of very many messages (a linear all-to-all of 128 ranks has 16,256) as one flow, and rings as their mean edge.
 #pragma once
 
 #include <vector>
@@ -18,5 +18,9 @@ inline constexpr std::size_t k_most_messages = 1024;
 /// All flows (at least one) as one for each number of bytes, in the order in which the numbers first come: it starts
 /// with its first message and is no faster than the ranks post, which takes from the least latency to the greatest.
 std::vector<Flow> in_lockstep(std::vector<Flow> flows);
+
+/// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
+/// (tests/unit/simulate compares with the ring expanded step by step).
+void share_latencies(Node& node);
 
 }  // namespace fabricast::models::mpi

@@ -125,7 +125,7 @@ constraints: [{metric: time at 1 MiB, at_most: 1 s}]
             "too many": ("vary: {a: {path: hosts, from: 1, to: 9000, step: 1}, b: {path: workload.gpus, from: 1, to: 9000, step: 1}}\nobjectives: [{maximise: busbw}]\n", 3, "samples: 10000"),
             "unreachable": ("vary: {hosts: [2]}\nobjectives: [{maximise: busbw}]\nconstraints: [{metric: busbw, at_least: 900 GB/s}]\n", 1, "no design meets"),
             "second axis": ("vary:\n  hosts: [2, 3]\n  rate: {choices: {a: {topology.fabric.leaf_spine.rat: 100 Gb/s}}}\nobjectives: [{maximise: busbw}]\n", 3, "unknown key 'rat'"),
-            "tokens": ("objectives: [{maximise: tokens_per_second}]\n", 3, "no design could be read"),
+            "tokens": ("objectives: [{maximise: tokens_per_second}]\n", 3, "belongs to training steps"),
         }
         for name, (body, code, word) in cases.items():
             done, _ = self.sweep("wrong", body)

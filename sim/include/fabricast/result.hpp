@@ -45,7 +45,7 @@ struct Row {
   std::string algorithm;         ///< used
   std::string protocol;          ///< used
   int channels = 0;              ///< used; 0 when the notion does not apply
-  std::string bottleneck;        ///< what takes most of the time: the link or limit that holds the transfers, or another term
+  std::string bottleneck;  ///< what takes most of the time: the link or limit that holds the transfers, or another term
   Duration physical_bound;       ///< bytes over the narrowest link plus path latency: no prediction is below it
   bool is_extrapolated = false;  ///< outside the range the parameters were fitted on
   std::vector<Term> terms;
