@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink SHARP between hosts: whatever adapters the heads have and however many channels are left, a forecast or a
 // message.
+#include <algorithm>
+
 #include "tests/support/random.hpp"
 #include "tests/unit/nccl/hosts.hpp"
 
