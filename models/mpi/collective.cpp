@@ -71,7 +71,9 @@ class CollectivePlanner : public Planner {
     const auto collective = choose(library_, asked, algorithm_from_name(workload_.benchmark, workload_.algorithm));
     const auto buffers = buffers_of(library_, collective, workload_.statistic);
     plan.algorithm = std::string(to_string(collective.algorithm));
-    const bool is_entered_apart = is_timed_alone() && library_ != Library::cray_mpich && leaves_apart(collective);
+    // Of a benchmark, with a barrier between calls; a program's in place are beside its computation.
+    const bool is_entered_apart = !is_in_place_ && library_ != Library::cray_mpich && leaves_apart(collective);
+    const bool is_left_apart = ends_apart(collective) && workload_.statistic == Statistic::mean;
     if (num_hosts_ > 1 && !is_entered_apart)
       plan.before.push_back(
           parameter_term(transfers_.context().parameters, "collective entry", "mpi.collective.overhead"_key));
@@ -92,14 +94,14 @@ class CollectivePlanner : public Planner {
     ShownProtocol shown;
     std::vector<ClockRound> clocks;
     for (const auto& round : rounds) {
-      auto planned = to_node(round, shown, waits ? &*waits : nullptr);
+      auto planned = to_node(round, shown, waits ? &*waits : nullptr, is_entered_apart || is_left_apart);
       clocks.push_back(std::move(planned.clocks));
       if (is_in_host_memory && buffers.own > 0) memory_->add_traffic(planned.node, round, planned.copies, buffers);
       plan.program.then(std::move(planned.node));
     }
     if (is_entered_apart) {
       plan.printed_share = printed_share(clocks, barrier_clocks(), num_ranks(), workload_.statistic);
-    } else if (ends_apart(collective) && workload_.statistic == Statistic::mean) {
+    } else if (is_left_apart) {
       RankClocks ends(num_ranks());
       ends.pass(clocks);
       plan.printed_share = ends.mean_share();
@@ -248,9 +250,9 @@ class CollectivePlanner : public Planner {
     ClockRound clocks;
   };
 
-  /// A round as a node; `waits`, where blocking sends are acknowledged.
+  /// A round as a node; `waits`, where blocking sends are acknowledged; `is_clocked`, where ranks end apart.
   [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, ShownProtocol& shown,
-                                     const Acknowledgements* waits) const {
+                                     const Acknowledgements* waits, bool is_clocked) const {
     PlannedRound out{.clocks = {.round = &scheduled}};
     auto& node = out.node;
     node.repeat = scheduled.repeat;
@@ -278,7 +280,7 @@ class CollectivePlanner : public Planner {
       auto& message = messages[i];
       shown.see(message, hosts_[static_cast<std::size_t>(step.from)] != hosts_[static_cast<std::size_t>(step.to)]);
       const int others = sent[step.from]++;
-      out.clocks.times.push_back(times_of(message, others));
+      if (is_clocked) out.clocks.times.push_back(times_of(message, others));
       if (waits != nullptr) waits->add_wait(scheduled, step.from, receivers.contains(step.from), message);
       // A rank posts its messages of a round one after the other and handles as many that arrive, one that only
       // receives those that arrived before.
@@ -308,7 +310,7 @@ class CollectivePlanner : public Planner {
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
     if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
       node.flows = in_lockstep(std::move(node.flows));
-    double& reducing = out.clocks.reducing;
+    auto& reducing = out.clocks.reducing;
     if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
       node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);
       reducing = sum(node.fixed).seconds();
@@ -319,9 +321,6 @@ class CollectivePlanner : public Planner {
     }
     return out;
   }
-
-  /// A benchmark's call, with barriers between calls; not what a program does beside its computation.
-  [[nodiscard]] bool is_timed_alone() const { return !is_in_place_ && workload_.benchmark != Benchmark::osu_barrier; }
 
   /// Of the barrier that benchmarks call between two calls.
   [[nodiscard]] const std::vector<ClockRound>& barrier_clocks() const {

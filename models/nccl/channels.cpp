@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
@@ -99,6 +101,14 @@ std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector
   BusOrder order(topology);
   for (auto& group : groups) order.sort(group.gpus);
   return groups;
+}
+
+std::vector<const HostGroup*> unlike_hosts(const Topology& topology, const std::vector<HostGroup>& hosts) {
+  std::set<std::pair<int, std::vector<int>>> places;
+  std::vector<const HostGroup*> out;
+  for (const auto& host : hosts)
+    if (places.insert(topology.place_of(host.gpus)).second) out.push_back(&host);
+  return out;
 }
 
 HostShape shape_of(const Topology& topology, const HostGroup& group) {

@@ -59,6 +59,9 @@ struct ChannelGraph {
 /// Groups ranks by host, in the order of each host's first rank.
 std::vector<HostGroup> group_by_host(const Topology& topology, const std::vector<DeviceId>& ranks);
 
+/// Of hosts alike, with the same GPUs taking part, the first.
+std::vector<const HostGroup*> unlike_hosts(const Topology& topology, const std::vector<HostGroup>& hosts);
+
 /// Hosts of one shape have equal devices, GPUs that take part and cables, so NCCL finds the same in them.
 using HostShape = std::pair<int, std::vector<int>>;
 HostShape shape_of(const Topology& topology, const HostGroup& group);

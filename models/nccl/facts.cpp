@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "base/parameter_name.hpp"
@@ -21,12 +20,9 @@ namespace fabricast::models::nccl {
 
 namespace {
 
-/// GPUs of the hosts: of those alike, with the same GPUs taking part, only the first one's.
 std::vector<DeviceId> unlike_gpus(const Topology& topology, const std::vector<HostGroup>& hosts) {
-  std::set<std::pair<int, std::vector<int>>> places;
   std::vector<DeviceId> out;
-  for (const auto& host : hosts)
-    if (places.insert(topology.place_of(host.gpus)).second) out.insert(out.end(), host.gpus.begin(), host.gpus.end());
+  for (const auto* host : unlike_hosts(topology, hosts)) out.insert(out.end(), host->gpus.begin(), host->gpus.end());
   return out;
 }
 
@@ -46,10 +42,7 @@ int gpus_of_memory(const PlanContext& context, const HostGroup& host) {
 
 const HostGroup& slowest_host(const PlanContext& context, const std::vector<HostGroup>& hosts) {
   const auto& topology = context.topology;
-  std::set<std::pair<int, std::vector<int>>> places;
-  std::vector<const HostGroup*> unlike;
-  for (const auto& host : hosts)
-    if (places.insert(topology.place_of(host.gpus)).second) unlike.push_back(&host);
+  const auto unlike = unlike_hosts(topology, hosts);
   if (unlike.size() == 1) return *unlike[0];
   // Bytes/s, times of threads, GPUs of a memory and of the host; names decide between equals.
   const auto key = [&](const HostGroup* host) {

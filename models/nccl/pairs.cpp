@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 #include "base/assert.hpp"
@@ -287,13 +286,9 @@ class PatternMaker::PairCounter {
 
   /// Equal hosts with the same GPUs in use count once.
   void limit_local_channels() {
-    const auto& topology = maker_.context_.topology;
-    std::set<std::pair<int, std::vector<int>>> seen;
-    for (const auto& host : maker_.hosts_) {
-      if (seen.insert(topology.place_of(host.gpus)).second)
-        pattern_.pair_channels =
-            std::min(pattern_.pair_channels, local_channels(maker_.context_, host.gpus, maker_.hosts_.size() == 1));
-    }
+    for (const auto* host : unlike_hosts(maker_.context_.topology, maker_.hosts_))
+      pattern_.pair_channels =
+          std::min(pattern_.pair_channels, local_channels(maker_.context_, host->gpus, maker_.hosts_.size() == 1));
   }
 
   void find_places() {

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -25,6 +24,7 @@
 #include "fabricast/training.hpp"
 #include "nccl/ranks.hpp"
 #include "training/key_heads.hpp"
+#include "training/roofline.hpp"
 
 namespace fabricast::models {
 
@@ -162,7 +162,7 @@ KeptByLayer kept_by_layer(const Workload& workload) {
   const auto& shape = *network.transformer;
   const double tokens =
       static_cast<double>(spec.batch_per_gpu) * (spec.kv_length + static_cast<double>(network.tokens));
-  const double bytes = std::max(2, element_bytes(spec.precision));
+  const double bytes = training::activation_bytes(spec.precision);
   KeptByLayer kept;
   for (const auto& layer : network.layers) {
     if (layer.block + 1 != shape.layers) continue;

@@ -16,8 +16,6 @@ namespace {
 
 std::string limit(const Row& row) { return row.bottleneck.empty() ? "nothing" : row.bottleneck; }
 
-bool has_throughput(const ComparedTable& table) { return throughput(*table.rows.front().front()) > 0; }
-
 std::string row_text(const ComparedTable& table, std::size_t i) {
   const auto& line = table.rows[i];
   auto out = fmt::format("{:>12}", table.names[i].empty() ? std::to_string(table.sizes[i].value) : table.names[i]);

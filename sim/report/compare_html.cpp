@@ -51,7 +51,7 @@ std::string picture(const ComparedTable& table, std::size_t count, bool is_ratio
 
 std::string ratio_table(const ComparedTable& table, std::size_t count) {
   const bool has_sizes = table.names.front().empty();
-  const bool has_rates = throughput(*table.rows.front().front()) > 0;
+  const bool has_rates = has_throughput(table);
   std::string out = fmt::format("<table><thead><tr><th class=\"name\">{}</th>", has_sizes   ? "size"
                                                                                 : has_rates ? "step"
                                                                                             : "client");

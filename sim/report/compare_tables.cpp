@@ -115,6 +115,8 @@ double throughput(const Row& row) {
   return it == row.figures.end() ? 0 : it->value;
 }
 
+bool has_throughput(const ComparedTable& table) { return throughput(*table.rows.front().front()) > 0; }
+
 std::string undecided(const ComparedTable& table, std::size_t other) {
   std::string out;
   const auto is_open = [&](std::size_t i) {

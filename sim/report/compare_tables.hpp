@@ -36,6 +36,7 @@ double time_ratio(const Row& row, const Row& reference);
 
 /// Samples, images or tokens per second of a training step; 0 elsewhere.
 double throughput(const Row& row);
+bool has_throughput(const ComparedTable& table);
 
 /// Sizes where each of two unequal times lies in the other's 80 % band: "8 B .. 64 KiB, 1 GiB"; empty without.
 std::string undecided(const ComparedTable& table, std::size_t other);
