@@ -16,6 +16,7 @@
 #include "mpi/decisions_ucc.hpp"
 #include "mpi/device_copies.hpp"
 #include "mpi/end_points.hpp"
+#include "mpi/host_sums.hpp"
 #include "mpi/lockstep.hpp"
 #include "mpi/rank_clocks.hpp"
 #include "mpi/ranks_memory.hpp"
@@ -91,12 +92,14 @@ class CollectivePlanner : public Planner {
     const auto rounds = make_schedule(collective, [this](const auto& all) { return are_all_rendezvous(all); });
     std::optional<Acknowledgements> waits;
     if (transfers_.profile().is_acknowledged) waits.emplace(rounds, num_ranks());
+    const HostSums sums(transfers_.context(), ranks_.front().memory, working_set(buffers));
     ShownProtocol shown;
     std::vector<ClockRound> clocks;
     for (const auto& round : rounds) {
-      auto planned = to_node(round, shown, waits ? &*waits : nullptr, is_entered_apart || is_left_apart);
+      auto planned = to_node(round, sums, shown, waits ? &*waits : nullptr, is_entered_apart || is_left_apart);
       clocks.push_back(std::move(planned.clocks));
-      if (is_in_host_memory && buffers.own > 0) memory_->add_traffic(planned.node, round, planned.copies, buffers);
+      if (is_in_host_memory && buffers.own > 0)
+        memory_->add_traffic(planned.node, round, planned.clocks.reducing, planned.copies, buffers);
       plan.program.then(std::move(planned.node));
     }
     if (is_entered_apart) {
@@ -251,13 +254,12 @@ class CollectivePlanner : public Planner {
   };
 
   /// A round as a node; `waits`, where blocking sends are acknowledged; `is_clocked`, where ranks end apart.
-  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, ShownProtocol& shown,
+  [[nodiscard]] PlannedRound to_node(const schedules::Round& scheduled, const HostSums& sums, ShownProtocol& shown,
                                      const Acknowledgements* waits, bool is_clocked) const {
     PlannedRound out{.clocks = {.round = &scheduled}};
     auto& node = out.node;
     node.repeat = scheduled.repeat;
     if (scheduled.order == schedules::RoundOrder::ring) node.order = RepeatOrder::blocking;
-    const auto& parameters = transfers_.context().parameters;
     std::map<int, int> sent, arrived;
     std::set<int> senders, receivers;
     for (const auto& step : scheduled.steps) {
@@ -315,9 +317,8 @@ class CollectivePlanner : public Planner {
       node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);
       reducing = sum(node.fixed).seconds();
     } else if (scheduled.reduced_bytes > 0) {
-      const auto& rate = parameters.at("mpi.reduction_bandwidth"_key);
-      reducing = scheduled.reduced_bytes / rate.value;
-      node.fixed.push_back({"reduction on the host", from_seconds(reducing), rate.name, rate.source});
+      node.fixed.push_back(sums.of(scheduled.reduced_bytes, messages));
+      reducing = node.fixed.back().time.seconds();
     }
     return out;
   }

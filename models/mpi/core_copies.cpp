@@ -85,12 +85,11 @@ double own_copy_seconds(const PlanContext& context, DeviceId memory, double byte
   return (1 - beyond) * inside + beyond * (core > 0 ? 2 * bytes / core : inside);
 }
 
-double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies) {
+double beyond_core(const Transfers& transfers, double reduced, double sums, const std::map<int, Copies>& copies) {
   const auto& parameters = transfers.context().parameters;
   const double core = parameters.at("mpi.core_memory_bandwidth"_key).value;
   if (core <= 0) return 0;
   const auto in_cache = [](double bytes, double rate) { return rate > 0 ? bytes / rate : 0; };
-  const double sums = in_cache(reduced, parameters.at("mpi.reduction_bandwidth"_key).value);
   const double copy_rate = transfers.profile().eager_bandwidth.bytes_per_s;
   double copying = 0;
   for (const auto& [rank, of] : copies)

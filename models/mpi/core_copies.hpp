@@ -37,7 +37,8 @@ std::map<int, double> reads_in_turn(const std::vector<std::pair<int, int>>& ends
 double own_copy_seconds(const PlanContext& context, DeviceId memory, double bytes);
 
 /// Seconds that the busiest core needs more for a round when all that it sums and copies is in memory: a sum of
-/// `reduced` bytes reads two and writes one for each, a sent byte is read, a received one's line is read and written.
-double beyond_core(const Transfers& transfers, double reduced, const std::map<int, Copies>& copies);
+/// `reduced` bytes, `sums` seconds in its caches, reads two and writes one for each, a sent byte is read, a received
+/// one's line is read and written.
+double beyond_core(const Transfers& transfers, double reduced, double sums, const std::map<int, Copies>& copies);
 
 }  // namespace fabricast::models::mpi

@@ -72,13 +72,14 @@ void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& b
 }
 
 void RanksMemory::add_temporaries(OperationPlan& plan, const Buffers& buffers) const {
-  const auto& parameters = transfers_->context().parameters;
-  const auto& core = parameters.at("mpi.core_memory_bandwidth"_key);
+  const auto& context = transfers_->context();
+  const auto& parameters = context.parameters;
+  const auto& copies = parameters.at("mpi.core_copy_bandwidth"_key);
   Slowest slowest("copies to and from temporary buffers");
   for (const auto& [socket, ranks] : sharers_) {
-    const double bytes = 2 * buffers.copied * beyond_cache(socket, buffers);
-    if (core.value > 0) slowest.keep(bytes / core.value, core);
-    if (const auto* shared = bandwidth(socket)) slowest.keep(bytes * ranks / shared->value, *shared);
+    slowest.keep(own_copy_seconds(context, socket.second, buffers.copied), copies);
+    if (const auto* shared = bandwidth(socket))
+      slowest.keep(2 * buffers.copied * ranks * beyond_cache(socket, buffers) / shared->value, *shared);
   }
   slowest.add_to(plan.before);
   if (buffers.data_types > 0) {
@@ -93,8 +94,8 @@ void RanksMemory::add_temporaries(OperationPlan& plan, const Buffers& buffers) c
         parameter_term(parameters, "new pages of temporary buffers", "mpi.fresh_page_time"_key, fresh / k_page));
 }
 
-void RanksMemory::add_traffic(Node& node, const schedules::Round& round, const std::map<int, Copies>& copies,
-                              const Buffers& buffers) const {
+void RanksMemory::add_traffic(Node& node, const schedules::Round& round, double sums,
+                              const std::map<int, Copies>& copies, const Buffers& buffers) const {
   const auto& core = transfers_->context().parameters.at("mpi.core_memory_bandwidth"_key);
   const auto socket_of = [&](int rank) { return sockets_[static_cast<std::size_t>(rank)]; };
   std::map<Socket, double> traffic;
@@ -104,7 +105,7 @@ void RanksMemory::add_traffic(Node& node, const schedules::Round& round, const s
     traffic[socket_of(step.to)] += alike_ * step.bytes;
     if (receivers.insert(step.to).second) traffic[socket_of(step.to)] += 3 * alike_ * round.reduced_bytes;
   }
-  const double by_core = beyond_core(*transfers_, round.reduced_bytes, copies);
+  const double by_core = beyond_core(*transfers_, round.reduced_bytes, sums, copies);
   Slowest slowest("memory beyond the last-level cache");
   for (const auto& [socket, bytes] : traffic) {
     const double share = beyond_cache(socket, buffers);

@@ -26,9 +26,9 @@ class RanksMemory {
   void add_temporaries(OperationPlan& plan, const Buffers& buffers) const;
 
   /// Bytes of a round that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read
-  /// and write, and what reductions read twice and write once. A core by itself is slower than the memory: what it sums
-  /// and copies (`copies`, by rank) beyond the cache takes at least that long.
-  void add_traffic(Node& node, const schedules::Round& round, const std::map<int, Copies>& copies,
+  /// and write, and what reductions (`sums` seconds in the caches) read twice and write once. A core by itself is
+  /// slower than the memory: what it sums and copies (`copies`, by rank) beyond the cache takes at least that long.
+  void add_traffic(Node& node, const schedules::Round& round, double sums, const std::map<int, Copies>& copies,
                    const Buffers& buffers) const;
 
  private:

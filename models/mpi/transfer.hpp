@@ -76,6 +76,8 @@ struct Message {
   /// Host memory to host memory of one host, copied by cores.
   [[nodiscard]] bool is_copied_inside() const { return protocol == "shared memory"; }
   [[nodiscard]] bool is_read_from_sender() const { return is_copied_inside() && is_rendezvous; }
+  /// Not by the receiver's core.
+  [[nodiscard]] bool is_written_by_adapter() const { return !is_copied_inside() && is_rendezvous; }
 };
 
 class Transfers {

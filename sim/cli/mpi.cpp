@@ -42,7 +42,7 @@ struct MpiOptions : CommonOptions {
 struct Forecast {
   std::vector<Row> rows;
   std::string profile;
-  double collective_entry_s = 0, reduction_rate = 0, control_messages = 0;
+  double collective_entry_s = 0, control_messages = 0;
 };
 
 /// Powers of two, where protocols change, what comes right after, and between: segments.
@@ -87,7 +87,6 @@ std::optional<Forecast> forecast_of(const MpiOptions& options, const std::string
   const auto* control = loaded->parameters.find(fmt::format("mpi.{}.rendezvous_messages", out.profile));
   out.control_messages = control == nullptr ? 0 : control->value;
   out.collective_entry_s = loaded->parameters.at("mpi.collective.overhead").value;
-  out.reduction_rate = loaded->parameters.at("mpi.reduction_bandwidth").value;
   return out;
 }
 
@@ -102,29 +101,37 @@ std::optional<Forecast> one_way_forecast(const MpiOptions& options, const Topolo
                                           topology.host_name(from), topology.host_name(to)));
 }
 
-/// Of an all-to-all: a core copies its rank's own part, which is no message.
-double own_part_s(const Row& row) {
+double seconds_of(const Row& row, std::initializer_list<std::string_view> parameters) {
   Duration time;
-  for (const auto& term : row.terms) time += term.parameter == "mpi.core_copy_bandwidth" ? term.time : Duration{};
+  for (const auto& term : row.terms) {
+    if (std::ranges::find(parameters, term.parameter) != parameters.end()) time += term.time;
+  }
   return time.seconds();
+}
+
+/// Of an all-to-all: a core copies its rank's own part, which is no message.
+double own_part_s(const Row& row) { return seconds_of(row, {"mpi.core_copy_bandwidth"}); }
+
+/// Of an all-reduce: a core sums what it received.
+double sums_s(const Row& row) {
+  return seconds_of(
+      row, {"mpi.reduction_bandwidth", "mpi.reduction_bandwidth.core_cache", "mpi.reduction_bandwidth.last_level"});
 }
 
 /// The first two hosts: messages one way with blocking sends, both ways at once with such, and without blocking.
 struct FirstPair {
   Forecast one_way, both, posted;
   static bool is_rendezvous(const Row& row) { return row.protocol.starts_with("rendezvous"); }
-  /// What the i-th size takes more in `other`, which sums `reduced` bytes, than one way, over a way that takes
-  /// `further` than theirs: control messages pay it too.
-  [[nodiscard]] double more(const Forecast& other, std::size_t i, double reduced, double further_s) const {
-    const double open = other.rows[i].time.seconds() - other.collective_entry_s - reduced / other.reduction_rate -
-                        own_part_s(other.rows[i]);
+  /// What the i-th size takes more in `other`, beyond what cores sum and copy of their own, than one way, over a way
+  /// that takes `further` than theirs: control messages pay it too.
+  [[nodiscard]] double more(const Forecast& other, std::size_t i, double further_s) const {
+    const auto& row = other.rows[i];
+    const double open = row.time.seconds() - other.collective_entry_s - sums_s(row) - own_part_s(row);
     const bool has_control = is_rendezvous(other.rows[i]) && !is_rendezvous(one_way.rows[i]);
     return open - one_way.rows[i].time.seconds() + (has_control ? other.control_messages * further_s : 0);
   }
-  [[nodiscard]] double more_both_ways(std::size_t i, double further_s) const {
-    return more(both, i, static_cast<double>(both.rows[i].size.value), further_s);
-  }
-  [[nodiscard]] double more_posted(std::size_t i, double further_s) const { return more(posted, i, 0, further_s); }
+  [[nodiscard]] double more_both_ways(std::size_t i, double further_s) const { return more(both, i, further_s); }
+  [[nodiscard]] double more_posted(std::size_t i, double further_s) const { return more(posted, i, further_s); }
 };
 
 /// Time of a rank's core per message: what a window of messages takes beyond its last message and the answer.
@@ -170,9 +177,10 @@ std::string common_tables(const FirstPair& first, const std::vector<double>& gap
   std::string out;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     const auto from = first.one_way.rows[i].size.value;
-    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\nheld_posted {0} {3}\nown {0} {4:.9g}\n", from, gaps[i],
-                       FirstPair::is_rendezvous(first.both.rows[i]) ? 1 : 0,
-                       FirstPair::is_rendezvous(first.posted.rows[i]) ? 1 : 0, own_part_s(first.posted.rows[i]));
+    out += fmt::format("gap {0} {1:.9g}\nheld {0} {2}\nheld_posted {0} {3}\nown {0} {4:.9g}\nsums {0} {5:.9g}\n", from,
+                       gaps[i], FirstPair::is_rendezvous(first.both.rows[i]) ? 1 : 0,
+                       FirstPair::is_rendezvous(first.posted.rows[i]) ? 1 : 0, own_part_s(first.posted.rows[i]),
+                       sums_s(first.both.rows[i]));
   }
   return out;
 }
@@ -254,9 +262,9 @@ std::optional<Protocol> forecast_protocol(const MpiOptions& options, const Loade
     if (!pair) return std::nullopt;
     out.settings += tables_of(pair->rows, first, gaps, rate, way.latency, out.network.ways.front().latency);
   }
-  out.settings += fmt::format("profile {}\nrelease {}\nentry {:.9g}\nreduction {:.9g}\n",
-                              options.mpi.empty() ? first.one_way.profile : options.mpi, options.release,
-                              first.both.collective_entry_s, first.both.reduction_rate);
+  out.settings +=
+      fmt::format("profile {}\nrelease {}\nentry {:.9g}\n", options.mpi.empty() ? first.one_way.profile : options.mpi,
+                  options.release, first.both.collective_entry_s);
   return out;
 }
 

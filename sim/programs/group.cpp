@@ -113,7 +113,8 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
   }
   if (const double now = simgrid::s4u::Engine::get_clock(); end > now) sg_actor_sleep_for(end - now);
   // A round ends with what it reduces: where few ranks do (the rest of a power of two), the others wait for them.
-  if (round.reduced_bytes > 0) sg_actor_sleep_for(round.reduced_bytes / settings().reduction_rate);
+  if (round.reduced_bytes > 0)
+    sg_actor_sleep_for(at_size(settings().sums, static_cast<std::size_t>(round.reduced_bytes)));
   if (round.held) {
     auto& barrier = g_barriers[{group.id, round.held->round}];
     if (!barrier) barrier = simgrid::s4u::Barrier::create(static_cast<unsigned>(round.held->num_ranks));

@@ -33,11 +33,9 @@ double at_way(const std::map<std::int64_t, SizeTable>& tables, double way_s, std
 namespace {
 
 bool read_table(Settings& out, const std::string& key, std::istringstream& words) {
-  const std::map<std::string, SizeTable*> common{{"gap", &out.gap},
-                                                 {"held", &out.held},
-                                                 {"held_posted", &out.held_posted},
-                                                 {"inside", &out.inside},
-                                                 {"own", &out.own}};
+  const std::map<std::string, SizeTable*> common{
+      {"gap", &out.gap},       {"held", &out.held}, {"held_posted", &out.held_posted},
+      {"inside", &out.inside}, {"own", &out.own},   {"sums", &out.sums}};
   const std::map<std::string, std::map<std::int64_t, SizeTable>*> by_way{{"latency", &out.latency},
                                                                          {"blocking", &out.blocking},
                                                                          {"both", &out.both},
@@ -66,11 +64,9 @@ Settings read_settings(const std::string& path, std::string& fault) {
     std::istringstream words(line);
     std::string key;
     words >> key;
-    const std::map<std::string, double*> numbers{{"entry", &out.entry_s}, {"reduction", &out.reduction_rate}};
-    const auto number = numbers.find(key);
     bool is_good = true;
-    if (number != numbers.end()) {
-      is_good = words >> *number->second && *number->second > 0;
+    if (key == "entry") {
+      is_good = words >> out.entry_s && out.entry_s > 0;
     } else if (key == "profile" || key == "release") {
       words >> (key == "profile" ? profile : release);
     } else if (key == "hosts") {

@@ -45,13 +45,13 @@ double at_size(const SizeTable& table, std::size_t bytes);
 /// What `fabricast mpi` hands over: who computes what collectives cost beyond their messages.
 struct Settings {
   models::mpi::Library mpi_library = models::mpi::Library::open_mpi_4_1;
-  double entry_s = 0;           ///< entry into a collective
-  double reduction_rate = 1e9;  ///< bytes per second
-  SizeTable gap;                ///< a rank's core is busy with a message to another host
-  SizeTable held;               ///< 1: the message keeps its sender, and the ranks of a round of it end together
-  SizeTable held_posted;        ///< the same of one sent without blocking
-  SizeTable own;                ///< a core copies its rank's own part of a collective
-  SizeTable inside;             ///< of a message to a rank of the same host, beyond its bytes
+  double entry_s = 0;     ///< entry into a collective
+  SizeTable gap;          ///< a rank's core is busy with a message to another host
+  SizeTable held;         ///< 1: the message keeps its sender, and the ranks of a round of it end together
+  SizeTable held_posted;  ///< the same of one sent without blocking
+  SizeTable own;          ///< a core copies its rank's own part of a collective
+  SizeTable sums;         ///< a core sums what it received
+  SizeTable inside;       ///< of a message to a rank of the same host, beyond its bytes
   // By the latency of the way between two hosts, ps:
   std::map<std::int64_t, SizeTable> latency;   ///< of a message beyond gap and bytes
   std::map<std::int64_t, SizeTable> blocking;  ///< more of a blocking send

@@ -59,7 +59,7 @@ TEST_CASE("every rank of a program sends, receives and combines what it did") {
 TEST_CASE("settings of programs are read back: straight lines between sizes, the nearest way between hosts") {
   const auto file =
       test::write_file("settings.txt",
-                       "profile open-mpi-ucx\nrelease 5.0\nentry 1e-6\nreduction 2e9\ngap 8 1e-7\ngap 16 "
+                       "profile open-mpi-ucx\nrelease 5.0\nentry 1e-6\nsums 8 2e-9\ngap 8 1e-7\ngap 16 "
                        "3e-7\nheld 1024 1\ninside 8 2e-7\nlatency 1000000 8 1e-6\nlatency 5000000 8 5e-6\n"
                        "blocking 1000000 8 4e-7\nboth 1000000 8 6e-7\nhosts a b a\n");
   std::string fault;
@@ -67,7 +67,7 @@ TEST_CASE("settings of programs are read back: straight lines between sizes, the
   CHECK(fault.empty());
   CHECK(settings.mpi_library == models::mpi::Library::open_mpi_5_0);
   CHECK(settings.entry_s == test::approx(1e-6));
-  CHECK(settings.reduction_rate == test::approx(2e9));
+  CHECK(at_size(settings.sums, 8) == test::approx(2e-9));
   CHECK(at_size(settings.gap, 0) == test::approx(1e-7));  // an empty message takes what the shortest does
   CHECK(at_size(settings.gap, 4) == test::approx(1e-7));
   CHECK(at_size(settings.gap, 8) == test::approx(1e-7));
@@ -81,7 +81,7 @@ TEST_CASE("settings of programs are read back: straight lines between sizes, the
   CHECK(at_way(settings.both, 0, 8) == test::approx(6e-7));
   CHECK(at_way({}, 0, 8) == 0);
   CHECK(settings.hosts == std::vector<std::string>{"a", "b", "a"});
-  for (const auto* bad : {"nonsense 1\n", "gap 8\n", "latency 8 1e-6\n", "entry -1\n", "reduction 0\n"}) {
+  for (const auto* bad : {"nonsense 1\n", "gap 8\n", "latency 8 1e-6\n", "entry -1\n", "sums 8\n"}) {
     CAPTURE(bad);
     fault.clear();
     read_settings(test::write_file("settings.txt", bad), fault);
